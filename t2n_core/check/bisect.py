@@ -29,7 +29,7 @@ from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import InputError, Origin, PiecesError, RowsError, SecondCallError, T2NError
 from t2n_core.nnef.archive import write_archive
-from t2n_core.nnef.writer import statement
+from t2n_core.nnef.writer import operation_text
 from t2n_core.scratch import scratch_folder
 from t2n_core.torch_graph.graph.evaluate import evaluate_graph
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph
@@ -313,7 +313,7 @@ class _Search:
         found: dict[Origin, tuple[str, ...]] = {}
         for one in self.result.graph.operations:
             if one.origin is not None and one.name in self._known:
-                found[one.origin] = (*found.get(one.origin, ()), statement(one, spec.operator(one.name)))
+                found[one.origin] = (*found.get(one.origin, ()), operation_text(one, spec.operator(one.name)))
         return found
 
     @functools.cached_property

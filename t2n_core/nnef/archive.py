@@ -1,7 +1,7 @@
-"""Writes a graph with its weights, or weights alone: as a directory, a tar file or a gzipped tar file.
+"""Writer of archives: a graph with its weights, or weights alone, as a directory, a tar file or a gzipped tar file.
 
-An archive comes to be under a temporary name and is renamed when it is complete, so that its final name never shows
-half of it. Its bytes depend on the graph alone: no time, user, host or order of a dictionary goes into them.
+An archive is written under a temporary name and renamed when it is complete, so that its final name never holds a
+partial archive. Its bytes depend on the graph alone, not on time, user, host or the order of a dictionary.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ GRAPH: Final = "graph.nnef"
 _TAR_SUFFIXES: Final = (".tar",)
 _GZIP_SUFFIXES: Final = (".tgz", ".tar.gz")
 _OTHER_FILES: Final = (".nnef", ".onnx", ".pt", ".pth", ".zip", ".gz", ".xz", ".bz2", ".zst", ".dat", ".7z")
-"""Suffixes of files that this module does not write; any other name is that of a directory."""
+"""Suffixes of files that this module does not write; any other name means a directory."""
 _LABEL: Final = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9_\-.]*(/[A-Za-z0-9_\-][A-Za-z0-9_\-.]*)*")
-"""tract skips every file of which a path component starts with a dot."""
+"""tract skips every file whose path has a component that starts with a dot."""
 _COPY: Final = 1 << 20
 _LEVELS: Final = range(4)
 _LEVEL: Final = 2
@@ -45,11 +45,11 @@ _BLOCK: Final = 1 << 18
 def write_archive(graph: Graph, path: str | os.PathLike[str], *, spec: Spec, compression: int | None = None) -> Path:
     """Write `graph` and return the path of the archive. Weights are read in pieces, each label is stored once.
 
-    The name decides the form: `.tgz` and `.tar.gz` (also `.nnef.tgz`) a gzipped tar with level `compression`
+    The name decides the format: `.tgz` and `.tar.gz` (also `.nnef.tgz`) a gzipped tar with level `compression`
     (0 to 3, those of Intel's ISA-L; default 2), `.tar` a plain one, everything else a directory. A directory that
     exists is replaced if it is empty or an earlier export.
 
-    Raises WriteError; nothing is left under the final name then, except what was there before.
+    Raises WriteError; the final name then keeps what it held before.
     """
     content = graph_text(graph, spec=spec).encode()
     weights = collect_weights(graph)
@@ -59,14 +59,14 @@ def write_archive(graph: Graph, path: str | os.PathLike[str], *, spec: Spec, com
 def write_tensors(
     weights: Mapping[str, WeightSource], path: str | os.PathLike[str], *, compression: int | None = None
 ) -> Path:
-    """Write tensors without a graph, each under its label, in the forms of `write_archive`. Raises WriteError."""
+    """Write tensors without a graph, each under its label, in the formats of `write_archive`. Raises WriteError."""
     for label in weights:
         _check_label(label, None)
     return _write(_files({label: weights[label] for label in sorted(weights)}), Path(path), compression)
 
 
 def write_files(files: Mapping[str, Path], path: str | os.PathLike[str], *, compression: int | None = None) -> Path:
-    """Write an archive of files that there are, in their order. Raises WriteError."""
+    """Write an archive of existing files, in their order. Raises WriteError."""
     return _write({name: _file_of(file) for name, file in files.items()}, Path(path), compression)
 
 
@@ -96,18 +96,18 @@ def _file_of(path: Path) -> _File:
 def _write(files: Mapping[str, _File], target: Path, compression: int | None) -> Path:
     name = target.name.lower()
     if not name.endswith(_GZIP_SUFFIXES) and compression is not None:
-        raise WriteError(f"`compression` is for gzipped archives: the name {target.name!r} is not that of one")
+        raise WriteError(f"`compression` is for gzipped archives: {target.name!r} does not name one")
     if compression is not None and compression not in _LEVELS:
-        raise WriteError(f"there is no level {compression} of compression: {_LEVELS.start} to {_LEVELS.stop - 1}")
+        raise WriteError(f"compression level {compression} is not within {_LEVELS.start} to {_LEVELS.stop - 1}")
     try:
         if name.endswith(_TAR_SUFFIXES + _GZIP_SUFFIXES):
             level = None if name.endswith(_TAR_SUFFIXES) else _LEVEL if compression is None else compression
             if target.is_dir():
-                raise WriteError(f"{target} is a directory, a file is to be written there")
+                raise WriteError(f"{target} is a directory, and a file is to be written there")
             put_in_place(target, lambda part: _write_tar(part, files, level))
         elif name.endswith(_OTHER_FILES):
             suffix = "`, `".join(_TAR_SUFFIXES + _GZIP_SUFFIXES)
-            raise WriteError(f"{target}: an archive ends in `{suffix}`, a directory has no suffix of a file")
+            raise WriteError(f"{target}: an archive ends in `{suffix}`, and a directory has no file suffix")
         else:
             _check_replaceable(target)
             put_in_place(target, lambda part: _write_directory(part, files), folder=True)
@@ -117,7 +117,7 @@ def _write(files: Mapping[str, _File], target: Path, compression: int | None) ->
 
 
 def remove_archive(archive: Path) -> None:
-    """Remove an archive, if it is there. Raises OSError."""
+    """Remove an archive, if it exists. Raises OSError."""
     if archive.is_dir():
         shutil.rmtree(archive)
     else:
@@ -125,7 +125,7 @@ def remove_archive(archive: Path) -> None:
 
 
 def collect_weights(graph: Graph) -> dict[str, WeightSource]:
-    """Return the weights by label, sorted. Raises WriteError for a label that is no file name or has two weights."""
+    """Return the weights by label, sorted. Raises WriteError for a label that is not a file name or has two weights."""
     weights: dict[str, WeightSource] = {}
     for operation, value in graph.variables():
         label = operation.arguments["label"]
@@ -139,12 +139,12 @@ def collect_weights(graph: Graph) -> dict[str, WeightSource]:
 
 def _check_label(label: str, origin: Origin | None) -> None:
     if not _LABEL.fullmatch(label) or max(map(len, label.split("/"))) > 250:
-        raise WriteError(f"{label!r} cannot be the label of a weight", origin=origin)
+        raise WriteError(f"{label!r} is not valid as the label of a weight", origin=origin)
 
 
 def _write_tar(part: Path, files: Mapping[str, _File], level: int | None) -> None:
     with contextlib.ExitStack() as stack:
-        # Not "wb", which truncates: ext4 then waits at the end until the whole file has its place on the disk.
+        # Not "wb", which truncates: ext4 then waits at the end until the whole file is allocated on disk.
         out: IO[bytes] = stack.enter_context(part.open("ab"))
         if level is not None:
             # The bytes depend neither on the number of threads nor on the time: the header has none.
@@ -155,11 +155,11 @@ def _write_tar(part: Path, files: Mapping[str, _File], level: int | None) -> Non
             out = stack.enter_context(packer)
         for name, file in files.items():
             _add(out, name, file.size, file.pieces())
-        out.write(bytes(2 * tarfile.BLOCKSIZE))  # the end
+        out.write(bytes(2 * tarfile.BLOCKSIZE))  # end of the archive
 
 
 def _add(out: IO[bytes], name: str, size: int, content: Iterable[bytes | memoryview]) -> None:
-    """Write one file of a tar; tarfile itself would copy the weights on their way."""
+    """Write one file of a tar; tarfile itself would copy the weights."""
     out.write(_entry(name, size).tobuf(tarfile.GNU_FORMAT))
     for piece in content:
         out.write(piece)
@@ -182,7 +182,7 @@ def _write_directory(part: Path, files: Mapping[str, _File]) -> None:
 
 
 def _write_all(out: io.FileIO, piece: bytes | memoryview) -> None:
-    """Write all of a piece: a plain file may take less than it is given, for example above 2 GiB."""
+    """Write all of a piece: a raw file may write less than requested, for example above 2 GiB."""
     rest = memoryview(piece).cast("B")
     while rest:
         rest = rest[out.write(rest) :]

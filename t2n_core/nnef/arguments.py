@@ -1,4 +1,4 @@
-"""Arguments of statements: the sizes among them, and a key by which equal ones are found."""
+"""Arguments of operations: the symbolic sizes among them, and a key that finds equal ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from t2n_core.nnef.graph import Value
 
 
 def key_of(argument: Any) -> Any:
-    """Return a key that is equal for arguments that are written alike and mean the same values."""
+    """Return a key that is equal for arguments that have the same text and the same values."""
     if isinstance(argument, Value):
         return id(argument)
     if isinstance(argument, dict):

@@ -1,4 +1,4 @@
-"""Tensors in NNEF's binary form: a header of 128 bytes, then the elements in C order, little-endian."""
+"""Tensors in NNEF's binary format: a header of 128 bytes, then the elements in C order, little-endian."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _HEADER: Final = struct.Struct("<2sBBII8III76x")
 _TRACT_VENDOR: Final = 0x5452
 _BLOCKS: Final = 0x3040
 _KINDS: Final = {"f": 0, "u": 1, "i": 4, "b": 5}
-"""Item types of the standard. Booleans are packed into bits, the only form that all tract versions read."""
+"""Item types of the standard. Booleans are packed into bits, the only format that all tract versions read."""
 
 
 def data_size(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
     """Return the number of bytes of a tensor after the header."""
     count = math.prod(shape)
     if dtype.kind == "b":
-        return max((count + 7) // 8, 1)  # tract refuses an empty tensor of booleans that has no byte at all
+        return max((count + 7) // 8, 1)  # tract refuses an empty boolean tensor without any byte
     return count * dtype.itemsize
 
 
@@ -39,9 +39,9 @@ def stored_size(source: WeightSource) -> int:
 
 
 def block_header(shape: tuple[int, ...]) -> bytes:
-    """Return the header of a tensor in blocks, which is tract's own. Raises WriteError for what has no blocks.
+    """Return tract's own header of a tensor in blocks. Raises WriteError for a shape that cannot be stored in blocks.
 
-    They run along all axes but the first.
+    Blocks run along all axes but the first.
     """
     if len(shape) < 2 or math.prod(shape[1:]) % BLOCK_ELEMENTS:
         raise WriteError(f"a tensor of shape {list(shape)} cannot be stored in blocks of {BLOCK_ELEMENTS} in a row")
@@ -54,12 +54,12 @@ def block_header(shape: tuple[int, ...]) -> bytes:
 
 
 def read_header(content: bytes, where: str) -> tuple[tuple[int, ...], np.dtype[Any] | None]:
-    """Return shape and dtype of a tensor from the first bytes of its file; no dtype for what only tract has.
+    """Return shape and dtype of a tensor from the first bytes of its file; no dtype for tract's own formats.
 
-    Raises InputError, which says `where`, for a damaged one.
+    Raises InputError, which names `where`, for a damaged one.
     """
     if len(content) < HEADER_SIZE:
-        raise InputError(f"{where}: {len(content)} bytes are no tensor")
+        raise InputError(f"{where}: {len(content)} bytes are not a tensor")
     magic, _, _, _, rank, *rest = _HEADER.unpack(content[:HEADER_SIZE])
     if magic != b"N\xef" or rank > MAX_RANK:
         raise InputError(f"{where}: the header of the tensor is damaged")
@@ -87,31 +87,32 @@ def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def pieces(source: WeightSource) -> Iterator[bytes | memoryview]:
-    """Yield the whole content of the file, header first, piece by piece; the weight is never held as a second copy.
+    """Yield the whole content of the file, header first, piece by piece; the weight is never copied as a whole.
 
-    Raises WriteError for a tensor that the format cannot hold, and if the source gives more or less than it promised.
+    Raises WriteError for a tensor that the format cannot hold, and if the source yields more or fewer bytes than
+    expected.
     """
     dtype, shape = source.dtype, source.shape
     yield block_header(shape) if in_blocks(source) else header(dtype, shape)
     expected = stored_size(source) if in_blocks(source) else math.prod(shape) * dtype.itemsize
-    given = 0
+    count = 0
     rest = b""
     for chunk in source.chunks():
-        given += chunk.nbytes
+        count += chunk.nbytes
         if dtype.kind != "b":
             yield chunk
             continue
-        whole = rest + bytes(chunk)
-        cut = len(whole) - len(whole) % 8
-        rest = whole[cut:]
-        if cut:
-            yield _packed(whole[:cut])
+        flags = rest + bytes(chunk)
+        end = len(flags) - len(flags) % 8
+        rest = flags[end:]
+        if end:
+            yield _pack_bits(flags[:end])
     if dtype.kind == "b" and (rest or not expected):
-        yield _packed(rest) or b"\0"
-    if given != expected:
-        raise WriteError(f"a weight of shape {list(shape)} and {dtype} gave {given} bytes instead of {expected}")
+        yield _pack_bits(rest) or b"\0"
+    if count != expected:
+        raise WriteError(f"a weight of shape {list(shape)} and {dtype} yielded {count} bytes instead of {expected}")
 
 
-def _packed(flags: bytes) -> bytes:
-    """Return the bytes that are zero or not as bits, most significant first."""
+def _pack_bits(flags: bytes) -> bytes:
+    """Return one bit per byte, 1 for a byte that is not zero, most significant first."""
     return np.packbits(np.frombuffer(flags, np.uint8) != 0).tobytes()

@@ -1,4 +1,4 @@
-"""Choose the emitter that writes for a target version."""
+"""The choice of the emitter for a target version."""
 
 from __future__ import annotations
 

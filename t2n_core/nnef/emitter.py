@@ -1,9 +1,9 @@
 """Emitter: builds an NNEF graph one operation at a time. Rules call target operators as methods and get values back.
 
-    keep = g.gt(x, 0.5)                 any operator of the target's spec table is a method
+    keep = g.gt(x, 0.5)                 every operator of the target's spec table is a method
     y = g.select(keep, x, 0.0)          Python numbers become literals or constants of the right dtype
 
-Arguments are bound to the target version's signature, ranks aligned, shapes inferred. What it lacks is a SpecError.
+Arguments are bound to the target version's signature, ranks aligned, shapes inferred; what it lacks raises SpecError.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from t2n_core.nnef.spec import Signature, Spec, is_operator, known_operators
 Scalar: TypeAlias = bool | int | float
 Operand: TypeAlias = Value | Scalar
 PRODUCTS = frozenset(["matmul", "linear", "conv", "separable_conv", "deconv", "separable_deconv"])
-"""Operators that sum products; where float16 is accumulated in float32 they get float32 alone."""
+"""Operators that sum products; where float16 accumulates in float32, their operands are cast to float32."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Expected shape and dtype of one result; for a torch operator those that capture found."""
+    """Expected shape and dtype of one result; for a torch operator those from capture."""
 
     shape: Shape
     dtype: np.dtype[Any]
@@ -65,14 +65,14 @@ class NodeContext:
     origin: Origin | None
     outputs: tuple[Expected, ...]
     exact: bool = False
-    """True if something is decided by its results: quotients and means are rounded once, as PyTorch's are."""
+    """True if a decision depends on its results: quotients and means are then rounded once, as PyTorch's are."""
 
 
 class Emitter(ABC):
-    """Builds one graph for one target version; subclasses hold the differences between the dialects of NNEF."""
+    """Builds one graph for one target version; subclasses implement the differences between the dialects of NNEF."""
 
     truth_dtype: np.dtype[Any] = np.dtype(np.uint8)
-    """The dtype that booleans are cast to before they are compared or added up."""
+    """The dtype that booleans are cast to before they are compared or summed."""
     widest: np.dtype[Any] = np.dtype(np.float64)
     """The widest float that the target computes in."""
 
@@ -84,14 +84,14 @@ class Emitter(ABC):
         self.open_masks: set[Value] = set()  # attention masks proven to have no fully masked row
         self._names: set[str] = set(spec.names())
         self._counts: dict[str, int] = {}
-        """Name -> the last number that was appended to it; all smaller numbers are taken."""
+        """Name -> the last number that was appended to it; all smaller numbers are in use."""
         self._written: dict[Any, tuple[Value, ...]] = {}
         self._constants: dict[bytes, Value] = {}
         self._variables: dict[str, Value] = {}
 
     # ---------------------------------------------------------------------------------------------- the torch operator
     def begin(self, name: str, origin: Origin | None, outputs: Iterable[Expected], *, exact: bool = False) -> None:
-        """Begin a torch operator: all statements that are written from here on belong to it."""
+        """Begin a torch operator: all operations written from here on belong to it."""
         self.node = NodeContext(name, origin, tuple(outputs), exact)
 
     @property
@@ -99,9 +99,9 @@ class Emitter(ABC):
         """The captured first result of the torch operator being written."""
         return self.node.outputs[0]
 
-    def unique(self, wanted: str) -> str:
-        """Return an identifier that is not taken, nor the name of an operator."""
-        base = re.sub(r"\W", "_", wanted)
+    def unique(self, stem: str) -> str:
+        """Return an identifier that is neither in use nor the name of an operator."""
+        base = re.sub(r"\W", "_", stem)
         if identifier_problem(base):
             base = f"v_{base}"
         name, count = base, self._counts.get(base, 0)
@@ -112,19 +112,19 @@ class Emitter(ABC):
         self._names.add(name)
         return name
 
-    def rename(self, value: Value, wanted: str) -> None:
+    def rename(self, value: Value, name: str) -> None:
         """Give a value that was just written the name that users know."""
-        if value.name != wanted:
-            value.name = self.unique(wanted)
+        if value.name != name:
+            value.name = self.unique(name)
 
     def reserve(self, names: Iterable[str]) -> None:
         """Reserve names for inputs, outputs and symbols."""
         self._names.update(names)
 
-    # ------------------------------------------------------------------------------------------------------ statements
+    # ------------------------------------------------------------------------------------------------------ operations
     def __getattr__(self, name: str) -> Callable[..., Value]:
-        """Return the writer of an operator. Raises AttributeError for a word that no target has as an operator."""
-        operator = name.rstrip("_")  # `and_`, `or_`, `not_` are Python's words
+        """Return the writer of an operator. Raises AttributeError for a name that is not an operator of any target."""
+        operator = name.rstrip("_")  # `and_`, `or_`, `not_`: Python reserves these names
         if name.startswith("_") or not (operator in self.graph.fragments or is_operator(operator)):
             near = difflib.get_close_matches(operator, [*dir(type(self)), *known_operators(self.spec.target)], n=3)
             hint = f"; did you mean {', '.join(near)}?" if near and not name.startswith("_") else ""
@@ -132,15 +132,15 @@ class Emitter(ABC):
         return functools.partial(self.one, operator)
 
     def one(self, operator: str, *args: Any, out: Expected | None = None, **attributes: Any) -> Value:
-        """Write one statement and return its only, or first, result; `out` is its shape where it cannot be inferred."""
+        """Write one operation and return its first result; `out` is its shape where it cannot be inferred."""
         return self.call(operator, *args, outs=None if out is None else [out], **attributes)[0]
 
     def call(
         self, operator: str, *args: Any, outs: Sequence[Expected] | None = None, **attributes: Any
     ) -> tuple[Value, ...]:
-        """Write one statement and return all its results; `outs` are their shapes where they cannot be inferred.
+        """Write one operation and return all its results; `outs` are their shapes where they cannot be inferred.
 
-        `operator` is one of the target, or a fragment that is in the graph already, which needs `outs`.
+        `operator` is an operator of the target, or a fragment of the graph, which needs `outs`.
         """
         is_wide = operator in PRODUCTS and self.accumulator(FLOAT16) == FLOAT32
         if is_wide and any(value.dtype == FLOAT16 for value in values_in([*args, *attributes.values()])):
@@ -152,7 +152,7 @@ class Emitter(ABC):
                 raise SpecError(f"{self.spec} must not be given `{operator}`: {signature.broken}")
             arguments = signature.bind(args, attributes)
         except SpecError as wrong:
-            raise self._located(wrong) from wrong
+            raise self._with_origin(wrong) from wrong
         arguments = self._operands(signature, arguments)
         try:
             results = (
@@ -161,7 +161,7 @@ class Emitter(ABC):
                 else [Expected(tuple(as_dim(d) for d in o.shape), o.dtype) for o in outs]
             )
         except LowerError as wrong:
-            raise self._located(wrong) from wrong
+            raise self._with_origin(wrong) from wrong
         return self.write(operator, arguments, results)
 
     def _signature(self, operator: str) -> Signature:
@@ -178,15 +178,15 @@ class Emitter(ABC):
             return self.cast(argument, FLOAT32) if is_half else argument
 
         wider = None if outs is None else [Expected(o.shape, FLOAT32 if o.dtype == FLOAT16 else o.dtype) for o in outs]
-        found = self.call(operator, *map(wide, args), outs=wider, **{n: wide(a) for n, a in attributes.items()})
-        return tuple(self.cast(value, FLOAT16) for value in found)
+        results = self.call(operator, *map(wide, args), outs=wider, **{n: wide(a) for n, a in attributes.items()})
+        return tuple(self.cast(value, FLOAT16) for value in results)
 
     def write(
         self, operator: str, arguments: dict[str, Any], results: Sequence[Expected], dtype: str = ""
     ) -> tuple[Value, ...]:
-        """Append a statement whose arguments are complete, unless there is an equal one, and return its results.
+        """Append an operation whose arguments are complete, unless there is an equal one, and return its results.
 
-        Some engines join equal statements themselves, and from 0.21 on fail over it where they hold integers.
+        Some engines merge equal operations themselves, and from 0.21 on fail to do so for integers.
         """
         self._need_sizes(arguments)
         key = (operator, dtype, tuple((r.shape, r.dtype) for r in results), key_of(arguments))
@@ -200,7 +200,7 @@ class Emitter(ABC):
         self._written[key] = values
         return values
 
-    def _located(self, wrong: LowerError | SpecError) -> LowerError | SpecError:
+    def _with_origin(self, wrong: LowerError | SpecError) -> LowerError | SpecError:
         return type(wrong)(
             wrong.message, origin=wrong.origin or self.node.origin, target=str(self.spec), hint=wrong.hint
         )
@@ -210,7 +210,7 @@ class Emitter(ABC):
         return LowerError(message, origin=self.node.origin, target=str(self.spec), hint=hint)
 
     def _operands(self, signature: Signature, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments, with numbers as literals or constants, and ranks aligned where operands broadcast."""
+        """Return the arguments with Python numbers as literals or constants, and ranks aligned for broadcasting."""
         tensors = [p.name for p in signature.parameters if p.is_tensor and p.name in arguments]
         values = [v for n in tensors if isinstance(v := arguments[n], Value)]
         if not values:
@@ -222,14 +222,16 @@ class Emitter(ABC):
             argument = arguments[name]
             if isinstance(argument, bool | int | float):
                 if dtype == BOOL and not isinstance(argument, bool):
-                    raise self.fail(f"`{signature.name}` of a condition and numbers only: nothing says their dtype")
+                    raise self.fail(
+                        f"`{signature.name}` of a condition and Python numbers only: their dtype is unknown"
+                    )
                 arguments[name] = self.literal(argument, dtype, rank if align else 0)
             elif align and isinstance(argument, Value) and argument.rank < rank:
                 arguments[name] = self.lift(argument, rank)
         return arguments
 
     def literal(self, number: Scalar, dtype: np.dtype[Any], rank: int = 0) -> Value | float:
-        """Return a float literal where that is exact for the dtype, else a constant with `rank` axes of size 1."""
+        """Return a float literal where that is exact for the dtype, otherwise a constant with `rank` axes of size 1."""
         with np.errstate(over="ignore"):
             if dtype == FLOAT32 and math.isfinite(np.float32(number)):
                 return float(np.float32(number))
@@ -243,18 +245,18 @@ class Emitter(ABC):
 
     @abstractmethod
     def need_sizes(self, names: set[str]) -> None:
-        """Make the sizes of these symbols readable by the statements that follow."""
+        """Make the sizes of these symbols readable by the operations that follow."""
 
     # -------------------------------------------------------------------------------------------------- what differs
     @abstractmethod
     def declare_symbols(self, sizes: SizeRange) -> None:
-        """Declare the symbols of dynamic axes, and the range of sizes that the graph holds for."""
+        """Declare the symbols of dynamic axes, and the range of sizes that the graph is valid for."""
 
     def state_index(self, value: Value, size: Dim) -> None:  # noqa: B027
-        """Note that the elements of `value` are places on an axis of that size, or counted from its end."""
+        """Record that the elements of `value` are indices into an axis of that size, possibly counted from its end."""
 
     def guard_sizes(self) -> None:  # noqa: B027
-        """Make the finished graph fail for sizes out of the range, where no declaration does that."""
+        """Make the finished graph fail for sizes out of the range, unless a declaration does that."""
 
     @abstractmethod
     def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:
@@ -278,14 +280,14 @@ class Emitter(ABC):
 
     @abstractmethod
     def pick(self, value: Value, indices: Value, axis: int) -> Value:
-        """Return `value` at these non-negative indices along one axis, which their axes replace."""
+        """Return `value` at these non-negative indices along one axis; the axes of the indices replace it."""
 
     def stacked_product(self, x: Value, w: Value) -> Value:
         """Return the product [..., O] of `x` [..., I] and the rows of `w` [O, I]."""
         return self.matmul(x, self.lift(w, x.rank), transposeB=True)
 
     def quotient(self, x: Operand, y: Operand) -> Value:
-        """Return `x / y` of floats, rounded once as IEEE 754 has it; for a rule that decides something by it."""
+        """Return `x / y` of floats, rounded once as IEEE 754 has it; for a rule with a decision that depends on it."""
         return self.div(x, y)
 
     def sums_rows(self, lead: Shape, row: Shape) -> bool:
@@ -293,11 +295,11 @@ class Emitter(ABC):
         return False
 
     def mean_of(self, value: Value, axes: Sequence[int]) -> Value:
-        """Return the mean over axes, which become 1; in the form that is fast."""
+        """Return the mean over axes, which are kept with size 1, by the fastest lowering."""
         return self.mean_reduce(value, axes=list(axes))
 
     def mean_of_squares(self, value: Value, axes: Sequence[int]) -> Value:
-        """Return the mean of squares, in the form in which the engine recognises the norm that this is a part of."""
+        """Return the mean of squares, written so that the engine recognises the norm that it is part of."""
         return self.mean_of(self.mul(value, value), axes)
 
     def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -306,7 +308,7 @@ class Emitter(ABC):
 
     # ---------------------------------------------------------------------------------------------------- constants
     def variable(self, label: str, weight: WeightSource, *, form: str = "") -> Value:
-        """Return the variable of a weight; the same label, in the same form, gives the same value."""
+        """Return the variable of a weight; the same label with the same storage format returns the same value."""
         known = self._variables.get(label + form)
         if known is not None:
             return known
@@ -332,13 +334,13 @@ class Emitter(ABC):
         return self._constants[key]
 
     def fragment(self, fragment: Fragment) -> str:
-        """Add a fragment unless it is there, and return its name."""
+        """Add a fragment unless the graph has it, and return its name."""
         known = self.graph.fragments.setdefault(fragment.name, fragment)
         if known.text != fragment.text:
-            raise self.fail(f"two fragments are called {fragment.name}")
+            raise self.fail(f"two fragments have the name {fragment.name}")
         return fragment.name
 
-    # ----------------------------------------------------------------------------------------- short forms for rules
+    # ------------------------------------------------------------------------------------------- shorthands for rules
     def repeats(self, value: Value, shape: Shape) -> list[Dim]:
         """Return how often each axis of `value` is repeated for `shape`.
 
@@ -350,33 +352,32 @@ class Emitter(ABC):
         return [1 if same(have, want) else want for have, want in zip(value.shape, shape, strict=True)]
 
     def lift(self, value: Value, rank: int) -> Value:
-        """Return a value with axes of size 1 in front, as PyTorch's broadcasting adds them.
+        """Return a value with leading axes of size 1, as PyTorch's broadcasting adds them.
 
-        Where just these were squeezed out it is what they were squeezed out of: 0.21.6 and 0.21.7 lose a statement of
-        two that differ by such a pair alone.
+        If `value` is a squeeze of exactly these axes, return the input of the squeeze: of two operations that differ
+        only by such a pair, 0.21.6 and 0.21.7 lose one.
         """
         missing = rank - value.rank
         if missing <= 0:
             return value
-        axes = list(range(missing))
-        made = value.producer
-        if made is not None and made.name == "squeeze" and list(made.arguments["axes"]) == axes:
-            return next(made.inputs())
+        axes, last = list(range(missing)), value.producer
+        if last is not None and last.name == "squeeze" and list(last.arguments["axes"]) == axes:
+            return next(last.inputs())
         return self.unsqueeze(value, axes=axes)
 
-    def copied(self, value: Value) -> Value:
-        """Return the same numbers under another name, for a second output."""
+    def copy_of(self, value: Value) -> Value:
+        """Return a copy of a value under another name, for a second output."""
         self._written.clear()
         return self.squeeze(self.unsqueeze(value, axes=[0]), axes=[0])
 
     def reshape_to(self, value: Value, shape: Sequence[Dim]) -> Value:
-        """Return the same elements in another shape, without the shapes between that no other statement reads."""
+        """Return the same elements in another shape, without intermediate reshapes that no other operation reads."""
         wanted = tuple(as_dim(d) for d in shape)
         while value.producer is not None and value.producer.name == "reshape":
             value = next(value.producer.inputs())
         if len(wanted) == value.rank and all(same(a, b) for a, b in zip(wanted, value.shape, strict=True)):
             return value
-        if not wanted:  # `reshape` to rank 0 aborts some versions; squeezing is right in all
+        if not wanted:  # `reshape` to rank 0 aborts some versions; squeezing is correct in all
             return self.squeeze(value, axes=list(range(value.rank)))
         return self.reshape(value, shape=list(wanted))
 
@@ -388,12 +389,12 @@ class Emitter(ABC):
         return value if order == list(range(value.rank)) else self.transpose(value, axes=order)
 
     def take(self, value: Value, axis: int, begin: Dim, end: Dim) -> Value:
-        """Return `value[begin:end]` along one axis; bounds within the axis, not negative, as all releases want them."""
+        """Return `value[begin:end]` along one axis; bounds are non-negative and within the axis, as required."""
         if isinstance(begin, int) and begin == 0 and same(end, value.shape[axis]):
             return value
         return self.slice(value, axes=[axis], begin=[begin], end=[end])
 
     def fill(self, number: Scalar, shape: Shape, dtype: np.dtype[Any]) -> Value:
-        """Return a tensor full of one number; sizes may be symbolic."""
+        """Return a tensor filled with a scalar; sizes may be symbolic."""
         one = self.constant(np.full((1,) * len(shape), number, dtype=dtype))
         return self.expand(one, shape)

@@ -18,7 +18,7 @@ BOOL, INT64 = np.dtype(np.bool_), np.dtype(np.int64)
 FLOAT16, FLOAT32, FLOAT64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 BLOCK_ELEMENTS = 32
 BLOCK_BYTES = 18
-"""Bytes of a block of 4-bit numbers with its scale, as in llama.cpp: a byte holds a number and the one 16 after it."""
+"""Bytes of a block of 4-bit integers with its scale, as in llama.cpp: a byte holds element i and element i + 16."""
 
 
 def in_blocks(weight: WeightSource | None) -> bool:
@@ -27,7 +27,7 @@ def in_blocks(weight: WeightSource | None) -> bool:
 
 
 class WeightSource(Protocol):
-    """A source of the numbers of a `variable`; read once, in pieces, while the archive is written."""
+    """A source of the elements of a `variable`; read once, in pieces, while the archive is written."""
 
     @property
     def dtype(self) -> np.dtype[Any]: ...
@@ -42,7 +42,7 @@ class WeightSource(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayWeight:
-    """A weight that is a numpy array already; nothing is copied until it is written."""
+    """A weight that is a numpy array; nothing is copied until it is written."""
 
     array: NDArray[Any]
 
@@ -61,7 +61,7 @@ class ArrayWeight:
             yield plain.reshape(-1).view(np.uint8).data
 
     def digest(self) -> bytes:
-        """Return a hash of dtype, shape and numbers. It copies no numbers: they may be many."""
+        """Return a hash of dtype, shape and elements, without a copy: the weight may be large."""
         found = sha256(f"{self.dtype.str}{self.shape}".encode())
         for chunk in self.chunks():
             found.update(chunk)
@@ -70,14 +70,14 @@ class ArrayWeight:
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """One tensor of the graph. Identity is what tells two values apart."""
+    """One tensor of the graph. Values are compared by identity."""
 
     name: str
     dtype: np.dtype[Any]
     shape: Shape
     producer: Operation | None = field(default=None, repr=False)
     weight: WeightSource | None = field(default=None, repr=False)
-    """Set for variables: the numbers."""
+    """Set for variables: the source of the elements."""
 
     @property
     def rank(self) -> int:
@@ -89,14 +89,14 @@ Argument: TypeAlias = "Value | bool | int | float | str | Dim | Sequence[Argumen
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """One statement. `arguments` are in the order of the operator's signature; omitted ones hold their default."""
+    """One operation. `arguments` are in the order of the operator's signature; omitted ones have their default."""
 
     name: str
     arguments: dict[str, Any]
     outputs: tuple[Value, ...]
     origin: Origin | None = None
     dtype: str = ""
-    """The word in angle brackets: `scalar` in `external<scalar>(...)`; empty for none."""
+    """The type in angle brackets, `scalar` in `external<scalar>(...)`; empty if there is none."""
 
     def inputs(self) -> Iterator[Value]:
         for argument in self.arguments.values():
@@ -125,20 +125,20 @@ class Graph:
     """Lines without the keyword `extension`: `tract_registry tract_core`, `tract_symbol T`."""
     fragments: dict[str, Fragment] = field(default_factory=dict)
     sizes: SizeRange = field(default_factory=SizeRange)
-    """Sizes of the dynamic axes that it holds for."""
+    """Sizes of the dynamic axes that it is valid for."""
     guarded: bool = False
     """True where an engine refuses all other sizes."""
     properties: dict[str, str] = field(default_factory=dict)
-    """Written only when a user asks for them (tract's `properties` fragment)."""
+    """Written only when a user sets them (tract's `properties` fragment)."""
     stored: dict[str, Any] = field(default_factory=dict)
-    """Label of a weight -> the form that it is stored in, with its numbers, where that is not the model's."""
+    """Label of a weight -> its storage, where the storage format is not the model's."""
     effects: set[str] = field(default_factory=set)
-    """The fields of WritingOptions that decided the form of a statement."""
+    """The fields of WritingOptions that changed the lowering of an operation."""
     declined: dict[str, list[str]] = field(default_factory=dict)
-    """Field of WritingOptions -> for each torch operator that it was meant for and did not reach, the reason."""
+    """Field of WritingOptions -> for each torch operator that it applies to but did not change, the reason."""
 
     def variables(self) -> Iterator[tuple[Operation, Value]]:
-        """Yield the `variable` statements with their values, in order."""
+        """Yield the `variable` operations with their values, in order."""
         for operation in self.operations:
             if operation.name == "variable":
                 yield operation, operation.outputs[0]
@@ -154,13 +154,13 @@ def values_in(argument: Any) -> Iterator[Value]:
 
 
 def is_full(weight: WeightSource) -> bool:
-    """Return True for one number in all elements."""
+    """Return whether all elements are equal."""
     array = np.frombuffer(b"".join(weight.chunks()), weight.dtype.newbyteorder("<"))
     return bool((array == array[:1]).all())
 
 
 def before_transposes(value: Value, axes: Sequence[int]) -> tuple[Value, list[int]]:
-    """Return the value before all transposes that make `value`, and the order of its axes that is `axes` of `value`."""
+    """Return the value before the transposes that produce `value`, and `axes` as an order of its own axes."""
     order = list(axes)
     while value.producer is not None and value.producer.name == "transpose":
         order = [value.producer.arguments["axes"][axis] for axis in order]

@@ -1,4 +1,4 @@
-"""Check the names that a graph uses: NNEF allows more names than the parsers of the targets can read."""
+"""Check of the names in a graph: NNEF allows more names than the parsers of the targets can read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 _FORM: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MISREAD: Final = ("true", "false", "inf")
 """tract reads these as a literal wherever an expression starts with them: `true_value` and `info` are parse errors
-(`inf` from 0.20.22 at the latest)."""
+(for `inf` from 0.20.22 at the latest)."""
 _TYPES: Final = frozenset({"tensor", "integer", "scalar", "logical", "string", "true", "false"})
 _GRAMMAR: Final = frozenset({"version", "extension", "graph", "fragment", "for", "in", "if", "else", "yield"})
 KEYWORDS: Final = _TYPES | _GRAMMAR | {"shape_of", "length_of", "range_of"}

@@ -1,6 +1,6 @@
-"""Is this graph something the target version reads, and reads rightly? Asked before an archive is written.
+"""Legality check, run before an archive is written: whether the target version reads and computes a graph correctly.
 
-Everything that is wrong is returned, each problem with the origin of its operation.
+All problems are returned, each with the origin of its operation.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from t2n_core.nnef.signatures import Signature, fragment_signature
 from t2n_core.nnef.sizes.dims import same, shape_text
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract.graph_facts import GraphFacts
-from t2n_core.nnef.tract.hazards import Call, hazards_for
-from t2n_core.nnef.tract.quirks.quirk import Quirk, Statement
+from t2n_core.nnef.tract.hazards import BoundOperation, hazards_for
+from t2n_core.nnef.tract.quirks.quirk import OperationView, Quirk
 from t2n_core.nnef.tract.quirks.table import quirks_of
 from t2n_core.nnef.tract.traits import first_release, traits_of
 
 EXTERNALS: Final = ("external", "tract_core_external")
 GENERIC: Final = {"": "f", "scalar": "f", "integer": "iu", "logical": "b"}
-"""Kinds of dtype that the word in angle brackets stands for."""
+"""Kinds of dtype that the type in angle brackets stands for."""
 _TRACT_DTYPES: Final = frozenset(
     ["bool", "float16", "float32", "float64", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64))]
 )
@@ -52,13 +52,13 @@ def check_graph(graph: Graph, spec: Spec) -> list[SpecError]:
         if signature is None:
             found.append(_absent(spec, operation.name))
         else:
-            found += _check_call(graph, spec, operation, signature)
-        if not found:  # a predicate rests on arguments that are there and fit
-            found += _check_quirks(quirks.get(operation.name, ()), Statement.of(operation, facts), spec)
-        problems += [_located(problem, operation, spec) for problem in found]
-    problems += [_located(problem, None, spec) for problem in _check_outputs(graph, defined)]
+            found += _check_operation(graph, spec, operation, signature)
+        if not found:  # predicates rely on arguments that are present and valid
+            found += _check_quirks(quirks.get(operation.name, ()), OperationView.of(operation, facts), spec)
+        problems += [_with_origin(problem, operation, spec) for problem in found]
+    problems += [_with_origin(problem, None, spec) for problem in _check_outputs(graph, defined)]
     if spec.target == "khronos":
-        problems += [_located(problem, operation, spec) for operation, problem in khronos_lint.check(graph)]
+        problems += [_with_origin(problem, operation, spec) for operation, problem in khronos_lint.check(graph)]
     return problems
 
 
@@ -71,7 +71,7 @@ def signature_of(graph: Graph, spec: Spec, name: str) -> Signature:
 def required_extensions(graph: Graph, spec: Spec) -> list[str]:
     """Return the registries that the operators of the graph and its fragments come from: `tract_registry tract_core`, …
 
-    Operators that the target does not have are passed over; `check_graph` reports them.
+    Operators that the target does not have are skipped; `check_graph` reports them.
     """
     if spec.target != "tract":
         return []
@@ -83,7 +83,7 @@ def required_extensions(graph: Graph, spec: Spec) -> list[str]:
     return [f"tract_registry {registry}" for registry in sorted(registries)]
 
 
-def _located(problem: SpecError | str, operation: Operation | None, spec: Spec) -> SpecError:
+def _with_origin(problem: SpecError | str, operation: Operation | None, spec: Spec) -> SpecError:
     message, hint = (problem, None) if isinstance(problem, str) else (problem.message, problem.hint)
     if operation is None:
         return SpecError(message, target=str(spec), hint=hint)
@@ -103,9 +103,9 @@ def _check_interface(graph: Graph, spec: Spec) -> Iterator[SpecError]:
     """Yield the problems of names, of inputs without `external` and of `external` without an input."""
     found = [identifier_problem(graph.name)]
     externals = [op.outputs[0] for op in graph.operations if op.name in EXTERNALS]
-    found += [f"the input `{v.name}` has no `external` statement" for v in graph.inputs if not _among(v, externals)]
+    found += [f"the input `{v.name}` has no `external` operation" for v in graph.inputs if not _among(v, externals)]
     found += [f"`{v.name}` is external and not an input" for v in externals if not _among(v, graph.inputs)]
-    yield from (_located(problem, None, spec) for problem in found if problem)
+    yield from (_with_origin(problem, None, spec) for problem in found if problem)
 
 
 def _check_fragments(graph: Graph, spec: Spec) -> Iterator[SpecError]:
@@ -123,7 +123,7 @@ def _check_fragments(graph: Graph, spec: Spec) -> Iterator[SpecError]:
             if not spec.has(name):
                 hint = f"it is used by the fragment `{fragment.name}`"
                 found.append(SpecError(_unusable(spec, name), hint=hint))
-        yield from (_located(problem, None, spec) for problem in found if problem)
+        yield from (_with_origin(problem, None, spec) for problem in found if problem)
 
 
 def _unusable(spec: Spec, name: str) -> str:
@@ -142,7 +142,7 @@ def _check_extensions(graph: Graph, spec: Spec) -> Iterator[SpecError]:
         elif word == "tract_registry":
             since = spec.registry_since(rest.strip())
             if spec.registries is not None and rest.strip() not in spec.registries:
-                found = f"the registry `{rest}` is one that the target's feature_flags leave out"
+                found = f"the registry `{rest}` is one that the target's feature_flags exclude"
             elif since is None or spec.version not in Releases(since):
                 found = f"{spec} has no registry `{rest}`" + (f"; available since {since}" if since else "")
         elif word == "tract_assert":
@@ -150,11 +150,11 @@ def _check_extensions(graph: Graph, spec: Spec) -> Iterator[SpecError]:
             if not getattr(traits_of(spec.version), trait):
                 found = f"{spec} cannot parse `{extension}`; available since {first_release(trait)}"
         if found:
-            yield _located(found, None, spec)
+            yield _with_origin(found, None, spec)
 
 
 def _check_order(operation: Operation, defined: set[int], names: dict[str, Value]) -> Iterator[str]:
-    """Yield the values that are not assigned exactly once, before they are used."""
+    """Yield the problems of values that are not assigned exactly once, before they are used."""
     for value in operation.inputs():
         if id(value) not in defined:
             yield f"`{operation.name}` uses `{value.name}` before it is assigned"
@@ -165,7 +165,7 @@ def _check_order(operation: Operation, defined: set[int], names: dict[str, Value
         if id(value) in defined:
             yield f"`{value.name}` is assigned twice"
         elif names.setdefault(value.name, value) is not value:
-            yield f"two values are called `{value.name}`"
+            yield f"two values have the name `{value.name}`"
         defined.add(id(value))
 
 
@@ -178,44 +178,45 @@ def _check_outputs(graph: Graph, defined: set[int]) -> Iterator[str]:
         if _among(value, graph.inputs):
             yield f"the output `{value.name}` is an input of the graph"
         if _among(value, graph.outputs[:position]):
-            yield f"the output `{value.name}` is given twice"
+            yield f"the output `{value.name}` is listed twice"
 
 
 def _among(value: Value, values: Iterable[Value]) -> bool:
     return any(value is other for other in values)
 
 
-# -------------------------------------------------------------------------------------------------------- one statement
-def _check_call(graph: Graph, spec: Spec, operation: Operation, signature: Signature) -> Iterator[SpecError | str]:
-    given = operation.arguments
+# -------------------------------------------------------------------------------------------------------- one operation
+def _check_operation(graph: Graph, spec: Spec, operation: Operation, signature: Signature) -> Iterator[SpecError | str]:
+    arguments = operation.arguments
     if signature.broken:
         yield f"{spec} must not be given `{operation.name}`: {signature.broken}"
-    yield from (signature.unknown_argument(name) for name in given if signature.parameter(name) is None)
-    missing = signature.missing({name: value for name, value in given.items() if value is not None})
+    yield from (signature.unknown_argument(name) for name in arguments if signature.parameter(name) is None)
+    missing = signature.missing({name: value for name, value in arguments.items() if value is not None})
     if missing:
         yield f"`{operation.name}` needs the argument `{'`, `'.join(missing)}`"
     bad = False
     for parameter in signature.parameters:
-        argument = given.get(parameter.name)
+        argument = arguments.get(parameter.name)
         if argument is not None and not _fits(argument, parameter.type, spec.target == "khronos"):
             bad = True
-            yield f"`{operation.name}`: the argument `{parameter.name}` must be {parameter.type}, not {_said(argument)}"
+            problem = f"the argument `{parameter.name}` must be {parameter.type}, not {_describe(argument)}"
+            yield f"`{operation.name}`: {problem}"
     yield from _check_results(spec, operation, signature)
     yield from _check_source(spec, operation)
-    if operation.name == "tract_core_scan" and given.get("body") not in graph.fragments:
-        yield f"the body of `tract_core_scan`, `{given.get('body')}`, is not a fragment of the graph"
+    if operation.name == "tract_core_scan" and arguments.get("body") not in graph.fragments:
+        yield f"the body of `tract_core_scan`, `{arguments.get('body')}`, is not a fragment of the graph"
     if bad or missing:
-        return  # a condition may rest on what is not there
-    call = Call(operation, signature)
+        return  # a condition may rely on what is missing
+    bound = BoundOperation(operation, signature)
     for hazard in hazards_for(spec).get(operation.name, ()):
-        if hazard.applies(call):
+        if hazard.applies(bound):
             yield SpecError(f"{spec} must not be given this `{operation.name}`: {hazard.reason}", hint=hazard.safe)
 
 
-def _check_quirks(quirks: Sequence[Quirk], statement: Statement, spec: Spec) -> Iterator[SpecError]:
+def _check_quirks(quirks: Sequence[Quirk], operation: OperationView, spec: Spec) -> Iterator[SpecError]:
     for one in quirks:
-        if one.applies(statement):
-            yield SpecError(f"{spec} must not be given this `{statement.operator}`: {one.reason}", hint=one.safe)
+        if one.applies(operation):
+            yield SpecError(f"{spec} must not be given this `{operation.operator}`: {one.reason}", hint=one.safe)
 
 
 def _check_results(spec: Spec, operation: Operation, signature: Signature) -> Iterator[str]:
@@ -231,7 +232,7 @@ def _check_results(spec: Spec, operation: Operation, signature: Signature) -> It
     for value, result in zip(operation.outputs, signature.results, strict=False):
         kinds = _kinds(result.type)
         if spec.target == "khronos" and kinds and value.dtype.kind not in kinds:
-            yield f"`{operation.name}` gives {result.type}, `{value.name}` is {value.dtype}"
+            yield f"`{operation.name}` returns {result.type}, `{value.name}` is {value.dtype}"
 
 
 def _check_source(spec: Spec, operation: Operation) -> Iterator[str]:
@@ -253,7 +254,7 @@ def _check_source(spec: Spec, operation: Operation) -> Iterator[str]:
         yield f"`{operation.name}<{generic or 'scalar'}>` is assigned to `{value.name}` of {value.dtype}"
     shape = operation.arguments.get("shape", ())
     if len(shape) != value.rank or not all(same(a, b) for a, b in zip(shape, value.shape, strict=True)):
-        yield f"`{operation.name}` says shape {shape_text(shape)}, `{value.name}` has {shape_text(value.shape)}"
+        yield f"`{operation.name}` declares shape {shape_text(shape)}, `{value.name}` has {shape_text(value.shape)}"
     weight = value.weight
     if operation.name == "variable" and weight is None:
         yield f"the variable `{value.name}` has no weight"
@@ -269,7 +270,7 @@ def _kinds(text: str) -> str:
 
 
 def _fits(argument: Any, kind: str, strict: bool) -> bool:
-    """Return whether `argument` is of the declared kind; `strict` is the standard's reading, tract's is looser."""
+    """Return whether `argument` is of the declared kind; `strict` follows the standard, tract is more lenient."""
     if kind.endswith("[]"):
         items = argument if isinstance(argument, list | tuple) else None
         return items is not None and all(_fits(item, kind[:-2], strict) for item in items)
@@ -305,7 +306,7 @@ def _literal_fits(argument: Any, kind: str, strict: bool) -> bool:
     return is_bool or is_int or is_float or is_size
 
 
-def _said(argument: Any) -> str:
+def _describe(argument: Any) -> str:
     if isinstance(argument, Value):
         return f"the tensor `{argument.name}` of {argument.dtype}"
     inside: Sequence[Value] = list(values_in(argument))

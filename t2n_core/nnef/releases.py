@@ -15,11 +15,11 @@ class Releases:
     since: Version | None = None
     before: Version | None = None
     others: SpecifierSet | None = None
-    """Further conditions of a specifier, such as `!=0.21.5`."""
+    """Other conditions of a specifier, such as `!=0.21.5`."""
 
     @classmethod
     def of(cls, since: str | None = None, before: str | None = None) -> Releases:
-        """Return the range between two versions that are given as texts. Raises InvalidVersion."""
+        """Return the range between two versions, passed as texts. Raises InvalidVersion."""
         return cls(Version(since) if since else None, Version(before) if before else None)
 
     @classmethod
@@ -48,7 +48,7 @@ class Releases:
 
     @property
     def rank(self) -> Version:
-        """Return the version by which ranges are ordered: of several that hold, the highest is the newest."""
+        """Return the version by which ranges are ordered: of several that apply, the highest is the newest."""
         return self.since or Version("0")
 
 

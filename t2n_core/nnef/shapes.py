@@ -1,6 +1,6 @@
-"""Shapes and dtypes of NNEF results, for the statements a rule makes between its inputs and its captured outputs.
+"""Shape and dtype inference for the operations that a rule writes between its inputs and its captured outputs.
 
-An operator that is not listed must be given its result by the rule (`out=`). All shapes may hold symbolic sizes.
+For an operator that is not listed, the rule passes the result (`out=`). All shapes may contain symbolic sizes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Arguments: TypeAlias = Mapping[str, Any]
 def broadcast(*shapes: Shape) -> Shape:
     """Return the shape that shapes of equal rank broadcast to.
 
-    A symbolic size is taken to differ from 1, as PyTorch does on capture.
+    A symbolic size is assumed to differ from 1, as PyTorch assumes during capture.
     """
     rank = max(len(s) for s in shapes)
     result: list[Dim] = []
@@ -88,7 +88,7 @@ def _reshape(arguments: Arguments) -> Result:
         wanted = [*value.shape[:start], *wanted, *value.shape[stop:]]
     shape = tuple(as_dim(d) for d in wanted)
     if not same(product(shape), product(value.shape)):
-        raise LowerError(f"reshape of {shape_text(value.shape)} to {shape_text(shape)}: other number of elements")
+        raise LowerError(f"reshape of {shape_text(value.shape)} to {shape_text(shape)}: the numbers of elements differ")
     return shape, value.dtype
 
 
@@ -255,14 +255,14 @@ INFER: dict[str, Callable[[Arguments], Result]] = {
 }  # fmt: skip
 
 BROADCASTING = frozenset([*_BINARY.split(), *_COMPARE.split(), "select"])
-"""Operators whose tensor operands must be brought to one rank: NNEF aligns leading axes, PyTorch trailing ones."""
+"""Operators whose tensor operands must have one rank: NNEF aligns leading axes, PyTorch trailing ones."""
 
 
 def infer(name: str, arguments: Arguments) -> Result:
-    """Return the shape and dtype of the single result of a statement. Raises LowerError for wrong arguments."""
+    """Return the shape and dtype of the single result of an operation. Raises LowerError for wrong arguments."""
     rule = INFER.get(name)
     if rule is None:
-        raise LowerError(f"the shape of `{name}` does not follow from its arguments: its rule must give `out=`")
+        raise LowerError(f"the shape of `{name}` cannot be inferred from its arguments: its rule must pass `out=`")
     return rule(arguments)
 
 

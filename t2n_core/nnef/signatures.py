@@ -1,4 +1,4 @@
-"""Signatures of NNEF operators, and the reader of their text form."""
+"""Signatures of NNEF operators, and their parser."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Required(enum.Enum):
 
 
 REQUIRED: Final = _Required.REQUIRED
-"""The default of a parameter that must be given."""
+"""The default of a required parameter."""
 
 _WORDS: Final = {"true": True, "false": False, "none": None}
 _PARAMETER: Final = re.compile(r"(?P<name>\w+)\s*:\s*(?P<type>[^=]+?)(?:\s*=\s*(?P<default>.+))?")
@@ -36,7 +36,7 @@ class Parameter:
     type: str
     """As in the standard: `tensor<scalar>`, `tensor<?>[]`, `integer[]`, `(integer,integer)[]`, `logical`, `string`."""
     default: Any = REQUIRED
-    """A Python value; None for one that may be left out and has no default that could be written."""
+    """A Python value; None for a parameter that may be omitted and whose default cannot be written."""
 
     @property
     def is_tensor(self) -> bool:
@@ -49,7 +49,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One operator as one target version has it."""
+    """One operator of one target version."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -63,9 +63,9 @@ class Signature:
         return next((p for p in self.parameters if p.name == name), None)
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments by name, in the order of the signature; optional ones that were not given are left out.
+        """Return the arguments by name, in the order of the signature, without optional ones that were not passed.
 
-        Raises SpecError for an unknown, missing or doubly given argument.
+        Raises SpecError for an unknown, missing or duplicate argument.
         """
         if len(args) > len(self.parameters):
             wrong = f"`{self.name}` takes {len(self.parameters)} arguments, {len(args)} were given"
@@ -82,18 +82,18 @@ class Signature:
             raise SpecError(f"`{self.name}` needs the argument `{'`, `'.join(missing)}`", op=self.name)
         return {p.name: given[p.name] for p in self.parameters if p.name in given}
 
-    def missing(self, given: Mapping[str, Any]) -> list[str]:
-        """Return the names of required parameters that are not in `given`."""
-        return [p.name for p in self.parameters if p.default is REQUIRED and p.name not in given]
+    def missing(self, arguments: Mapping[str, Any]) -> list[str]:
+        """Return the names of required parameters that are not in `arguments`."""
+        return [p.name for p in self.parameters if p.default is REQUIRED and p.name not in arguments]
 
     def unknown_argument(self, name: str) -> str:
         return f"`{self.name}` has no argument `{name}`; it takes {', '.join(f'`{p.name}`' for p in self.parameters)}"
 
 
 def parse_parameters(text: str) -> tuple[Parameter, ...]:
-    """Return the parameters of `x: tensor<scalar>, axis: integer = 0`; `= none` marks one that may be left out.
+    """Return the parameters of `x: tensor<scalar>, axis: integer = 0`; `= none` marks one that may be omitted.
 
-    Raises ValueError for text that is no parameter list.
+    Raises ValueError for text that is not a parameter list.
     """
     found = []
     for part in _split(text):

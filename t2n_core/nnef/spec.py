@@ -1,7 +1,7 @@
-"""Tables of the operators and arguments of each target version, which are read before a statement is written.
+"""Tables of the operators and arguments of each target version, consulted before an operation is written.
 
-Old tract versions accept an argument they do not know and compute something else, so a successful load proves
-nothing; these tables do. They are package data (`spec_data/*.json`), built by `tools/build_spec_tables.py`.
+Old tract versions accept an argument they do not know and compute something else, so a successful load proves nothing,
+unlike these tables. They are package data (`spec_data/*.json`), built by `tools/build_spec_tables.py`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A signature with the releases it holds for."""
+    """A signature with the releases that have it."""
 
     signature: Signature
     releases: Releases
@@ -62,7 +62,7 @@ class Spec:
         self.target: TargetName = target
         self.version = version
         self.extrapolated = version > table.newest
-        """True if this version is newer than the table, and the newest known one stands for it."""
+        """True if this version is newer than the table, so that the newest known one is used for it."""
         self.registries = registries
         """tract's registries that may be used; None for all that the releases from PyPI have."""
         self._table = table
@@ -76,13 +76,13 @@ class Spec:
         return f"{self.target} {self.version}"
 
     def operator(self, name: str) -> Signature:
-        """Return the signature of `name`. Raises SpecError if this version cannot resolve it, saying which ones can."""
+        """Return the signature of `name`. Raises SpecError, with the versions that have it, if this one does not."""
         row = self._rows.get(name)
         if row is not None and not row.absent:
             if self._is_switched_off(row):
                 registry = row.signature.registry
                 raise SpecError(
-                    f"`{name}` belongs to {registry}, which the target's feature_flags leave out",
+                    f"`{name}` belongs to {registry}, which the target's feature_flags exclude",
                     op=name,
                     target=str(self),
                     hint=f"add {registry.removeprefix('tract_')!r} to feature_flags if your engine is built with it",
@@ -129,7 +129,7 @@ class Spec:
 
 
 def spec_for(target: TargetName, version: str | Version) -> Spec:
-    """Return the operators of that version; a tract newer than the table is taken as the newest known (`extrapolated`).
+    """Return the operators of that version; for a tract newer than the table, of the newest known (`extrapolated`).
 
     Raises SpecError for an unknown target, a version that cannot be read, one older than the table, and a later
     standard.

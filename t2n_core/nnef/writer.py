@@ -1,4 +1,4 @@
-"""A graph as NNEF text: one statement per line, the same text for the same graph."""
+"""Writer of a graph as NNEF text: one operation per line, the same text for the same graph."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _ESCAPED: Final = "\"'\\{}%#"
 def graph_text(graph: Graph, *, spec: Spec) -> str:
     """Return the content of `graph.nnef`.
 
-    Raises WriteError, with the origin of the operation, for an argument that not every version of the target reads
-    alike (an infinite number, a quote in a string, an expression of sizes that cannot be written), and SpecError for
-    an operator that the target does not have.
+    Raises WriteError, with the origin of the operation, for an argument that some version of the target reads
+    differently (an infinity, a quote in a string, an expression of sizes that cannot be written), and SpecError for an
+    operator that the target does not have.
     """
     return "\n".join(_lines(graph, spec)) + "\n"
 
@@ -45,7 +45,7 @@ def _lines(graph: Graph, spec: Spec) -> Iterator[str]:
         yield from _properties(graph.properties)
     for fragment in graph.fragments.values():
         if _TEMPLATE.search(fragment.text):
-            raise WriteError(f"the fragment `{fragment.name}` holds a sequence that tract takes for a template")
+            raise WriteError(f"the fragment `{fragment.name}` contains a sequence that tract takes for a template")
         yield fragment.text.strip("\n")
         yield ""
     inputs, outputs = (", ".join(v.name for v in values) for values in (graph.inputs, graph.outputs))
@@ -55,12 +55,12 @@ def _lines(graph: Graph, spec: Spec) -> Iterator[str]:
     for operation in graph.operations:
         if operation.name not in signatures:
             signatures[operation.name] = signature_of(graph, spec, operation.name)
-        yield f"  {statement(operation, signatures[operation.name])};"
+        yield f"  {operation_text(operation, signatures[operation.name])};"
     yield "}"
 
 
-def statement(operation: Operation, signature: Signature) -> str:
-    """Return a statement, `y = conv(x, w, 0.0, stride = [2, 2])`: leading tensors by position, the rest by name.
+def operation_text(operation: Operation, signature: Signature) -> str:
+    """Return an operation as text, `y = conv(x, w, 0.0, stride = [2, 2])`: leading tensors by position, others by name.
 
     Raises WriteError as `graph_text` does.
     """
@@ -118,7 +118,7 @@ def argument_text(argument: Any) -> str:
 def float_text(value: float) -> str:
     """Return the shortest decimal that float32 reads back as `value`, with a point or an exponent: `0.1`, `1.5e20`.
 
-    Raises ValueError for infinities, NaN, and what float32 cannot hold: not every parser has literals for them.
+    Raises ValueError for infinities, NaN, and values out of float32's range: not every parser has literals for them.
     """
     with np.errstate(over="ignore"):
         single = np.float32(value)
@@ -138,16 +138,16 @@ def _integer_text(value: int) -> str:
 
 def _string_text(value: str) -> str:
     if not _PLAIN_STRING.fullmatch(value) or _TEMPLATE.search(value):
-        raise ValueError(f"the string {value!r} holds characters that not every version reads alike")
+        raise ValueError(f"the string {value!r} has characters that versions read differently")
     return f'"{value}"'
 
 
 def _properties(properties: Mapping[str, str]) -> Iterator[str]:
-    """Return tract's fragment of texts about the model, in which an escaped character is read as that character."""
-    pairs = ", ".join(f"({_escaped(key)}, {_escaped(properties[key])})" for key in sorted(properties))
+    """Yield tract's fragment of texts about the model, in which an escaped character is read as that character."""
+    pairs = ", ".join(f"({_escape(key)}, {_escape(properties[key])})" for key in sorted(properties))
     yield f"{_PROPERTIES}{{\n  properties = [{pairs}];\n}}"
     yield ""
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return '"' + "".join(f"\\{letter}" if letter in _ESCAPED else letter for letter in text) + '"'

@@ -251,7 +251,7 @@ class _Lowering:
             self.g.begin(name, None, ())
             value = self._value(variable)
             if id(value) in taken or value.weight is not None:
-                value = self.g.copied(value)
+                value = self.g.copy_of(value)
             taken.add(id(value))
             value.name = name
             self.g.graph.outputs.append(value)

@@ -17,7 +17,7 @@ from typing import Any
 import sympy
 import torch
 
-from t2n_core.nnef.sizes.dims import Dim, Shape, compiled
+from t2n_core.nnef.sizes.dims import Dim, Shape, compile_size
 from t2n_core.torch_graph.capture.containers import preserve_containers
 from t2n_core.torch_graph.capture.modes import CaptureMode
 from t2n_core.torch_graph.capture.python_calls import python_calls_of_sizes
@@ -137,7 +137,7 @@ def questions(
 
 
 def _size(dim: Dim, symbols: Mapping[str, Any]) -> Any:
-    return dim if isinstance(dim, int) else compiled(dim)(symbols)
+    return dim if isinstance(dim, int) else compile_size(dim)(symbols)
 
 
 def _is_the_models(frame: FrameType | None) -> bool:

@@ -1,1 +1,1 @@
-"""NNEF as the Khronos tools read it."""
+"""NNEF in the dialect of the Khronos tools."""

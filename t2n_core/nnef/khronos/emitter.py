@@ -1,4 +1,4 @@
-"""Flat NNEF 1.0 as the Khronos standard has it."""
+"""Emitter of flat NNEF 1.0, the Khronos standard."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class KhronosEmitter(KhronosBuilder):
     def call(
         self, operator: str, *args: Any, outs: Sequence[Expected] | None = None, **attributes: Any
     ) -> tuple[Value, ...]:
-        """Write a statement; what the standard lacks is written with what it has."""
+        """Write an operation; operators that the standard lacks are expressed by those it has."""
         if operator in FORMS:
             return (FORMS[operator](self, *args, **attributes),)
         if operator in REAL and outs is None and any(isinstance(a, Value) and a.dtype.kind in "iu" for a in args):
@@ -88,7 +88,7 @@ class KhronosEmitter(KhronosBuilder):
         return value if all(r == 1 for r in repeats) else self.tile(value, repeats=repeats)
 
     def recip(self, x: Value) -> Value:
-        """1 / x, by the standard's own name."""
+        """Write 1 / x under the standard's name."""
         return self.call("rcp", x)[0]
 
     def pick(self, value: Value, indices: Value, axis: int) -> Value:

@@ -1,4 +1,4 @@
-"""Operators that the standard lacks, written with those it has: reading and writing by an index for each element."""
+"""Operators that the standard lacks, expressed by those it has: elementwise gather and scatter, and products."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from t2n_core.nnef.khronos.integers import EXACT
 
 
 def gather_elements(g: KhronosBuilder, input: Value, indices: Value, axis: int) -> Value:
-    """Return out[i][j] = input[indices[i][j]][j] for axis 0, read from the flattened tensor at computed places."""
+    """Return out[i][j] = input[indices[i][j]][j] for axis 0, read from the flattened tensor at computed indices."""
     shape, extents = ([int(size) for size in v.shape] for v in (indices, input))
     count = int(np.prod(extents))
     if count > EXACT:
-        raise g.fail(f"places in a tensor of {count} elements are beyond 2^24, and NNEF 1.0 computes them in float32")
+        raise g.fail(
+            f"indices into a tensor of {count} elements are beyond 2^24, and NNEF 1.0 computes them in float32"
+        )
     strides = [int(np.prod(extents[i + 1 :])) for i in range(input.rank)]
     others = [
         np.arange(n) * s if i != axis else np.zeros(1) for i, (n, s) in enumerate(zip(shape, strides, strict=True))
@@ -29,9 +31,9 @@ def gather_elements(g: KhronosBuilder, input: Value, indices: Value, axis: int) 
 
 
 def scatter_elements(g: KhronosBuilder, input: Value, indices: Value, updates: Value, axis: int) -> Value:
-    """Return `input` with out[indices[i][j]][j] = updates[i][j] for axis 0; the last one that names a place is there.
+    """Return `input` with out[indices[i][j]][j] = updates[i][j] for axis 0; of equal indices, the last one wins.
 
-    Every place is compared with every index.
+    Every position is compared with every index.
     """
     shape, extents = ([int(size) for size in v.shape] for v in (indices, input))
     behind = [1] * (input.rank - axis - 1)
@@ -42,22 +44,22 @@ def scatter_elements(g: KhronosBuilder, input: Value, indices: Value, updates: V
     source = g.cast(g.max(g.sub(last, 1.0), 0.0), INT64)
     found = g.gt(last, 0.0)
     reached = [size if i != axis else extents[axis] for i, size in enumerate(shape)]
-    written = g.select(found, gather_elements(g, updates, source, axis), _cut(g, input, reached))
+    written = g.select(found, gather_elements(g, updates, source, axis), _crop(g, input, reached))
     for other, (have, want) in enumerate(zip(reached, extents, strict=True)):
-        if have != want:  # indices may reach a part of the other axes only
-            kept = _cut(g, g.take(input, other, have, want), [*extents[:other], want - have, *reached[other + 1 :]])
+        if have != want:  # indices may cover only a part of the other axes
+            kept = _crop(g, g.take(input, other, have, want), [*extents[:other], want - have, *reached[other + 1 :]])
             written = g.concat([written, kept], axis=other)
     return written
 
 
-def _cut(g: KhronosBuilder, value: Value, shape: Sequence[int]) -> Value:
+def _crop(g: KhronosBuilder, value: Value, shape: Sequence[int]) -> Value:
     for axis, size in enumerate(shape):
         value = g.take(value, axis, 0, size)
     return value
 
 
 def product_reduce(g: KhronosBuilder, input: Value, axes: Sequence[int]) -> Value:
-    """Return the product along axes, which stay with one element: one half times the other, again and again."""
+    """Return the product along axes, which are kept with size 1, by repeatedly multiplying one half by the other."""
     for axis in axes:
         while (size := int(input.shape[axis])) != 1:
             half = size // 2
@@ -71,6 +73,6 @@ FORMS: Mapping[str, Callable[..., Value]] = {
     "tract_core_scatter_elements": scatter_elements,
     "tract_core_product_reduce": product_reduce,
 }
-"""tract operator that rules use -> the function that expresses it in standard NNEF."""
+"""tract operator used by rules -> function that expresses it in standard NNEF."""
 
 __all__ = ["FORMS"]

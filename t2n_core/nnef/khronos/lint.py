@@ -1,4 +1,4 @@
-"""Find problems that the Khronos parser accepts, although the standard or a later consumer rejects them."""
+"""Check for problems that the Khronos parser accepts, although the standard or a later consumer rejects them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ITEMS: Final = {"": float, "scalar": float, "integer": int, "logical": bool}
 def check(graph: Graph) -> Iterator[tuple[Operation | None, str]]:
     """Yield the problems of a graph for strict NNEF 1.0, each with its operation (None for the whole graph)."""
     if graph.properties:
-        yield None, "strict NNEF has no place for properties"
+        yield None, "strict NNEF has no properties"
     labels: dict[str, Value] = {}
     for operation in graph.operations:
         for value in operation.outputs:

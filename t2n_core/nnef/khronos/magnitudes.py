@@ -14,24 +14,24 @@ _MOVING = frozenset("reshape transpose squeeze unsqueeze slice tile concat stack
 
 
 class Magnitudes:
-    """The largest absolute value that each integer of a graph can have; infinity where nothing is known."""
+    """Value-range analysis: a bound on the magnitude of each integer of a graph; infinity if none is known."""
 
     def __init__(self) -> None:
         self._known: dict[Value, float] = {}
 
     def state(self, value: Value, most: int) -> None:
-        """Note that no element of `value` is beyond `most`."""
+        """Record that no element of `value` is beyond `most`."""
         self._known[value] = min(self.of(value), most)
 
     def of(self, operand: Any) -> float:
-        """Return the bound of an operand; of a literal its own magnitude."""
+        """Return the bound of an operand; for a literal its own magnitude."""
         if not isinstance(operand, Value):
             return float(abs(operand))
         if operand not in self._known:
-            self._known[operand] = self._found(operand)
+            self._known[operand] = self._bound_of_value(operand)
         return self._known[operand]
 
-    def _found(self, value: Value) -> float:
+    def _bound_of_value(self, value: Value) -> float:
         if value.dtype == BOOL:
             return 1
         if value.weight is not None:
@@ -41,9 +41,9 @@ class Magnitudes:
             return float(np.abs(weight.array.astype(np.float64)).max())
         if value.producer is None:
             return math.inf
-        return min(self._made(value.producer), largest(value.dtype))
+        return min(self._bound_of_result(value.producer), largest(value.dtype))
 
-    def _made(self, operation: Operation) -> float:
+    def _bound_of_result(self, operation: Operation) -> float:
         arguments = operation.arguments
         name = operation.name
         if name in ("argmax_reduce", "argmin_reduce"):

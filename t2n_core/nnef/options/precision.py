@@ -1,4 +1,4 @@
-"""Plans of precision: which operators of which modules are computed in float16, and which in float32.
+"""Precision plans: which operators of which modules are computed in float16, and which in float32.
 
 default = "float16"
 accumulation = "float32"
@@ -27,7 +27,7 @@ _DTYPES: Final[tuple[Precision, Precision]] = ("float16", "float32")
 
 @dataclass(frozen=True, slots=True)
 class PlanEntry:
-    """Operators of modules, with what they are computed in."""
+    """Operators of modules, with the precision that they are computed in."""
 
     precision: Precision
     modules: tuple[str, ...] = ("*",)
@@ -37,7 +37,7 @@ class PlanEntry:
     reason: str = ""
 
     def fits(self, module: str, operator: str) -> bool:
-        """Return whether an operator called by a module is meant."""
+        """Return whether the entry applies to an operator called by a module."""
         return any(fnmatchcase(module, p) for p in self.modules) and any(
             fnmatchcase(operator, p) for p in self.operators
         )
@@ -45,7 +45,7 @@ class PlanEntry:
 
 @dataclass(frozen=True, slots=True)
 class PrecisionPlan:
-    """Entries of which the first that fits decides, and what holds where none does."""
+    """Entries, of which the first that applies decides, and the default."""
 
     default: Precision = "float16"
     entries: tuple[PlanEntry, ...] = ()
@@ -53,28 +53,28 @@ class PrecisionPlan:
     """Dtype that products of float16 are computed and summed in, before each result is rounded."""
 
     def of(self, module: str, operator: str) -> Precision:
-        """Return what an operator called by a module is computed in."""
+        """Return the precision of an operator called by a module."""
         return next((one.precision for one in self.entries if one.fits(module, operator)), self.default)
 
     @classmethod
     def read(cls, path: Path) -> PrecisionPlan:
-        """Return the plan of a file. Raises InputError for what is none."""
+        """Return the plan from a file. Raises InputError if it is not one."""
         try:
             return cls.parse(tomllib.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError) as cause:
-            raise InputError(f"{path} is no plan of precision: {cause}") from cause
+            raise InputError(f"{path} is not a precision plan: {cause}") from cause
 
     @classmethod
-    def parse(cls, given: Mapping[str, Any]) -> PrecisionPlan:
-        """Return the plan of a table as TOML has it. Raises InputError for a word that is none of a plan's."""
-        dtypes = {word: given.get(word, "float16") for word in ("default", "accumulation")}
-        wrong = [f"{word} = {dtype!r}" for word, dtype in dtypes.items() if dtype not in _DTYPES]
-        wrong += [f"`{word}`" for word in sorted(given.keys() - {*dtypes, *_DTYPES})]
+    def parse(cls, table: Mapping[str, Any]) -> PrecisionPlan:
+        """Return the plan of a TOML table. Raises InputError for an unknown key or value."""
+        dtypes = {key: table.get(key, "float16") for key in ("default", "accumulation")}
+        wrong = [f"{key} = {dtype!r}" for key, dtype in dtypes.items() if dtype not in _DTYPES]
+        wrong += [f"`{key}`" for key in sorted(table.keys() - {*dtypes, *_DTYPES})]
         if wrong:
             known = "default, accumulation, [[float16]], [[float32]]"
-            raise InputError(f"a plan of precision has no {wrong[0]}", hint=known)
-        # what stays float32 is asked first: a plan that names both means an exception by it
-        entries = [_entry(dtype, one) for dtype in reversed(_DTYPES) for one in given.get(dtype, ())]
+            raise InputError(f"a precision plan has no {wrong[0]}", hint=known)
+        # float32 entries come first: in a plan with both, they are the exceptions
+        entries = [_entry(dtype, one) for dtype in reversed(_DTYPES) for one in table.get(dtype, ())]
         return cls(dtypes["default"], tuple(entries), dtypes["accumulation"])
 
     def toml(self, comment: Sequence[str] = ()) -> str:
@@ -88,17 +88,17 @@ class PrecisionPlan:
         return "\n".join([*lines, ""])
 
 
-def _entry(dtype: Precision, given: Any) -> PlanEntry:
+def _entry(dtype: Precision, table: Any) -> PlanEntry:
     known = {"modules", "operators", "reason"}
-    if not isinstance(given, Mapping) or given.keys() - known:
-        raise InputError(f"an entry [[{dtype}]] of a plan has no {given!r}", hint=", ".join(sorted(known)))
+    if not isinstance(table, Mapping) or table.keys() - known:
+        raise InputError(f"an entry [[{dtype}]] of a plan has no {table!r}", hint=", ".join(sorted(known)))
     lists = {}
-    for word in ("modules", "operators"):
-        patterns = given.get(word, ["*"])
+    for key in ("modules", "operators"):
+        patterns = table.get(key, ["*"])
         if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
-            raise InputError(f"{word} = {patterns!r} of an entry [[{dtype}]] is no list of patterns")
-        lists[word] = tuple(patterns)
-    return PlanEntry(dtype, **lists, reason=str(given.get("reason", "")))
+            raise InputError(f"{key} = {patterns!r} of an entry [[{dtype}]] is not a list of patterns")
+        lists[key] = tuple(patterns)
+    return PlanEntry(dtype, **lists, reason=str(table.get("reason", "")))
 
 
 __all__ = ["PlanEntry", "Precision", "PrecisionPlan"]

@@ -1,4 +1,4 @@
-"""How the weights of an archive are stored: the forms, what reads them, and a user's choice among the forms."""
+"""Storage formats of weights, and a user's choice among them."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from t2n_core.errors import InputError
 WeightForm: TypeAlias = Literal["float16", "int8", "q4_0"]
 FORMS: Final[tuple[WeightForm, ...]] = get_args(WeightForm)
 PLAIN_FORM: Final = "float32"
-"""The word for a weight that stays as the model has it."""
+"""The name for a weight that keeps the model's dtype."""
 
 Scales: TypeAlias = Callable[[Any, int, int], Any]
-"""(rows [n, k], lowest, highest) -> [n]: the scale of each row, whose numbers become lowest to highest times that."""
+"""(rows [n, k], lowest, highest) -> [n]: the scale of each row, whose elements become lowest to highest times that."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredAs:
-    """A form of stored weights, and how its scales are found.
+    """A storage format of weights, and how its scales are computed.
 
     Args:
         form: `float16`; `int8`, integers from -127 to 127 with a scale for each output channel; `q4_0`, -8 to 7
-            with a scale for every 32 neighbours in a row.
+            with a scale for every 32 adjacent elements of a row.
         scales: a function of (rows, lowest, highest): a tensor [n, k] of float32 whose rows share a scale each, and the
-            bounds of the integers. It returns the n scales; numbers beyond the bounds are cut. Without one, the
-            number of largest magnitude is at a bound. `t2n_core.op.stored.scales` has some. It is called with a part
-            of the rows at a time.
+            bounds of the integers. It returns the n scales; elements beyond the bounds are clipped. Without one,
+            the element of largest magnitude is mapped to a bound. `t2n_core.op.stored.scales` has some. It is called
+            with a part of the rows at a time.
 
     Raises:
-        InputError: there is no such form, or it has no scales.
+        InputError: there is no such format, or it has no scales.
     """
 
     form: WeightForm
@@ -40,7 +40,7 @@ class StoredAs:
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
-            raise InputError(f"weights: {self.form!r} is none of {', '.join(FORMS)}, {PLAIN_FORM}")
+            raise InputError(f"weights: {self.form!r} is not one of {', '.join(FORMS)}, {PLAIN_FORM}")
         if self.scales is not None and self.form == "float16":
             raise InputError("weights: float16 has no scales")
 
@@ -61,35 +61,35 @@ class Reader(StrEnum):
 ChosenForm: TypeAlias = StoredAs | str | None
 ChoiceFunction: TypeAlias = Callable[[str, Any], ChosenForm]
 WeightOption: TypeAlias = ChosenForm | Mapping[str, StoredAs | str] | ChoiceFunction
-"""One form for all weights; forms by patterns of names; a function of name and tensor that returns one, or None."""
+"""One format for all weights; formats by patterns of names; a function of name and tensor that returns one, or None."""
 WeightChoice: TypeAlias = tuple[tuple[str, StoredAs | None], ...] | ChoiceFunction
 
 
-def weight_choice(given: WeightOption) -> WeightChoice:
-    """Return a user's choice; empty for none. Raises InputError for a form that there is not."""
-    if given is None:
+def weight_choice(option: WeightOption) -> WeightChoice:
+    """Return a user's choice; empty for None. Raises InputError for an unknown format."""
+    if option is None:
         return ()
-    if isinstance(given, str | StoredAs):
-        return (("*", _form(given)),)
-    if isinstance(given, Mapping):
-        return tuple((pattern, _form(form)) for pattern, form in given.items())
-    if callable(given):
-        return given
-    raise InputError(f"weights={given!r} is not a form, a mapping of patterns to forms, or a function")
+    if isinstance(option, str | StoredAs):
+        return (("*", _form(option)),)
+    if isinstance(option, Mapping):
+        return tuple((pattern, _form(form)) for pattern, form in option.items())
+    if callable(option):
+        return option
+    raise InputError(f"weights={option!r} is not a format, a mapping of patterns to formats, or a function")
 
 
 def chosen_form(choice: WeightChoice, label: str, tensor: Any) -> StoredAs | None:
-    """Return the form that is chosen for a weight: that of the first pattern that fits its name, or a module's."""
+    """Return the format chosen for a weight: that of the first pattern that matches its name, or a module's."""
     if callable(choice):
         return _form(choice(label, tensor))
     fits = (form for pattern, form in choice if fnmatchcase(label, pattern) or fnmatchcase(label, f"{pattern}.*"))
     return next(fits, None)
 
 
-def _form(given: ChosenForm) -> StoredAs | None:
-    if given is None or given == PLAIN_FORM:
+def _form(chosen: ChosenForm) -> StoredAs | None:
+    if chosen is None or chosen == PLAIN_FORM:
         return None
-    return StoredAs(given) if isinstance(given, str) else given  # type: ignore[arg-type]
+    return StoredAs(chosen) if isinstance(chosen, str) else chosen  # type: ignore[arg-type]
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Choices between forms that are all right, made by a user through the target and read where statements are written."""
+"""Choices between valid lowerings, made by a user through the target and read by rules and emitters."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from t2n_core.nnef.options.weight_choice import WeightChoice
 
 @dataclass(frozen=True, slots=True)
 class WritingOptions:
-    """Choices between forms of operators; the defaults compute what PyTorch does, with operators of every version."""
+    """Choices between lowerings; the defaults compute what PyTorch does, with operators of every version."""
 
     attention_in_f32: bool = False
-    """Inside the engine's own attention operator, float16 is accumulated in float32; the plain form always is."""
+    """The engine's own attention operator accumulates float16 in float32; the plain formula always does."""
     linear_accumulation_in_f32: bool = False
     """Products of float16 are computed and summed in float32, then rounded."""
     norm_in_f32: bool = False
@@ -21,13 +21,13 @@ class WritingOptions:
     reify_sdpa: bool = False
     """Attention as the engine's own operator, where the version has it and the operator can express the call."""
     upsample_with_debox: bool = False
-    """Nearest upsampling by whole factors as `debox`, where the version has it."""
+    """Nearest upsampling by integer factors as `debox`, where the version has it."""
     weights: WeightChoice = ()
-    """The forms that weights are stored in."""
+    """The storage formats of weights."""
     precision: PrecisionPlan | None = None
-    """Operators that are computed in float16, of a model in float32."""
+    """Plan of the operators of a float32 model that are computed in float16."""
     streaming: bool = False
-    """Leave out forms that the engine cannot run as a stream."""
+    """Avoid lowerings that the engine cannot run as a stream."""
 
     @property
     def accumulates_in_f32(self) -> bool:

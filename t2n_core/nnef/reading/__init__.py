@@ -1,1 +1,1 @@
-"""NNEF read back: the text of a graph as assignments, and the tensors of an archive."""
+"""Readers of NNEF: the text of a graph as assignments, and the tensors of an archive."""

@@ -1,4 +1,4 @@
-"""The reader of archives: a directory, a tar or a gzipped tar, of this exporter or another one."""
+"""Reader of archives: a directory, a tar or a gzipped tar, of this exporter or another one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from t2n_core.nnef.reading.parser import read_text
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredTensor:
-    """The file of a tensor whose items have no NumPy form, such as blocks of 4-bit numbers; kept as it is."""
+    """The file of a tensor whose items have no NumPy dtype, such as blocks of 4-bit integers; kept as it is."""
 
     data: bytes
     shape: tuple[int, ...]
@@ -41,7 +41,7 @@ class ArchiveContent:
 
 
 def read_archive(path: Path) -> ArchiveContent:
-    """Return graph and weights of an archive. Raises InputError for what is no archive, or not read here."""
+    """Return graph and weights of an archive. Raises InputError if it is not an archive, or an unsupported one."""
     files = read_members(path)
     if GRAPH not in files:
         raise InputError(f"{path} holds no {GRAPH}")
@@ -56,7 +56,7 @@ def read_archive(path: Path) -> ArchiveContent:
 
 
 def tensor_of(data: bytes, where: str) -> NDArray[Any] | StoredTensor:
-    """Return the tensor in a `.dat` file. Raises InputError, which says `where`, for a damaged one."""
+    """Return the tensor in a `.dat` file. Raises InputError, which names `where`, for a damaged one."""
     shape, dtype = dat.read_header(data, where)
     body = data[dat.HEADER_SIZE :]
     if len(body) < int.from_bytes(data[4:8], "little"):

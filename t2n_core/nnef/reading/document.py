@@ -1,4 +1,4 @@
-"""A text of NNEF as values: what stands in it, names as names, without shapes and types of what is computed."""
+"""NNEF text as data: its assignments, with names as names, without the shapes and dtypes of computed values."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from t2n_core.nnef.writer import argument_text
 
 
 class Name(str):
-    """A name in the text: of a value, or of a symbolic size."""
+    """A name in the text: of a value or of a symbolic size."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression with operators, such as `(T+1)/2`, as it is written."""
+    """An expression with operators, such as `(T+1)/2`, as text."""
 
     text: str
     names: tuple[Name, ...]
@@ -25,10 +25,10 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument of a call."""
+    """One argument of an operation."""
 
     name: str
-    """Empty for one that is given by its place."""
+    """Empty for a positional argument."""
     value: Any
     """A bool, int, float, str, Name, Expression, or a list or tuple of these."""
 
@@ -41,12 +41,12 @@ class Assignment:
     operator: str
     arguments: tuple[Argument, ...]
     dtype: str = ""
-    """The word in angle brackets."""
+    """The type in angle brackets."""
     is_list: bool = False
     """True for results in brackets: `[a, b] = split(x, …)`."""
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return an argument that is given by its name."""
+        """Return an argument that is passed by name."""
         return next((one.value for one in self.arguments if one.name == name), default)
 
     def names(self) -> Iterator[Name]:
@@ -60,9 +60,9 @@ class Assignment:
             f"{one.name} = {value_text(one.value)}" if one.name else value_text(one.value) for one in self.arguments
         ]
         generic = f"<{self.dtype}>" if self.dtype else ""
-        return f"{self._left()} = {self.operator}{generic}({', '.join(parts)})"
+        return f"{self._left_side()} = {self.operator}{generic}({', '.join(parts)})"
 
-    def _left(self) -> str:
+    def _left_side(self) -> str:
         names = ", ".join(self.results)
         if self.is_list:
             return f"[{names}]"
@@ -71,16 +71,16 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class FragmentText:
-    """A fragment, word for word, with what its head and body say."""
+    """A fragment: its text, and what its head and body declare."""
 
     name: str
     text: str
     parameters: tuple[str, ...]
     results: tuple[str, ...]
     body: tuple[Assignment, ...] | None
-    """None for a body that holds what is not read here, such as a comprehension."""
+    """None for a body that cannot be parsed, for example because of a comprehension."""
     uses: frozenset[str] = frozenset()
-    """The operators and fragments that are called in its body."""
+    """The operators and fragments that its body uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +106,15 @@ def names_in(value: Any) -> Iterator[Name]:
             yield from names_in(item)
 
 
-def renamed(value: Any, new_name: Callable[[Name], str]) -> Any:
-    """Return an argument with every name in it, also in lists and expressions, replaced."""
+def replace_names(value: Any, new_name: Callable[[Name], str]) -> Any:
+    """Return an argument with every name in it replaced, also in lists and expressions."""
     if isinstance(value, Name):
         return Name(new_name(value))
     if isinstance(value, Expression):
         words = [new_name(Name(word)) if word in value.names else word for word in value.text.split(" ")]
         return Expression(" ".join(words), tuple(Name(new_name(name)) for name in value.names))
     if isinstance(value, list | tuple):
-        return type(value)(renamed(item, new_name) for item in value)
+        return type(value)(replace_names(item, new_name) for item in value)
     return value
 
 
@@ -130,7 +130,7 @@ def value_text(value: Any) -> str:
         return f"({', '.join(map(value_text, value))})"
     try:
         return argument_text(value)
-    except ValueError:  # written by another exporter: a number or a string that ours would not write
+    except ValueError:  # from another exporter: a number or a string that this one would not write
         return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
@@ -142,6 +142,6 @@ __all__ = [
     "FragmentText",
     "Name",
     "names_in",
-    "renamed",
+    "replace_names",
     "value_text",
 ]

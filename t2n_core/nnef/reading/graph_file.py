@@ -1,4 +1,4 @@
-"""The text of an archive's graph, found without unpacking the rest, whoever wrote the archive."""
+"""The text of an archive's graph, read without unpacking the rest, from any exporter."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_graph(archive: Path) -> bytes:
                     return _graph_of(unpacked)
             return _graph_of(file)
         except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ForeignFileError) as exc:
-            raise ForeignFileError(f"{archive.name} is no archive: {exc}") from None
+            raise ForeignFileError(f"{archive.name} is not an archive: {exc}") from None
 
 
 def _graph_of(stream: IO[bytes] | gzip.GzipFile) -> bytes:
@@ -48,7 +48,7 @@ def _graph_of(stream: IO[bytes] | gzip.GzipFile) -> bytes:
                 raise ForeignFileError("it ends inside its graph")
             return text
         _skip(stream, -(-size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE, give_up)
-    raise ForeignFileError(f"it holds no {GRAPH_FILE}")
+    raise ForeignFileError(f"it has no {GRAPH_FILE}")
 
 
 def _skip(stream: IO[bytes] | gzip.GzipFile, size: int, give_up: float) -> None:

@@ -1,4 +1,4 @@
-"""Shapes and dtypes of an archive's tensors, which are not read for that."""
+"""Shapes and dtypes of an archive's tensors, without reading the tensors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TensorHeader:
 
 
 def headers_of(archive: Path) -> dict[str, TensorHeader]:
-    """Return the headers of an archive's tensors, by label. Raises InputError for what is no archive."""
+    """Return the headers of an archive's tensors, by label. Raises InputError if it is not an archive."""
     found = {}
     with files_of(archive) as files:
         for name, stream in files:
@@ -41,9 +41,9 @@ def headers_of(archive: Path) -> dict[str, TensorHeader]:
 
 @contextmanager
 def files_of(archive: Path) -> Iterator[Iterator[tuple[str, IO[bytes]]]]:
-    """Give the files of an archive, each with its name, to be read one after the other.
+    """Yield the files of an archive, each with its name, to be read one after the other.
 
-    Raises InputError for what is no archive, or a damaged one.
+    Raises InputError if it is not an archive, or a damaged one.
     """
     try:
         if archive.is_dir():
@@ -52,7 +52,7 @@ def files_of(archive: Path) -> Iterator[Iterator[tuple[str, IO[bytes]]]]:
             with tarfile.open(archive, "r|*") as tar:
                 yield _files_of_tar(tar)
     except (OSError, tarfile.TarError, EOFError, zlib.error) as wrong:
-        raise InputError(f"{archive} is no archive: {wrong}") from wrong
+        raise InputError(f"{archive} is not an archive: {wrong}") from wrong
 
 
 def _files_of_folder(folder: Path) -> Iterator[tuple[str, IO[bytes]]]:

@@ -1,4 +1,4 @@
-"""The files of an archive that anybody may have written: read with limits of name, kind, number and size."""
+"""The files of an untrusted archive: read with limits on their names, kinds, number and size."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from t2n_core.nnef.archive import GRAPH
 DAT: Final = ".dat"
 _MOST_FILES: Final = 100_000
 _MOST_BYTES: Final = 1 << 28
-"""Bytes that any archive may have unpacked; more of them only in proportion to its size as a file."""
+"""Unpacked bytes that any archive may have; more are allowed only in proportion to its file size."""
 _MOST_PACKED: Final = 20
-"""Unpacked bytes for each packed one: weights hardly shrink, and zeros do by a factor of a thousand."""
+"""Unpacked bytes for each packed one: weights hardly shrink, zeros do by a factor of a thousand."""
 
 
 def read_members(archive: Path) -> dict[str, bytes]:
     """Return the graph and the tensors of an archive, a directory, a tar or a gzipped tar, by the names of their files.
 
-    Other files are left out. Raises InputError for what is no archive, a name that leads out of the archive, a link or
-    a pipe, and for more files or bytes than an archive of weights has.
+    Other files are ignored. Raises InputError if it is not an archive, for a name that leads out of the archive, a link
+    or a pipe, and for more files or bytes than an archive of weights has.
     """
     with _errors_of(archive):
         if archive.is_dir():
@@ -47,7 +47,7 @@ def _errors_of(archive: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, tarfile.TarError, EOFError, zlib.error, ForeignFileError) as wrong:
-        raise InputError(f"{archive} is no archive: {wrong}") from wrong
+        raise InputError(f"{archive} is not an archive: {wrong}") from wrong
 
 
 def _is_wanted(name: str) -> bool:
@@ -62,7 +62,7 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
         name = path.relative_to(folder).as_posix()
         if not path.is_dir() and _is_wanted(name):
             if path.is_symlink():
-                raise ForeignFileError(f"{name!r} is no file")
+                raise ForeignFileError(f"{name!r} is not a file")
             yield name, read_file(path, path.stat().st_size)
 
 
@@ -78,7 +78,7 @@ def _of_tar(archive: Path, left: int) -> Iterator[tuple[str, bytes]]:
             check_name(name)
             stream = tar.extractfile(member) if member.isreg() else None
             if stream is None:
-                raise ForeignFileError(f"{name!r} is no file")
+                raise ForeignFileError(f"{name!r} is not a file")
             yield name, stream.read()
 
 

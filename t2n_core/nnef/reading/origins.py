@@ -1,4 +1,4 @@
-"""The file beside an archive that says where its values come from: operator, module and line in PyTorch."""
+"""The file next to an archive with the origins of its values: operator, module and line in PyTorch."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _MOST: Final = 64 << 20
 
 
 def origins_of(graph: Graph) -> dict[str, str]:
-    """Return where the values of a graph come from, by name."""
+    """Return the origins of the values of a graph, by name."""
     made = ((value.name, operation.origin) for operation in graph.operations for value in operation.outputs)
     return {name: str(origin) for name, origin in made if origin is not None}
 
 
 def write_origins(folder: Path, origins: Mapping[str, str]) -> None:
-    """Write the file, if there is something to say. Raises OSError."""
+    """Write the file, if there are origins. Raises OSError."""
     if origins:
         (folder / ORIGINS_FILE).write_text(json.dumps(dict(origins), indent=1) + "\n", encoding="utf-8")
 
 
 def read_origins(folder: Path) -> dict[str, str]:
-    """Return what the file in a folder says; nothing if there is none. Raises InputError for a damaged one."""
+    """Return the origins from the file in a folder; empty if there is none. Raises InputError for a damaged one."""
     file = folder / ORIGINS_FILE
     if not os.path.lexists(file):
         return {}

@@ -1,4 +1,4 @@
-"""The reader of NNEF text: flat graphs, nested calls, fragments, symbolic sizes."""
+"""Parser of NNEF text: flat graphs, nested calls, fragments, symbolic sizes."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class _Call(NamedTuple):
 
 
 def read_text(text: str) -> Document:
-    """Return what stands in a `graph.nnef`. A call inside a call becomes an assignment of its own.
+    """Return the content of a `graph.nnef`. A call inside a call becomes a separate assignment.
 
-    Raises InputError for what is no NNEF, and for comprehensions, branches and calls among sizes in the graph.
+    Raises InputError for text that is not NNEF, and for comprehensions, branches and calls in sizes of the graph.
     """
     if len(text) > _LONGEST:
         raise InputError(f"the text has {len(text)} characters, and at most {_LONGEST} are read")
@@ -108,7 +108,7 @@ def _operators_in(tokens: Sequence[_Token]) -> Iterator[str]:
 
 
 class _Reader:
-    """A place in the tokens of a text."""
+    """A position in the tokens of a text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -128,7 +128,7 @@ class _Reader:
     def wrong(self, expected: str) -> InputError:
         token = self.peek()
         line = self._text.count("\n", 0, token.start) + 1
-        return InputError(f"line {line} of the graph: {expected}, and {token.text[:40]!r} stands there")
+        return InputError(f"line {line} of the graph: {expected}, not {token.text[:40]!r}")
 
     def take(self, text: str) -> _Token:
         if not self.at(text):
@@ -148,14 +148,14 @@ class _Reader:
         return tuple(self._list(")", self.name))
 
     def skip_to(self, text: str) -> int:
-        """Pass over the next such token, and return where it ends in the text."""
+        """Skip to the end of the next such token, and return its position in the text."""
         while not self.at(text):
             self._at += 1
         token = self.take(text)
         return token.start + len(token.text)
 
     def skip_block(self) -> int:
-        """Pass over the rest of a block in braces, and return where it ends in the text."""
+        """Skip the rest of a block in braces, and return the position of its end in the text."""
         while not self.at("}"):
             self._at += 1
         return self.take("}").start + 1
@@ -176,26 +176,26 @@ class _Reader:
         else:
             results = (self.name(),)
         self.take("=")
-        made: list[Assignment] = []
+        assignments: list[Assignment] = []
         value = self._expression()
         self.take(";")
         if isinstance(value, _Call):
-            arguments = self._flat(value.arguments, made)
-            made.append(Assignment(results, value.operator, arguments, value.dtype, is_list))
+            arguments = self._flat(value.arguments, assignments)
+            assignments.append(Assignment(results, value.operator, arguments, value.dtype, is_list))
         elif isinstance(value, Name) and len(results) == 1:
-            made.append(Assignment(results, "copy", (Argument("", value),)))
+            assignments.append(Assignment(results, "copy", (Argument("", value),)))
         else:
-            raise InputError(f"`{results[0]}` is assigned an expression that is no call")
-        yield from made
+            raise InputError(f"`{results[0]}` is assigned an expression that is not a call")
+        yield from assignments
 
-    def _flat(self, arguments: Sequence[Argument], made: list[Assignment]) -> tuple[Argument, ...]:
-        """Return arguments with names in place of calls, whose assignments are put into `made`."""
+    def _flat(self, arguments: Sequence[Argument], assignments: list[Assignment]) -> tuple[Argument, ...]:
+        """Return arguments with names in place of calls, whose assignments are appended to `assignments`."""
 
         def flat(value: Any) -> Any:
             if isinstance(value, _Call):
-                inner = self._flat(value.arguments, made)
-                name = self._fresh(value.operator)
-                made.append(Assignment((name,), value.operator, inner, value.dtype))
+                inner = self._flat(value.arguments, assignments)
+                name = self._fresh_name(value.operator)
+                assignments.append(Assignment((name,), value.operator, inner, value.dtype))
                 return Name(name)
             if isinstance(value, list):
                 return [flat(item) for item in value]
@@ -203,7 +203,7 @@ class _Reader:
 
         return tuple(Argument(one.name, flat(one.value)) for one in arguments)
 
-    def _fresh(self, base: str) -> str:
+    def _fresh_name(self, base: str) -> str:
         number = 0
         while (name := f"{base}_{number}") in self._taken:
             number += 1
@@ -211,16 +211,16 @@ class _Reader:
         return name
 
     def _list(self, closing: str, item: Callable[[], Any]) -> list[Any]:
-        found = []
+        items = []
         while not self.at(closing):
-            found.append(item())
+            items.append(item())
             if not self.at(closing):
                 self.take(",")
         self.take(closing)
-        return found
+        return items
 
     def _expression(self) -> Any:
-        """Read operands with operators between them; several are kept as text, word by word."""
+        """Read operands with operators between them; more than one operand is kept as text."""
         parts: list[str] = []
         names: list[Name] = []
         while True:
@@ -228,10 +228,10 @@ class _Reader:
             if self.peek().text not in _OPERATORS or self.peek().kind != "mark":
                 if not parts:
                     return value
-                parts.append(_word(value))
+                parts.append(_operand_text(value))
                 return Expression(" ".join(parts), tuple(dict.fromkeys([*names, *names_in(value)])))
             names += names_in(value)
-            parts += [_word(value), self.peek().text]
+            parts += [_operand_text(value), self.peek().text]
             self._at += 1
 
     def _operand(self) -> Any:
@@ -251,7 +251,7 @@ class _Reader:
             value = self._operand()
             if isinstance(value, int | float):
                 return -value
-            return Expression(f"0 - {_word(value)}", tuple(names_in(value)))
+            return Expression(f"0 - {_operand_text(value)}", tuple(names_in(value)))
         if token.text == "[":
             return self._list("]", self._expression)
         if token.text == "(":
@@ -285,9 +285,9 @@ class _Reader:
         return Argument(name, self._expression())
 
 
-def _word(value: Any) -> str:
+def _operand_text(value: Any) -> str:
     if isinstance(value, _Call):
-        raise InputError(f"the call of `{value.operator}` stands in an expression")
+        raise InputError(f"the call of `{value.operator}` is part of an expression")
     return value.text if isinstance(value, Expression) else text_of(value)
 
 
@@ -301,7 +301,7 @@ def _tokens(text: str) -> Iterator[_Token]:
         found = _TOKEN.match(text, position)
         if found is None:
             line = text.count("\n", 0, position) + 1
-            raise InputError(f"line {line} of the graph: {text[position : position + 20]!r} is no NNEF")
+            raise InputError(f"line {line} of the graph: {text[position : position + 20]!r} is not NNEF")
         yield _Token(str(found.lastgroup), found[0], position)
         position = found.end()
 

@@ -1,1 +1,1 @@
-"""Expressions of sizes, and the ranges that they are right for."""
+"""Expressions of symbolic sizes, and the ranges that they are valid for."""

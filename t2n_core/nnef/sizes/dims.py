@@ -1,6 +1,6 @@
-"""Sizes of tensors: plain integers, or sympy expressions in the symbols of the dynamic axes.
+"""Sizes of tensors: integers, or sympy expressions in the symbols of the dynamic axes.
 
-PyTorch's own expression classes are translated into these on capture, so that nothing here knows torch.
+PyTorch's own expression classes are translated into these during capture, so that this package needs no torch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import sympy
 
-from t2n_core.nnef.sizes.size_functions import FloorDiv, Max, Min, Modulo, Size, folded, never_negative
+from t2n_core.nnef.sizes.size_functions import FloorDiv, Max, Min, Modulo, Size, fold_extremes, never_negative
 
 Dim: TypeAlias = int | sympy.Expr
 Shape: TypeAlias = tuple[Dim, ...]
@@ -26,26 +26,26 @@ def symbol(name: str, low: int = 1, high: int | None = None) -> Size:
 
 
 def as_dim(value: Any) -> Dim:
-    """Return `value` as a plain int where it is one, and a sum with a maximum in it in its shorter form."""
+    """Return `value` as a plain int if it is one, and a sum that contains a maximum simplified."""
     if isinstance(value, sympy.Expr):
         if value.is_Add and value.has(Max, Min, Modulo):
-            value = folded(value)
+            value = fold_extremes(value)
         return int(value) if value.is_Integer else value
     return int(value)
 
 
 def has_extremes(dim: Dim) -> bool:
-    """Return whether a size holds a maximum or a minimum."""
+    """Return whether a size contains a maximum or a minimum."""
     return not isinstance(dim, int) and dim.has(Max, Min)
 
 
 def maximum(*dims: Dim) -> Dim:
-    """Return the greatest of some sizes, without those that are never the greatest."""
+    """Return the maximum of some sizes, without those that are never the largest."""
     return as_dim(Max(*map(sympy.sympify, dims)))
 
 
 def minimum(*dims: Dim) -> Dim:
-    """Return the least of some sizes, without those that are never the least."""
+    """Return the minimum of some sizes, without those that are never the smallest."""
     return as_dim(Min(*map(sympy.sympify, dims)))
 
 
@@ -76,7 +76,7 @@ def floor_div(a: Dim, b: Dim) -> Dim:
 
 
 def within(place: Dim, size: Dim) -> Dim:
-    """Return a bound of a slice as a place in [0, size]; a negative one counts from the end.
+    """Return a bound of a slice as an index in [0, size]; a negative one counts from the end.
 
     Raises ValueError for one that is negative at some sizes in range and not at others.
     """
@@ -89,23 +89,23 @@ def within(place: Dim, size: Dim) -> Dim:
 
 _SOME_SIZES = random.Random(11)
 _POINTS = 80
-"""How many sets of sizes two expressions of several symbols are compared at."""
+"""How many sets of sizes are tried to compare two expressions of several symbols."""
 _OF_RANGE = 127
-"""About how many numbers a symbol with a greatest value is tried at; all of them if there are fewer."""
+"""About how many values of a symbol with an upper bound are tried; all of them if there are fewer."""
 
 
 @functools.lru_cache(maxsize=4096)
 def same(a: Dim, b: Dim) -> bool:
-    """Return whether both are equal at all sizes in range, as far as expanding and trying some sizes can tell.
+    """Return whether both are equal at all sizes in range, as far as expanding and trying some sizes can show.
 
-    The sizes tried are the smallest ones, both sides of every number in the expressions, of their sums and products,
-    and random ones up to 2000: many, since halves of halves agree at every few of them by chance.
+    The sizes tried are the smallest ones, both neighbours of every integer in the expressions, of their sums and
+    products, and random ones up to 2000: many, since nested quotients agree at every few sizes by chance.
     """
     if isinstance(a, int) and isinstance(b, int):
         return a == b
     if a == b or sympy.expand(a - b) == 0:
         return True
-    first, second = compiled(a), compiled(b)
+    first, second = compile_size(a), compile_size(b)
     return all(first(point) == second(point) for point in points(a, b))
 
 
@@ -131,36 +131,36 @@ _RANDOM = [_SOME_SIZES.randint(7, 2000) for _ in range(40)]
 
 
 def _in_range(size: sympy.Symbol, numbers: Iterable[int]) -> list[int]:
-    """Return those of the numbers that a symbol can be, and of a symbol with a greatest value some of its own."""
+    """Return the integers that a symbol can be, and more values of a symbol with an upper bound."""
     low, high = getattr(size, "low", 1), getattr(size, "high", None)
     if high is None:
         return [n for n in numbers if n >= low] or [low + n for n in numbers]
-    step = (high - low) // _OF_RANGE | 1  # odd, to meet even and odd numbers
+    step = (high - low) // _OF_RANGE | 1  # odd, to cover even and odd values
     return [*(n for n in numbers if low <= n <= high), *range(low, high + 1, step), high]
 
 
-def solved(extent: sympy.Expr, size: sympy.Expr) -> sympy.Expr:
-    """Return the one symbol of a linear `extent`, where that is `size`: `(size - 1) // 4` of `4 * T + 1`."""
+def solve_symbol(extent: sympy.Expr, size: sympy.Expr) -> sympy.Expr:
+    """Solve a linear `extent == size` for its one symbol: `(size - 1) // 4` for `4 * T + 1`."""
     (symbol,) = extent.free_symbols
     terms = sympy.expand(extent)
     return FloorDiv(size - terms.coeff(symbol, 0), terms.coeff(symbol, 1))
 
 
 def evaluate(d: Dim, sizes: Mapping[str, int]) -> int:
-    """Return the number that `d` is when its symbols have these sizes.
+    """Return the value of `d` when its symbols have these sizes.
 
-    Raises KeyError for a symbol without size, ValueError where the number is no integer.
+    Raises KeyError for a symbol without size, ValueError if the value is not an integer.
     """
     if isinstance(d, int):
         return d
-    value = compiled(d)(sizes)
+    value = compile_size(d)(sizes)
     if value != int(value):
         raise ValueError(f"{d} is {value} for {dict(sizes)}: not an integer")
     return int(value)
 
 
 @functools.lru_cache(maxsize=4096)
-def compiled(d: Dim) -> Callable[[Mapping[str, int]], Any]:
+def compile_size(d: Dim) -> Callable[[Mapping[str, int]], Any]:
     """Return `d` as a function of the sizes by name: hundreds of times as fast as a substitution."""
     function: Callable[[Mapping[str, int]], Any] = eval(
         f"lambda sizes: {_python(sympy.sympify(d))}", {"Fraction": Fraction}
@@ -186,7 +186,7 @@ def _python(e: sympy.Expr) -> str:
         return f"({parts[0]} {'//' if isinstance(e, FloorDiv) else '%'} {parts[1]})"
     if isinstance(e, Max | Min):
         return f"{type(e).__name__.lower()}({', '.join(parts)})"
-    raise ValueError(f"{e} is no expression of sizes")
+    raise ValueError(f"{e} is not an expression of sizes")
 
 
 def shape_text(shape: Sequence[Dim]) -> str:
@@ -204,7 +204,7 @@ __all__ = [
     "Size",
     "as_dim",
     "at_most",
-    "compiled",
+    "compile_size",
     "evaluate",
     "floor_div",
     "has_extremes",

@@ -1,4 +1,4 @@
-"""The sizes that an archive holds for: bounds of each symbol, and conditions that tie sizes together.
+"""The sizes that an archive is valid for: bounds of each symbol, and conditions that relate sizes.
 
 SizeRange({"T": (1, 16)}).narrowed(Eq(Modulo(T, 2), 0))        1 <= T <= 16, T % 2 == 0
 """
@@ -17,29 +17,29 @@ import sympy
 from sympy.core.relational import Relational
 from sympy.printing.str import StrPrinter
 
-from t2n_core.nnef.sizes.dims import Modulo, compiled, symbol
+from t2n_core.nnef.sizes.dims import Modulo, compile_size, symbol
 
 LEAST: Final = 1
-"""The smallest size of a symbol without a declared bound: PyTorch itself takes sizes for 2 or more."""
+"""The smallest size of a symbol without a declared bound: PyTorch itself assumes sizes of 2 or more."""
 Bounds: TypeAlias = tuple[int, int | None]
 _BOUNDS: Final = (sympy.Eq, sympy.Le, sympy.Lt, sympy.Ge, sympy.Gt)
 CONDITIONS: Final = (*_BOUNDS, sympy.Ne)
 """The kinds of conditions of a range."""
 _NEARBY: Final = 4
 _PERIOD: Final = 64
-"""Sizes that break a condition alone are sought among the smallest, around bounds, and up to a divisor beside them."""
+"""Sizes that violate only one condition are searched among the smallest, around bounds, and a divisor apart."""
 
 
 class EmptyRangeError(ValueError):
-    """No size is left."""
+    """Raised when no size is left in a range."""
 
 
 @dataclass(frozen=True, slots=True)
 class SizeRange:
-    """Sizes of the dynamic axes for which an archive is right."""
+    """Sizes of the dynamic axes that an archive is valid for."""
 
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
-    """Symbol -> smallest and largest size; None for a size without end."""
+    """Symbol -> smallest and largest size; None for a size without an upper bound."""
     conditions: tuple[Relational, ...] = ()
     """Relations other than bounds, such as `T <= S` and `Eq(Modulo(T, 2), 0)`. Symbols are compared by name."""
     scenarios: Mapping[str, tuple[Relational, ...]] = field(default_factory=dict)
@@ -51,10 +51,10 @@ class SizeRange:
                 raise EmptyRangeError(f"no size is between {low} and {high}, the bounds of {name}")
         for condition in (*self.conditions, *itertools.chain.from_iterable(self.scenarios.values())):
             if not isinstance(condition, CONDITIONS):
-                raise ValueError(f"{condition} is no condition that an engine can check")
+                raise ValueError(f"{condition} is not a condition that an engine can check")
             unknown = {s.name for s in condition.free_symbols} - self.bounds.keys()
             if unknown:
-                raise ValueError(f"{_said(condition)} speaks of {', '.join(sorted(unknown))}, which is no dynamic axis")
+                raise ValueError(f"{_text(condition)} names {', '.join(sorted(unknown))}, which is not a dynamic axis")
 
     @classmethod
     def of(cls, names: Iterable[str]) -> SizeRange:
@@ -74,7 +74,7 @@ class SizeRange:
 
     @property
     def restricted(self) -> bool:
-        """Return whether the range leaves out more than the size 0."""
+        """Return whether the range excludes more than the size 0."""
         return bool(self.conditions or self.scenarios) or any(
             low > LEAST or high is not None for low, high in self.bounds.values()
         )
@@ -95,8 +95,8 @@ class SizeRange:
         return not self.broken(sizes)
 
     def broken(self, sizes: Mapping[str, int]) -> list[str]:
-        """Return the bounds and conditions that these sizes break."""
-        found = [_said(relation) for relation in self.relations() if not relation_holds(relation, sizes)]
+        """Return the bounds and conditions that these sizes violate."""
+        found = [_text(relation) for relation in self.relations() if not relation_holds(relation, sizes)]
         return found if self._has_scenario(sizes) else [*found, self._scenarios_text()]
 
     def _has_scenario(self, sizes: Mapping[str, int]) -> bool:
@@ -104,13 +104,13 @@ class SizeRange:
         return not each or any(all(relation_holds(one, sizes) for one in conditions) for conditions in each)
 
     def _scenarios_text(self) -> str:
-        return " or ".join(" and ".join(map(_said, conditions)) for conditions in self.scenarios.values())
+        return " or ".join(" and ".join(map(_text, conditions)) for conditions in self.scenarios.values())
 
     def narrowed(self, *conditions: Any, **bounds: Bounds) -> SizeRange:
-        """Return the part of the range in which these conditions and bounds hold too; a bound as condition becomes one.
+        """Return the part of the range in which these conditions and bounds hold too; a condition may be a bound.
 
-        Raises EmptyRangeError, a ValueError, where nothing is left, and ValueError for what is no condition on these
-        symbols.
+        Raises EmptyRangeError, a ValueError, if nothing is left, and ValueError for anything but a condition on
+        these symbols.
         """
         found, more = dict(self.bounds), list(self.conditions)
         pending: list[tuple[str, Bounds]] = list(bounds.items())
@@ -132,7 +132,7 @@ class SizeRange:
         return SizeRange(found, tuple(more), self.scenarios)
 
     def just_outside(self, base: Mapping[str, int]) -> list[dict[str, int]]:
-        """Return sizes that break one bound or condition alone, as near as possible to `base`, which is inside."""
+        """Return sizes that violate exactly one bound or condition, as near as possible to `base`, which is inside."""
         relations = self.relations()
         found: list[dict[str, int]] = []
         for relation in relations:
@@ -150,7 +150,7 @@ class SizeRange:
         return found
 
     def _near(self, relation: Relational, base: Mapping[str, int]) -> Iterator[dict[str, int]]:
-        """Yield sizes to look at, those nearest to `base` first."""
+        """Yield candidate sizes, those nearest to `base` first."""
         names = sorted(s.name for s in relation.free_symbols)
         bounds = [one for name in names for one in self.bounds[name] if one is not None]
         turns = [turn for name in names for turn in _turns(relation, name, base)]
@@ -169,7 +169,7 @@ class SizeRange:
 
     def __str__(self) -> str:
         parts = [_bounds_text(name, *self.bounds[name]) for name in self.names]
-        parts += [_said(condition) for condition in self.conditions]
+        parts += [_text(condition) for condition in self.conditions]
         return ", ".join([*parts, self._scenarios_text()] if self.scenarios else parts)
 
 
@@ -186,12 +186,12 @@ def _test_of(relation: Relational) -> Callable[[Mapping[str, int]], bool]:
     """Return a relation as a function of the sizes by name."""
     compare = _COMPARED[relation.rel_op]
     try:
-        left, right = map(compiled, relation.args)
-    except ValueError:  # a function of PyTorch's that is none of ours, such as a square root
+        left, right = map(compile_size, relation.args)
+    except ValueError:  # a function of PyTorch's that is not supported here, such as a square root
         symbols = sorted(relation.free_symbols, key=str)
         functions = {one.func.__name__: one.func for one in relation.atoms(sympy.Function)}
         both = sympy.lambdify(symbols, relation.args, modules=[functions, "math"])
-        # what the function leaves undecided counts as true
+        # an undecided relation counts as true
         return lambda sizes: bool(compare(*both(*(sizes[one.name] for one in symbols))) != sympy.false)
     return lambda sizes: bool(compare(left(sizes), right(sizes)))
 
@@ -207,7 +207,7 @@ _COMPARED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 
 def _turns(relation: Relational, name: str, base: Mapping[str, int]) -> list[int]:
-    """Return the size of one symbol at which a linear relation turns, with the others as in `base`."""
+    """Return the size of one symbol at which a linear relation changes, with the others as in `base`."""
     others = {s: base[s.name] for s in relation.free_symbols if s.name != name}
     difference = sympy.expand((relation.lhs - relation.rhs).subs(others))
     (size, *rest) = difference.free_symbols or (None,)
@@ -224,7 +224,7 @@ def _bounds_text(name: str, low: int, high: int | None) -> str:
 
 
 def _bound_of(condition: Relational) -> tuple[str, Bounds] | None:
-    """Return the bounds of its one symbol that say the same as a linear condition."""
+    """Return a linear condition as the equivalent bounds of its one symbol."""
     if not isinstance(condition, _BOUNDS) or len(condition.free_symbols) != 1:
         return None
     (size,) = condition.free_symbols
@@ -234,7 +234,7 @@ def _bound_of(condition: Relational) -> tuple[str, Bounds] | None:
     factor, zero = difference.coeff(size, 1), -difference.coeff(size, 0) / difference.coeff(size, 1)
     if isinstance(condition, sympy.Eq):
         if not zero.is_Integer:
-            raise EmptyRangeError(f"no size fulfils {_said(condition)}")
+            raise EmptyRangeError(f"no size fulfils {_text(condition)}")
         return size.name, (max(int(zero), 0), int(zero))
     upper = isinstance(condition, sympy.Le | sympy.Lt) == bool(factor > 0)
     if isinstance(condition, sympy.Lt | sympy.Gt) and zero.is_Integer:
@@ -245,7 +245,7 @@ def _bound_of(condition: Relational) -> tuple[str, Bounds] | None:
 
 
 def _simpler_remainder(condition: Any) -> Any:
-    """Return a shorter form of an equation with a remainder: `T % 5 != 0` for `2 * T % 5 != 0`, and one comparison for
+    """Simplify an equation with a remainder: return `T % 5 != 0` for `2 * T % 5 != 0`, and one comparison for
     `T % 4 != 0`, `T % 4 != 3` and `T % 2 != 1`, since `!=` is two scenarios in general.
     """
     if not isinstance(condition, sympy.Eq | sympy.Ne) or not isinstance(condition.lhs, Modulo):
@@ -278,13 +278,13 @@ def _of_one_symbol(over: Any, divisor: int, other: int) -> tuple[Any, int, int]:
     common = math.gcd(int(factor), divisor)
     left = (other - constant) % divisor
     if left % common or divisor == common:
-        return over, divisor, other  # no size fulfils it, or every one does
+        return over, divisor, other  # no size or every size fulfils it
     reduced = divisor // common
     return size, reduced, left // common * pow(int(factor) // common, -1, reduced) % reduced
 
 
 class _Printer(StrPrinter):  # type: ignore[misc]
-    """Sizes as Python writes them."""
+    """Printer of sizes in Python's syntax."""
 
     def _print_FloorDiv(self, e: Any) -> str:  # noqa: N802
         return f"{self._factor(e.args[0])} // {self._factor(e.args[1])}"
@@ -299,7 +299,7 @@ class _Printer(StrPrinter):  # type: ignore[misc]
         return str(self._print(e)) if e.is_Symbol or e.is_Integer else f"({self._print(e)})"
 
 
-def _said(condition: Relational) -> str:
+def _text(condition: Relational) -> str:
     return str(_Printer().doprint(condition))
 
 

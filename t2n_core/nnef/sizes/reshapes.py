@@ -1,4 +1,4 @@
-"""The parts of a reshape: which axes become which, so that each part is as small as it can be."""
+"""Decomposition of a reshape into parts: which axes become which, with each part as small as possible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from t2n_core.nnef.sizes.dims import Dim, Shape, product, same
 
 @dataclass(frozen=True, slots=True)
 class ReshapePart:
-    """Adjacent axes that a reshape replaces by axes with as many elements."""
+    """Adjacent axes that a reshape replaces by others with as many elements."""
 
     start: int
     """The first axis, in the shape before."""
@@ -43,7 +43,7 @@ def reshape_parts(before: Shape, after: Shape) -> list[ReshapePart]:
     return [p for p in pieces if not _is_kept(p)]
 
 
-def joined(parts: Sequence[ReshapePart], before: Shape, after: Shape) -> ReshapePart:
+def join_parts(parts: Sequence[ReshapePart], before: Shape, after: Shape) -> ReshapePart:
     """Return one part that spans all parts and the axes between them."""
     start, stop = parts[0].start, parts[-1].start + parts[-1].count
     return ReshapePart(start, before[start:stop], after[start : len(after) - (len(before) - stop)])
@@ -59,7 +59,7 @@ def factors(shape: Shape) -> int:
 
 
 def _least(before: Shape, after: Shape) -> tuple[int, int]:
-    """Return the fewest axes in front that make as many elements in both shapes."""
+    """Return the fewest leading axes that have as many elements in both shapes."""
     lengths = ((i, j) for i in range(1, len(before) + 1) for j in range(1, len(after) + 1))
     for i, j in sorted(lengths, key=sum):
         if same(product(before[:i]), product(after[:j])):

@@ -1,4 +1,4 @@
-"""The sizes at which an expression of sizes changes its form: both sides of every extreme, and of every divisor."""
+"""The sizes at which an expression of sizes changes its branch: both sides of every extreme, and of every divisor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import sympy
 
-from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, Size, compiled
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, Size, compile_size
 
 _SCANNED = 300
 _FAR = tuple(1 << exponent for exponent in range(9, 17))
@@ -17,8 +17,8 @@ _DIVISORS = range(2, 33)
 
 
 def edges(dims: Iterable[Dim]) -> dict[str, list[int]]:
-    """Return for each symbol the sizes just before and at each place where another operand of a maximum or minimum
-    becomes the greater one, and a multiple of each divisor and its successor; at most eight, the smallest first."""
+    """Return for each symbol the sizes just before and at each point where another operand of a maximum or minimum
+    becomes the larger one, and a multiple of each divisor and its successor; at most eight, the smallest first."""
     found: dict[str, set[int]] = {}
     for dim in {d for d in dims if not isinstance(d, int)}:
         for part in dim.atoms(Max, Min, FloorDiv, Modulo):
@@ -37,7 +37,7 @@ def _edges_of(part: sympy.Expr, symbol: Size) -> Iterator[int]:
             yield from _in_range(symbol, (multiple, multiple + 1))
         return
     for one, other in itertools.combinations(part.args, 2):
-        difference = compiled(one - other)
+        difference = compile_size(one - other)
 
         def is_greater(n: int, difference: Callable[[dict[str, int]], int] = difference) -> bool:
             return difference({symbol.name: n}) > 0

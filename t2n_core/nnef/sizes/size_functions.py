@@ -1,4 +1,4 @@
-"""Sizes as sympy expressions: symbols that know their range, integer functions, and what follows from the ranges."""
+"""Sympy expressions of sizes: symbols with a range, integer functions, and bounds derived from the ranges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sympy
 
 
 class Size(sympy.Symbol):  # type: ignore[misc]
-    """The size of a dynamic axis: an integer from `low` to `high`, without end where that is None."""
+    """The size of a dynamic axis: an integer from `low` to `high`, unbounded if that is None."""
 
     __slots__ = ("high", "low")
 
@@ -21,9 +21,9 @@ class Size(sympy.Symbol):  # type: ignore[misc]
 
     def __new__(cls, name: str, low: int = 1, high: int | None = None) -> Size:
         known = {"integer": True, "positive": True} if low > 0 else {"integer": True, "nonnegative": True}
-        made: Size = sympy.Symbol.__xnew__(cls, name, **known)
-        made.low, made.high = low, high
-        return made
+        size: Size = sympy.Symbol.__xnew__(cls, name, **known)
+        size.low, size.high = low, high
+        return size
 
     def _hashable_content(self) -> tuple[Any, ...]:
         return (*super()._hashable_content(), self.low, -1 if self.high is None else self.high)
@@ -33,9 +33,10 @@ class Size(sympy.Symbol):  # type: ignore[misc]
 
 
 class FloorDiv(sympy.Function):  # type: ignore[misc]
-    """`a // b` of integers, with as little as can be under it: a multiple of a number `b` comes out, and a quotient of
-    a quotient is one. So the length after many strided convolutions is one quotient of the length before them, where
-    tract 0.19 takes minutes for quotients of quotients. No size is subtracted under it, as engines divide towards zero.
+    """`a // b` of integers with the simplest possible dividend: multiples of an integer `b` are moved out, and nested
+    quotients are merged. So the length after many strided convolutions is one quotient of the length before them;
+    tract 0.19 takes minutes for nested quotients. No size is subtracted in the dividend, as engines divide towards
+    zero.
     """
 
     nargs = (2,)
@@ -48,9 +49,9 @@ class FloorDiv(sympy.Function):  # type: ignore[misc]
         if b == 1:
             return a
         if b.is_Integer and b > 0:
-            taken = _of_alternatives(a, b) or _without_multiples(a, b)
-            if taken is not None:
-                return taken
+            simplified = _of_alternatives(a, b) or _without_multiples(a, b)
+            if simplified is not None:
+                return simplified
         if not a.is_polynomial() or not b.is_polynomial():
             return None
         sizes = sorted(a.free_symbols | b.free_symbols, key=str)
@@ -63,7 +64,7 @@ class FloorDiv(sympy.Function):  # type: ignore[misc]
 
 
 def _of_alternatives(a: sympy.Expr, b: sympy.Integer) -> sympy.Expr | None:
-    """Return `Max(c, d) // b` as `Max(c // b, d // b)`; None where nothing is the extreme of some."""
+    """Return `Max(c, d) // b` as `Max(c // b, d // b)`; None if no term is an extreme."""
     terms = sympy.expand(a).as_coefficients_dict()
     for term, number in terms.items():
         if isinstance(term, _Extreme):
@@ -108,7 +109,7 @@ class Modulo(sympy.Function):  # type: ignore[misc]
         if a.is_Integer and b.is_Integer:
             return sympy.Integer(int(a) % int(b))
         if b.is_Integer:
-            # what is a multiple of b, or a rest modulo b already, does not matter
+            # multiples of b, and remainders modulo b, can be dropped
             inner = a.replace(lambda e: isinstance(e, cls) and e.args[1] == b, lambda e: e.args[0])
             terms = sympy.expand(inner).as_coefficients_dict()
             constant = terms.pop(sympy.S.One, sympy.S.Zero)
@@ -119,18 +120,18 @@ class Modulo(sympy.Function):  # type: ignore[misc]
 
 
 _ENDLESS = 2**62
-"""PyTorch's slices without an end go on to 2**63 - 1: no size is as large as this."""
+"""PyTorch's slices without an end have the bound 2**63 - 1: no size is as large as this."""
 
 
 class _Extreme(sympy.Function):  # type: ignore[misc]
-    """The greatest or least of some integers, without those that another one always reaches."""
+    """The maximum or minimum of some integers, without those that another one always reaches."""
 
     is_integer = True
     sign = 1
 
     @classmethod
-    def eval(cls, *given: sympy.Expr) -> sympy.Expr | None:
-        flat = list(itertools.chain.from_iterable(map(cls._alternatives, given)))
+    def eval(cls, *operands: sympy.Expr) -> sympy.Expr | None:
+        flat = list(itertools.chain.from_iterable(map(cls._alternatives, operands)))
         kept: list[sympy.Expr] = []
         for a in dict.fromkeys(flat):
             if any(cls._reaches(b, a) for b in kept):
@@ -139,7 +140,7 @@ class _Extreme(sympy.Function):  # type: ignore[misc]
         kept.sort(key=lambda e: (e.is_number, str(e)))
         if len(kept) == 1:
             return kept[0]
-        return None if tuple(kept) == given else cls(*kept)
+        return None if tuple(kept) == operands else cls(*kept)
 
     @classmethod
     def _reaches(cls, a: sympy.Expr, b: sympy.Expr) -> bool:
@@ -151,7 +152,7 @@ class _Extreme(sympy.Function):  # type: ignore[misc]
 
     @classmethod
     def _alternatives(cls, a: sympy.Expr) -> list[sympy.Expr]:
-        """Return expressions whose extreme is `a`, without extremes of the same direction inside.
+        """Return expressions whose extreme is `a`, without nested extremes of the same direction.
 
         For maxima, `b + Max(c, d)` and `b - Min(-c, -d)` both give `b + c` and `b + d`.
         """
@@ -164,13 +165,13 @@ class _Extreme(sympy.Function):  # type: ignore[misc]
 
 
 class Max(_Extreme):
-    """The greatest of some integers."""
+    """The maximum of some integers."""
 
     sign = 1
 
 
 class Min(_Extreme):
-    """The least of some integers."""
+    """The minimum of some integers."""
 
     sign = -1
 
@@ -182,14 +183,14 @@ def never_negative(e: Any) -> bool:
 
 
 def greatest(e: sympy.Expr) -> int | None:
-    """Return a number that an integer expression never exceeds at sizes in range; None if none is known."""
+    """Return an upper bound of an integer expression at sizes in range; None if none is known."""
     bound = least(-e)
     return None if bound is None else -bound
 
 
 @functools.lru_cache(maxsize=8192)
 def least(e: sympy.Expr) -> int | None:
-    """Return a number that an integer expression never falls below at sizes in range; None if none is known."""
+    """Return a lower bound of an integer expression at sizes in range; None if none is known."""
     if e.is_number:
         ceiling: int = math.ceil(e)
         return ceiling
@@ -199,7 +200,7 @@ def least(e: sympy.Expr) -> int | None:
             rest = sympy.Add(*(n * t for t, n in terms.items() if t is not term))
             found = [least(rest + number * a) for a in term.args]
             known = [bound for bound in found if bound is not None]
-            if (number > 0) == (term.sign > 0):  # the greatest of these alternatives
+            if (number > 0) == (term.sign > 0):  # the largest of these alternatives
                 return max(known, default=None)
             return min(known) if len(known) == len(found) else None
     for term, number in terms.items():
@@ -217,8 +218,8 @@ def least(e: sympy.Expr) -> int | None:
 def _least_of_polynomial(terms: Iterable[tuple[sympy.Expr, sympy.Number]]) -> int | None:
     """Return the least value of a sum of products of factors that are not negative.
 
-    Every factor is written as its least value and a rest from 0 up: where no rest is subtracted, the least value is
-    that of all rests being 0.
+    Every factor is written as its least value plus a non-negative rest: where no rest is subtracted, the sum is least
+    when all rests are 0.
     """
     rests: dict[sympy.Expr, tuple[sympy.Symbol, int | None]] = {}
     total = sympy.S.Zero
@@ -263,10 +264,10 @@ def _interval(factor: sympy.Expr) -> tuple[int | None, int | None]:
     return None, None
 
 
-def folded(total: sympy.Expr) -> sympy.Expr:
+def fold_extremes(total: sympy.Expr) -> sympy.Expr:
     """Return a sum with the rest moved into its maximum or minimum, where sizes cancel out there.
 
-    `T - Max(0, T - 3)` is `Min(T, 3)`. A maximum and a minimum that make up a whole cancel each other.
+    `T - Max(0, T - 3)` is `Min(T, 3)`. A maximum and a minimum that complement each other cancel.
     """
     if not total.is_Add:
         return total

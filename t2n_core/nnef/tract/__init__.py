@@ -1,1 +1,1 @@
-"""Write graphs for tract: the form of its sizes, the errors of its releases, and how to avoid them."""
+"""NNEF for tract: its syntax of sizes, the errors of its releases, and how to avoid them."""

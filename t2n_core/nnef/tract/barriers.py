@@ -1,4 +1,4 @@
-"""Statements that change no number and that no rewriting of the engine passes; nothing else writes them."""
+"""Optimisation barriers: operations that change no element and that the engine's rewrites do not cross."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
 
 BARRIER = "tract_core_trilu"
-"""The operator that no rewriting of the engine passes."""
+"""The operator that the engine's rewrites do not cross."""
 
 
-def fence(g: Emitter, value: Value) -> Value:
-    """Return the same numbers, passed through a `trilu` that keeps all: no reshape or tile moves through it.
+def barrier(g: Emitter, value: Value) -> Value:
+    """Return a value after a `trilu` that keeps all elements: no reshape or tile moves across it.
 
-    It takes 30 ns per element, so that it is written only where nothing else helps.
+    It takes 30 ns per element, so it is written only where nothing else helps.
     """
     diagonal = g.constant(np.asarray(-(1 << 30), dtype=np.int64))
     wide = g.lift(value, 2)
-    found = g.one(BARRIER, wide, k=diagonal, upper=True, out=Expected(wide.shape, wide.dtype))
-    return found if wide is value else g.squeeze(found, axes=list(range(wide.rank - value.rank)))
+    result = g.one(BARRIER, wide, k=diagonal, upper=True, out=Expected(wide.shape, wide.dtype))
+    return result if wide is value else g.squeeze(result, axes=list(range(wide.rank - value.rank)))
 
 
-__all__ = ["BARRIER", "fence"]
+__all__ = ["BARRIER", "barrier"]

@@ -1,4 +1,4 @@
-"""Constants in tract: the ones computed before the first run, the ones recomputed at every run, and what to write."""
+"""Constants in tract: which are folded before the first run, which are recomputed at every run, and what to write."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ from t2n_core.nnef.tract.propagated import Propagated
 # --------------------------------------------------------------------------------------------------- limits by release
 LARGEST_FOLDED: Final = {Releases.of("0.23.0", "0.23.5"): 1 << 18, Releases.of("0.23.5"): 1 << 20}
 """A tensor computed from constants alone is recomputed at every run if it has more elements of float32 (1 MiB, 4 MiB)
-and is larger than its inputs. Releases that are not named here compute constants of any size once."""
+and is larger than its inputs. Releases that are not listed compute constants of any size once."""
 
 SHARED_FROM: Final = 1024
 SHARED_ARE_KEPT: Final = Releases.of("0.21.11", "0.23.5")
-"""A constant of at least SHARED_FROM elements that several operations read, slices aside, is not folded into them: they
-and everything computed from them run at every call. Equal constants are one, as those of a new norm. The sources of
-0.23.4, which has no wheel, do the same as 0.23.3."""
+"""A constant with at least SHARED_FROM elements and several non-slice consumers is not folded into them: they, and
+everything computed from them, run at every call. Equal constants count as one, such as those of a new norm. 0.23.4,
+which has no wheel, has the same source code here as 0.23.3."""
 
 SCANS_REPACK: Final = Releases.of("0.21", "0.23.0")
-"""Inside the body of a scan only variables are constants; a tensor computed from one outside the body is packed again
-in every step."""
+"""Inside the body of a scan only variables are constants; a tensor computed from one outside the body is re-packed in
+every step."""
 
 _LARGE_FILTER: Final = 1 << 20
-"""Elements of a filter from which on a norm after it takes little time beside it."""
+"""Elements of a filter from which on the time of a norm after it is negligible."""
 
 
 def folds_norm(version: Version, channels: int, elements: int) -> bool:
     """Return whether a filter of these sizes is multiplied by the scale of a norm before the first run.
 
-    If it is not, every run would compute a large filter. A small one costs little.
+    Otherwise every run would recompute a large filter. A small one costs little.
     """
     return version not in SHARED_ARE_KEPT or channels < SHARED_FROM or elements < _LARGE_FILTER
 
 
 # ------------------------------------------------------------------------------------------------ properties of values
 def is_constant() -> Propagated:
-    """Return the property of being a weight or computed from weights alone, which the engine folds into a weight."""
+    """Return the property of being a weight, or computed from weights alone, which the engine folds into a weight."""
     return Propagated(_sources, _is_from_weights)
 
 
 def is_folded() -> Propagated:
     """Return the property of constants whose dynamic shape the engine may drop: those that are not after a barrier."""
 
-    def rule(value: Value, found: Sequence[bool]) -> bool:
+    def rule(value: Value, properties: Sequence[bool]) -> bool:
         is_barrier = value.producer is not None and value.producer.name == BARRIER
-        return not is_barrier and _is_from_weights(value, found)
+        return not is_barrier and _is_from_weights(value, properties)
 
     return Propagated(_sources, rule)
 
 
-def _is_from_weights(value: Value, found: Sequence[bool]) -> bool:
-    return value.weight is not None or (bool(found) and all(found))
+def _is_from_weights(value: Value, properties: Sequence[bool]) -> bool:
+    return value.weight is not None or (bool(properties) and all(properties))
 
 
 def _sources(value: Value) -> list[Value]:
@@ -66,7 +66,7 @@ def _sources(value: Value) -> list[Value]:
     return list(value.producer.inputs()) if made_here and value.producer else []
 
 
-# ---------------------------------------------------------------------------------------------------- what to write
+# ------------------------------------------------------------------------------------------------------- lowerings
 def widen(g: Emitter, weight: Value) -> Value:
     """Return a weight of float16 or int8 as float32, in pieces that the engine computes before the first run."""
     elements = int(product(weight.shape))
@@ -86,7 +86,7 @@ def widen(g: Emitter, weight: Value) -> Value:
 def as_computed(g: Emitter, constant: Value, source: Value) -> Value:
     """Return a constant plus a zero that is computed from `source`, for a scan over the rows of the constant.
 
-    Old releases take all of a constant for each row.
+    Old releases pass the whole constant for each row.
     """
     axes = list(range(source.rank))
     first = g.squeeze(g.slice(source, axes=axes, begin=[0 for _ in axes], end=[1 for _ in axes]), axes=axes)

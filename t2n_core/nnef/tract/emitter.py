@@ -1,8 +1,8 @@
-"""NNEF as tract reads it: its registries, expressions for dynamic sizes, and what single releases need.
+"""Emitter of tract's NNEF: its registries, expressions for dynamic sizes, and what single releases need.
 
-Three tables decide how a statement is written. `traits` names the behaviours of the release. `forms` has a function for
-each operator that is not always written as the plain statement. `quirks` are asked of every statement, and repair the
-ones that the release computes wrongly.
+Three tables decide the lowering of an operation. `traits` names the behaviours of the release. `forms` has a function
+for each operator that is not always written as the plain operation. `quirks` are checked for every operation, and
+repair those that the release computes wrongly.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.constants import widen
 from t2n_core.nnef.tract.forms import elementwise, products, quotients, reshapes, slices, sums, windows
-from t2n_core.nnef.tract.quirks.quirk import Statement
-from t2n_core.nnef.tract.quirks.table import repaired
+from t2n_core.nnef.tract.quirks.quirk import OperationView
+from t2n_core.nnef.tract.quirks.table import apply_quirks
 from t2n_core.nnef.tract.sizes.arithmetic import argument_for
 from t2n_core.nnef.tract.sizes.guard_statement import guard
 from t2n_core.nnef.tract.sizes.guards import assertions
@@ -42,11 +42,11 @@ FORMS: dict[str, Callable[..., Value]] = {
     **reshapes.FORMS,
     **products.FORMS,
 }
-"""Operator -> the function that writes it, with the emitter as its first argument."""
+"""Operator -> its lowering, with the emitter as first argument."""
 
 
 class TractEmitter(TractBuilder):
-    """NNEF with tract's registries; sizes of dynamic axes are expressions."""
+    """NNEF with tract's registries; dynamic sizes are expressions."""
 
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
         super().__init__(spec, name=name, options=options)
@@ -59,20 +59,20 @@ class TractEmitter(TractBuilder):
     def write(
         self, operator: str, arguments: dict[str, Any], results: Sequence[Expected], dtype: str = ""
     ) -> tuple[Value, ...]:
-        """Append a statement, with its sizes in a form that the engine works out right, and repaired by the quirks."""
+        """Append an operation, with its sizes written so that the engine evaluates them correctly, after the quirks."""
         try:
             arguments = {name: argument_for(self.traits, argument) for name, argument in arguments.items()}
         except ValueError as wrong:
             raise self.fail(f"`{operator}`: {wrong}") from wrong
-        statement = repaired(self, Statement(operator, arguments, results, self.facts))
-        return super().write(statement.operator, dict(statement.arguments), statement.results, dtype)
+        operation = apply_quirks(self, OperationView(operator, arguments, results, self.facts))
+        return super().write(operation.operator, dict(operation.arguments), operation.results, dtype)
 
     def declare_symbols(self, sizes: SizeRange) -> None:
         self.graph.sizes = sizes
         self.graph.extensions += [f"tract_symbol {name}" for name in sizes.names]
 
     def guard_sizes(self) -> None:
-        """State the range of sizes; an archive for streams says nothing of them, since a stream has its own."""
+        """State the range of sizes; an archive for streams states none, since a stream has its own sizes."""
         if self.options.streaming:
             return
         sizes, own = self.graph.sizes, name_unsolved(self)
@@ -97,7 +97,7 @@ class TractEmitter(TractBuilder):
         return value
 
     def need_sizes(self, names: set[str]) -> None:
-        self._size_values.need(names)
+        self._size_values.make_readable(names)
 
     def cast(self, value: Value, dtype: np.dtype[Any]) -> Value:
         if value.dtype == dtype:
@@ -107,7 +107,7 @@ class TractEmitter(TractBuilder):
         if value.weight is not None and value.dtype.itemsize < 4 and dtype == FLOAT32:
             return widen(self, value)
         if value.dtype.kind == "f" and dtype.kind in "iu" and dtype not in WHOLE:
-            value = self.cast(value, INT64)  # numbers out of range wrap around, where the engine would bound them
+            value = self.cast(value, INT64)  # values out of range wrap around, where the engine would clamp them
         return self.tract_core_cast(value, to=self.type_name(dtype), out=Expected(value.shape, dtype))
 
     def size(self, dim: Dim, dtype: np.dtype[Any]) -> Value:
@@ -147,5 +147,5 @@ class TractEmitter(TractBuilder):
         return super().mean_of_squares(value, axes)
 
     def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return float32 for float16 also where the engine itself would accumulate in float16."""
+        """Return float32 for float16 even if the engine itself would accumulate in float16."""
         return FLOAT32 if dtype == FLOAT16 and self.traits.sums_float16_in_float16 else super().accumulator(dtype)

@@ -1,4 +1,4 @@
-"""Properties of the values of one graph, which its operations are written by and its quirks are found by."""
+"""Properties of the values of one graph, by which operations are written and quirks are found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from t2n_core.nnef.tract.propagated import Propagated
 
 @dataclass(frozen=True, slots=True)
 class GraphFacts:
-    """Properties of the values of one graph; each value is looked at once."""
+    """Properties of the values of one graph; each value is analysed once."""
 
     is_constant: Propagated = field(default_factory=is_constant)
     is_folded: Propagated = field(default_factory=is_folded)

@@ -1,6 +1,6 @@
-"""Statements that a target version accepts and then computes wrongly, or dies of, and how they are recognised.
+"""Operations that a target version accepts and then computes wrongly, or aborts on, and how they are recognised.
 
-The table is `tools/spec_sources/hazards.toml`; a condition of it names one of the functions below. A hazard that the
+The table is `tools/spec_sources/hazards.toml`; its conditions name the functions below. A hazard that the
 emitter repairs by itself is in `quirks/` instead.
 """
 
@@ -21,14 +21,14 @@ from t2n_core.nnef.spec import Spec, spec_data
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One statement with the defaults of its signature filled in."""
+class BoundOperation:
+    """One operation with the defaults of its signature filled in."""
 
     operation: Operation
     signature: Signature
 
     def get(self, name: str) -> Any:
-        """Return the argument, else its default, else None."""
+        """Return the argument, or its default, or None."""
         if name in self.operation.arguments:
             return self.operation.arguments[name]
         parameter = self.signature.parameter(name)
@@ -39,7 +39,7 @@ class Call:
         return [self.get(p.name) for p in self.signature.parameters if p.is_tensor and not p.is_array]
 
 
-Test: TypeAlias = Callable[[Call, str, Sequence[Any]], bool]
+Test: TypeAlias = Callable[[BoundOperation, str, Sequence[Any]], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,13 @@ class Condition:
     argument: str
     values: Sequence[Any]
 
-    def holds(self, call: Call) -> bool:
-        return self.test(call, self.argument, self.values)
+    def holds(self, bound: BoundOperation) -> bool:
+        return self.test(bound, self.argument, self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """A kind of statement that must not be written for some versions."""
+    """A kind of operation that must not be written for some versions."""
 
     operators: frozenset[str]
     releases: Releases
@@ -62,8 +62,8 @@ class Hazard:
     reason: str
     safe: str
 
-    def applies(self, call: Call) -> bool:
-        return all(condition.holds(call) for condition in self.conditions)
+    def applies(self, bound: BoundOperation) -> bool:
+        return all(condition.holds(bound) for condition in self.conditions)
 
 
 @functools.cache
@@ -94,23 +94,23 @@ def all_hazards() -> tuple[Hazard, ...]:
 
 
 # ---------------------------------------------------------------------------------------------------------- conditions
-def _one_of(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    return call.get(argument) in values
+def _one_of(bound: BoundOperation, argument: str, values: Sequence[Any]) -> bool:
+    return bound.get(argument) in values
 
 
-def _other(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    return call.get(argument) not in values
+def _other(bound: BoundOperation, argument: str, values: Sequence[Any]) -> bool:
+    return bound.get(argument) not in values
 
 
-def _negative(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    return any(number < 0 for number in _numbers(call.get(argument)))
+def _negative(bound: BoundOperation, argument: str, values: Sequence[Any]) -> bool:
+    return any(number < 0 for number in _numbers(bound.get(argument)))
 
 
-def _padded(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    """Return whether there is padding; the automatic one pads wherever the window is larger than 1."""
-    padding = call.get("padding")
+def _has_padding(bound: BoundOperation, argument: str, values: Sequence[Any]) -> bool:
+    """Return whether there is padding; automatic padding pads if the window is larger than 1."""
+    padding = bound.get("padding")
     return (
-        any(padding_or_window != 0 for padding_or_window in _numbers(padding)) if padding else _wide(call.get("size"))
+        any(padding_or_window != 0 for padding_or_window in _numbers(padding)) if padding else _wide(bound.get("size"))
     )
 
 
@@ -118,17 +118,17 @@ def _wide(size: Any) -> bool:
     return any(extent != 1 for extent in _numbers(size))
 
 
-def _window_off_space(call: Call, argument: str, values: Sequence[Any]) -> bool:
+def _window_off_space(bound: BoundOperation, argument: str, values: Sequence[Any]) -> bool:
     """Return whether the window covers, steps or is padded on the first two axes."""
     trivial = {"size": 1, "stride": 1, "dilation": 1, "padding": 0}
     return any(
-        number != neutral for name, neutral in trivial.items() for number in _numbers(list(call.get(name) or ())[:2])
+        number != neutral for name, neutral in trivial.items() for number in _numbers(list(bound.get(name) or ())[:2])
     )
 
 
-def _beyond_extent(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    shape = call.get("input").shape
-    bounds = zip(call.get("axes"), call.get("end"), strict=True)
+def _beyond_extent(bound: BoundOperation, argument: str, values: Sequence[Any]) -> bool:
+    shape = bound.get("input").shape
+    bounds = zip(bound.get("axes"), bound.get("end"), strict=True)
     return any(
         isinstance(end, int) and isinstance(shape[axis], int) and end > shape[axis]
         for axis, end in bounds
@@ -136,26 +136,26 @@ def _beyond_extent(call: Call, argument: str, values: Sequence[Any]) -> bool:
     )
 
 
-def _logical_literal(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    return any(isinstance(tensor, bool) for tensor in call.tensors())
+def _logical_literal(bound: BoundOperation, argument: str, values: Sequence[Any]) -> bool:
+    return any(isinstance(tensor, bool) for tensor in bound.tensors())
 
 
-def _integer_literal(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    return any(isinstance(tensor, int) and not isinstance(tensor, bool) for tensor in call.tensors())
+def _integer_literal(bound: BoundOperation, argument: str, values: Sequence[Any]) -> bool:
+    return any(isinstance(tensor, int) and not isinstance(tensor, bool) for tensor in bound.tensors())
 
 
-def _dtype(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    return any(tensor.dtype.name in values for tensor in values_in(call.get(argument)))
+def _dtype(bound: BoundOperation, argument: str, values: Sequence[Any]) -> bool:
+    return any(tensor.dtype.name in values for tensor in values_in(bound.get(argument)))
 
 
-def _khronos_deconv_filter(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    """Shapes that fit [in, out/groups, …] only; where both layouts have the same shape nobody can tell."""
-    weight, out = call.get("filter"), call.operation.outputs[0]
+def _khronos_deconv_filter(bound: BoundOperation, argument: str, values: Sequence[Any]) -> bool:
+    """Return whether the shape fits only [in, out/groups, …]; if both layouts have the same shape, it is ambiguous."""
+    weight, out = bound.get("filter"), bound.operation.outputs[0]
     return isinstance(weight, Value) and weight.rank > 1 and out.rank > 1 and weight.shape[0] != out.shape[1]
 
 
 def _numbers(argument: Any) -> Iterator[Any]:
-    """Yield the plain numbers inside nested lists; sizes that are expressions are positive and do not count."""
+    """Yield the Python numbers inside nested lists; sizes that are expressions are positive and do not count."""
     if isinstance(argument, list | tuple):
         for item in argument:
             yield from _numbers(item)
@@ -167,7 +167,7 @@ TESTS: Final[Mapping[str, Test]] = {
     "one_of": _one_of,
     "other": _other,
     "negative": _negative,
-    "padded": _padded,
+    "padded": _has_padding,
     "window_off_space": _window_off_space,
     "beyond_extent": _beyond_extent,
     "logical_literal": _logical_literal,

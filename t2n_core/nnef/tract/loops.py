@@ -1,4 +1,4 @@
-"""Loops at run time: a `tract_core_scan` whose body an emitter of its own writes, as a fragment."""
+"""Loops at run time: a `tract_core_scan` whose body is a fragment, written by a separate emitter."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from t2n_core.nnef.graph import Fragment, Value
 from t2n_core.nnef.sizes.dims import Dim, Shape
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.constants import as_computed
-from t2n_core.nnef.writer import statement
+from t2n_core.nnef.writer import operation_text
 
 Step: TypeAlias = Callable[[TractBuilder, list[Value], list[Value], list[Value]], tuple[list[Value], list[Value]]]
-"""One step, written with the emitter of the body: (rows, states, given) -> (next states, rows of the results)."""
+"""One step, written with the emitter of the body: (rows, states, tensors) -> (next states, rows of the results)."""
 
 
 class _Parameters:
-    """The parameters of a body, each with the value outside that it stands for."""
+    """The parameters of a body, each with the outer value that it stands for."""
 
     def __init__(self) -> None:
         self.inner: list[Value] = []
         self.outer: dict[str, list[tuple[str, Value]]] = {"scan": [], "state": [], "full": []}
 
     def take(self, kind: str, value: Value, shape: Shape | None = None) -> Value:
-        """Return the value inside for one outside; a whole tensor is given once."""
+        """Return the inner value for an outer one; a whole tensor is passed once."""
         if kind == "full":
             for name, known in self.outer[kind]:
                 if known is value:
@@ -44,23 +44,23 @@ def write_loop(
     step: Step,
     scanned: Sequence[Value],
     states: Sequence[Value],
-    given: Sequence[Value] = (),
+    tensors: Sequence[Value] = (),
     *,
     backwards: bool = False,
 ) -> tuple[list[Value], list[Value]]:
-    """Return the last states of a loop, and the rows that its steps gave, in their order.
+    """Return the last states of a loop, and the rows that its steps return, in their order.
 
-    Axis 0 of each of `scanned` counts the steps: one takes a row of each, [1, …], the states, and all that is `given`.
-    It gives the next states, in the same shapes, and rows [1, …]. With `backwards` the last row is the first step.
+    Axis 0 of each of `scanned` counts the steps: a step takes a row of each, [1, …], the states, and all `tensors`. It
+    returns the next states, in the same shapes, and rows [1, …]. With `backwards` the last row is the first step.
     """
-    source = next(value for value in [*states, *scanned, *given] if not g.facts.is_constant(value))
+    source = next(value for value in [*states, *scanned, *tensors] if not g.facts.is_constant(value))
     scanned = [as_computed(g, value, source) if g.facts.is_constant(value) else value for value in scanned]
     parameters = _Parameters()
     body = _body(g, parameters)
     chunks = [parameters.take("scan", value, (1, *value.shape[1:])) for value in scanned]
     olds = [parameters.take("state", value) for value in states]
-    wholes = [parameters.take("full", value) for value in given]
-    hidden = _hidden_sizes([*chunks, *states, *given])
+    wholes = [parameters.take("full", value) for value in tensors]
+    hidden = _hidden_sizes([*chunks, *states, *tensors])
     if hidden:
         zeros = parameters.take("full", g.fill(0, hidden, chunks[0].dtype))
         chunks[0] = _with_sizes(body, chunks[0], zeros)
@@ -86,8 +86,8 @@ def write_loop(
 def write_scan(g: Emitter, count: Dim, *, outs: Sequence[Expected], **arguments: Any) -> tuple[Value, ...]:
     """Write a `tract_core_scan` over `count` steps, which begins with its initial states in each call of the archive.
 
-    By default the engine keeps the states for the next call in one `State`. A stream wants that of a scan along its own
-    axis, which alone is dynamic there.
+    By default the engine keeps the states for the next call in one `State`. A stream needs that for a scan along its
+    own axis, the only dynamic one there.
     """
     carries = g.options.streaming and not isinstance(count, int)
     if not carries and g.spec.has("tract_core_scan", "reset_every_turn"):
@@ -96,7 +96,7 @@ def write_scan(g: Emitter, count: Dim, *, outs: Sequence[Expected], **arguments:
 
 
 def _body(g: TractBuilder, parameters: _Parameters) -> TractBuilder:
-    """Return the emitter of a body. Its constants are given to it from outside: a fragment holds no weights."""
+    """Return the emitter of a body. Its constants are parameters: a fragment contains no weights."""
 
     class Body(type(g)):  # type: ignore[misc]
         def constant(self, array: NDArray[Any] | Scalar, dtype: np.dtype[Any] | None = None) -> Value:
@@ -110,14 +110,14 @@ def _body(g: TractBuilder, parameters: _Parameters) -> TractBuilder:
 
 
 def _hidden_sizes(values: Sequence[Value]) -> tuple[Dim, ...]:
-    """Return the symbols that are no extent as they are: inside a body the engine works out no others."""
+    """Return the symbols that are not an extent themselves: inside a body the engine knows only those that are."""
     extents = [extent for value in values for extent in value.shape if not isinstance(extent, int)]
     symbols = {s for extent in extents for s in extent.free_symbols}
     return tuple(sorted(symbols - {extent for extent in extents if extent.is_Symbol}, key=str))
 
 
 def _with_sizes(body: TractBuilder, chunk: Value, zeros: Value) -> Value:
-    """Return `chunk` plus one of the zeros, whose axes say sizes: what no statement reads, the engine does not see."""
+    """Return `chunk` plus one of the zeros, whose axes define sizes: the engine ignores an input that nothing reads."""
     axes = list(range(zeros.rank))
     zero = body.slice(zeros, axes=axes, begin=[0 for _ in axes], end=[1 for _ in axes])
     if zero.rank > chunk.rank:
@@ -127,12 +127,12 @@ def _with_sizes(body: TractBuilder, chunk: Value, zeros: Value) -> Value:
 
 def _fragment(g: TractBuilder, body: TractBuilder, inputs: Sequence[Value], results: Sequence[Value]) -> Fragment:
     """Return the body as a fragment, under the first free name."""
-    lines = [f"  {statement(o, g.spec.operator(o.name))};" for o in body.graph.operations]
-    given, made = (", ".join(f"{v.name}: tensor<scalar>" for v in values) for values in (inputs, results))
+    lines = [f"  {operation_text(o, g.spec.operator(o.name))};" for o in body.graph.operations]
+    parameters, outputs = (", ".join(f"{v.name}: tensor<scalar>" for v in values) for values in (inputs, results))
     uses = frozenset(operation.name for operation in body.graph.operations)
     for number in itertools.count():
         name = f"loop_{number}"
-        text = "\n".join([f"fragment {name}({given}) -> ({made})", "{", *lines, "}"])
+        text = "\n".join([f"fragment {name}({parameters}) -> ({outputs})", "{", *lines, "}"])
         if g.graph.fragments.get(name, Fragment(name, text)).text == text:
             break
     return Fragment(name, text, uses)

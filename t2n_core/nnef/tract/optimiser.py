@@ -1,4 +1,4 @@
-"""Predict what tract's optimiser does to a statement, so that the emitter can avoid the forms it miscompiles."""
+"""Prediction of what tract's optimiser does to an operation, so that the emitter can avoid what it miscompiles."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from t2n_core.nnef.tract.propagated import Propagated
 _PASS_TILES = frozenset({"reshape", "transpose", "squeeze", "unsqueeze", "concat", "slice", "tract_core_cast"}) | (
     UNARY - {"tract_core_trilu"}
 )
-"""Operators that the engine moves a `tile` through, besides elementwise operators of one tensor and one number."""
+"""Operators that the engine moves a `tile` across, besides elementwise operators of one tensor and a scalar."""
 
 
 _PRODUCTS = PRODUCTS | {"tract_core_einsum"}
 _STOP_RESHAPES = _PRODUCTS | {"tract_core_scan", "tract_core_gather", "tract_core_trilu"}
-"""Operators that the engine moves no `reshape` through."""
+"""Operators that the engine moves no `reshape` across."""
 
 _MIXES_STRIDES = frozenset({"softmax", "matmul", "linear", "reshape", "tract_core_einsum"})
-"""Operators that a stride is moved over although they then compute something else, or cannot be built."""
+"""Operators that a stride is moved across although they then compute something else, or cannot be built."""
 _STRIDE_STOPS = frozenset({"conv", "deconv", "tract_core_scan", "tract_core_trilu"})
-"""Operators that a stride is not moved beyond."""
+"""Operators that a stride is not moved across."""
 
 IN_PLACE = frozenset("add sub mul div max min clamp".split())
 """Operators that the engine computes in the memory of the first operand, many elements at a time."""
@@ -33,7 +33,7 @@ _OWN_MEMORY = _PRODUCTS | {"conv", "deconv", "box", "max_pool", "select", "tract
 
 
 def is_smaller(value: Operand, other: Operand) -> bool:
-    """Return whether this is a number, or a tensor that is broadcast to the other's shape, beside a float32 tensor."""
+    """Return whether this is a Python number, or a tensor broadcast to the shape of the other, a float32 tensor."""
     if not isinstance(other, Value) or other.dtype != FLOAT32:
         return False
     if not isinstance(value, Value):
@@ -45,7 +45,7 @@ def is_smaller(value: Operand, other: Operand) -> bool:
 
 
 def is_tiled(value: Value) -> bool:
-    """Return whether a `tile` can come to stand right before whatever reads `value`."""
+    """Return whether the engine can move a `tile` directly before the readers of `value`."""
     pending, seen = [value], {id(value)}
     while pending:
         operation = pending.pop().producer
@@ -66,9 +66,9 @@ def is_tiled(value: Value) -> bool:
 
 
 def _origins(*values: Value, stops: frozenset[str] = _STOP_RESHAPES) -> Iterator[tuple[Value, Operation]]:
-    """Yield the values that what follows these can be moved directly after, each with the operation that makes it.
+    """Yield the values that a reader of these can be moved directly after, each with the operation that produces it.
 
-    Nothing is moved beyond the operators in `stops`; by default those that hold a `reshape`.
+    Nothing is moved across the operators in `stops`; by default those that stop a `reshape`.
     """
     pending, seen = list(values), set(map(id, values))
     while pending:
@@ -85,8 +85,8 @@ def _origins(*values: Value, stops: frozenset[str] = _STOP_RESHAPES) -> Iterator
 def passes_strides_wrongly(value: Value, is_constant: Propagated) -> bool:
     """Return whether a stride at a convolution's input can be moved before an operator with which it does not commute.
 
-    The engine moves it over whatever is computed from one value, up to another convolution. What is computed from
-    weights alone is a constant by then.
+    The engine moves it across everything that is computed from one value, up to another convolution. What is computed
+    from weights alone is already a constant then.
     """
     origins = _origins(value, stops=_STRIDE_STOPS)
     return any(
@@ -95,36 +95,36 @@ def passes_strides_wrongly(value: Value, is_constant: Propagated) -> bool:
     )
 
 
-def _begins_dynamically(made: Operation) -> bool:
+def _begins_dynamically(operation: Operation) -> bool:
     """Return whether a slice begins at a dynamic size, which the engine cannot divide by a stride."""
-    return made.name == "slice" and not all(isinstance(begin, int) for begin in made.arguments["begin"])
+    return operation.name == "slice" and not all(isinstance(begin, int) for begin in operation.arguments["begin"])
 
 
-def _is_product(made: Operation) -> bool:
+def _is_product(operation: Operation) -> bool:
     """Return whether the engine computes a convolution as a product: windows of one element over dynamic axes."""
-    if made.name != "conv":
+    if operation.name != "conv":
         return False
-    sizes = made.arguments["filter"].shape[2:]
-    return all(size == 1 for size in sizes) and not is_static(made.outputs[0].shape[2:])
+    sizes = operation.arguments["filter"].shape[2:]
+    return all(size == 1 for size in sizes) and not is_static(operation.outputs[0].shape[2:])
 
 
 def may_be_misread(x: Value, y: Operand) -> bool:
-    """Return whether an inserted axis of one element gives `x` a wrong stride in an elementwise operator with `y`.
+    """Return whether an inserted axis of size 1 gives `x` a wrong stride in an elementwise operator with `y`.
 
-    It can if both shapes agree after the leading axes of one element, and such a leading axis may be an inserted one.
+    It can if both shapes agree after the leading axes of size 1, and such a leading axis may be an inserted one.
     """
     if not isinstance(y, Value) or x.dtype not in (FLOAT16, FLOAT32):
         return False
     pairs = list(zip(x.shape, y.shape, strict=False))
     taken = list(itertools.dropwhile(lambda pair: pair[1] == 1, pairs))
     if not taken or not all(same(*pair) for pair in taken):
-        return False  # it goes element by element, or takes one number for many
+        return False  # it is computed element by element, or one element is used for many
     in_front = itertools.takewhile(lambda pair: _may_be_one(pair[1]), pairs)
     return any(_may_be_one(extent) for extent, _ in in_front)
 
 
 def unit_axis() -> Propagated:
-    """Return the property that the engine may hold a value with an inserted axis of one element and a wrong stride.
+    """Return the property that a value may have an inserted axis of size 1 with a wrong stride in the engine.
 
     The stride is right if all extents are static, except after a sum over a dynamic axis.
     """
@@ -135,7 +135,7 @@ def _gets_unit_axis(value: Value) -> bool:
     made = value.producer
     if made is None:
         return False
-    if made.name == "sum_reduce":  # a product with ones behind which the axis is inserted again
+    if made.name == "sum_reduce":  # a product with ones, after which the axis is inserted again
         return not is_static(next(iter(made.inputs())).shape)
     if is_static(value.shape):
         return False
@@ -145,12 +145,14 @@ def _gets_unit_axis(value: Value) -> bool:
 
 
 def _of_same_axes(value: Value) -> list[Value]:
-    """Return the operands whose axes, as the engine holds them, `value` may have taken over."""
+    """Return the operands whose axes, as the engine represents them, `value` may have inherited."""
     made = value.producer
     if made is None or made.name in _OWN_MEMORY or _gets_unit_axis(value):
         return []
     sources = list(made.inputs())
-    if made.name == "tract_core_gather":  # of one element the engine makes a slice, which it moves in front of axes
+    if (
+        made.name == "tract_core_gather"
+    ):  # the engine rewrites a gather of one element to a slice, which it moves before axes
         return sources[:1]
     if made.name in IN_PLACE:
         return [v for v in sources if not is_broadcast(v.shape, value.shape)][:1]
@@ -158,7 +160,7 @@ def _of_same_axes(value: Value) -> list[Value]:
 
 
 def _may_be_one(extent: Dim) -> bool:
-    """Return False if the extent is a number other than 1, or a multiple of a number above 1."""
+    """Return False if the extent is an integer other than 1, or a multiple of an integer above 1."""
     if isinstance(extent, int):
         return extent == 1
     factor = extent.as_coeff_Mul()[0]
@@ -166,7 +168,7 @@ def _may_be_one(extent: Dim) -> bool:
 
 
 def _inserts(source: Shape, shape: Shape) -> bool:
-    """Return whether this `reshape` may be one that inserts an axis of one element, also at some sizes only."""
+    """Return whether this `reshape` may insert an axis of size 1, if only at some sizes."""
     before, after = list(source), list(shape)
     while before and after and same(before[0], after[0]):
         before, after = before[1:], after[1:]

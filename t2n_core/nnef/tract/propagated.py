@@ -1,4 +1,4 @@
-"""Properties that a value takes over from the values it is computed from."""
+"""Properties that a value inherits from the values it is computed from."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from t2n_core.nnef.graph import Value
 
 
 class Propagated:
-    """A property of values; each value is visited once, however many others are computed from it.
+    """A property of values; each value is visited once, however many others depend on it.
 
-    `sources` returns the values that decide, `rule` the property of a value from the properties of these. There is no
+    `sources` returns the values that a property depends on, `rule` the property of a value from theirs. There is no
     recursion, because graphs are deeper than Python's stack.
     """
 

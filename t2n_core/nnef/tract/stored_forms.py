@@ -1,4 +1,4 @@
-"""The forms of stored weights that releases read, by the kind of layer that reads the weight: the one place of this."""
+"""The storage formats of weights that releases read, by the kind of layer that reads the weight."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ BLOCKS: Final[dict[Reader, str]] = {
 }
 """The trait of the releases in which this kind of operator takes blocks of 4 bits.
 
-For all other kinds none does; depthwise convolutions of blocks end the process. Float16 and bytes are cast by
-statements, which every release has, so that every reader takes them.
+For all other kinds no release does; depthwise convolutions of blocks end the process. Float16 and bytes are cast by
+operations, which every release has, so that every reader takes them.
 """
 
 
 def refusal(traits: TractTraits, form: WeightForm, reader: Reader) -> str:
-    """Return why a weight cannot be stored in a form for this kind of operator; empty if it can."""
+    """Return why a weight cannot have a storage format for this kind of operator; empty if it can."""
     if form != "q4_0":
         return ""
     trait = BLOCKS.get(reader)

@@ -1,8 +1,8 @@
-"""The behaviours of tract's releases that decide how statements are written, each under a name.
+"""The behaviours of tract's releases that decide how operations are written, each with a name.
 
-What a release computes from constants before the first run is in `constants.py`. A statement that it computes wrongly
-is a quirk, in `quirks/`, with its releases. What a release must not be
-given at all is in `tools/spec_sources/hazards.toml`, which operators it has in `tract_operators.tsv`.
+What a release computes from constants before the first run is in `constants.py`. An operation that it computes wrongly
+is a quirk, in `quirks/`, with its releases. Operations that must not be written for a release at all are in
+`tools/spec_sources/hazards.toml`, its operators in `tract_operators.tsv`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _before(first_without: str) -> Any:
 class TractTraits:
     """The behaviours of one release."""
 
-    # What it reads of sizes.
+    # Support of symbolic sizes.
     reads_size_bounds: bool = _since("0.21.6")
     """Plain assertions on symbols, such as `tract_assert T >= 1`, and `tract_core_dyn_slice`."""
     checks_scenarios: bool = _since("0.21.8")
@@ -42,53 +42,53 @@ class TractTraits:
     reads_equalities: bool = _since("0.21.7")
     """Assertions with `==`."""
     solves_sums: bool = _since("0.21")
-    """T is found where an extent is `T + 1`; releases without it find T from `T` and `2 * T` alone."""
+    """T is inferred from an extent `T + 1`; releases without it infer T from `T` and `2 * T` alone."""
     slices_by_sizes: bool = _since("0.19.6")
-    """The bounds of `slice` may be sizes; in releases without it they are numbers."""
+    """The bounds of `slice` may be sizes; in releases without it they are integers."""
     has_extremes: bool = _since("0.21.7")
     """`min` and `max` of sizes."""
 
-    # What it gets wrong with sizes.
+    # Errors with symbolic sizes.
     clamps_slice_ends: bool = _since("0.21.6", "0.23.0")
-    """The extent of `slice(x, end=3)` on a dynamic axis T is taken for min(T, 3), so that no statement written for 3
-    fits. The same holds for `end=T` on an axis of 64, and for `begin`."""
+    """The extent of `slice(x, end=3)` on a dynamic axis T is taken for min(T, 3), so that no operation written for
+    3 fits. The same holds for `end=T` on an axis of 64, and for `begin`."""
     fails_on_empty_reshapes: bool = _since("0.21.6", "0.23.0")
     """A `reshape` of a tensor without elements is an error."""
     merges_quotients: bool = _since("0.21.6")
-    """Two equal sizes with a quotient subtracted are not seen to be equal; from 0.23.0 on `T - T / 2` is taken for
+    """Two equal sizes with a quotient subtracted are not recognised as equal; from 0.23.0 on `T - T / 2` is taken for
     `T / 2`, which is one less where T is odd."""
     is_slow_between_quotients: bool = _since("0.23.0")
     """The extent of a `slice` from one quotient to another takes minutes."""
     follows_sizes: bool = _since("0.23.0")
     """Scalars computed from a symbolic size stay symbolic integer expressions: 5 / 2 is 2."""
     leaves_sizes_unsolved: bool = _since("0.23.0")
-    """An axis of `2 * T` with an odd size leaves T open, and is not compared with the T of a later axis."""
+    """An axis of `2 * T` with an odd size leaves T unsolved, and is not compared with the T of a later axis."""
 
-    # What it gets wrong with numbers.
+    # Errors with values.
     shifts_for_powers: bool = _before("0.23.9")
-    """The `div` of integers by a power of two that is known is made a shift, which rounds down."""
+    """The `div` of integers by a constant power of two is rewritten to a shift, which rounds down."""
     sums_float16_in_float16: bool = _before("0.21.13")
-    """Products of float16 are summed in float16, where PyTorch takes float32: all of them, from 0.21.2 to 0.21.7 those
+    """Products of float16 are summed in float16, where PyTorch uses float32: all of them, from 0.21.2 to 0.21.7 those
     of a matrix and a vector. Convolutions do so in every release."""
 
     # Weights.
     reads_q40: bool = _since("0.21.11")
-    """Matrices in blocks of 4 bits: in products, and rows of them that are picked. Releases from 0.21.6 on have another
-    layout, and no kernel for it beside many numbers of rows."""
+    """Matrices in blocks of 4 bits: in products, and gathers of their rows. Releases from 0.21.6 on have another
+    layout, and no kernel for it with many row counts."""
     convolves_q40: bool = _since("0.21.12")
     """Kernels in blocks of 4 bits, in files of the kernel's rank."""
 
-    # What is fast.
+    # Speed.
     splits_dynamic_products: bool = _before("0.20")
     """A `matmul` over a dynamic axis is split into one product per index of the leading axes."""
     wants_small_first: bool = _before("0.21.6")
-    """A number or a repeated tensor is fast as the first operand (12 and 1.5 times), since only then the engine works
-    in the memory of the second one, without going through it axis by axis."""
+    """A scalar or a broadcast tensor is fast as the first operand (12 and 1.5 times), since only then the engine works
+    in place on the second one, without iterating over it axis by axis."""
     sums_axes_at_once: bool = _since("0.21.10")
     """A sum over several axes is one pass; in releases without it, one sum after the other."""
     multiplies_float16_by_float32: bool = _in(Releases.of("0.21.13", "0.22"), Releases.of("0.23.0", None))
     """A `tract_core_einsum` of float16 and float32, summed in float32, takes no longer than one of float32 alone, and
-    no cast. The releases between compute it without the processor's own instructions, 30 times slower."""
+    needs no cast. The releases between compute it without the processor's vector instructions, 30 times slower."""
     fuses_norms: bool = _since("0.23.1")
     """The norm over the last axis is recognised, and faster than its parts."""
 

@@ -1,4 +1,4 @@
-"""Narrow the range of sizes by a user's `tract_assert` lines, which the engine believes without a check."""
+"""Narrowing of the range of sizes by the user's `tract_assert` lines, which the engine trusts without a check."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _ASSERT = "tract_assert "
 
 
 def with_assertions(sizes: SizeRange, lines: Iterable[str]) -> SizeRange:
-    """Return the part of a range in which the assertions among these lines hold: plain ones all, and of scenarios one.
+    """Return the part of a range in which the assertions of these lines hold: all plain ones, and one of the scenarios.
 
-    Raises InputError for an assertion that is no condition on the dynamic axes, or leaves no size.
+    Raises InputError for an assertion that is not a condition on the dynamic axes, or leaves no size.
     """
     scenarios: dict[str, tuple[Relational, ...]] = {}
     for line in lines:
@@ -36,13 +36,13 @@ def with_assertions(sizes: SizeRange, lines: Iterable[str]) -> SizeRange:
         except ValueError as wrong:
             raise InputError(
                 f"custom_extensions: `{line}` cannot be checked against the sizes {sizes or 'of this model'}: {wrong}",
-                hint="the engine believes an assertion and never checks it, so that it must be a part of the range",
+                hint="the engine trusts an assertion and never checks it, so that it must be part of the range",
             ) from wrong
     return replace(sizes, scenarios=scenarios) if scenarios else sizes
 
 
 def to_write(lines: Iterable[str], sizes: SizeRange, traits: TractTraits) -> list[str]:
-    """Return the user's lines that are written beside those that state the range.
+    """Return the user's lines that are written in addition to those that state the range.
 
     Where the engine checks the range, a plain assertion is written if it is a bound of one size, which the engine uses.
     """

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.nnef.reading.document import Argument, Assignment, FragmentText, Name, renamed
+from t2n_core.nnef.reading.document import Argument, Assignment, FragmentText, Name, replace_names
 from t2n_core.reduce.passes.cuts import plain_arguments
 from t2n_core.reduce.passes.sizes import with_body
 from t2n_core.reduce.program import Array, Program
@@ -126,7 +126,9 @@ def _plainer_bodies(program: Program, fragment: FragmentText, place: int) -> Ite
 
 
 def _renamed(call: Assignment, swap: dict[str, str]) -> Assignment:
-    arguments = tuple(Argument(a.name, renamed(a.value, lambda name: swap.get(name, name))) for a in call.arguments)
+    arguments = tuple(
+        Argument(a.name, replace_names(a.value, lambda name: swap.get(name, name))) for a in call.arguments
+    )
     return replace(call, arguments=arguments)
 
 
@@ -136,7 +138,7 @@ def _filled(value: Any, given: dict[str, Any], results: dict[str, str], call: As
         return given[value] if value in given else Name(results.get(value, f"{call.results[0]}_{value}"))
     if isinstance(value, list | tuple):
         return type(value)(_filled(item, given, results, call) for item in value)
-    return renamed(value, lambda name: str(given.get(name, results.get(name, name))))
+    return replace_names(value, lambda name: str(given.get(name, results.get(name, name))))
 
 
 __all__ = ["inlined_fragments", "plainer_arguments", "plainer_bodies", "rounder_numbers"]

@@ -11,7 +11,7 @@ from torch import nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.nnef.graph import Value
-from t2n_core.nnef.writer import statement
+from t2n_core.nnef.writer import operation_text
 
 ROW = torch.tensor([0.5, -2.0, 3.0])
 
@@ -28,7 +28,7 @@ def statements(version: str, tmp_path: Path, model: nn.Module, x: torch.Tensor) 
     target = TractNNEF(version, check_io=False)
     result = ModelExport(model, (x,)).to(target, tmp_path / f"{version}.nnef.tar")
     operations = [o for o in result.graph.operations if o.name in ("add", "sub", "mul", "max", "min", "relu")]
-    return result, [statement(o, target.spec.operator(o.name)) for o in operations]
+    return result, [operation_text(o, target.spec.operator(o.name)) for o in operations]
 
 
 @pytest.mark.parametrize("version", ["0.19.15", "0.21.5", "0.21.6", "0.23.9"])

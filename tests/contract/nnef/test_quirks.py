@@ -174,7 +174,7 @@ def test_a_statement_that_was_not_repaired_is_refused(
     name: str, release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (quirk,) = (one for one in QUIRKS if one.name == name)
-    monkeypatch.setattr("t2n_core.nnef.tract.emitter.repaired", lambda g, statement: statement)
+    monkeypatch.setattr("t2n_core.nnef.tract.emitter.apply_quirks", lambda g, operation: operation)
     with pytest.raises(Exception, match="must not be given this") as refused:
         passes(name, release, tmp_path)
     assert quirk.reason in str(refused.value)

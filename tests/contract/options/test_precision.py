@@ -179,5 +179,5 @@ def test_casts_around_products_in_float32_are_told(tmp_path: Path) -> None:
 
 def test_other_words_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=np.zeros(3))
-    with pytest.raises(InputError, match="is no plan of precision"):
+    with pytest.raises(InputError, match="is not a precision plan"):
         TractNNEF("0.23.9", precision=tmp_path / "x.npz")

@@ -60,9 +60,9 @@ def test_custom_extensions_that_a_version_cannot_parse_are_refused(tmp_path: Pat
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("tract_assert S <= 4", "S is no dynamic axis, these are T"),
+        ("tract_assert S <= 4", "S is not a dynamic axis, these are T"),
         ("tract_assert T", "is not one comparison"),
-        ("tract_assert T <= 4 ** T", "is no size"),
+        ("tract_assert T <= 4 ** T", "is not a size"),
         ("tract_assert T < 1", "no size"),
         ("tract_assert T >= 6", "T=5 are outside of the range T >= 6"),
     ],

@@ -223,7 +223,7 @@ def test_bytes_become_numbers_before_the_first_run(version: str, tmp_path: Path)
 
 
 def test_a_choice_that_is_none_is_refused() -> None:
-    with pytest.raises(InputError, match="'q8' is none of float16, int8, q4_0, float32"):
+    with pytest.raises(InputError, match="'q8' is not one of float16, int8, q4_0, float32"):
         TractNNEF("0.23.9", weights={"*": "q8"})
     with pytest.raises(InputError, match="float16 has no scales"):
         StoredAs("float16", scales=least_error)

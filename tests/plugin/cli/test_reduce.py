@@ -126,7 +126,7 @@ ESCAPES = "\x1b]0;pwned\x07\x1b[31m"
 @pytest.mark.parametrize(
     ("operation", "word"),
     [
-        (f"{ESCAPES}(x)", "is no NNEF"),
+        (f"{ESCAPES}(x)", "is not NNEF"),
         (f"tract_core_cast(x, to = '{ESCAPES}')", "tract_core_cast"),
         (f"variable<scalar>(shape = [2], label = '{ESCAPES}')", "the archive has no weight"),
     ],

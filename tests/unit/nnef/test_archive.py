@@ -81,7 +81,7 @@ def test_compression_level(graph: Graph, tmp_path: Path) -> None:
         for level in (0, 3)
     }
     assert sizes[3] < sizes[0]
-    with pytest.raises(WriteError, match="no level 9 of compression: 0 to 3"):
+    with pytest.raises(WriteError, match="compression level 9 is not within 0 to 3"):
         write_archive(graph, tmp_path / "x.tgz", spec=TRACT, compression=9)
     with pytest.raises(WriteError, match="for gzipped archives"):
         write_archive(graph, tmp_path / "x.tar", spec=TRACT, compression=3)

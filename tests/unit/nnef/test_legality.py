@@ -101,7 +101,7 @@ def test_khronos_types(build: Any) -> None:
     found = problems(build.outputs(z), KHRONOS)
     assert "`gt`: the argument `y` must be tensor<scalar>, not 1" in found
     assert "`add`: the argument `y` must be tensor<scalar>, not the tensor `c` of bool" in found
-    assert "`lt` gives tensor<logical>, `z` is float32" in found
+    assert "`lt` returns tensor<logical>, `z` is float32" in found
     assert len(found) == 3
     assert problems(build.graph, spec_for("tract", "0.21.0")) == []
 
@@ -115,7 +115,7 @@ def test_order_and_names(build: Any) -> None:
     other = build.op("abs", "true_value", [2], x=late)
     found = problems(build.outputs(other))
     assert "`neg` uses `x` before it is assigned" in found
-    assert "two values are called `late`" in found
+    assert "two values have the name `late`" in found
     assert "`late` is assigned twice" in found
     assert "`true_value` starts with `true`, which tract's parser takes for a literal" in found
     assert len(found) == 4
@@ -143,10 +143,10 @@ def test_inputs_and_outputs(build: Any) -> None:
     build.input("z", [2])
     graph.inputs.pop()
     assert problems(graph) == [
-        "the input `ghost` has no `external` statement",
+        "the input `ghost` has no `external` operation",
         "`z` is external and not an input",
         "the output `x` is an input of the graph",
-        "the output `y` is given twice",
+        "the output `y` is listed twice",
         "the output `ghost` is never assigned",
         "the output `ghost` is an input of the graph",
     ]
@@ -173,7 +173,7 @@ def test_sources_say_what_they_are(build: Any) -> None:
         "`external` is float32 in tract, not float16",
         "`i` is int64: its datum_type must be 'i64'",
         "`variable<integer>` is assigned to `w` of float32",
-        "`variable` says shape [3, 2], `w` has [3, 1]",
+        "`variable` declares shape [3, 2], `w` has [3, 1]",
         "the weight of `v` is float64[2], the value float32[2]",
         "the variable `u` has no weight",
         "`q` has dtype complex64, which tract does not have",
@@ -242,7 +242,7 @@ def test_khronos_lint(build: Any) -> None:
     graph = build.outputs(build.op("add", "z", [2, 3], x=y, y=k))
     graph.properties = {"a": "b"}
     assert problems(graph, KHRONOS) == [
-        "strict NNEF has no place for properties",
+        "strict NNEF has no properties",
         "`x` has shape [2, 0]: extents are positive numbers in NNEF",
         "'a b' is not a label",
         "the integer 2147483648 in `padding` wraps around in the parser (32 bits)",

@@ -1,1 +1,1 @@
-"""How operators are written for tract, where that is not the plain statement: functions of an emitter, by operator."""
+"""Lowerings of operators to tract, where that is not the plain operation: functions of an emitter, by operator."""

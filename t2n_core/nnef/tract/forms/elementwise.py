@@ -1,4 +1,4 @@
-"""Operators element by element, with their operands in the order that is fast."""
+"""Elementwise operators, with their operands in the order that is fast."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def minimum(g: TractBuilder, x: Operand, y: Operand, out: Expected | None = None
 
 
 def relu(g: TractBuilder, x: Value) -> Value:
-    """Write `relu`, or the maximum that the engine makes of it with its operands in the order that is fast."""
+    """Write `relu`, or the maximum that the engine rewrites it to, with its operands in the order that is fast."""
     fast = g.traits.wants_small_first and x.dtype == FLOAT32
     return maximum(g, x, 0.0) if fast else g.one("relu", x)
 
@@ -48,7 +48,7 @@ def mul(g: TractBuilder, x: Operand, y: Operand, out: Expected | None = None) ->
 
 
 def div(g: TractBuilder, x: Operand, y: Operand, out: Expected | None = None) -> Value:
-    """Write `x / y`; of integers it is rounded towards zero, of floats exactly where something is decided by it."""
+    """Write `x / y`: rounded towards zero for integers, exactly rounded for floats where a decision depends on it."""
     if g.node.exact and out is None and is_float(x, y):
         return exact_quotient(g, x, y)
     quotient = g.one("div", x, y, out=out)
@@ -58,7 +58,7 @@ def div(g: TractBuilder, x: Operand, y: Operand, out: Expected | None = None) ->
 
 
 def scatter_elements(g: TractBuilder, input: Value, indices: Value, updates: Value, **attributes: Any) -> Value:
-    """Write `tract_core_scatter_elements`; booleans as numbers, which all releases scatter."""
+    """Write `tract_core_scatter_elements`; booleans as integers, which all releases scatter."""
     if input.dtype.kind != "b":
         return g.one("tract_core_scatter_elements", input, indices, updates, **attributes)
     numbers = [g.cast(v, g.truth_dtype) for v in (input, updates)]
@@ -72,7 +72,7 @@ def _small_first(g: TractBuilder, x: Operand, y: Operand) -> tuple[Operand, Oper
 
 
 def _may_be_shifted(g: TractBuilder, y: Operand) -> bool:
-    """Return whether the engine may make this divisor a shift, which rounds down."""
+    """Return whether the engine may rewrite the division by this divisor to a shift, which rounds down."""
     if not g.traits.shifts_for_powers:
         return False
     if isinstance(y, Value) and y.weight is None:
@@ -85,7 +85,7 @@ def _may_be_shifted(g: TractBuilder, y: Operand) -> bool:
 
 
 def _towards_zero(g: TractBuilder, quotient: Value, x: Value, y: Operand) -> Value:
-    """Return a quotient rounded towards zero: one is added where it was rounded down."""
+    """Return a quotient rounded towards zero, by adding one where it was rounded down."""
     rest = g.sub(x, g.mul(quotient, y))
     rounded_down = g.and_(g.lt(x, 0), g.gt(rest, 0))
     return g.add(quotient, g.cast(rounded_down, x.dtype))

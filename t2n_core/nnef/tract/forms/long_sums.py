@@ -1,22 +1,22 @@
 """Sums and means of float32 over many elements.
 
-Every release adds the elements one by one in float32, so that each addition is off by up to 2^-24 of what was added
-so far. Over n elements the error is at most n * 2^-24 of the sum of their absolute values: more than 0.1 % from 2^15
-elements on, where PyTorch adds in pairs.
+Every release adds the elements one by one in float32, so that each addition has an error of up to 2^-24 of the
+partial sum. Over n elements the error is at most n * 2^-24 of the sum of their absolute values: more than 0.1 % from
+2^15 elements on, where PyTorch adds in pairs.
 
 Sums over at most `LONGEST` elements are left as they are; their error is below the tolerance of the level
 `approximate`, 5e-4. Longer ones, and those over dynamic axes that may be longer, end with a sum in float64:
 
-* Of static axes a part is summed in float32 before, of at most `LONGEST` elements. A long axis is split for that, in
-  two factors. This costs nothing, since the engine adds rows faster than elements. It joins neighbouring sums of one
-  dtype, so that only the float64 keeps the two apart.
-* A dynamic axis is summed in float64 alone, with the static ones beside it. The copy takes 0.2 to 0.5 ns for each
-  element, and ten times as much where it takes more than 32 MB.
-* Of several dynamic axes, as those of an image, only the last one is summed in float64, after the others in float32.
-  The error is that of a sum over the others.
+* Static axes are first summed in float32, in parts of at most `LONGEST` elements. A long axis is split into two factors
+  for that. This costs nothing, since the engine adds rows faster than elements. The engine merges adjacent sums of one
+  dtype, so that only the float64 keeps the two separate.
+* A dynamic axis is summed in float64 only, together with the static ones next to it. The copy takes 0.2 to 0.5 ns per
+  element, and ten times as much if it needs more than 32 MB.
+* Of several dynamic axes, such as those of an image, only the last one is summed in float64, after the others in
+  float32. The error is that of the sum over the others.
 
-Sums in the bodies of loops stay as they are too: a loop runs over the rows of a matrix, which are short, and two casts
-in each of its steps would cost more than the sum.
+Sums in the bodies of loops are left as they are too: a loop runs over the rows of a matrix, which are short, and two
+casts in each of its steps would cost more than the sum.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.forms.quotients import in_float64
 
 LONGEST = 8192
-"""The most elements that one statement sums in float32: 8192 * 2^-24 is 4.9e-4."""
+"""The most elements that one operation sums in float32: 8192 * 2^-24 is 4.9e-4."""
 _ROWS = 64
-"""The most rows that a long static axis is split in; what is left to float64 is then small."""
+"""The most rows that a long static axis is split into; the rest in float64 is then small."""
 
 
 def may_be_long(extents: Sequence[Dim]) -> bool:
@@ -40,8 +40,10 @@ def may_be_long(extents: Sequence[Dim]) -> bool:
     return not at_most(product(extents), LONGEST)
 
 
-def reduced(g: TractBuilder, operator: str, value: Value, axes: Sequence[int], out: Expected | None = None) -> Value:
-    """Write the sum or the mean over axes, which become 1; the mean of the means of equal parts is that of all."""
+def write_reduction(
+    g: TractBuilder, operator: str, value: Value, axes: Sequence[int], out: Expected | None = None
+) -> Value:
+    """Write the sum or the mean over axes, which are kept with size 1; a mean is the mean of means of equal parts."""
     if value.dtype != FLOAT32 or g.in_loop or not _may_be_long(value, axes):
         return g.one(operator, value, axes=list(axes), out=out)
     last = max([axis for axis in axes if may_be_long([value.shape[axis]])] or axes)
@@ -64,7 +66,7 @@ def _in_two_steps(g: TractBuilder, operator: str, value: Value, axes: Sequence[i
 
 
 def _first_axes(shape: Shape, axes: Sequence[int], last: int) -> list[int]:
-    """Return the axes that are reduced in float32, before the last one and what is left."""
+    """Return the axes that are reduced in float32, before the last one and the rest."""
     others = [axis for axis in axes if axis != last]
     if not is_static(shape[axis] for axis in axes):
         return [] if is_static(shape[axis] for axis in others) else others
@@ -76,13 +78,13 @@ def _first_axes(shape: Shape, axes: Sequence[int], last: int) -> list[int]:
 
 
 def _may_be_long(value: Value, axes: Sequence[int]) -> bool:
-    """Return whether a sum may be long. One axis of a square is not: a tensor of so many elements fits no memory."""
+    """Return whether a sum may be long. One axis of a square is not: so large a tensor does not fit into memory."""
     free = symbols_of(extent for axis, extent in enumerate(value.shape) if axis not in axes)
     return may_be_long([value.shape[axis] for axis in axes if not _is_of(free, value.shape[axis])])
 
 
 def _is_of(symbols: set[str], extent: Dim) -> bool:
-    """Return whether an extent is dynamic, and made of these symbols alone."""
+    """Return whether an extent is dynamic, with no symbols but these."""
     return set() < symbols_of([extent]) <= symbols
 
 
@@ -91,4 +93,4 @@ def _factor(extent: int) -> int:
     return next(n for n in range(_ROWS, 0, -1) if extent % n == 0)
 
 
-__all__ = ["LONGEST", "may_be_long", "reduced"]
+__all__ = ["LONGEST", "may_be_long", "write_reduction"]

@@ -1,9 +1,9 @@
-"""Quotients and means that are rounded once, as IEEE 754 has it.
+"""Quotients and means that are rounded once, as IEEE 754 requires.
 
 The engine multiplies by the reciprocal: every release by that of a constant, those from 0.20 on by that of a tensor
-too. In float32 that is one off in the last bit for half of the integers, so that 21 / 7 is above 3. In float64 the
+too. In float32 the last bit is then wrong for half of the integers, so that 21 / 7 is above 3. In float64 the
 product differs from the quotient by less than 2^-51 of it, while a quotient of two float32 is at least 2^-49 of it away
-from any number in the middle between two float32: rounded to float32, both are the same.
+from any midpoint between two float32: rounded to float32, both are the same.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from t2n_core.nnef.graph import FLOAT16, FLOAT32, FLOAT64, Value
 from t2n_core.nnef.tract.builder import TractBuilder
 
 _SPLITTER = float(2**27 + 1)
-"""A float64 times this, minus the difference of that and itself, has the upper 26 bits."""
+"""A float64 times this, minus the difference of that product and itself, has the upper 26 bits."""
 
 
 def is_float(*operands: Operand) -> bool:
-    """Return whether a statement with these operands computes in floats."""
+    """Return whether an operation with these operands computes in floats."""
     return any(isinstance(operand, Value) and operand.dtype.kind == "f" for operand in operands)
 
 
 def in_float64(g: TractBuilder, value: Value, formula: Callable[[Value], Value]) -> Value:
     """Return a formula of a float computed in float64, and rounded to the float's own dtype once."""
-    return _narrow(g, formula(_widened(g, value)), value)
+    return _narrow(g, formula(_widen(g, value)), value)
 
 
 def exact_quotient(g: TractBuilder, x: Operand, y: Operand) -> Value:
@@ -41,14 +41,14 @@ def exact_quotient(g: TractBuilder, x: Operand, y: Operand) -> Value:
 
 
 def _wide(g: TractBuilder, operand: Operand) -> Operand:
-    """Return an operand in float64; a number is rounded to float32 before, in which PyTorch takes it."""
+    """Return an operand in float64; a Python number is first rounded to float32, as PyTorch does."""
     if isinstance(operand, Value):
-        return _widened(g, operand)
+        return _widen(g, operand)
     with np.errstate(over="ignore"):
         return float(np.float32(operand))
 
 
-def _widened(g: TractBuilder, value: Value) -> Value:
+def _widen(g: TractBuilder, value: Value) -> Value:
     return g.cast(g.cast(value, FLOAT32) if value.dtype == FLOAT16 else value, FLOAT64)
 
 
@@ -57,9 +57,9 @@ def _narrow(g: TractBuilder, value: Value, like: Value) -> Value:
 
 
 def _of_float64(g: TractBuilder, x: Operand, y: Operand) -> Value:
-    """Return a quotient of float64: the engine's, and what is left of `x` beside its product with `y`, divided again.
+    """Return a quotient of float64: the engine's, plus the remainder of `x` after its product with `y`, divided by `y`.
 
-    That rest is exact, by Dekker's product; it is no number where an operand or the quotient is zero or infinite.
+    That remainder is exact, by Dekker's product; it is NaN where an operand or the quotient is zero or infinite.
     """
     dividend, divisor = (o if isinstance(o, Value) else g.constant(o, FLOAT64) for o in (x, y))
     quotient = g.one("div", dividend, divisor)
@@ -75,7 +75,7 @@ def _of_float64(g: TractBuilder, x: Operand, y: Operand) -> Value:
 
 
 def _split(g: TractBuilder, value: Value) -> tuple[Value, Value]:
-    """Return two float64 of half as many bits each, whose sum is `value`."""
+    """Return two float64 values with half of the bits each, whose sum is `value`."""
     scaled = g.mul(value, _SPLITTER)
     upper = g.sub(scaled, g.sub(scaled, value))
     return upper, g.sub(value, upper)

@@ -11,7 +11,7 @@ from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.shapes import infer
 from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, is_static
-from t2n_core.nnef.sizes.reshapes import ReshapePart, factors, joined, reshape_parts
+from t2n_core.nnef.sizes.reshapes import ReshapePart, factors, join_parts, reshape_parts
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.sizes.empty import without_empty
 
@@ -19,8 +19,8 @@ from t2n_core.nnef.tract.sizes.empty import without_empty
 def reshape(g: TractBuilder, input: Value, *, shape: Sequence[Dim]) -> Value:
     """Write a reshape.
 
-    With dynamic sizes only the axes that change are reshaped, and each group of them alone if there are many: the
-    engine compares the numbers of elements as expressions, and does not see that `(B*T)*U` is `(U*B)*T`.
+    With dynamic sizes only the axes that change are reshaped, and each group of them separately if there are many:
+    the engine compares element counts as expressions, and does not see that `(B*T)*U` is `(U*B)*T`.
     """
     wanted = tuple(as_dim(d) for d in shape)
     if g.traits.fails_on_empty_reshapes and any(at_most(extent, 0) for extent in input.shape):
@@ -30,7 +30,7 @@ def reshape(g: TractBuilder, input: Value, *, shape: Sequence[Dim]) -> Value:
     parts = [] if is_static(input.shape + wanted) else reshape_parts(input.shape, wanted)
     if not parts:
         return g.one("reshape", input, shape=list(wanted))
-    whole = joined(parts, input.shape, wanted)
+    whole = join_parts(parts, input.shape, wanted)
     if max(factors(whole.before), factors(whole.after)) <= 2:
         parts = [whole]
     for part in reversed(parts):
@@ -38,12 +38,12 @@ def reshape(g: TractBuilder, input: Value, *, shape: Sequence[Dim]) -> Value:
         if part.count == input.rank:
             place = {}
         out = Expected(*infer("reshape", {"input": input, "shape": part.after, **place}))
-        input = g.one("reshape", input, shape=_multiplied(part), out=out, **place)
+        input = g.one("reshape", input, shape=_engine_sizes(part), out=out, **place)
     return input
 
 
-def _multiplied(part: ReshapePart) -> list[Dim]:
-    """Return the sizes after a reshape, a product as the engine makes it: it does not see that `T*3-9` is `(T-3)*3`."""
+def _engine_sizes(part: ReshapePart) -> list[Dim]:
+    """Return the sizes after a reshape, products as the engine computes them: to it, `T*3-9` is not `(T-3)*3`."""
     (first, *more) = part.after
     if more or isinstance(first, int) or not first.is_Add:
         return list(part.after)

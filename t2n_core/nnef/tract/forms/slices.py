@@ -1,4 +1,4 @@
-"""Pieces of tensors and tensors in one piece, with the sizes that the engine infers of them."""
+"""Slices, concatenations and gathers, with the sizes that the engine infers for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def slice_(
     stride: Sequence[int] = (),
     out: Expected | None = None,
 ) -> Value:
-    """Write a slice; along an axis whose bounds are sizes by another operator where the engine cannot take them."""
+    """Write a slice; another operator is used along axes whose bounds are sizes that the engine does not accept."""
     steps = list(stride) or [1] * len(axes)
     bounds = list(zip(axes, begin, end, steps, strict=True))
     for bound in list(bounds):
@@ -33,7 +33,7 @@ def slice_(
             value = _pick_range(g, value, *bound)
             bounds.remove(bound)
         elif _is_clamped(g, value.shape[axis], first, last):
-            value = cut(g, value, *bound)
+            value = slice_range(g, value, *bound)
             bounds.remove(bound)
     if not bounds:
         return value
@@ -49,10 +49,10 @@ def slice_(
 
 
 def concat(g: TractBuilder, values: Sequence[Value], *, axis: int) -> Value:
-    """Write a concatenation, whose result has the size that later statements are written with.
+    """Write a concatenation, whose result has the size that later operations are written with.
 
-    The engine adds up the extents of the parts, and does not see that the sum of a minimum and of what is beyond it,
-    or of two halves, is the whole.
+    The engine sums the extents of the parts, and does not see that a minimum and the rest beyond it, or two halves, sum
+    to the whole.
     """
     whole = g.one("concat", values, axis=axis)
     size = whole.shape[axis]
@@ -62,22 +62,22 @@ def concat(g: TractBuilder, values: Sequence[Value], *, axis: int) -> Value:
     quotients = set().union(*(part.atoms(FloorDiv) for part in parts))
     if not any(map(has_extremes, parts)) and sympy.sympify(size).atoms(FloorDiv) == quotients:
         return whole
-    return cut(g, whole, axis, 0, size, 1)
+    return slice_range(g, whole, axis, 0, size, 1)
 
 
-def respelled(g: TractBuilder, value: Value) -> Value:
-    """Return a value whose axes have the sizes that are written here, where the engine spells them otherwise: a
-    quotient of a minimum is a minimum of quotients."""
+def with_written_sizes(g: TractBuilder, value: Value) -> Value:
+    """Return a value whose axes have the sizes that are written here, where the engine writes them differently, such
+    as a quotient of a minimum as a minimum of quotients."""
     for axis, size in enumerate(value.shape):
         if has_extremes(size) and not isinstance(size, int) and size.has(FloorDiv):
-            value = cut(g, value, axis, 0, size, 1)
+            value = slice_range(g, value, axis, 0, size, 1)
     return value
 
 
 def pick(g: TractBuilder, value: Value, indices: Value, axis: int) -> Value:
     """Return `value` at indices along one axis.
 
-    0.19 reads a matrix of indices wrongly on all axes but the first, and fails on a list of one known index.
+    0.19 reads a matrix of indices wrongly on all axes but the first, and fails on a vector of one constant index.
     """
     shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
     if indices.weight is not None and indices.rank and product(indices.shape) == 1:
@@ -90,7 +90,7 @@ def pick(g: TractBuilder, value: Value, indices: Value, axis: int) -> Value:
 
 
 def _must_be_picked(g: TractBuilder, size: Dim, begin: Dim, end: Dim) -> bool:
-    """Return whether `slice` takes no such bounds, or the engine would not find out the extent that it has."""
+    """Return whether `slice` does not accept these bounds, or the engine would not infer its extent."""
     if is_static((size, begin, end)):
         return False
     if not g.traits.slices_by_sizes:
@@ -103,18 +103,18 @@ def _must_be_picked(g: TractBuilder, size: Dim, begin: Dim, end: Dim) -> bool:
 
 
 def _is_clamped(g: TractBuilder, size: Dim, begin: Dim, end: Dim) -> bool:
-    """Return whether `slice` would compare these bounds with the axis, and infer another extent than it has."""
+    """Return whether `slice` would clamp these bounds to the axis, and infer a wrong extent."""
     if is_static((size, begin, end)) or not g.traits.clamps_slice_ends:
         return False
-    if g.options.streaming and not is_static((begin, end)):  # nothing but a `slice` can be streamed
+    if g.options.streaming and not is_static((begin, end)):  # only a `slice` can be streamed
         return is_quotient(begin) or is_quotient(end)
     if has_extremes(begin):  # 0.21 does not see that `min(T,3)-(min(T,3)-1)` is 1
         return True
     return not (is_seen_within(begin, size) and is_seen_within(end, size))
 
 
-def cut(g: TractBuilder, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
-    """Return `value[begin:end:step]` by the operator that takes the length of its result, where there is one."""
+def slice_range(g: TractBuilder, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
+    """Return `value[begin:end:step]` by the operator that takes the length of its result, if the release has it."""
     length = as_dim(end - begin)
     out = Expected((*value.shape[:axis], length, *value.shape[axis + 1 :]), value.dtype)
     if not g.traits.clamps_slice_ends:
@@ -130,7 +130,7 @@ def cut(g: TractBuilder, value: Value, axis: int, begin: Dim, end: Dim, step: in
 def _every_nth(g: TractBuilder, value: Value, axis: int, begin: int, end: int, step: int) -> Value:
     """Return `value[begin:end:step]` as the first elements of rows of `step` elements.
 
-    The engine moves a `slice` with a stride through the `reshape` that made its axis, and fails.
+    The engine moves a `slice` with a stride across the `reshape` that created its axis, and fails.
     """
     count = -(-(end - begin) // step)
     size = value.shape[axis]
@@ -143,7 +143,7 @@ def _every_nth(g: TractBuilder, value: Value, axis: int, begin: int, end: int, s
 
 
 def _pick_range(g: TractBuilder, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
-    """Return `value[begin:end:step]` by a gather at computed indices: the engine infers no extent itself."""
+    """Return `value[begin:end:step]` by a gather at computed indices: the engine then infers no extent itself."""
     count = as_dim(floor_div(as_dim(end - begin - 1), step) + 1)
     indices = g.positions(count)
     if step != 1:
@@ -156,4 +156,4 @@ def _pick_range(g: TractBuilder, value: Value, axis: int, begin: Dim, end: Dim, 
 
 FORMS: dict[str, Callable[..., Value]] = {"slice": slice_, "concat": concat}
 
-__all__ = ["FORMS", "cut", "pick", "respelled"]
+__all__ = ["FORMS", "pick", "slice_range", "with_written_sizes"]

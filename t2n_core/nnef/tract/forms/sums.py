@@ -1,4 +1,4 @@
-"""Sums and means, over the axes and in the dtype that each release is fast and exact with."""
+"""Sums and means, over the axes and in the dtype in which each release is fast and exact."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from t2n_core.nnef.tract.forms.quotients import in_float64
 
 
 def sum_reduce(g: TractBuilder, input: Value, *, axes: Sequence[int], out: Expected | None = None) -> Value:
-    """Write a sum; one of int64, which no release keeps beyond 32 bits, as two sums of 32 bits each in float64.
+    """Write a sum; a sum of int64, which every release truncates to 32 bits, as two sums of 32 bits each in float64.
 
     Each of the two is exact up to 2^21 elements, and so is their sum modulo 2^64.
     """
     if input.dtype != INT64 or _fits(input, axes):
-        return long_sums.reduced(g, "sum_reduce", input, axes, out)
-    high = g.one("div", input, 1 << 32)  # rounded either way
+        return long_sums.write_reduction(g, "sum_reduce", input, axes, out)
+    high = g.one("div", input, 1 << 32)  # rounded in either direction
     parts = high, g.sub(input, g.mul(high, 1 << 32))
     upper, lower = (g.cast(g.one("sum_reduce", g.cast(part, FLOAT64), axes=axes), INT64) for part in parts)
     return g.add(g.mul(upper, 1 << 32), lower)
@@ -31,11 +31,11 @@ def mean_reduce(g: TractBuilder, input: Value, *, axes: Sequence[int]) -> Value:
     """Write a mean, which the engine computes as a product with a reciprocal."""
     if g.node.exact:
         return in_float64(g, input, lambda wide: g.one("mean_reduce", wide, axes=axes))
-    return long_sums.reduced(g, "mean_reduce", input, axes)
+    return long_sums.write_reduction(g, "mean_reduce", input, axes)
 
 
 def _fits(value: Value, axes: Sequence[int]) -> bool:
-    """Return whether no sum along these axes can leave 32 bits: of conditions, and of few small integers."""
+    """Return whether no sum along these axes can exceed 32 bits: sums of booleans, and of few small integers."""
     cast = value.producer
     source = cast.arguments.get("input") if cast is not None and cast.name == "tract_core_cast" else None
     if not isinstance(source, Value) or source.dtype.kind == "f":
@@ -49,7 +49,7 @@ def _fits(value: Value, axes: Sequence[int]) -> bool:
 def sums_rows(g: TractBuilder, lead: Shape, row: Shape) -> bool:
     """Return whether a sum over one merged axis is faster than one over several axes.
 
-    It is in releases that recognise the norm over one axis. In releases that sum one axis after the other, it is
+    It is faster in releases that recognise the norm over one axis, and in releases that sum one axis after the other,
     unless all leading axes have one element. A norm over a row that may be long is no longer recognised.
     """
     if not g.traits.sums_axes_at_once:
@@ -58,7 +58,7 @@ def sums_rows(g: TractBuilder, lead: Shape, row: Shape) -> bool:
 
 
 def mean_of_last(g: TractBuilder, value: Value) -> Value:
-    """Return the mean over the last axis beside one of size 1: over the last axis alone it is half as fast."""
+    """Return the mean over the last axis, next to one of size 1: over the last axis alone it is half as fast."""
     last = value.rank - 1
     row = g.unsqueeze(value, axes=[last])
     return g.squeeze(g.mean_reduce(row, axes=[last, last + 1]), axes=[last])

@@ -10,25 +10,25 @@ from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.dims import product
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.forms.quotients import in_float64
-from t2n_core.nnef.tract.forms.slices import respelled
+from t2n_core.nnef.tract.forms.slices import with_written_sizes
 
 
 def conv(
     g: TractBuilder, input: Value, filter: Value, *args: Any, out: Expected | None = None, **attributes: Any
 ) -> Value:
-    """Write a convolution; a number of channels that is spelled otherwise is cut to that of the filter."""
+    """Write a convolution; a channel count written differently from the filter's is sliced to the filter's."""
     channels = filter.shape[1] * attributes.get("groups", 1)
     if input.shape[1] != channels:
         input = g.slice(input, axes=[1], begin=[0], end=[channels])
-    return respelled(g, g.one("conv", input, filter, *args, out=out, **attributes))
+    return with_written_sizes(g, g.one("conv", input, filter, *args, out=out, **attributes))
 
 
 def _pool(operator: str) -> Callable[..., Value]:
     def pool(g: TractBuilder, input: Value, **attributes: Any) -> Value:
-        """Write a pool, whose result has the sizes that are written; a mean is a product with a reciprocal."""
+        """Write a pool, whose result has the written sizes; a mean is a product with a reciprocal."""
         if g.node.exact and attributes.get("normalize"):
-            return in_float64(g, input, lambda wide: respelled(g, g.one(operator, wide, **attributes)))
-        return respelled(g, g.one(operator, input, **attributes))
+            return in_float64(g, input, lambda wide: with_written_sizes(g, g.one(operator, wide, **attributes)))
+        return with_written_sizes(g, g.one(operator, input, **attributes))
 
     return pool
 

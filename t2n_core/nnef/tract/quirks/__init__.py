@@ -1,1 +1,1 @@
-"""Statements that some releases compute wrongly or die of, each with what is written instead: `table.py` lists them."""
+"""Operations that some releases compute wrongly or abort on, each with its replacement; `table.py` lists them."""

@@ -1,4 +1,4 @@
-"""Quirks of the operators element by element."""
+"""Quirks of elementwise operators."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from t2n_core.nnef.shapes import broadcast, broadcasts_mixed_axes, is_broadcast
 from t2n_core.nnef.sizes.dims import is_static
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.optimiser import IN_PLACE, may_be_misread
-from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, Statement, fenced, quirk
+from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, OperationView, quirk, with_barriers
 
 _COMMUTATIVE = frozenset("add mul max min".split())
 _TENSORS = {
     **dict.fromkeys(("mul", "div", "pow", "and"), ("x", "y")),
     "select": ("condition", "true_value", "false_value"),
 }
-"""Operands of the operators that take one of them for a single number."""
+"""Operands of the operators that may treat one of them as a scalar."""
 
 
 # ------------------------------------------------------------------------------------------- few elements minus many
-def _is_broadcast_minuend(statement: Statement) -> bool:
-    minuend, other = statement.get("x"), statement.get("y")
+def _is_broadcast_minuend(operation: OperationView) -> bool:
+    minuend, other = operation.get("x"), operation.get("y")
     return isinstance(other, Value) and is_broadcast(minuend.shape if isinstance(minuend, Value) else (), other.shape)
 
 
@@ -30,21 +30,21 @@ def _is_broadcast_minuend(statement: Statement) -> bool:
     "sub",
     ("0.21.8", "0.21.11"),
     when=_is_broadcast_minuend,
-    reason="fewer elements minus more are computed as the more minus the fewer",
+    reason="a smaller operand minus a larger one is computed as the larger one minus the smaller one",
     safe="`add` of the negated second operand",
 )
-def swapped_sub(g: TractBuilder, statement: Statement) -> Statement:
+def swapped_sub(g: TractBuilder, operation: OperationView) -> OperationView:
     """Write `-y + x`."""
-    x, y = statement.get("x"), statement.get("y")
+    x, y = operation.get("x"), operation.get("y")
     if y.dtype.kind not in "fi":
-        raise g.fail(f"this `sub` of {y.dtype} is not supported for {g.spec}, which computes it the other way round")
-    return Statement("add", {"x": g.one("neg", y), "y": x}, statement.results, statement.facts)
+        raise g.fail(f"this `sub` of {y.dtype} is not supported for {g.spec}, which swaps its operands")
+    return OperationView("add", {"x": g.one("neg", y), "y": x}, operation.results, operation.facts)
 
 
 # ------------------------------------------------------------------------------- a second operand repeated in between
-def _broadcasts_mixed_axes(statement: Statement) -> bool:
-    second, result = statement.get("y"), statement.results[0]
-    if not isinstance(statement.get("x"), Value) or not isinstance(second, Value):
+def _broadcasts_mixed_axes(operation: OperationView) -> bool:
+    second, result = operation.get("y"), operation.results[0]
+    if not isinstance(operation.get("x"), Value) or not isinstance(second, Value):
         return False
     return result.dtype.kind == "f" and broadcasts_mixed_axes(result.shape, second.shape)
 
@@ -56,99 +56,99 @@ def _broadcasts_mixed_axes(statement: Statement) -> bool:
     reason="a second operand that is repeated along axes neither all leading nor all trailing is misread",
     safe="`tile` of that operand before",
 )
-def mixed_second_operand(g: TractBuilder, statement: Statement) -> Statement:
+def mixed_second_operand(g: TractBuilder, operation: OperationView) -> OperationView:
     """Repeat the second operand to the shape of the result."""
-    return statement.with_arguments(y=g.expand(statement.get("y"), statement.results[0].shape))
+    return operation.with_arguments(y=g.expand(operation.get("y"), operation.results[0].shape))
 
 
-# -------------------------------------------------------------------------------------- tensors taken for one number
-def _shaping(statement: Statement) -> Iterator[str]:
-    """Yield each operand without which the others have not the shape of the result."""
-    names = _TENSORS[statement.operator]
+# ----------------------------------------------------------------------------------------- tensors taken for scalars
+def _shaping(operation: OperationView) -> Iterator[str]:
+    """Yield each operand without which the others do not have the shape of the result."""
+    names = _TENSORS[operation.operator]
     for name in names:
-        others = [v for other in names if other != name and isinstance(v := statement.get(other), Value)]
-        lacking = not others or is_broadcast(broadcast(*(v.shape for v in others)), statement.results[0].shape)
-        if isinstance(statement.get(name), Value) and lacking:
+        others = [v for other in names if other != name and isinstance(v := operation.get(other), Value)]
+        lacking = not others or is_broadcast(broadcast(*(v.shape for v in others)), operation.results[0].shape)
+        if isinstance(operation.get(name), Value) and lacking:
             yield name
 
 
-def _uniform(statement: Statement) -> list[str]:
-    """Return the operands of dynamic shape that give the result its shape and may be taken for one number."""
+def _uniform(operation: OperationView) -> list[str]:
+    """Return the operands of dynamic shape that determine the shape of the result and may be taken for scalars."""
     return [
         name
-        for name in _shaping(statement)
+        for name in _shaping(operation)
         if name in ("x", "y", "condition")
-        and not is_static(statement.get(name).shape)
-        and statement.facts.is_folded(statement.get(name))
+        and not is_static(operation.get(name).shape)
+        and operation.facts.is_folded(operation.get(name))
     ]
 
 
 @quirk(
     "mul div pow and select",
     ("0.23.0", None),
-    when=lambda statement: bool(_uniform(statement)),
-    reason="a tensor of symbolic size that is all 0 or all 1 becomes one element, although the result takes its shape",
+    when=lambda operation: bool(_uniform(operation)),
+    reason="a tensor of symbolic size that is all 0 or all 1 becomes a scalar, although the result needs its shape",
     safe=BARRIER_BEFORE,
 )
-def uniform_tensor(g: TractBuilder, statement: Statement) -> Statement:
+def uniform_tensor(g: TractBuilder, operation: OperationView) -> OperationView:
     """Put a barrier after the tensor, since the engine would undo a `tile` of the other operands."""
-    return fenced(g, statement, [statement.get(name) for name in _uniform(statement)])
+    return with_barriers(g, operation, [operation.get(name) for name in _uniform(operation)])
 
 
-def _is_full_second(statement: Statement) -> bool:
-    second = statement.get("y")
-    if "y" not in _shaping(statement) or not (statement.operator == "pow" or second.dtype.kind in "iu"):
+def _is_full_second(operation: OperationView) -> bool:
+    second = operation.get("y")
+    if "y" not in _shaping(operation) or not (operation.operator == "pow" or second.dtype.kind in "iu"):
         return False
-    return is_full(second.weight) if second.weight is not None else statement.facts.is_folded(second)
+    return is_full(second.weight) if second.weight is not None else operation.facts.is_folded(second)
 
 
 @quirk(
     "pow div",
     when=_is_full_second,
-    reason="a second operand that is full of one number becomes one element, although the result takes its shape",
+    reason="a second operand with equal elements becomes a scalar, although the result needs its shape",
     safe="`tile` of the first operand to the shape of the result before",
 )
-def full_second_operand(g: TractBuilder, statement: Statement) -> Statement:
+def full_second_operand(g: TractBuilder, operation: OperationView) -> OperationView:
     """Repeat the first operand to the shape of the result."""
-    return statement.with_arguments(x=_repeated(g, statement.get("x"), statement.results[0]))
+    return operation.with_arguments(x=_repeat(g, operation.get("x"), operation.results[0]))
 
 
-def _repeated(g: TractBuilder, operand: Operand, result: Expected) -> Value:
+def _repeat(g: TractBuilder, operand: Operand, result: Expected) -> Value:
     value = operand if isinstance(operand, Value) else g.constant(operand, result.dtype)
     return g.expand(g.lift(value, len(result.shape)), result.shape)
 
 
 # ------------------------------------------------------------------------------------ a stride of an inserted axis
-def _in_place(statement: Statement) -> tuple[str, str] | None:
-    """Return the operand that the engine writes the result over and reads with a wrong stride, and the other one."""
-    (of_x, x), (of_y, y), *bounds = statement.arguments.items()
+def _in_place(operation: OperationView) -> tuple[str, str] | None:
+    """Return the operand that the engine overwrites with the result and reads with a wrong stride, and the other."""
+    (of_x, x), (of_y, y), *bounds = operation.arguments.items()
     if isinstance(y, Value) and (not isinstance(x, Value) or is_broadcast(x.shape, y.shape)):
         (of_x, x), (of_y, y) = (of_y, y), (of_x, x)  # as the engine does
-    is_square = statement.operator == "mul" and x is y  # which the engine has an operator for
+    is_square = operation.operator == "mul" and x is y  # for which the engine has an operator
     if is_square or not isinstance(x, Value):
         return None
     misread = any(may_be_misread(x, operand) for operand in (y, *(bound for _, bound in bounds)))
-    return (of_x, of_y) if misread and statement.facts.has_unit_axis(x) else None
+    return (of_x, of_y) if misread and operation.facts.has_unit_axis(x) else None
 
 
 @quirk(
     " ".join(sorted(IN_PLACE)),
     ("0.21.8", "0.23.0"),
-    when=lambda statement: _in_place(statement) is not None,
-    reason="an axis of one element was inserted into the operand that the result is written over: its stride, which "
-    "is that of the next axis, is taken for the number of elements after it",
+    when=lambda operation: _in_place(operation) is not None,
+    reason="an axis of size 1 was inserted into the operand that is overwritten with the result: its stride, which is "
+    "that of the next axis, is taken for the number of elements after it",
     safe="that operand cast to float64 and back, or as the second operand",
 )
-def misread_unit_axis(g: TractBuilder, statement: Statement) -> Statement:
+def misread_unit_axis(g: TractBuilder, operation: OperationView) -> OperationView:
     """Swap the operands, or give the first one new memory by two casts."""
-    place = _in_place(statement)
+    place = _in_place(operation)
     assert place is not None
     of_x, of_y = place
-    x, y = statement.get(of_x), statement.get(of_y)
-    turns = statement.operator in _COMMUTATIVE and isinstance(y, Value) and not is_broadcast(y.shape, x.shape)
-    if turns and not statement.facts.has_unit_axis(y):
-        return statement.with_arguments(**{of_x: y, of_y: x})
-    return statement.with_arguments(**{of_x: g.cast(g.cast(x, FLOAT64), x.dtype)})
+    x, y = operation.get(of_x), operation.get(of_y)
+    turns = operation.operator in _COMMUTATIVE and isinstance(y, Value) and not is_broadcast(y.shape, x.shape)
+    if turns and not operation.facts.has_unit_axis(y):
+        return operation.with_arguments(**{of_x: y, of_y: x})
+    return operation.with_arguments(**{of_x: g.cast(g.cast(x, FLOAT64), x.dtype)})
 
 
 __all__ = [

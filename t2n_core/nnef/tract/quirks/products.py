@@ -1,4 +1,4 @@
-"""Quirks of products: `matmul`, `conv` with a window of one element, which the engine makes a product, `einsum`."""
+"""Quirks of products: `matmul`, `einsum`, and `conv` with a window of one element, which becomes a product."""
 
 from __future__ import annotations
 
@@ -9,52 +9,52 @@ from t2n_core.nnef.shapes import broadcast, is_broadcast
 from t2n_core.nnef.sizes.dims import Dim, same
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.optimiser import folds_batch, is_tiled
-from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, Statement, fenced, quirk
+from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, OperationView, quirk, with_barriers
 
 _PIECES = frozenset({"slice", "tract_core_dyn_slice", "tract_core_gather"})
-"""Operators whose bounds give the engine the size of an axis."""
+"""Operators from whose bounds the engine infers the size of an axis."""
 
 
 # --------------------------------------------------------------------------------------- an operand read past its end
-def _overread(statement: Statement) -> list[str]:
+def _overread(operation: OperationView) -> list[str]:
     """Return the operands whose batch is repeated to that of a constant."""
     pairs = (("A", "B"), ("B", "A"))
     return [
         name
         for name, constant in pairs
-        if statement.facts.is_constant(statement.get(constant))
-        and is_broadcast(statement.get(name).shape[:-2], statement.get(constant).shape[:-2])
+        if operation.facts.is_constant(operation.get(constant))
+        and is_broadcast(operation.get(name).shape[:-2], operation.get(constant).shape[:-2])
     ]
 
 
 @quirk(
     "matmul",
     (None, "0.20"),
-    when=lambda statement: bool(_overread(statement)),
+    when=lambda operation: bool(_overread(operation)),
     reason="an operand whose batch is repeated to that of a constant is read beyond its end",
     safe="`tile` of that operand before",
 )
-def batched_constant(g: TractBuilder, statement: Statement) -> Statement:
+def batched_constant(g: TractBuilder, operation: OperationView) -> OperationView:
     """Repeat the batch of the operand to that of both."""
-    for name in _overread(statement):
-        value, other = statement.get(name), statement.get("B" if name == "A" else "A")
+    for name in _overread(operation):
+        value, other = operation.get(name), operation.get("B" if name == "A" else "A")
         value = g.lift(value, other.rank)
         batch = broadcast(value.shape[:-2], g.lift(other, value.rank).shape[:-2])
-        statement = statement.with_arguments(**{name: g.expand(value, (*batch, *value.shape[-2:]))})
-    return statement
+        operation = operation.with_arguments(**{name: g.expand(value, (*batch, *value.shape[-2:]))})
+    return operation
 
 
-# --------------------------------------------------------------------------------------- inner sizes in two spellings
-def _inner(statement: Statement) -> tuple[int, int]:
+# -------------------------------------------------------------------------------------- inner sizes written differently
+def _inner(operation: OperationView) -> tuple[int, int]:
     """Return the axis of each operand that the product sums over."""
-    a, b = statement.get("A"), statement.get("B")
-    of_a = a.rank - (2 if statement.get("transposeA") else 1)
-    return of_a, b.rank - (1 if statement.get("transposeB") else 2)
+    a, b = operation.get("A"), operation.get("B")
+    of_a = a.rank - (2 if operation.get("transposeA") else 1)
+    return of_a, b.rank - (1 if operation.get("transposeB") else 2)
 
 
-def _inner_sizes_differ_textually(statement: Statement) -> bool:
-    a, b = statement.get("A"), statement.get("B")
-    of_a, of_b = _inner(statement)
+def _inner_sizes_differ_textually(operation: OperationView) -> bool:
+    a, b = operation.get("A"), operation.get("B")
+    of_a, of_b = _inner(operation)
     size: Dim = a.shape[of_a]
     if isinstance(size, int) or size.is_Symbol:
         return bool(b.shape[of_b] != size)
@@ -69,33 +69,34 @@ def _has_explicit_size(value: Value) -> bool:
     "matmul",
     (None, "0.21.8"),
     when=_inner_sizes_differ_textually,
-    reason="the inner size is spelled otherwise in the second operand: the product is of the first element alone, or "
-    "none at all",
+    reason="the inner size is written differently in the second operand: the product uses the first element alone, or "
+    "fails",
     safe="`slice` of both operands to the same size before",
 )
-def inner_size(g: TractBuilder, statement: Statement) -> Statement:
-    """Spell the inner size alike in both operands.
+def inner_size(g: TractBuilder, operation: OperationView) -> OperationView:
+    """Write the inner size in the same way in both operands.
 
-    A size that is more than a symbol is cut to in both: the engine may have worked it out itself, as of a convolution.
+    If the size is more than a symbol, both operands are sliced to it: the engine may have inferred it itself, for
+    example for a convolution.
     """
-    a, b = statement.get("A"), statement.get("B")
-    of_a, of_b = _inner(statement)
+    a, b = operation.get("A"), operation.get("B")
+    of_a, of_b = _inner(operation)
     size: Dim = a.shape[of_a]
     if isinstance(size, int) or size.is_Symbol:
-        return statement.with_arguments(B=g.slice(b, axes=[of_b], begin=[0], end=[size]))
+        return operation.with_arguments(B=g.slice(b, axes=[of_b], begin=[0], end=[size]))
     cut = {
         name: g.slice(value, axes=[axis], begin=[0], end=[size])
         for name, value, axis in (("A", a, of_a), ("B", b, of_b))
     }
-    return statement.with_arguments(**cut)
+    return operation.with_arguments(**cut)
 
 
 # ------------------------------------------------------------------------------------------ a product of one element
-def _is_scalar(statement: Statement) -> bool:
-    """Return whether the result is one element, summed over a size that is more than a symbol: axes were merged."""
-    size: Dim = statement.get("A").shape[_inner(statement)[0]]
+def _is_scalar(operation: OperationView) -> bool:
+    """Return whether the result is a single element, summed over merged axes, whose size is more than a symbol."""
+    size: Dim = operation.get("A").shape[_inner(operation)[0]]
     merged = not isinstance(size, int) and not size.is_Symbol
-    return merged and all(isinstance(extent, int) and extent == 1 for extent in statement.results[0].shape)
+    return merged and all(isinstance(extent, int) and extent == 1 for extent in operation.results[0].shape)
 
 
 @quirk(
@@ -105,53 +106,53 @@ def _is_scalar(statement: Statement) -> bool:
     reason="a product of one element over axes that a `reshape` has merged does not load once its axes are squeezed",
     safe="`sum_reduce` of the `mul` of both operands",
 )
-def scalar_product(g: TractBuilder, statement: Statement) -> Statement:
-    """Add up the products of the elements."""
-    a, b = statement.get("A"), statement.get("B")
+def scalar_product(g: TractBuilder, operation: OperationView) -> OperationView:
+    """Sum the products of the elements."""
+    a, b = operation.get("A"), operation.get("B")
     swapped = [*range(a.rank - 2), a.rank - 1, a.rank - 2]
-    row = g.permute(a, swapped) if statement.get("transposeA") else a
-    other = b if statement.get("transposeB") else g.permute(b, swapped)
+    row = g.permute(a, swapped) if operation.get("transposeA") else a
+    other = b if operation.get("transposeB") else g.permute(b, swapped)
     arguments = {"input": g.mul(row, other), "axes": [a.rank - 1]}
-    return Statement("sum_reduce", arguments, statement.results, statement.facts)
+    return OperationView("sum_reduce", arguments, operation.results, operation.facts)
 
 
 # ---------------------------------------------------------------------------------- operands that the optimiser moves
 _MOVED = {"matmul": ("A", "B"), "conv": ("input",), "tract_core_einsum": ("inputs",)}
-"""The arguments that hold the operands of a product that the optimiser moves a `tile` through."""
+"""The arguments with the operands of a product that the optimiser moves a `tile` across."""
 
 
-def _tiled(statement: Statement) -> list[Value]:
-    operands = [value for name in _MOVED[statement.operator] for value in values_in(statement.get(name))]
+def _tiled_operands(operation: OperationView) -> list[Value]:
+    operands = [value for name in _MOVED[operation.operator] for value in values_in(operation.get(name))]
     return [value for value in operands if is_tiled(value)]
 
 
 @quirk(
     "matmul conv tract_core_einsum",
     ("0.21.12", None),
-    when=lambda statement: bool(_tiled(statement)),
-    reason="a `tile` is taken off an operand, although the result then lacks the size",
+    when=lambda operation: bool(_tiled_operands(operation)),
+    reason="a `tile` of an operand is removed, although the result then lacks the size",
     safe=BARRIER_BEFORE,
 )
-def tiled_operand(g: TractBuilder, statement: Statement) -> Statement:
+def tiled_operand(g: TractBuilder, operation: OperationView) -> OperationView:
     """Put a barrier after the operand."""
-    return fenced(g, statement, _tiled(statement))
+    return with_barriers(g, operation, _tiled_operands(operation))
 
 
-def _folding(statement: Statement) -> list[Value]:
-    a, b = statement.get("A"), statement.get("B")
+def _folded_operands(operation: OperationView) -> list[Value]:
+    a, b = operation.get("A"), operation.get("B")
     return [value for value, other in ((a, b), (b, a)) if value.rank > 2 and folds_batch(value, other)]
 
 
 @quirk(
     "matmul",
     ("0.21.12", None),
-    when=lambda statement: bool(_folding(statement)),
+    when=lambda operation: bool(_folded_operands(operation)),
     reason="a `reshape` of one operand's batch is folded into the other operand, although that has one element there",
     safe=BARRIER_BEFORE,
 )
-def folded_batch(g: TractBuilder, statement: Statement) -> Statement:
+def folded_batch(g: TractBuilder, operation: OperationView) -> OperationView:
     """Put a barrier after the operand."""
-    return fenced(g, statement, _folding(statement))
+    return with_barriers(g, operation, _folded_operands(operation))
 
 
 # --------------------------------------------------------------------------------------------- kernels of 4 bits
@@ -159,15 +160,15 @@ _KEPT = frozenset("add sub reshape squeeze unsqueeze transpose copy".split())
 """Operators through which the engine sees the convolution whose results are scaled."""
 
 
-def _is_of_blocks(value: Any, other: Any, statement: Statement) -> bool:
-    """Return whether `value` is what a convolution with a kernel in blocks gives, and `other` may go into that kernel.
+def _is_of_blocks(value: Any, other: Any, operation: OperationView) -> bool:
+    """Return whether `value` is computed by a convolution with a kernel in blocks that `other` may be folded into.
 
-    A weight may; a number only where there is one output channel.
+    A weight may be; a scalar only if there is one output channel.
     """
-    if not isinstance(value, Value) or (isinstance(other, Value) and not statement.facts.is_constant(other)):
+    if not isinstance(value, Value) or (isinstance(other, Value) and not operation.facts.is_constant(other)):
         return False
     while value.producer is not None and value.producer.name in _KEPT:
-        sources = [one for one in value.producer.inputs() if not statement.facts.is_constant(one)]
+        sources = [one for one in value.producer.inputs() if not operation.facts.is_constant(one)]
         if len(sources) != 1:
             return False
         value = sources[0]
@@ -180,29 +181,29 @@ def _is_of_blocks(value: Any, other: Any, statement: Statement) -> bool:
 @quirk(
     "mul div",
     ("0.23.0", None),
-    when=lambda statement: any(
-        _is_of_blocks(statement.get(one), statement.get(other), statement) for one, other in (("x", "y"), ("y", "x"))
+    when=lambda operation: any(
+        _is_of_blocks(operation.get(one), operation.get(other), operation) for one, other in (("x", "y"), ("y", "x"))
     ),
-    reason="the scale of what a convolution gives is multiplied with its kernel, which blocks of 4 bits do not allow",
+    reason="a scale of a convolution's result is folded into its kernel, which blocks of 4 bits do not allow",
     safe="`neg` of both operands before",
 )
-def scaled_blocks(g: TractBuilder, statement: Statement) -> Statement:
+def scaled_blocks(g: TractBuilder, operation: OperationView) -> OperationView:
     """Scale the negated results by the negated weight."""
-    pair = {name: statement.get(name) for name in ("x", "y")}
-    return statement.with_arguments(**{n: g.neg(v) if isinstance(v, Value) else -v for n, v in pair.items()})
+    pair = {name: operation.get(name) for name in ("x", "y")}
+    return operation.with_arguments(**{n: g.neg(v) if isinstance(v, Value) else -v for n, v in pair.items()})
 
 
 @quirk(
     "sub",
     ("0.23.0", None),
-    when=lambda statement: _is_of_blocks(statement.get("y"), statement.get("x"), statement),
-    reason="what a convolution with a kernel in blocks of 4 bits gives is added, not subtracted",
+    when=lambda operation: _is_of_blocks(operation.get("y"), operation.get("x"), operation),
+    reason="the result of a convolution with a kernel in blocks of 4 bits is added, not subtracted",
     safe="`add` of the `neg` of the second operand",
 )
-def subtracted_blocks(g: TractBuilder, statement: Statement) -> Statement:
+def subtracted_blocks(g: TractBuilder, operation: OperationView) -> OperationView:
     """Add the negated results."""
-    arguments = {"x": statement.get("x"), "y": g.neg(statement.get("y"))}
-    return Statement("add", arguments, statement.results, statement.facts)
+    arguments = {"x": operation.get("x"), "y": g.neg(operation.get("y"))}
+    return OperationView("add", arguments, operation.results, operation.facts)
 
 
 __all__ = [

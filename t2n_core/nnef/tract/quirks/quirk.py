@@ -1,4 +1,4 @@
-"""A quirk: a kind of statement, the releases that get it wrong, and the repair."""
+"""A quirk: a kind of operation, the releases that get it wrong, and the repair."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from t2n_core.nnef.arguments import replace_values
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Operation, Value
 from t2n_core.nnef.releases import ALL_RELEASES, Releases
-from t2n_core.nnef.tract.barriers import fence
+from t2n_core.nnef.tract.barriers import barrier
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.graph_facts import GraphFacts
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """A statement that is to be written, or that stands in a graph."""
+class OperationView:
+    """An operation that is about to be written, or an operation of a graph."""
 
     operator: str
     arguments: Mapping[str, Any]
@@ -27,29 +27,29 @@ class Statement:
     facts: GraphFacts
 
     @classmethod
-    def of(cls, operation: Operation, facts: GraphFacts) -> Statement:
-        """Return the statement of an operation in a graph."""
+    def of(cls, operation: Operation, facts: GraphFacts) -> OperationView:
+        """Return the view of an operation in a graph."""
         results = [Expected(value.shape, value.dtype) for value in operation.outputs]
         return cls(operation.name, operation.arguments, results, facts)
 
     def get(self, name: str) -> Any:
-        """Return an argument, or None if it is not given."""
+        """Return an argument, or None if it is not passed."""
         return self.arguments.get(name)
 
-    def with_arguments(self, **arguments: Any) -> Statement:
-        """Return the same statement with some arguments replaced."""
+    def with_arguments(self, **arguments: Any) -> OperationView:
+        """Return the same operation with some arguments replaced."""
         return replace(self, arguments={**self.arguments, **arguments})
 
 
-Predicate: TypeAlias = Callable[[Statement], bool]
-Repair: TypeAlias = Callable[[TractBuilder, Statement], Statement]
+Predicate: TypeAlias = Callable[[OperationView], bool]
+Repair: TypeAlias = Callable[[TractBuilder, OperationView], OperationView]
 
 
 @dataclass(frozen=True, slots=True)
 class Quirk:
-    """One kind of statement that some releases get wrong.
+    """One kind of operation that some releases get wrong.
 
-    The emitter writes the statement that `repair` returns in its place. A statement of a finished graph for which
+    The emitter writes the operation that `repair` returns in its place. An operation of a finished graph for which
     `applies` still holds is refused, with `reason` and `safe` as the message.
     """
 
@@ -59,9 +59,9 @@ class Quirk:
     applies: Predicate
     repair: Repair
     reason: str
-    """The end of a sentence that says what the engine does."""
+    """The end of a sentence that states what the engine does."""
     safe: str
-    """The statement to write instead, for people who write them by hand."""
+    """The operation to write instead, for users who write NNEF by hand."""
 
     def concerns(self, version: Version) -> bool:
         """Return whether this release has the quirk."""
@@ -72,11 +72,11 @@ BARRIER_BEFORE = "`tract_core_trilu` of that operand before, with a diagonal tha
 """The `safe` of all quirks whose repair is a barrier."""
 
 
-def fenced(g: TractBuilder, statement: Statement, operands: Sequence[Value]) -> Statement:
-    """Return the statement with some of its operands, also those in lists, followed by a barrier."""
-    behind = {operand: fence(g, operand) for operand in operands}
-    arguments = {name: replace_values(a, lambda v: behind.get(v, v)) for name, a in statement.arguments.items()}
-    return statement.with_arguments(**arguments)
+def with_barriers(g: TractBuilder, operation: OperationView, operands: Sequence[Value]) -> OperationView:
+    """Return the operation with a barrier after some of its operands, also those in lists."""
+    barriers = {operand: barrier(g, operand) for operand in operands}
+    arguments = {name: replace_values(a, lambda v: barriers.get(v, v)) for name, a in operation.arguments.items()}
+    return operation.with_arguments(**arguments)
 
 
 def quirk(
@@ -86,9 +86,9 @@ def quirk(
     reason: str,
     safe: str,
 ) -> Callable[[Repair], Quirk]:
-    """Return a decorator that makes a quirk of its repair, under the name of the function.
+    """Return a decorator that turns a repair into a quirk with the name of the function.
 
-    `operators` are names with spaces between. Each of `releases` is a pair: the first release with the quirk and the
+    `operators` are names separated by spaces. Each of `releases` is a pair: the first release with the quirk and the
     first without it again, None where that end is open. Without a pair all releases have it.
     """
 
@@ -99,4 +99,4 @@ def quirk(
     return decorate
 
 
-__all__ = ["BARRIER_BEFORE", "Quirk", "Statement", "fenced", "quirk"]
+__all__ = ["BARRIER_BEFORE", "OperationView", "Quirk", "quirk", "with_barriers"]

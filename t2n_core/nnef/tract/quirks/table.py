@@ -1,4 +1,4 @@
-"""All quirks, in the order in which the emitter asks them: a repair may give a statement that a later one concerns."""
+"""All quirks, in the order in which the emitter applies them: a later one may apply to a repair of an earlier one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.quirks import elementwise, products, reshapes, sums, windows
-from t2n_core.nnef.tract.quirks.quirk import Quirk, Statement
+from t2n_core.nnef.tract.quirks.quirk import OperationView, Quirk
 
 QUIRKS: tuple[Quirk, ...] = (
     elementwise.swapped_sub,
@@ -45,21 +45,21 @@ def quirks_of(version: Version) -> Mapping[str, tuple[Quirk, ...]]:
     return {operator: tuple(quirks) for operator, quirks in found.items()}
 
 
-def repaired(g: TractBuilder, statement: Statement) -> Statement:
-    """Return a statement that this release computes right, made of this one by the quirks that apply to it."""
+def apply_quirks(g: TractBuilder, operation: OperationView) -> OperationView:
+    """Return the operation after the repairs of all quirks that apply to it, which this release computes correctly."""
     quirks = quirks_of(g.spec.version)
-    asked: set[str] = set()
-    pending = [*quirks.get(statement.operator, ())]
+    tried: set[str] = set()
+    pending = [*quirks.get(operation.operator, ())]
     while pending:
         one = pending.pop(0)
-        if one.name in asked:
+        if one.name in tried:
             continue
-        asked.add(one.name)
-        if one.applies(statement):
-            operator, statement = statement.operator, one.repair(g, statement)
-            if statement.operator != operator:
-                pending = [*quirks.get(statement.operator, ())]
-    return statement
+        tried.add(one.name)
+        if one.applies(operation):
+            operator, operation = operation.operator, one.repair(g, operation)
+            if operation.operator != operator:
+                pending = [*quirks.get(operation.operator, ())]
+    return operation
 
 
-__all__ = ["QUIRKS", "quirks_of", "repaired"]
+__all__ = ["QUIRKS", "apply_quirks", "quirks_of"]

@@ -10,38 +10,38 @@ from t2n_core.nnef.shapes import overruns_row
 from t2n_core.nnef.sizes.dims import as_dim, floor_div
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.optimiser import passes_strides_wrongly
-from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, Statement, fenced, quirk
+from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, OperationView, quirk, with_barriers
 
 
-def _per_axis(statement: Statement, name: str) -> list[int]:
+def _per_axis(operation: OperationView, name: str) -> list[int]:
     """Return the strides or dilations of all spatial axes."""
-    return list(statement.get(name) or [1] * (statement.get("input").rank - 2))
+    return list(operation.get(name) or [1] * (operation.get("input").rank - 2))
 
 
-def _fields(statement: Statement) -> list[int]:
+def _fields(operation: OperationView) -> list[int]:
     """Return how many elements a window spans along each spatial axis."""
-    sizes = statement.get("filter").shape[2:]
-    return [spread * (int(k) - 1) + 1 for spread, k in zip(_per_axis(statement, "dilation"), sizes, strict=True)]
+    sizes = operation.get("filter").shape[2:]
+    return [spread * (int(k) - 1) + 1 for spread, k in zip(_per_axis(operation, "dilation"), sizes, strict=True)]
 
 
-def _with_padded(g: TractBuilder, statement: Statement, axes: Sequence[int]) -> Statement:
-    """Return a convolution whose padding along some spatial axes is a statement of its own."""
-    borders = list(statement.get("padding"))
+def _with_padded(g: TractBuilder, operation: OperationView, axes: Sequence[int]) -> OperationView:
+    """Return a convolution whose padding along some spatial axes is a separate operation."""
+    borders = list(operation.get("padding"))
     amounts = [(0, 0), (0, 0), *(pair if axis in axes else (0, 0) for axis, pair in enumerate(borders))]
     if not any(map(any, amounts)):
-        return statement
-    value = g.pad(statement.get("input"), padding=amounts, border="constant", value=0.0)
+        return operation
+    value = g.pad(operation.get("input"), padding=amounts, border="constant", value=0.0)
     left = [(0, 0) if axis in axes else pair for axis, pair in enumerate(borders)]
-    return statement.with_arguments(input=value, padding=left)
+    return operation.with_arguments(input=value, padding=left)
 
 
 # ------------------------------------------------------------------------------------------------- rows too short
-def _overruns(statement: Statement) -> bool:
-    """Return whether a window overruns the last of two spatial axes; without padding none does."""
-    padding, value = statement.get("padding"), statement.get("input")
+def _overruns(operation: OperationView) -> bool:
+    """Return whether a window overruns the last of two spatial axes, which needs padding."""
+    padding, value = operation.get("padding"), operation.get("input")
     if value.rank != 4 or not padding or not any(padding[1]):
         return False
-    return overruns_row(value.shape[3], _fields(statement)[1], padding[1][0], _per_axis(statement, "stride")[1])
+    return overruns_row(value.shape[3], _fields(operation)[1], padding[1][0], _per_axis(operation, "stride")[1])
 
 
 @quirk(
@@ -51,22 +51,22 @@ def _overruns(statement: Statement) -> bool:
     reason="a window begins after the end of a row, and the engine writes beyond its memory",
     safe="`pad` the last axis first",
 )
-def overrun_row(g: TractBuilder, statement: Statement) -> Statement:
+def overrun_row(g: TractBuilder, operation: OperationView) -> OperationView:
     """Pad the rows before."""
-    return _with_padded(g, statement, [1])
+    return _with_padded(g, operation, [1])
 
 
 # ---------------------------------------------------------------------------------------------- one window too many
-def _with_rest(statement: Statement) -> list[int]:
-    """Return the dynamic spatial axes of which a stride may leave a rest that no window reaches.
+def _with_rest(operation: OperationView) -> list[int]:
+    """Return the dynamic spatial axes on which a stride may leave a rest that no window reaches.
 
     Automatic padding counts as a rest.
     """
-    padding, shape = statement.get("padding"), statement.get("input").shape[2:]
+    padding, shape = operation.get("padding"), operation.get("input").shape[2:]
     found = []
-    for axis, (extent, step) in enumerate(zip(shape, _per_axis(statement, "stride"), strict=True)):
+    for axis, (extent, step) in enumerate(zip(shape, _per_axis(operation, "stride"), strict=True)):
         if step > 1 and not isinstance(extent, int):
-            rest = sympy.expand(extent + sum(padding[axis]) - _fields(statement)[axis]) if padding else None
+            rest = sympy.expand(extent + sum(padding[axis]) - _fields(operation)[axis]) if padding else None
             if rest is None or any(number % step for number in rest.as_coefficients_dict().values()):
                 found.append(axis)
     return found
@@ -75,55 +75,55 @@ def _with_rest(statement: Statement) -> list[int]:
 @quirk(
     "conv",
     ("0.20.19", "0.21.0"),
-    when=lambda statement: bool(_with_rest(statement)),
+    when=lambda operation: bool(_with_rest(operation)),
     reason="the number of windows along an axis of dynamic size is rounded up, not down",
     safe="`pad`, then `slice` to the part that windows reach, then `conv` without padding",
 )
-def rounded_up_windows(g: TractBuilder, statement: Statement) -> Statement:
-    """Cut the input to whole windows; its padding is cut with it."""
-    axes = _with_rest(statement)
-    if not statement.get("padding"):
+def rounded_up_windows(g: TractBuilder, operation: OperationView) -> OperationView:
+    """Crop the input, with its padding, to whole windows."""
+    axes = _with_rest(operation)
+    if not operation.get("padding"):
         raise g.fail(
             "a `conv` with automatic padding and a stride along a dynamic axis is not supported for this release"
         )
-    statement = _with_padded(g, statement, axes)
-    value, fields, strides = statement.get("input"), _fields(statement), _per_axis(statement, "stride")
+    operation = _with_padded(g, operation, axes)
+    value, fields, strides = operation.get("input"), _fields(operation), _per_axis(operation, "stride")
     for axis in axes:
         whole = floor_div(as_dim(value.shape[axis + 2] - fields[axis]), strides[axis]) * strides[axis] + fields[axis]
         value = g.take(value, axis + 2, 0, as_dim(whole))
-    return statement.with_arguments(input=value)
+    return operation.with_arguments(input=value)
 
 
 # -------------------------------------------------------------------------------------------- strides that are moved
-def _has_moved_stride(statement: Statement) -> bool:
-    """Return whether a stride of windows of one element is moved to before the operators that make the input."""
-    sizes, strides = statement.get("filter").shape[2:], _per_axis(statement, "stride")
+def _has_moved_stride(operation: OperationView) -> bool:
+    """Return whether the stride of a window of one element is moved before the operators that compute the input."""
+    sizes, strides = operation.get("filter").shape[2:], _per_axis(operation, "stride")
     strided = any(size == 1 and stride > 1 for size, stride in zip(sizes, strides, strict=True))
-    return strided and passes_strides_wrongly(statement.get("input"), statement.facts.is_constant)
+    return strided and passes_strides_wrongly(operation.get("input"), operation.facts.is_constant)
 
 
 @quirk(
     "conv",
     ("0.23.0", None),
     when=_has_moved_stride,
-    reason="the stride of a window of one element is moved to before the `softmax`, product, `reshape`, `slice` from a "
-    "dynamic begin or convolution of one element over a dynamic axis that computes the input: wrong numbers after a "
+    reason="the stride of a window of one element is moved before the `softmax`, product, `reshape`, `slice` from a "
+    "dynamic begin or convolution of one element over a dynamic axis that computes the input: wrong values after a "
     "`softmax`, a graph that does not load after the others",
     safe=BARRIER_BEFORE,
 )
-def moved_stride(g: TractBuilder, statement: Statement) -> Statement:
+def moved_stride(g: TractBuilder, operation: OperationView) -> OperationView:
     """Put a barrier after the input."""
-    return fenced(g, statement, [statement.get("input")])
+    return with_barriers(g, operation, [operation.get("input")])
 
 
 # ------------------------------------------------------------------------------------------- filters in one piece
 _IN_ONE_PIECE = frozenset({"variable", "concat", "tract_core_cast"})
-"""Operators whose results lie in memory as their shape says."""
+"""Operators whose results are contiguous in memory."""
 
 
-def _has_inserted_axis(statement: Statement) -> bool:
-    """Return whether a depthwise filter over one axis is made of something else, maybe by inserting its unit axis."""
-    filters, groups = statement.get("filter"), statement.get("groups")
+def _has_inserted_axis(operation: OperationView) -> bool:
+    """Return whether a depthwise filter over one axis is computed, possibly by inserting its unit axis."""
+    filters, groups = operation.get("filter"), operation.get("groups")
     if filters.rank != 3 or filters.shape[1] != 1 or filters.shape[2] == 1 or filters.shape[0] != groups:
         return False
     return filters.producer is not None and filters.producer.name not in _IN_ONE_PIECE
@@ -133,15 +133,15 @@ def _has_inserted_axis(statement: Statement) -> bool:
     "conv",
     ("0.23.0", None),
     when=_has_inserted_axis,
-    reason="the rows of a depthwise filter are found by the stride of its unit axis, which is another one where that "
-    "axis was inserted into a tensor",
+    reason="the rows of a depthwise filter are located by the stride of its unit axis, which is wrong if that axis was "
+    "inserted into a tensor",
     safe="`concat` of two slices of the filter",
 )
-def inserted_axis(g: TractBuilder, statement: Statement) -> Statement:
-    """Put the filter together anew: the engine joins constants before the first run."""
-    filters = statement.get("filter")
+def inserted_axis(g: TractBuilder, operation: OperationView) -> OperationView:
+    """Concatenate the filter from its slices: the engine folds constants before the first run."""
+    filters = operation.get("filter")
     parts = [g.take(filters, 2, 0, 1), g.take(filters, 2, 1, filters.shape[2])]
-    return statement.with_arguments(filter=g.concat(parts, axis=2))
+    return operation.with_arguments(filter=g.concat(parts, axis=2))
 
 
 __all__ = ["inserted_axis", "moved_stride", "overrun_row", "rounded_up_windows"]

@@ -1,1 +1,1 @@
-"""Sizes in tract: its arithmetic, sizes as values, ranges that an archive refuses to leave, and empty tensors."""
+"""Sizes in tract: its arithmetic, sizes as values, guards of size ranges, and empty tensors."""

@@ -1,4 +1,4 @@
-"""Predict what tract's arithmetic of sizes can prove, and rewrite sizes so that it does not err."""
+"""Prediction of what tract's arithmetic of sizes can prove, and rewrites of sizes that it evaluates correctly."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import sympy
 
-from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, Size, as_dim, compiled, has_extremes, same
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, Size, as_dim, compile_size, has_extremes, same
 from t2n_core.nnef.sizes.size_functions import greatest, least, never_negative
 from t2n_core.nnef.tract.traits import TractTraits, first_release
 
 _MOST_BENT = 4096
-"""The sum of the numbers of an expression up to which it is looked for bends."""
+"""The largest sum of the integers in an expression for which its bends are searched."""
 _WIDE = 1 << 20
-"""More than any difference of sizes that is compared; from 2^31 on, loading hangs before 0.21.6."""
+"""Larger than any difference of sizes that is compared; from 2^31 on, loading hangs before 0.21.6."""
 
 
 def is_quotient(bound: Dim) -> bool:
@@ -23,7 +23,7 @@ def is_quotient(bound: Dim) -> bool:
 
 
 def is_seen_within(bound: Dim, size: Dim) -> bool:
-    """Return whether the engine sees that `bound` is at most `size`; it knows that all sizes are at least 1."""
+    """Return whether the engine can prove that `bound` is at most `size`; it knows that all sizes are at least 1."""
     rest = sympy.expand(size - bound)
     least = 0
     for term, number in rest.as_coefficients_dict().items():
@@ -35,7 +35,7 @@ def is_seen_within(bound: Dim, size: Dim) -> bool:
 
 
 def _least(term: sympy.Expr) -> int | None:
-    """Return the least value of a size, as far as the engine knows it."""
+    """Return the lower bound of a size that the engine knows."""
     if term.is_number or term.is_Symbol:
         return 1
     if isinstance(term, FloorDiv) and term.args[0].is_Symbol and term.args[1].is_Integer:
@@ -47,23 +47,23 @@ def without_differences(size: Dim) -> Dim:
     """Return the same size without a subtracted quotient: `T - T // 2` as `(T + 1) // 2`."""
     if isinstance(size, int) or not size.has(FloorDiv):
         return size
-    return as_dim(sympy.gcd_terms(size).replace(lambda e: e.is_Add, lambda e: _turned(e, -1)))
+    return as_dim(sympy.gcd_terms(size).replace(lambda e: e.is_Add, lambda e: _with_quotient_sign(e, -1)))
 
 
-def negated(size: sympy.Expr) -> Dim:
-    """Return the same number with quotients subtracted only: `T // 2 - T` as `0 - (T + 1) // 2`.
+def with_quotients_subtracted(size: sympy.Expr) -> Dim:
+    """Return the same size with quotients only subtracted: `T // 2 - T` as `0 - (T + 1) // 2`.
 
     The engine would merge the two terms into one division of a negative number, which it rounds towards zero.
     """
-    return as_dim(sympy.expand(size).replace(lambda e: e.is_Add, lambda e: _turned(e, 1)))
+    return as_dim(sympy.expand(size).replace(lambda e: e.is_Add, lambda e: _with_quotient_sign(e, 1)))
 
 
 def argument_for(traits: TractTraits, argument: Any) -> Any:
-    """Return an argument of a statement with all sizes in it, also in lists, in the form that this release works out
-    right.
+    """Return an argument of an operation with all sizes in it, also in lists, rewritten so that this release evaluates
+    them correctly.
 
-    No quotient is subtracted, as in `T - (T + 1) // 2`, since each release gets that wrong somewhere: 0.20, for one,
-    reads uninitialised memory in a product of a slice that begins there.
+    No quotient is subtracted, as in `T - (T + 1) // 2`, since each release gets that wrong somewhere: 0.20, for
+    example, reads uninitialised memory in a product of a slice with such a begin.
     """
     if isinstance(argument, list | tuple):
         return type(argument)(argument_for(traits, one) for one in argument)
@@ -71,13 +71,13 @@ def argument_for(traits: TractTraits, argument: Any) -> Any:
         return argument
     size: Dim = argument
     if has_extremes(size):
-        size = without_nesting(size) if traits.has_extremes else without_extremes(hinged(without_differences(size)))
+        size = without_nesting(size) if traits.has_extremes else without_extremes(as_hinges(without_differences(size)))
     size = without_differences(size)
-    return gathered(size) if traits.merges_quotients else size
+    return merge_into_quotients(size) if traits.merges_quotients else size
 
 
 def signed_parts(size: Dim) -> tuple[Dim, Dim]:
-    """Return two sizes of which the difference is this one, without a subtraction in them where it could be negative.
+    """Return two sizes whose difference is this one, without subtractions in them that could be negative.
 
     `(B - H) // 8` is `(B + 7 * H) // 8` minus `H`.
     """
@@ -93,20 +93,21 @@ def signed_parts(size: Dim) -> tuple[Dim, Dim]:
     return as_dim(added), as_dim(taken)
 
 
-def gathered(size: Dim) -> Dim:
-    """Return a size with what is added to a quotient inside it, as the engine has it: `3 * (T // 2) + 3 * T` as
+def merge_into_quotients(size: Dim) -> Dim:
+    """Return a size with the summands of a quotient moved into it, as the engine does: `3 * (T // 2) + 3 * T` as
     `3 * (3 * T // 2)`.
 
-    The engine adds `T` to `T // 2` so before it multiplies, and does not see that the sum of the products is the same.
+    The engine adds `T` to `T // 2` that way before it multiplies, and does not see that the sum of the products is the
+    same.
     """
     if isinstance(size, int) or not size.has(FloorDiv):
         return size
     plain = sympy.expand(size)
-    found = plain.replace(lambda e: e.is_Add, _gathered)
+    found = plain.replace(lambda e: e.is_Add, _merge_sum)
     return size if found == plain else as_dim(found)
 
 
-def _gathered(total: sympy.Expr) -> sympy.Expr:
+def _merge_sum(total: sympy.Expr) -> sympy.Expr:
     terms = total.as_coefficients_dict()
     quotients = [term for term in terms if isinstance(term, FloorDiv) and term.args[1].is_Integer]
     if len(quotients) != 1 or terms[quotients[0]] <= 1:
@@ -121,8 +122,8 @@ def _gathered(total: sympy.Expr) -> sympy.Expr:
 
 
 def _is_uncertain(dividend: sympy.Expr) -> bool:
-    """Return whether a comparison written as a quotient contains another such comparison, or is of a difference of
-    anything but two sizes as they are, such as `2 * H - W`.
+    """Return whether a comparison written as a quotient contains another such comparison, or compares anything
+    but two plain sizes, such as `2 * H - W`.
 
     Releases without maxima simplify these wrongly, or never finish loading.
     """
@@ -135,19 +136,19 @@ def _is_uncertain(dividend: sympy.Expr) -> bool:
 
 
 def _of_quotient(a: sympy.Expr, b: sympy.Expr) -> sympy.Expr:
-    """Return a remainder as it is written: `-T % 4` as `4 * ((T + 3) // 4) - T`."""
+    """Return a remainder written with a quotient: `-T % 4` as `4 * ((T + 3) // 4) - T`."""
     return a + b * FloorDiv(b - 1 - a, b) if a.could_extract_minus_sign() else a - b * FloorDiv(a, b)
 
 
 def without_nesting(size: Dim) -> Dim:
-    """Return the same size without an extreme inside one of the other kind: `Min(Max(T - 2, 0), 5)` as
+    """Return the same size without a minimum of a maximum, or the reverse: `Min(Max(T - 2, 0), 5)` as
     `Max(T - 2, 0) - Max(T - 7, 0)`.
 
-    Releases before 0.23.0 take the inner one alone, the others do not end loading where there are several.
+    Releases before 0.23.0 evaluate the inner one alone, the others never finish loading if there are several.
     """
     if not _is_nested(size):
         return size
-    plain = hinged(size)
+    plain = as_hinges(size)
     return sympy.sympify(plain).replace(lambda e: isinstance(e, Max | Min), _apart) if _is_nested(plain) else plain
 
 
@@ -168,10 +169,10 @@ def _apart(extreme: sympy.Expr) -> sympy.Expr:
 
 
 @functools.lru_cache(maxsize=1024)
-def hinged(size: Dim) -> Dim:
-    """Return a size with its extremes as sums of `Max(T - c, 0)`, one for each place where they bend.
+def as_hinges(size: Dim) -> Dim:
+    """Return a size with its extremes as sums of `Max(T - c, 0)`, one for each bend.
 
-    An extreme of several symbols, or of other quotients than one, is returned as it is.
+    An extreme of several symbols, or of several different quotients, is returned unchanged.
     """
     if isinstance(size, int):
         return size
@@ -189,7 +190,7 @@ def _outermost(size: sympy.Expr) -> list[sympy.Expr]:
 
 
 def _of_hinges(size: sympy.Expr) -> Dim | None:
-    """Return the sum of hinges that a size is; None where it bends more often than it has operands."""
+    """Return a size as a sum of hinges; None if it has more bends than operands."""
     quotients = size.atoms(FloorDiv, Modulo)
     outer = [q for q in quotients if not any(q is not other and other.has(q) for other in quotients)]
     if len(outer) > 1 or (outer and outer[0].has(Max, Min)) or size.has(sympy.Pow):
@@ -200,7 +201,7 @@ def _of_hinges(size: sympy.Expr) -> Dim | None:
     numbers = sum(abs(int(n)) for n in inner.atoms(sympy.Integer))
     if inner.free_symbols != {name} or name.low < 0 or numbers > _MOST_BENT:
         return None
-    function = compiled(inner)
+    function = compile_size(inner)
     last = 2 * numbers + name.low + 8
     values = [function({"n": n}) for n in range(name.low, last if name.high is None else min(last, name.high) + 2)]
     bends = {i: bend for i in range(1, len(values) - 1) if (bend := values[i + 1] - 2 * values[i] + values[i - 1])}
@@ -214,11 +215,11 @@ def _of_hinges(size: sympy.Expr) -> Dim | None:
 def without_extremes(size: Dim) -> Dim:
     """Return the same size with quotients in place of maxima and minima: `Min(T, c)` as `T - (T - c) * [T >= c]`.
 
-    `[a >= b]` is `(a - b + M) // M`, which is right as long as both differ by less than M. The dividend must not fall
-    with a size, which all releases simplify wrongly, so that the difference is taken of the one that grows.
+    `[a >= b]` is `(a - b + M) // M`, which is correct as long as both differ by less than M. The dividend must not
+    decrease with a size, which all releases simplify wrongly, so the difference that grows is used.
 
-    Raises ValueError where releases without maxima would compute that wrong: for one comparison inside
-    another, and for those of some differences.
+    Raises ValueError if releases without maxima would compute the result wrongly: for one comparison inside
+    another, and for comparisons of some differences.
     """
     if isinstance(size, int) or not has_extremes(size):
         return size
@@ -235,18 +236,18 @@ def _of_quotients(extreme: sympy.Expr) -> sympy.Expr:
         more = sympy.sympify(without_differences(more))
         if _is_uncertain(more):
             raise _not_exact(extreme)
-        excess = more * _quotient(more + _WIDE)  # of the growing one over the other, never negative
+        excess = more * _quotient(more + _WIDE)  # of the growing operand over the other, never negative
         found = falling + excess if isinstance(extreme, Max) else growing - excess
     return found
 
 
 def _not_exact(size: sympy.Expr) -> ValueError:
     first = first_release("has_extremes")
-    return ValueError(f"{size} cannot be written so that this release computes it right; {first} can")
+    return ValueError(f"{size} cannot be written so that this release computes it correctly; {first} can")
 
 
 def _grows(difference: sympy.Expr) -> bool:
-    """Return whether a difference of sizes grows with them; if two sizes cancel out, with most of its terms."""
+    """Return whether a difference of sizes grows with them; if two sizes cancel, with most of its terms."""
     rate = _rate(difference)
     if rate:
         return bool(rate > 0)
@@ -270,11 +271,11 @@ def _quotient(dividend: sympy.Expr) -> sympy.Expr:
     return sympy.Function.__new__(FloorDiv, dividend, sympy.Integer(_WIDE), evaluate=False)
 
 
-def _turned(total: sympy.Expr, sign: int) -> sympy.Expr:
+def _with_quotient_sign(total: sympy.Expr, sign: int) -> sympy.Expr:
     """Return a sum in which the quotient with this sign, and the rest of the sum, are one quotient of the other sign.
 
-    n * (inner // d + rest) is -n * ((d - 1 - inner - d * rest) // d) for a whole `rest`. The sum is returned unchanged
-    if the new dividend would decrease as a size grows.
+    n * (inner // d + rest) is -n * ((d - 1 - inner - d * rest) // d) for an integer `rest`. The sum is returned
+    unchanged if the new dividend would decrease as a size grows.
     """
     terms = sympy.expand(total).as_coefficients_dict()
     for term, number in terms.items():

@@ -1,10 +1,10 @@
-"""Sizes at which a tensor has no elements, where an operator of the engine fails on such."""
+"""Exclusion of sizes at which a tensor is empty, where an operator of the engine fails on empty tensors."""
 
 from __future__ import annotations
 
 import sympy
 
-from t2n_core.nnef.sizes.dims import Shape, at_most, compiled, symbol
+from t2n_core.nnef.sizes.dims import Shape, at_most, compile_size, symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
 
 _LARGEST = 1 << 12
@@ -13,7 +13,7 @@ _LARGEST = 1 << 12
 def without_empty(sizes: SizeRange, shape: Shape) -> SizeRange:
     """Return the part of a range in which no axis of a shape is empty.
 
-    Only axes whose size grows with one symbol make the range smaller. An axis that is the symbol itself is left to the
+    Only axes whose size grows with one symbol narrow the range. An axis that is the symbol itself is left to the
     declared range, and so is one that shrinks while its symbol grows.
     """
     for extent in shape:
@@ -21,7 +21,7 @@ def without_empty(sizes: SizeRange, shape: Shape) -> SizeRange:
             continue
         (size,) = extent.free_symbols
         low, high = sizes.bounds[size.name]
-        length = compiled(extent)
+        length = compile_size(extent)
         least = next((n for n in range(low, _LARGEST) if length({size.name: n}) >= 1), low)
         if (
             least > low

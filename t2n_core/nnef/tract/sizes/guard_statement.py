@@ -1,4 +1,4 @@
-"""The guard of a range as a statement, for releases that check no scenarios."""
+"""The guard of a range as an operation, for releases that check no scenarios."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from t2n_core.nnef.tract.sizes.printer import size_text
 from t2n_core.nnef.tract.traits import first_release
 
 _TYPICAL = 64
-"""The size of a dynamic axis for which the smallest tensor is looked for."""
+"""The size of dynamic axes at which the smallest tensor is searched."""
 _REDUCED = frozenset({"sum_reduce", "mean_reduce", "max_reduce", "min_reduce"})
 
 
 def guard(g: TractBuilder) -> None:
-    """Make the finished graph fail for sizes out of its range, where the release has no other way.
+    """Make the finished graph fail for sizes out of its range, where the release has no other means.
 
-    The statement stands on one way to an output: what fails there fails the whole run. Raises LowerError for a range
-    that this release cannot check.
+    An output depends on the guard, so that its failure fails the whole run. Raises LowerError for a range that this
+    release cannot check.
     """
     graph, traits = g.graph, g.traits
     if g.options.streaming or graph.sizes.unbounded:
@@ -43,20 +43,20 @@ def guard(g: TractBuilder) -> None:
                 hint=f"{first_release('slices_by_sizes')} can",
             )
         return
-    _need_solved(g)
-    place, first = _place(graph), len(graph.operations)
-    guarded = _added(g, place, _nothing(g, max(place.rank, 1)))
-    written = graph.operations[first:]
+    _require_solvable(g)
+    value, first = _guarded_value(graph), len(graph.operations)
+    guarded = _add_guard(g, value, _guard_value(g, max(value.rank, 1)))
+    operations = graph.operations[first:]
     del graph.operations[first:]
-    _stand_in(g, place, guarded)
-    at = next(i for i, operation in enumerate(graph.operations) if operation is place.producer)
-    graph.operations[at + 1 : at + 1] = written
+    _replace_uses(g, value, guarded)
+    at = next(i for i, operation in enumerate(graph.operations) if operation is value.producer)
+    graph.operations[at + 1 : at + 1] = operations
 
 
 def _is_empty_at_zero(graph: Graph) -> bool:
-    """Return whether no output has an element where any of the sizes is 0, so that none can be wrong there.
+    """Return whether all outputs are empty if any of the sizes is 0, so that no element can be wrong there.
 
-    An extent that is divided by a size has no value there.
+    An extent divided by such a size has no value.
     """
     at_one = dict.fromkeys(graph.sizes.names, 1)
     points = [{**at_one, name: 0} for name in graph.sizes.names]
@@ -66,8 +66,8 @@ def _is_empty_at_zero(graph: Graph) -> bool:
         return False
 
 
-def _need_solved(g: TractBuilder) -> None:
-    """Raise LowerError where the engine does not find out what a symbol is."""
+def _require_solvable(g: TractBuilder) -> None:
+    """Raise LowerError if the engine cannot infer the value of a symbol."""
     if g.traits.solves_sums:
         return
     extents = [extent for value in g.graph.inputs for extent in value.shape if not isinstance(extent, int)]
@@ -81,8 +81,8 @@ def _need_solved(g: TractBuilder) -> None:
         )
 
 
-def _place(graph: Graph) -> Value:
-    """Return the smallest of the outputs and of the sums and means on the way to them, best of float32."""
+def _guarded_value(graph: Graph) -> Value:
+    """Return the smallest of the outputs and of the reductions that they depend on, float32 preferred."""
     sizes = dict.fromkeys(graph.sizes.names, _TYPICAL)
 
     def cost(value: Value) -> tuple[bool, int]:
@@ -97,19 +97,19 @@ def _place(graph: Graph) -> Value:
 
 
 def _write(g: TractBuilder, operator: str, arguments: dict[str, Any], dtype: Any, rank: int) -> Value:
-    """Append a statement as it is: nothing may be simplified in it, nor written in another form."""
+    """Append an operation as it is, without simplifications or another lowering."""
     value = Value(g.unique(f"{NODE}_{operator}"), np.dtype(dtype), (1,) * rank)
     value.producer = Operation(operator, arguments, (value,))
     g.graph.operations.append(value.producer)
     return value
 
 
-def _nothing(g: TractBuilder, rank: int) -> Value:
-    """Return a tensor of one -0.0, which the engine cannot compute for sizes out of the range.
+def _guard_value(g: TractBuilder, rank: int) -> Value:
+    """Return a tensor of a single -0.0, which the engine cannot compute for sizes out of the range.
 
-    Adding it keeps every number as it is; +0.0 would turn -0.0 into 0.0.
+    Adding it changes no element; +0.0 would turn -0.0 into 0.0.
     """
-    number = g.variable("nothing_in_range", ArrayWeight(np.full((1,) * rank, -0.0, np.float32)))
+    zero = g.variable("nothing_in_range", ArrayWeight(np.full((1,) * rank, -0.0, np.float32)))
     try:
         begin = as_dim(excess(g.graph.sizes))
         size_text(begin)
@@ -119,17 +119,17 @@ def _nothing(g: TractBuilder, rank: int) -> Value:
         raise LowerError(
             f"{g.spec} cannot check that sizes are in the range {g.graph.sizes}", hint=str(wrong)
         ) from wrong
-    end = as_dim(begin + 1)  # which is one element, as the engine sees
-    if g.traits.reads_size_bounds:  # `slice` ends where the axis does, there
-        arguments = {"input": number, "start": begin, "end": end, "len": 1, "axis": 0}
+    end = as_dim(begin + 1)  # the engine can prove that this is one element
+    if g.traits.reads_size_bounds:  # in these releases `slice` is clamped to the axis
+        arguments = {"input": zero, "start": begin, "end": end, "len": 1, "axis": 0}
         return _write(g, "tract_core_dyn_slice", arguments, np.float32, rank)
-    return _write(g, "slice", {"input": number, "axes": [0], "begin": [begin], "end": [end]}, np.float32, rank)
+    return _write(g, "slice", {"input": zero, "axes": [0], "begin": [begin], "end": [end]}, np.float32, rank)
 
 
-def _added(g: TractBuilder, place: Value, nothing: Value) -> Value:
-    """Return `place` with the guard's number added, which is cast to the dtype of `place`.
+def _add_guard(g: TractBuilder, place: Value, nothing: Value) -> Value:
+    """Return `place` plus the guard's value, which is cast to the dtype of `place`.
 
-    It is a sum because the engine drops the other factor of a product with a constant 0, and the guard with it.
+    It is a sum because the engine removes the other factor of a product with a constant 0, and with it the guard.
     """
     rank, dtype = place.rank, place.dtype
     if rank == 0:
@@ -144,8 +144,8 @@ def _added(g: TractBuilder, place: Value, nothing: Value) -> Value:
     return guarded
 
 
-def _stand_in(g: TractBuilder, place: Value, guarded: Value) -> None:
-    """Replace `place` by `guarded` in all statements and outputs."""
+def _replace_uses(g: TractBuilder, place: Value, guarded: Value) -> None:
+    """Replace `place` by `guarded` in all operations and outputs."""
     for operation in g.graph.operations:
         operation.arguments = {
             name: replace_values(a, lambda v: guarded if v is place else v) for name, a in operation.arguments.items()

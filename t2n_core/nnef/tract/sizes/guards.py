@@ -1,11 +1,12 @@
-"""State the range of sizes of an archive so that the engine refuses all other sizes.
+"""Declarations of the size range of an archive, so that the engine refuses all other sizes.
 
-From 0.21.8 on the range is written as two scenarios with the same conditions. Whenever an input gives a symbol its
-value, the engine checks that one of its scenarios still holds. It stops checking when only one is left, which two equal
-ones never are. A plain assertion is believed and never checked, so it states only what always holds or is guarded.
+From 0.21.8 on the range is written as two scenarios with the same conditions. Whenever an input defines the value of a
+symbol, the engine checks that one of its scenarios still holds. It stops checking when only one is left, which never
+happens with two equal ones. A plain assertion is trusted and never checked, so it states only what always holds or is
+guarded.
 
-Before, the range is written as a statement: it slices a tensor of one element, with bounds that exceed it outside of
-the range, and so fails there. Its result is -0.0, and is added to a tensor that an output depends on.
+Before, the range is written as an operation: it slices a tensor of one element, with bounds that exceed the tensor at
+sizes out of the range, and so fails there. Its result is -0.0, and is added to a tensor that an output depends on.
 """
 
 from __future__ import annotations
@@ -26,18 +27,17 @@ from t2n_core.nnef.tract.traits import TractTraits
 
 SCENARIOS: Final = ("range", "range_again")
 STEPS: Final = (16_777_213, 2_147_483_629)
-"""Divisors of the quotients that are 0 or 1: primes, so that no factor of them comes out, and larger than the numbers
-of the condition. From 2^31 on, 0.19 and 0.20 do not end loading."""
+"""Divisors of the quotients that are 0 or 1: primes, so that they share no factor with the dividend, and larger than
+the integers of the condition. From 2^31 on, 0.19 and 0.20 never finish loading."""
 _STRICT: Final = {sympy.Lt: 1, sympy.Gt: -1}
 _SIGNS: Final = {sympy.Eq: "==", sympy.Le: "<=", sympy.Lt: "<=", sympy.Ge: ">=", sympy.Gt: ">="}
 
 
 def assertions(sizes: SizeRange, traits: TractTraits, own: Sequence[Relational] = ()) -> list[str]:
-    """Return the `extension` lines that state a range of sizes, and what symbols of the graph's own are equal to, for
-    releases that read them.
+    """Return the `extension` lines that state a range of sizes and the values of the graph's own symbols, for releases
+    that read them.
 
-    `T >= 1` lets the engine use its operators for many elements at a time: it uses none for a tensor that might be
-    empty.
+    `T >= 1` enables the engine's vectorised operators, which it does not use for a tensor that might be empty.
     """
     if not traits.reads_size_bounds:
         return []
@@ -46,9 +46,9 @@ def assertions(sizes: SizeRange, traits: TractTraits, own: Sequence[Relational] 
 
 
 def _scenarios(sizes: SizeRange, own: Sequence[Relational]) -> Iterator[str]:
-    """Yield the lines of the range under two names, or under those of a user's scenarios and one more for each.
+    """Yield the lines of the range under two names, or under those of the user's scenarios and one more for each.
 
-    No engine reads `a != b`: it is two scenarios, of more and of less.
+    No engine reads `a != b`, which becomes two scenarios, `a > b` and `a < b`.
     """
     relations = list(sizes.relations())
     plain = [relation for relation in relations if not isinstance(relation, sympy.Ne)]
@@ -69,13 +69,13 @@ def _sides(relation: Relational) -> tuple[Relational, Relational]:
 
 
 def without_quotients(relation: Relational) -> Iterator[Relational]:
-    """Yield relations that together say the same, without a quotient in a sum: `2*T <= S` for `S // 2 - T >= 0`.
+    """Yield relations that are together equivalent, without a quotient in a sum: `2*T <= S` for `S // 2 - T >= 0`.
 
     Engines compute `S / 2 - T` as `(S - 2*T) / 2`, which they round towards zero: -1 counts as 0.
     """
     over = sympy.expand(relation.lhs - relation.rhs)
     quotients = [(term, number) for term, number in over.as_coefficients_dict().items() if isinstance(term, FloorDiv)]
-    # the engine puts in what a symbol is equal to
+    # the engine substitutes a symbol by what it is equal to
     is_definition = isinstance(relation, sympy.Eq) and relation.lhs.is_Symbol
     if is_definition or len(quotients) != 1 or abs(quotients[0][1]) != 1 or not quotients[0][0].args[1].is_Integer:
         yield relation
@@ -92,7 +92,7 @@ def without_quotients(relation: Relational) -> Iterator[Relational]:
 
 
 def _by_sides(kind: type[Relational], over: sympy.Expr) -> Relational:
-    """Return the relation of an expression to 0, with the terms that are subtracted on its other side."""
+    """Return the relation of an expression to 0, with the subtracted terms on its other side."""
     terms = sympy.Add.make_args(sympy.expand(over))
     less = [term for term in terms if term.as_coeff_Mul()[0] < 0]
     return kind(sympy.Add(*(term for term in terms if term not in less)), -sympy.Add(*less), evaluate=False)
@@ -101,7 +101,7 @@ def _by_sides(kind: type[Relational], over: sympy.Expr) -> Relational:
 def assertion(relation: Relational) -> str:
     """Return a condition as the engine reads it: `(S+T) <= 20`.
 
-    It puts in the right side of `T == …` for T, without end if T stands there as well. 0.21 reads no sum of three
+    It substitutes the right side of `T == …` for T, endlessly if that contains T as well. 0.21 reads no sum of three
     terms.
     """
     left, right = relation.args
@@ -111,14 +111,14 @@ def assertion(relation: Relational) -> str:
     return f"{over} {_SIGNS[type(relation)]} {under}"
 
 
-def condition(words: str, symbols: Mapping[str, sympy.Symbol]) -> Relational:
+def condition(text: str, symbols: Mapping[str, sympy.Symbol]) -> Relational:
     """Parse a condition such as `T <= 2 * S` on these symbols. Raises ValueError if it is not one."""
     try:
-        parsed = ast.parse(words.strip(), mode="eval").body
+        parsed = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as wrong:
-        raise ValueError(f"`{words}` is no condition") from wrong
+        raise ValueError(f"`{text}` is not a condition") from wrong
     if not isinstance(parsed, ast.Compare) or len(parsed.ops) != 1 or type(parsed.ops[0]) not in _COMPARED:
-        raise ValueError(f"`{words}` is not one comparison by <=, >=, <, > or ==")
+        raise ValueError(f"`{text}` is not one comparison by <=, >=, <, > or ==")
     left, right = _size(parsed.left, symbols), _size(parsed.comparators[0], symbols)
     return _COMPARED[type(parsed.ops[0])](left, right, evaluate=False)
 
@@ -130,14 +130,14 @@ def _size(parsed: ast.expr, symbols: Mapping[str, sympy.Symbol]) -> sympy.Expr:
         case ast.Name(id=name) if name in symbols:
             return symbols[name]
         case ast.Name(id=name):
-            raise ValueError(f"{name} is no dynamic axis, these are {', '.join(symbols) or 'none'}")
+            raise ValueError(f"{name} is not a dynamic axis, these are {', '.join(symbols) or 'none'}")
         case ast.UnaryOp(op=ast.USub(), operand=of):
             return -_size(of, symbols)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMPUTED:
             return _COMPUTED[type(op)](_size(left, symbols), _size(right, symbols))
         case ast.Call(func=ast.Name(id=name), args=args) if name in ("min", "max") and args:
             return (Min if name == "min" else Max)(*(_size(one, symbols) for one in args))
-    raise ValueError(f"`{ast.unparse(parsed)}` is no size")
+    raise ValueError(f"`{ast.unparse(parsed)}` is not a size")
 
 
 _COMPARED: Final[dict[type, Any]] = {
@@ -158,17 +158,16 @@ _COMPUTED: Final[dict[type, Any]] = {
 
 
 def excess(sizes: SizeRange) -> sympy.Expr:
-    """0 for sizes in the range, at least 1 for all others below some millions.
+    """Return an expression that is 0 for sizes in the range and at least 1 for all others below some millions.
 
-    Raises ValueError for a condition with a number beyond 2^30.
+    Raises ValueError for a condition with an integer beyond 2^30.
     """
     exact = (one for relation in sizes.relations() for one in without_quotients(relation))
     return sympy.Add(*(_excess(part) for relation in exact for part in _parts(relation)))
 
 
 def _parts(relation: Relational) -> Iterator[Relational]:
-    """Yield relations that together say the same, with extremes taken apart: `S <= 9` and `T <= 9` for
-    `max(S, T) <= 9`."""
+    """Yield relations that are together equivalent, without extremes: `S <= 9` and `T <= 9` for `max(S, T) <= 9`."""
     if isinstance(relation, sympy.Ne):
         yield sympy.Ge((relation.lhs - relation.rhs) ** 2, 1, evaluate=False)
         return
@@ -185,9 +184,11 @@ def _parts(relation: Relational) -> Iterator[Relational]:
 
 
 def _excess(relation: Relational) -> sympy.Expr:
-    """Engines divide towards zero, after they have taken multiples of the divisor out of the dividend, also those that
-    are written to keep it positive: so its constant has to be that, and less than the divisor. Twice the sizes are
-    compared, since 0.21.5 and 0.21.6 take a lone `T - S` under a quotient for what they can find T from.
+    """Return an expression that is 0 where a relation holds, at least 1 elsewhere.
+
+    Engines divide towards zero, after they have moved multiples of the divisor out of the dividend, even those that are
+    written to keep it positive: so its constant has to do that, and be less than the divisor. Twice the sizes are
+    compared, since 0.21.5 and 0.21.6 solve a plain `T - S` in a dividend for T.
     """
     over = sympy.expand(relation.lhs - relation.rhs) + _STRICT.get(type(relation), 0)
     if isinstance(relation, sympy.Eq):
@@ -196,7 +197,7 @@ def _excess(relation: Relational) -> sympy.Expr:
     number = twice.as_coeff_Add()[0]
     step = next((one for one in STEPS if abs(number) < one), None)
     if step is None:
-        raise ValueError(f"{relation} has a number that is too large")
+        raise ValueError(f"{relation} has an integer that is too large")
     if number > 0:
         return 1 - FloorDiv(step - twice, step)
     return FloorDiv(step - 1 + twice, step)

@@ -1,8 +1,8 @@
-"""Check axes such as `2 * T` of inputs by a symbol of their own, where the engine compares them with nothing.
+"""Check of input axes such as `2 * T` by separate symbols, where the engine does not compare them.
 
-Where no T gives `2 * T` the size of an input, the engine leaves T open. If an axis after it gives T a size, nothing
-compares the two. So such an axis gets a symbol of its own, the scenarios of the range say that it is `2 * T`, and a
-slice to `2 * T` gives the rest of the graph the extent that it was written for.
+If no T makes `2 * T` the size of an input axis, the engine leaves T unsolved. If a later axis defines T, nothing
+compares the two. So such an axis gets a separate symbol, the scenarios of the range state that it is `2 * T`, and a
+slice to `2 * T` restores the extent that the rest of the graph was written for.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from t2n_core.nnef.tract.builder import TractBuilder
 
 
 def name_unsolved(g: TractBuilder) -> list[Any]:
-    """Give axes of inputs that the engine would not compare symbols of their own; return what these are equal to."""
+    """Replace input axes that the engine would not compare by separate symbols; return the values of these."""
     found: list[Any] = []
     if not g.traits.leaves_sizes_unsolved:
         return found
-    for value, axis in list(_unsolved(g.graph.inputs)):
+    for value, axis in list(_unsolved_axes(g.graph.inputs)):
         own, extent = symbol(g.unique(f"{value.name}_axis_{axis}")), value.shape[axis]
         g.graph.extensions.append(f"tract_symbol {own.name}")
         found.append(sympy.Eq(own, extent, evaluate=False))
@@ -31,8 +31,8 @@ def name_unsolved(g: TractBuilder) -> list[Any]:
     return found
 
 
-def _unsolved(inputs: list[Value]) -> Iterator[tuple[Value, int]]:
-    """Yield the axes with a multiple of a symbol that no axis before says and one after does."""
+def _unsolved_axes(inputs: list[Value]) -> Iterator[tuple[Value, int]]:
+    """Yield the axes with a multiple of a symbol that no earlier axis defines and a later one does."""
     axes = [(value, axis, extent) for value in inputs for axis, extent in enumerate(value.shape)]
     sizes = [symbols_of([extent]) for _, _, extent in axes]
     solved: set[str] = set()
@@ -47,7 +47,7 @@ def _unsolved(inputs: list[Value]) -> Iterator[tuple[Value, int]]:
 
 
 def _slice(g: TractBuilder, value: Value, axis: int, own: Any, extent: Any) -> None:
-    """Make an axis of an input have a symbol, and everything that reads the input read a slice of it."""
+    """Replace an axis of an input by a symbol, and the input by a slice of it in all its readers."""
     external = value.producer
     assert external is not None
     sliced = Value(g.unique(f"{value.name}_in_range"), value.dtype, value.shape)

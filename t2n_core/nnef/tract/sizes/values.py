@@ -1,4 +1,4 @@
-"""Sizes as values of the graph: the sizes themselves, as numbers of any type, and counted positions."""
+"""Sizes as values of the graph, in any dtype, and positions along an axis."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from t2n_core.errors import LowerError
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes import dims
-from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Modulo, at_most, solved, symbols_of
-from t2n_core.nnef.tract.barriers import fence
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Modulo, at_most, solve_symbol, symbols_of
+from t2n_core.nnef.tract.barriers import barrier
 from t2n_core.nnef.tract.builder import TractBuilder
-from t2n_core.nnef.tract.sizes.arithmetic import negated, signed_parts
+from t2n_core.nnef.tract.sizes.arithmetic import signed_parts, with_quotients_subtracted
 
 
 class SizeValues:
@@ -24,17 +24,17 @@ class SizeValues:
         self._g = g
         self._readable: set[str] = set()
 
-    def need(self, names: set[str]) -> None:
-        """Make these symbols readable by the statements that follow.
+    def make_readable(self, names: set[str]) -> None:
+        """Make these symbols readable by the operations that follow.
 
-        A size is read off the first input that has the symbol alone as an extent, else a multiple of it. The value
-        takes the symbol's own name: old releases know symbols only inside `external`, all know a value. Raises
-        LowerError for a symbol that no input says.
+        A size is read from the first input that has the symbol itself as an extent, or else a multiple of it. The value
+        has the symbol's name: old releases know symbols only inside `external`, but all know values. Raises LowerError
+        for a symbol that no input defines.
         """
         g = self._g
         for name in sorted(names - self._readable):
             self._readable.add(name)
-            source, axis = self._bearer(name)
+            source, axis = self._defining_axis(name)
             node, g.node = g.node, type(g.node)(f"size_of_{name}", None, ())
             sizes = g.tract_core_shape_of(source, out=Expected((source.rank,), INT64))
             size = g.squeeze(g.slice(sizes, axes=[0], begin=[axis], end=[axis + 1]), axes=[0])
@@ -43,14 +43,14 @@ class SizeValues:
                 size.name = name
             else:
                 self._readable.add(size.name)
-                wanted = solved(extent, dims.symbol(size.name))
+                solution = solve_symbol(extent, dims.symbol(size.name))
                 results = [Expected((), INT64)]
-                (part,) = g.write("tract_core_cast", {"input": wanted, "to": "tdim"}, results)
+                (part,) = g.write("tract_core_cast", {"input": solution, "to": "tdim"}, results)
                 part.name = name
             g.node = node
 
-    def _bearer(self, name: str) -> tuple[Value, int]:
-        """Return an input and the axis that says what a symbol is, best without arithmetic."""
+    def _defining_axis(self, name: str) -> tuple[Value, int]:
+        """Return an input and the axis that defines a symbol, preferably without arithmetic."""
         places = [
             (value, axis, extent)
             for value in self._g.graph.inputs
@@ -65,12 +65,12 @@ class SizeValues:
     def scalar(self, dim: Dim, dtype: np.dtype[Any]) -> Value:
         """Return a size as a tensor of rank 0.
 
-        A difference of a quotient and another size is subtracted as a tensor where it may be negative: the engine would
-        make it one quotient, which it rounds towards zero.
+        A difference of a quotient and another size is subtracted as a tensor if it may be negative: the engine would
+        merge it into one quotient, which it rounds towards zero.
         """
         if isinstance(dim, int):
             return self._g.constant(np.asarray(dim, dtype=dtype))
-        size = negated(dim)
+        size = with_quotients_subtracted(dim)
         added, taken = signed_parts(size)
         if taken != 0 and not at_most(0, size) and isinstance(added, sympy.Expr) and added.has(FloorDiv, Modulo):
             difference = self._g.sub(self.scalar(added, INT64), self.scalar(taken, INT64))
@@ -84,19 +84,19 @@ class SizeValues:
         if isinstance(count, int):
             return self._g.constant(np.arange(count, dtype=np.int64))
         counted = Expected((count,), INT64)
-        sizes = self._g.tract_core_range(0, count, 1, out=counted)  # of the engine's own type for sizes
+        sizes = self._g.tract_core_range(0, count, 1, out=counted)  # in the engine's own dtype of sizes
         return _hide_formula(self._g, self._g.tract_core_cast(sizes, to="i64", out=counted), never_negative=True)
 
 
 def _hide_formula(g: TractBuilder, value: Value, *, never_negative: bool) -> Value:
-    """Return the same numbers in a form in which the engine cannot see the sizes that they are computed from.
+    """Return a value so that the engine cannot see the sizes that it is computed from.
 
-    Releases from 0.23.0 on follow such numbers as integer formulas: half of 5 is 2, and a mask of positions
-    ends in an undetermined symbol.
+    Releases from 0.23.0 on evaluate such values as integer expressions: half of 5 is 2, and a mask of positions ends in
+    an undetermined symbol.
     """
     if not g.traits.follows_sizes:
         return value
-    return g.abs(value) if never_negative else fence(g, value)
+    return g.abs(value) if never_negative else barrier(g, value)
 
 
 __all__ = ["SizeValues"]

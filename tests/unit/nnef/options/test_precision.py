@@ -51,8 +51,8 @@ WRONG = {
     'accumulation = "int8"': "no accumulation = 'int8'",
     "[[float64]]": "no `float64`",
     '[[float32]]\nmodule = ["a"]': r"\[\[float32\]\] of a plan has no",
-    '[[float32]]\nmodules = "a"': "modules = 'a' of an entry .* is no list of patterns",
-    "default": "is no plan of precision",
+    '[[float32]]\nmodules = "a"': "modules = 'a' of an entry .* is not a list of patterns",
+    "default": "is not a precision plan",
 }
 
 
@@ -60,5 +60,5 @@ WRONG = {
 def test_other_words_are_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=WRONG[text]):
         read(text, tmp_path)
-    with pytest.raises(InputError, match="is no plan of precision"):
+    with pytest.raises(InputError, match="is not a precision plan"):
         PrecisionPlan.read(tmp_path / "none.toml")

@@ -53,7 +53,7 @@ def test_links_and_pipes_are_refused(tmp_path: Path) -> None:
             member = tarfile.TarInfo("w.dat")
             member.type, member.linkname = kind, "/etc/passwd"
             tar.addfile(member)
-        with pytest.raises(InputError, match=r"'w\.dat' is no file"):
+        with pytest.raises(InputError, match=r"'w\.dat' is not a file"):
             read_members(linked)
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -63,7 +63,7 @@ def test_links_and_pipes_are_refused(tmp_path: Path) -> None:
         read_members(folder)
     (folder / "w.dat").unlink()
     (folder / "w.dat").symlink_to("/etc/passwd")
-    with pytest.raises(InputError, match=r"'w\.dat' is no file"):
+    with pytest.raises(InputError, match=r"'w\.dat' is not a file"):
         read_members(folder)
 
 
@@ -137,5 +137,5 @@ def test_origins_are_a_file_of_texts(tmp_path: Path) -> None:
 def test_a_damaged_archive_is_no_traceback(tmp_path: Path) -> None:
     broken = tmp_path / "m.tgz"
     broken.write_bytes(b"\x1f\x8b" + bytes(100))
-    with pytest.raises(InputError, match="is no archive"):
+    with pytest.raises(InputError, match="is not an archive"):
         read_archive(broken)

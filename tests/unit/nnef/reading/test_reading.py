@@ -11,7 +11,7 @@ import pytest
 from t2n_core.errors import InputError
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.reading.archive import StoredTensor, read_archive, tensor_bytes, tensor_of
-from t2n_core.nnef.reading.document import Argument, Assignment, Expression, Name, renamed
+from t2n_core.nnef.reading.document import Argument, Assignment, Expression, Name, replace_names
 from t2n_core.nnef.reading.parser import read_text
 from t2n_core.nnef.spec import spec_for
 
@@ -58,7 +58,7 @@ def test_a_text_is_read() -> None:
 
 def test_names_are_renamed_in_lists_and_expressions() -> None:
     value = [Name("T"), (Name("x"), 1), Expression("( T + 1 )", (Name("T"),))]
-    assert renamed(value, {"T": "S", "x": "x"}.__getitem__) == [
+    assert replace_names(value, {"T": "S", "x": "x"}.__getitem__) == [
         "S",
         ("x", 1),
         Expression("( S + 1 )", (Name("S"),)),
@@ -71,8 +71,8 @@ def test_names_are_renamed_in_lists_and_expressions() -> None:
         ("graph n(x) -> (y) { y = relu(x) }", "line 1 of the graph: `;` is expected"),
         ("graph n(x) -> (y)\n{\n y = relu(x, $);\n}", "line 3 of the graph"),
         ("graph n(x) -> (y) { y = relu(", "ends too early"),
-        ("graph n(x) -> (y) { y = x + 1; }", "an expression that is no call"),
-        ("hello", "is expected, and 'hello' stands there"),
+        ("graph n(x) -> (y) { y = x + 1; }", "an expression that is not a call"),
+        ("hello", "is expected, not 'hello'"),
     ],
 )
 def test_what_is_no_nnef_is_refused_with_its_line(text: str, words: str) -> None:

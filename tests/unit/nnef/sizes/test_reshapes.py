@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from t2n_core.nnef.sizes.dims import Shape, product, same, symbol
-from t2n_core.nnef.sizes.reshapes import ReshapePart, factors, joined, reshape_parts
+from t2n_core.nnef.sizes.reshapes import ReshapePart, factors, join_parts, reshape_parts
 
 B, T = symbol("B"), symbol("T")
 
@@ -41,7 +41,7 @@ def test_parts_done_from_the_last_on_make_the_shape() -> None:
 
 def test_joined_parts_leave_out_what_is_kept_around() -> None:
     before, after = (B, 2, 3, T, 5, 2, 7), (B, 6, T, 10, 7)
-    whole = joined(reshape_parts(before, after), before, after)
+    whole = join_parts(reshape_parts(before, after), before, after)
     assert whole == ReshapePart(1, (2, 3, T, 5, 2), (6, T, 10))
     assert same(product(whole.before), product(whole.after))
 

@@ -136,7 +136,7 @@ def test_layers_are_chosen_by_pattern(name: str) -> None:
 
 
 def test_other_dtypes_are_refused() -> None:
-    with pytest.raises(InputError, match="'bfloat16' is none of float16, int8, q4_0, float32"):
+    with pytest.raises(InputError, match="'bfloat16' is not one of float16, int8, q4_0, float32"):
         TractNNEF("0.23.9", weights="bfloat16")
 
 

@@ -12,11 +12,11 @@ from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, ev
 from t2n_core.nnef.tract.sizes import arithmetic
 from t2n_core.nnef.tract.sizes.arithmetic import (
     argument_for,
-    gathered,
-    hinged,
+    as_hinges,
     is_seen_within,
-    negated,
+    merge_into_quotients,
     signed_parts,
+    with_quotients_subtracted,
     without_differences,
     without_extremes,
     without_nesting,
@@ -70,7 +70,7 @@ def test_a_subtracted_quotient_is_rounded_up_instead(size: Dim, expected: Dim) -
     ],
 )
 def test_an_outweighed_quotient_is_the_negative_of_one(size: Dim, expected: Dim) -> None:
-    found = negated(as_dim(size))
+    found = with_quotients_subtracted(as_dim(size))
     assert found == expected
     _assert_same_number(found, size)
 
@@ -80,7 +80,7 @@ def test_both_keep_the_number_of_any_sum() -> None:
         (-2, 1, 3), (-1, 0, 2), (-3, -2, -1, 1, 2), (0, 1), (2, 3)
     ):
         size = times * T + add + quotients * FloorDiv(T + more, divisor)
-        for found in (without_differences(size), negated(size)):
+        for found in (without_differences(size), with_quotients_subtracted(size)):
             _assert_same_number(found, size)
 
 
@@ -189,7 +189,7 @@ NESTED = [
 
 @pytest.mark.parametrize("size", [*NESTED, *EXTREMES])
 def test_an_extreme_is_the_sum_of_hinges(size: Dim) -> None:
-    for found in (hinged(as_dim(size)), without_nesting(as_dim(size))):
+    for found in (as_hinges(as_dim(size)), without_nesting(as_dim(size))):
         for length, batch in itertools.product(range(1, 40), (1, 3, 20)):
             sizes = {"T": length, "B": batch}
             assert evaluate(found, sizes) == evaluate(as_dim(size), sizes)
@@ -202,12 +202,12 @@ def test_nothing_is_nested(size: Dim) -> None:
 
 
 def test_parts_of_a_size_are_the_size() -> None:
-    assert hinged(as_dim(Min(T, 32) + Max(T - 32, 0))) == T
+    assert as_hinges(as_dim(Min(T, 32) + Max(T - 32, 0))) == T
 
 
 def test_what_old_releases_simplify_wrongly_is_not_supported_there() -> None:
     nested = Max(Max(T - 2, FloorDiv(B, 2)) - 3 * FloorDiv(T, 2), 0)
-    with pytest.raises(ValueError, match=r"cannot be written so that this release computes it right; 0\.21\.7 can"):
+    with pytest.raises(ValueError, match=r"cannot be written so that this release computes it correctly; 0\.21\.7 can"):
         argument_for(traits_of(Version("0.20.22")), as_dim(nested))
     assert argument_for(traits_of(Version("0.21.7")), as_dim(nested)) is not None
 
@@ -221,12 +221,12 @@ def test_what_old_releases_simplify_wrongly_is_not_supported_there() -> None:
     ],
 )
 def test_what_is_added_to_a_scaled_quotient_goes_inside(size: sympy.Expr, expected: sympy.Expr) -> None:
-    assert gathered(as_dim(size)) == expected
+    assert merge_into_quotients(as_dim(size)) == expected
     assert same(as_dim(size), as_dim(expected))
 
 
 def test_a_product_stays_one_where_nothing_is_gathered() -> None:
     """The engine compares it with the product of two axes, and sees no sum of products in that."""
     size = T * (3 - T + FloorDiv(T + B, 2))
-    assert gathered(size) == size
-    assert gathered(3 * FloorDiv(T, 2) + 3 * T) == 3 * FloorDiv(3 * T, 2)
+    assert merge_into_quotients(size) == size
+    assert merge_into_quotients(3 * FloorDiv(T, 2) + 3 * T) == 3 * FloorDiv(3 * T, 2)

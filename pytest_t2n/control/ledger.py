@@ -4,34 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 import msgspec
 import pytest
 
 from pytest_t2n.collect.selection import Selection, plan_line
 from pytest_t2n.config.settings import Settings
-from pytest_t2n.control.earlier import read_baseline, read_interrupted, rewrite
+from pytest_t2n.control.earlier import Interrupted, read_baseline
 from pytest_t2n.control.recorder import PROPERTY
+from pytest_t2n.control.run_file import RunFile
 from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.changes import compare_matrices, count_changes
 from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.counts import CellCounts
-from pytest_t2n.records.file import (
-    RecordFile,
-    StoredRecords,
-    decode_line,
-    encode,
-)
-from pytest_t2n.records.folder import MATRIX_FILE, check_folder, locked, remove_report
+from pytest_t2n.records.file import StoredRecords, decode_line
+from pytest_t2n.records.folder import MATRIX_FILE, locked
 from pytest_t2n.records.from_outcome import simple_record
 from pytest_t2n.records.nodeids import case_id
 from pytest_t2n.records.outline import outline_of
-from pytest_t2n.records.run_line import run_line, start_time
+from pytest_t2n.records.run_line import run_line
 from pytest_t2n.records.schema import (
     SCHEMA,
     CellLine,
-    EndLine,
     GraphLine,
     PlanLine,
     Record,
@@ -88,19 +82,17 @@ class Ledger:
         """Problems with the records themselves; any makes the session fail."""
         self._plan: dict[str, SelectedEngine | None] = {}
         """Engine by node id, the same object that pytest holds; None once the record is there."""
-        self._graphs: set[str] = set()
-        """Keys of the graphs in the file."""
         self._properties: dict[str, list[tuple[str, object]]] = {}
         """Properties of tests that are not torn down yet, for `--t2n-junit-properties`."""
         self._kept_plan: PlanLine | None = None
         """The plan of the interrupted session, which stands in the file."""
-        self._file: RecordFile | None = None
+        self._file: RunFile | None = None
         self._lock = ExitStack()
         """Holds the lock of the report's directory."""
 
     def cells(self) -> Iterator[CellLine]:
         """Yield the cells so far."""
-        records = self._file.records() if self._file is not None else ()
+        records = self._file.records.records() if self._file is not None else ()
         return (record for record in records if isinstance(record, CellLine))
 
     def outlines(self) -> Iterator[CellLine]:
@@ -127,11 +119,13 @@ class Ledger:
                 self.notes.append(f"the baseline is not whole: {notice}")
         if self.settings.report is None:
             if self.settings.accept or self.settings.benchmark or self.baseline is not None:
-                self._file = RecordFile(None)
+                self._file = RunFile(None, self.run)
             return
         try:
             self._lock.enter_context(locked(self.settings.report))
-            self._start(self.settings.report)
+            resume = self.settings.resume
+            self._file = RunFile(self.settings.report, self.run, resume=resume, accept=self._take_up)
+            self._note_failure(self._file.failure)
         except BaseException as exc:
             self.close()
             if isinstance(exc, OSError | RecordError):
@@ -142,29 +136,12 @@ class Ledger:
     def close(self) -> None:
         """Close the file, and free its folder for other sessions."""
         if self._file is not None:
-            self._file.close()
+            self._file.records.close()
             self._file = None
         self._lock.close()
 
-    def _start(self, folder: Path) -> None:
-        """Begin the file, or go on with that of an interrupted session.
-
-        Raises:
-            pytest.UsageError: what an interrupted session left cannot be kept.
-            OSError: the directory cannot be written.
-        """
-        path = folder / MATRIX_FILE
-        if self.settings.resume and path.exists():
-            self._take_up(path)
-        check_folder(folder)
-        self._file = RecordFile(path, append=bool(self.resumed))
-        if not self.resumed:
-            self._append(self.run)
-        remove_report(folder)
-
-    def _take_up(self, path: Path) -> None:
-        """Keep the results of an interrupted session. Raises pytest.UsageError, OSError."""
-        earlier = read_interrupted(path, self.run)
+    def _take_up(self, earlier: Interrupted) -> None:
+        """Count the results of an interrupted session, which are kept."""
         self.notes += [f"--t2n-resume: {problem}" for problem in earlier.torn]
         for line in earlier.cells:
             self._count(line)
@@ -172,7 +149,6 @@ class Ledger:
         if not earlier.cells:
             return
         self._kept_plan = earlier.plan
-        self._graphs = rewrite(path, self.run, earlier)
         harmless = _GOOD if self.settings.strict else (*_GOOD, "weak")
         surprises = [line for line in earlier.cells if line.status not in harmless and not line.expected]
         self.notes.append(f"--t2n-resume: {len(earlier.cells)} cells kept, {len(surprises)} of them failed")
@@ -217,7 +193,7 @@ class Ledger:
             except msgspec.DecodeError as exc:
                 self.problems.append(f"unreadable record of {report.nodeid}: {exc}")
         elif report.failed and report.when not in ("setup", "call", "teardown"):
-            # xdist says of a dead worker only which test it was running.
+            # for a dead worker xdist reports only the test that it was running
             nodeid = storable(report.nodeid)
             engine = self._plan.get(nodeid)
             if engine is not None:
@@ -241,9 +217,8 @@ class Ledger:
         for line in lines:
             record = decode_line(line)
             if isinstance(record, GraphLine):
-                if self.settings.report is not None and record.key not in self._graphs:
-                    self._graphs.add(record.key)
-                    self._append(line)
+                if self.settings.report is not None:
+                    self._append(record, line)
             elif isinstance(record, CellLine) and not only_graphs and (not only_planned or record.nodeid in self._plan):
                 self._note(record, line)
 
@@ -257,17 +232,17 @@ class Ledger:
         for record in held.values():
             self._note(record)
         if not self.run.engines and not self.planned:
-            self._append(PlanLine(SCHEMA))  # nobody else plans in a session without engines
+            self._append(PlanLine(SCHEMA))  # without engines no collector writes a plan
         for nodeid, engine in self._plan.items():
             if engine is not None:
                 self.missing.append(nodeid)
                 self._note(simple_record(_cell(nodeid, engine), Status.NOT_RUN, Stage.SETUP, "NotRun", why_missing))
         if self._file is None:
             return
-        self._append(EndLine(SCHEMA, start_time(), stopped))
+        self._note_failure(self._file.end(stopped))
         try:
             if self.baseline is not None or self.settings.report is not None:
-                self._conclude(StoredRecords(self._file))
+                self._conclude(self._file.records.outlines())
             self.close()
         except (OSError, msgspec.DecodeError) as exc:
             self.problems.append(f"{self.settings.report or 'records'}: {exc}")
@@ -295,12 +270,12 @@ class Ledger:
             if known is None or _badness(known) < _badness(record):
                 self._held[record.nodeid] = record
             return
-        size = self._file.size if self._file is not None else 0
+        size = self._file.records.size if self._file is not None else 0
         try:
-            self._append(record if line is None else line)
+            self._append(record, line)
         finally:  # Ctrl-C can come at any place: a record that counts must be in the file
-            if self._file is not None and self._file.size == size:
-                self._append(record if line is None else line)
+            if self._file is not None and self._file.records.size == size:
+                self._append(record, line)
             self._count(record)
         if self.settings.junit_properties:
             self._properties[record.nodeid] = junit_properties(record)
@@ -310,15 +285,16 @@ class Ledger:
         self._plan[record.nodeid] = None
         self.counts.add(record)
 
-    def _append(self, record: Record | str) -> None:
-        """Write a record and flush; a full disk costs the file, never the session's other results."""
-        if self._file is None:
-            return
-        line = record if isinstance(record, str) else encode(record)
-        failure = self._file.append(line.encode())
-        if failure is not None and self._file.path is not None:
+    def _append(self, record: Record, line: str | None = None) -> None:
+        if self._file is not None:
+            self._note_failure(self._file.append(record, line))
+
+    def _note_failure(self, failure: OSError | None) -> None:
+        """Add a problem for a record that could not be written: a full disk costs the file, not the other results."""
+        if failure is not None and self.settings.report is not None:
             why = failure.strerror or failure
-            self.problems.append(f"{self._file.path}: {why}; records from here on are not in the file")
+            path = self.settings.report / MATRIX_FILE
+            self.problems.append(f"{path}: {why}; records from here on are not in the file")
 
 
 def _cell(nodeid: str, engine: SelectedEngine) -> Cell:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_t2n.cli.judging.plan import Plan
-from pytest_t2n.control.earlier import read_interrupted, rewrite
-from pytest_t2n.records.file import RecordFile, encode, write_records
-from pytest_t2n.records.folder import MATRIX_FILE, check_folder, remove_report
+from pytest_t2n.control.earlier import Interrupted
+from pytest_t2n.control.run_file import RunFile
+from pytest_t2n.records.file import write_records
+from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.from_outcome import simple_record
 from pytest_t2n.records.outline import outline_of
-from pytest_t2n.records.run_line import start_time
-from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, GraphLine, Record, RecordError, RunLine
+from pytest_t2n.records.schema import CellLine, GraphLine, RecordError, RunLine
 from t2n_core.check.stage import Stage, Status
 
 
@@ -30,20 +30,13 @@ class Journal:
         """Number of cells that an interrupted run had judged."""
         self._folder, self._plan = folder, plan
         self._cells: dict[str, CellLine] = {}
-        self._graphs: set[str] = set()
         self._words: dict[str, str] = {}
-        self._failure: OSError | None = None
-        path = folder / MATRIX_FILE if folder is not None else None
-        if resume and path is not None and path.exists():
-            self._take_up(path, run)
-        if folder is not None:
-            check_folder(folder)
-        self._file = RecordFile(path, append=bool(self.kept))
-        if folder is not None:
-            remove_report(folder)
-        if not self.kept:
-            self._write(run)
-            self._write(plan.line)
+        self._file = RunFile(folder, run, resume=resume, accept=self._check_plan)
+        if self._file.kept is None:
+            self._file.append(plan.line)
+        else:
+            self._cells = {cell.nodeid: cell for cell in self._file.kept.cells}
+            self.kept = len(self._cells)
 
     def __contains__(self, nodeid: str) -> bool:
         return nodeid in self._cells
@@ -55,10 +48,9 @@ class Journal:
 
     def add(self, record: CellLine, graph: GraphLine | None = None) -> None:
         """Write the record of a cell, and its graph if that is new."""
-        if graph is not None and graph.key not in self._graphs:
-            self._graphs.add(graph.key)
-            self._write(graph)
-        self._write(record)
+        if graph is not None:
+            self._file.append(graph)
+        self._file.append(record)
         self._cells[record.nodeid] = outline_of(record, self._words)
 
     def finish(self, stopped: str = "") -> None:
@@ -69,32 +61,25 @@ class Journal:
         message = f"the run stopped before it: {stopped}"
         for cell in self._plan.cells:
             if cell.nodeid not in self._cells:
-                self._write(simple_record(cell, Status.NOT_RUN, Stage.SETUP, "NotRun", message))
-        self._write(EndLine(SCHEMA, start_time(), stopped))
+                self._file.append(simple_record(cell, Status.NOT_RUN, Stage.SETUP, "NotRun", message))
+        self._file.end(stopped)
         if self._folder is not None:
             from pytest_t2n.report import Matrix, write_matrix
 
-            stored = self._file.outlines()
-            if self._failure is None:
+            stored = self._file.records.outlines()
+            if self._file.failure is None:
                 nodeids = [cell.nodeid for cell in self._plan.cells]
                 write_records(self._folder / MATRIX_FILE, stored.in_order(nodeids))
             write_matrix(Matrix.of_file(stored), self._folder)
-        self._file.close()
-        if self._failure is not None:
-            raise self._failure
+        self._file.records.close()
+        if self._file.failure is not None:
+            raise self._file.failure
 
-    def _take_up(self, path: Path, run: RunLine) -> None:
-        earlier = read_interrupted(path, run)
-        if not earlier.cells:
-            return
-        if earlier.plan != self._plan.line:
-            raise RecordError(f"--t2n-resume: {path} is of another bundle, other cases or another shard; start afresh")
-        self._graphs = rewrite(path, run, earlier)
-        self._cells = {cell.nodeid: cell for cell in earlier.cells}
-        self.kept = len(self._cells)
-
-    def _write(self, record: Record) -> None:
-        self._failure = self._file.append(encode(record).encode()) or self._failure
+    def _check_plan(self, earlier: Interrupted) -> None:
+        """Raise RecordError if an interrupted run had another plan."""
+        if earlier.cells and earlier.plan != self._plan.line:
+            what = "of another bundle, other cases or another shard"
+            raise RecordError(f"--t2n-resume: {self._folder} is {what}; start afresh")
 
 
 __all__ = ["Journal"]

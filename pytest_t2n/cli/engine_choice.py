@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name engines and say how they run."""
+    """Add the options that select engines and how they run."""
     parser.add_argument("--tract", action="append", default=[], metavar="SPEC", help="as --t2n-tract")
     parser.add_argument("--cpu", default="", metavar="TIERS", help="as --t2n-cpu")
     parser.add_argument("--runtime", default="", metavar="NAMES", help="as --t2n-runtime")

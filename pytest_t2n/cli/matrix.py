@@ -33,7 +33,7 @@ from t2n_core.level import TractCheckTolerance
 
 _MOST_COLUMNS = 500
 _FILE = "a file instead of the standard output"
-_ALLOW = "do not fail for a file that is not whole: its session was killed, or it does not say what was planned"
+_ALLOW = "do not fail for an incomplete file: its session was killed, or it has no plan"
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:

@@ -104,7 +104,7 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def as_text(words: str) -> Text:
-    """Return words for rich, which would read `[...]` in a string as markup."""
+    """Return a text for rich, which would read `[...]` in a string as markup."""
     return Text(visible(clipped(words, _LONGEST)))
 
 

@@ -54,18 +54,18 @@ def missing_options(options: Mapping[str, Any]) -> list[str]:
 
 
 def _strict(options: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield what decides about strict markers in pytest 9; the option of its own comes before the general one."""
+    """Yield what decides about strict markers in pytest 9; its own option comes before the general one."""
     yield options.get("strict_markers", options.get("strict"))
 
 
 def _options(path: Path, sections: tuple[str, ...]) -> Mapping[str, Any] | None:
-    """Return the options of a file; None if pytest finds no section of its own there."""
+    """Return the options of a file; None if pytest finds no section for itself there."""
     try:
         if path.suffix == ".toml":
             tables = tomllib.loads(path.read_text("utf-8"))
             for section in sections:
                 found = _table(tables, section)
-                # `[tool.pytest]` holds options of its own, or only the table `ini_options`.
+                # `[tool.pytest]` holds options itself, or only the table `ini_options`.
                 if found is not None and set(found) != {"ini_options"}:
                     return found
             return {} if path.name.endswith("pytest.toml") else None
@@ -87,7 +87,7 @@ def _table(tables: Mapping[str, Any], section: str) -> Mapping[str, Any] | None:
 
 
 def _words(value: Any) -> list[str]:
-    """Return an option that is a text of several words, or a list of them, as a list."""
+    """Return an option as a list, given as one text with spaces or as a list."""
     if isinstance(value, list):
         return [str(one) for one in value]
     try:

@@ -41,7 +41,7 @@ from t2n_core.errors import T2NError
 from t2n_core.text import visible
 
 _DESCRIBED = 10
-"""Failures whose numbers are printed; the others are in the report."""
+"""Failures whose details are printed; the others are in the report."""
 _NAMED = 20
 """Problems of the bundle that are printed."""
 

@@ -1,4 +1,4 @@
-"""The arguments of a test that say how it is judged: a level, numbers, a metric, and a time limit."""
+"""The arguments of a test that decide how it is judged: a level, tolerances, a metric, and a time limit."""
 
 from __future__ import annotations
 

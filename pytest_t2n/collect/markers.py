@@ -26,7 +26,7 @@ OWN_ARGUMENTS = {
     "versions": "narrows the selected tract versions, in the grammar of --t2n-tract",
     **JUDGING,
     "transforms": "transforms of tract after which the archive is checked too, as of --t2n-transforms",
-    "check": "False for a test that exports and is meant to check nothing, which else is a failure",
+    "check": "False if the test only exports; otherwise a test that checks nothing fails",
 }
 """Keyword arguments that are about the test, with what they do; the others are options of the export."""
 
@@ -43,7 +43,7 @@ ELSEWHERE = {
 
 _NOT_IN_A_CALL = ("target", "versions")
 _OF_CASES = {"dynamic_axes"}
-"""Arguments of the target classes that every test has in words of its own."""
+"""Arguments of the target classes for which the marker has its own arguments."""
 
 
 class MarkerError(Exception):
@@ -57,7 +57,7 @@ class CaseOptions:
     targets: tuple[str, ...] = ("tract",)
     versions: tuple[SpecItem, ...] | None = None
     judged_by: Mapping[str, Any] = field(default_factory=dict)
-    """Level, numbers and metrics, as they were given."""
+    """Level, tolerances and metrics, as the test states them."""
     timeout: float | None = None
     """Seconds; None for those of the session."""
     transforms: tuple[str, ...] = ()
@@ -370,7 +370,7 @@ def marker_help() -> str:
     return (
         f'{MARKER}(target="tract", *, versions=None, tolerance=None, atol=None, rtol=None, metric=None, '
         f"bound=None, timeout=None, transforms=None, {signature}, **target_options): the test returns "
-        "(model, inputs); the model is exported to NNEF and must compute the same numbers in every selected engine. "
+        "(model, inputs); the model is exported to NNEF and must compute the same values in every selected engine. "
         f"{words}; others: options of the target"
     )
 
@@ -382,7 +382,7 @@ def generate_help() -> str:
         f'{GENERATE}(target="tract", *, steps={STEPS}, prompts=None, batch=None, last_logits=False, versions=None, '
         "tolerance=None, timeout=None, state=None, **options): the test returns (model, prompt), or the model alone; "
         "the model is exported with its state and must generate the same tokens in every selected engine of tract. "
-        f"{words}; state: as in {MARKER}, for a model that is none of transformers; others: as in {MARKER}"
+        f"{words}; state: as in {MARKER}, for a model that is not of transformers; others: as in {MARKER}"
     )
 
 

@@ -21,7 +21,7 @@ def pytest_t2n_engines(config: pytest.Config, engines: list[SelectedEngine]) -> 
 
 @pytest.hookspec(firstresult=True)
 def pytest_t2n_judgement(item: pytest.Item, engine: SelectedEngine) -> Mapping[str, Any] | None:
-    """Return how a test is judged on an engine where its marker says nothing: `{"atol": 1e-3}`, `{"timeout": 120}`.
+    """Return how a test is judged on an engine where its marker states nothing: `{"atol": 1e-3}`, `{"timeout": 120}`.
 
     The arguments are those of the marker: `tolerance`, `atol`, `rtol`, `metric`, `bound`, `timeout`. The first answer
     that is not None counts. Called in the process that runs the test, once for each check.

@@ -1,4 +1,4 @@
-"""Options of the command line and their ini twins; `settings` reads their values."""
+"""Options of the command line and the ini options of the same names; `settings` reads their values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULT_TIMEOUT = 60.0
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Add the group `t2n`, and ini twins of its options."""
+    """Add the group `t2n`, and ini options of the same names."""
     group = parser.getgroup("t2n", "parity of exported models (t2n)")
     group.addoption(
         "--t2n-tract",
@@ -23,13 +23,13 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--t2n-cpu",
         metavar="TIERS",
-        help="Run tract with the kernels of these processors, each an engine of its own: native (this one), no-avx512, "
+        help="Run tract with the kernels of these processors, each a separate engine: native (this one), no-avx512, "
         "no-fma, …, or a comma list; tract 0.23.6 and later; default native",
     )
     group.addoption(
         "--t2n-runtime",
         metavar="NAMES",
-        help="Run tract on these runtimes, each an engine of its own: cpu, cuda, metal, or a comma list; default cpu",
+        help="Run tract on these runtimes, each a separate engine: cpu, cuda, metal, or a comma list; default cpu",
     )
     group.addoption(
         "--t2n-khronos",

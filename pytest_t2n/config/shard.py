@@ -1,4 +1,4 @@
-"""Shards: parts of a suite, each for a machine of its own."""
+"""Shards: parts of a suite, each for a separate machine."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
-        """Learn the planned cells from the file that a worker wrote before it said that it had collected.
+        """Learn the planned cells from the file that a worker wrote before it reported that it had collected.
 
         A file, because nothing else reaches the controller before the first test runs, which may kill the worker.
         """

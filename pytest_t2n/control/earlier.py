@@ -25,7 +25,7 @@ class Interrupted:
     """Outlines of the cells that it finished."""
     plan: PlanLine | None
     torn: list[str]
-    """The last line, if it was cut off, in words."""
+    """A message about the last line, if it was cut off."""
 
 
 def read_interrupted(path: Path, now: RunLine) -> Interrupted:
@@ -93,7 +93,7 @@ def read_baseline(path: Path, torn: Callable[[str], object]) -> list[Record]:
 
 
 def _whole_lines(path: Path) -> Iterator[Record]:
-    return each_record(path, lambda problem: None)  # a torn line was told when the file was read first
+    return each_record(path, lambda problem: None)  # a torn line was reported when the file was read first
 
 
 def _is_done(line: CellLine) -> bool:

@@ -86,7 +86,7 @@ class Recorder:
 
 
 def _put_cause_first(report: pytest.TestReport, record: CellLine) -> None:
-    """Give pytest's short summary the cause of a failure, without the words that all failures begin with."""
+    """Give pytest's short summary the cause of a failure, without the prefix that all failures share."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None and crash.message.startswith(f"Failed: {record.status} at stage"):
         crash.message = message_gist(record)

@@ -26,7 +26,7 @@ _WIDEST = 10_000
 
 
 def write_summary(reporter: Any, ledger: Ledger | None) -> None:
-    """Write the section, if there is anything to say and a terminal to say it to."""
+    """Write the section, if there is anything to print and a terminal to print it to."""
     lines = summary_lines(ledger) if ledger is not None else []
     if reporter is not None:
         lines += _unselected(reporter.stats.get("skipped", ()))
@@ -38,7 +38,7 @@ def write_summary(reporter: Any, ledger: Ledger | None) -> None:
 
 
 def summary_lines(ledger: Ledger) -> list[str]:
-    """Return the lines of the section; empty if there is nothing to say."""
+    """Return the lines of the section; empty if there is nothing to report."""
     lines = []
     if ledger.counts.total:
         lines += _table(ledger)
@@ -73,7 +73,7 @@ def _weak(counts: CellCounts, *, strict: bool) -> list[str]:
     counted = "failed" if strict else "passed"
     lines = [
         f"{unexpected} cells unexpected: {unexpected - number} failed, {number} weak, which pytest counts as {counted}",
-        f"{number} weak: the numbers agree and prove little; with --t2n-strict these tests fail",
+        f"{number} weak: the values agree and prove little; with --t2n-strict these tests fail",
     ]
     return lines + _with_reasons(counts.weak, number)
 

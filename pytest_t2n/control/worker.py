@@ -1,4 +1,4 @@
-"""The role object of a worker of xdist: it tells the controller its plan, and keeps a copy of each record."""
+"""The role object of a worker of xdist: it sends its plan to the controller, and keeps a copy of each record."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def accept_results(
 ) -> list[str]:
     """Rewrite the files so that a session with these cells would have no surprise; new entries go to the last file.
 
-    Return messages that say which entries were written and removed.
+    Return messages about the entries that were written and removed.
 
     Raises:
         OSError: a file cannot be written.
@@ -71,7 +71,7 @@ def accept_results(
         if cell.status in ("skip", "not_run") or cell.stage in BEFORE_EXPORTS:
             continue
         if cell.expected and not cell.expected.startswith(ACCEPTED) and current.find(*_key(cell)) is None:
-            continue  # an xfail mark of its own, or a test that asks for the failure
+            continue  # its own xfail mark, or a test that expects the failure
         entry = current.find(*_key(cell))
         if entry is not None and entry.holds(cell):
             changes[entry].holds.append(_Failure.of(cell))
@@ -124,7 +124,7 @@ def reason_of(cell: CellLine) -> str:
 
 
 def _is_lasting(cell: CellLine) -> bool:
-    """Return False for a dead worker of xdist: it says nothing about the engine."""
+    """Return False for a dead worker of xdist: it proves nothing about the engine."""
     return cell.error is None or cell.error.error_class != "WorkerCrash"
 
 
@@ -133,7 +133,7 @@ def _key(cell: CellLine) -> tuple[str, str, str, str]:
 
 
 def _rewrite(path: Path, own: Sequence[Expectation], removed: Set[Expectation], added: Sequence[Expectation]) -> None:
-    """Replace the removed entries of a file, whose entries are `own`, by the added ones; all else stays as written.
+    """Replace the removed entries of a file, whose entries are `own`, by the added ones; the rest stays as written.
 
     Edited line by line: a TOML parser would attach the comment above an entry to the end of the previous entry.
     """
@@ -174,7 +174,7 @@ def _comment_above(lines: Sequence[str], start: int) -> int:
 
 
 def _block(cases: Sequence[Expectation]) -> list[str]:
-    """Return the lines of an entry with these cases, which are alike in all else."""
+    """Return the lines of an entry with these cases, which are alike in everything else."""
     import tomlkit
 
     entry = cases[0]

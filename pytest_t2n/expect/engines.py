@@ -40,12 +40,12 @@ def fits_engine(text: str, target: str, version: str, label: str) -> bool:
         return False
     try:
         return not match[2] or SpecifierSet(match[2]).contains(version, prereleases=True)
-    except InvalidVersion:  # a binary that says of itself what is no version
+    except InvalidVersion:  # a binary that reports something else than a version
         return False
 
 
 def variant_of(label: str) -> set[str]:
-    """Return the tier and the runtime of an engine, as its label says them: `0.23.9 no-fma` is no-fma on the cpu."""
+    """Return the tier and the runtime of an engine, as its label has them: `0.23.9 no-fma` is no-fma on the cpu."""
     words = label.split()[1:]
     tiers = [word for word in words if word.startswith("no-")]
     return {*(tiers or [NATIVE]), *([word for word in words if word not in tiers] or [CPU])}

@@ -93,7 +93,7 @@ class Expectation:
         return record.status != Status.MISMATCH or (self.off_by is not None and off_by(record) <= self.off_by)
 
     def describe(self) -> str:
-        """Return the failure in words: "mismatch at stage `compare`, off by at most 0.002,"."""
+        """Return a description of the failure: "mismatch at stage `compare`, off by at most 0.002,"."""
         what = f"{self.status} ({self.error})" if self.error else self.status
         size = "" if self.off_by is None else f", off by at most {self.off_by:g},"
         return f"{what} at stage `{self.stage}`{size}"

@@ -18,7 +18,7 @@ def judge(
 ) -> CellLine:
     """Change the report as the entry of its cell demands; return the record with `expected` filled in.
 
-    A test with an xfail mark of its own, and one that was skipped, stays as it is. With `strict` a weak pass without an
+    A test with its own xfail mark, and one that was skipped, stays as it is. With `strict` a weak pass without an
     entry fails.
     """
     if hasattr(report, "wasxfail") or record.status in ("skip", "not_run"):

@@ -12,9 +12,9 @@ _STEPS = (1, 2, 5, 10)
 
 
 def off_by(record: CellLine) -> float:
-    """Return the largest difference of a mismatch; infinity where something differs that is no finite number.
+    """Return the largest difference of a mismatch; infinity where elements that are not finite differ.
 
-    Of a metric it is the distance of its value from its bound.
+    For a metric it is the distance of its value from its bound.
     """
     sizes = [_off(output) for output in record.outputs if output.status == "mismatch"]
     sizes += [_beyond(metric.value, metric.required) for metric in record.metrics if not metric.passed]
@@ -34,7 +34,7 @@ def with_room(size: float) -> float:
 
 
 def _off(output: OutputLine) -> float:
-    # another type or shape, NaN and infinities: nothing that a number could bound
+    # another type or shape, NaN and infinities: no bound applies
     return math.inf if output.problem else _finite(output.max_abs)
 
 

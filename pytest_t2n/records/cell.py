@@ -74,7 +74,7 @@ def encode_plan(cells: Iterable[Cell]) -> list[list[str]]:
 def decode_plan(
     plan: Iterable[Sequence[str]], engines: Sequence[SelectedEngine], nodeids: Iterable[str] = ()
 ) -> list[Cell]:
-    """Return the cells of an encoded plan; node ids equal to some in `nodeids` are those objects, held once."""
+    """Return the cells of an encoded plan; node ids equal to some in `nodeids` are those objects, kept once."""
     by_id = {engine.id: engine for engine in engines}
     same = {nodeid: nodeid for nodeid in nodeids}
     return [Cell(same.get(nodeid, nodeid), case_id(nodeid, engine), by_id[engine]) for nodeid, engine in plan]

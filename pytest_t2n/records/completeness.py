@@ -30,9 +30,9 @@ class Completeness:
     found: int
     """Number of planned cells that have a record; of all cells if there is no plan."""
     planned: int | None
-    """Number of planned cells; None if no plan says it, as in files of schema 1."""
+    """Number of planned cells; None if there is no plan, as in files of schema 1."""
     ended: bool
-    """True if the last record says that the session ended."""
+    """True if the last record is the end of the session."""
     stopped: str = ""
     """The reason why the session stopped early."""
     not_run: int = 0
@@ -47,7 +47,7 @@ class Completeness:
 
     @property
     def notice(self) -> str:
-        """Return what a reader has to know before any number: `incomplete: 8 of 40 cells`; empty if nothing."""
+        """Return what a reader has to know before any figure: `incomplete: 8 of 40 cells`; empty if nothing."""
         if self.planned is None:
             return f"incomplete: {self.found} cells, and no plan says how many there should be"
         if not self.whole:
@@ -87,7 +87,7 @@ def last_plans(records: Iterable[Record]) -> list[PlanLine]:
 
 
 def counts_as_plan(schema: int) -> bool:
-    """Return whether plans of a schema say which cells their own file is to have."""
+    """Return whether plans of a schema name the cells of their own file."""
     return schema >= _WITH_CELLS
 
 

@@ -268,9 +268,9 @@ def _opened(path: Path | None, append: bool) -> io.FileIO:
     if path is None:
         return tempfile.TemporaryFile(buffering=0)
     if not append and path.is_symlink() and not path.is_char_device():
-        path.unlink()  # what it leads to is of somebody else
+        path.unlink()  # its target belongs to someone else
     elif not append and path.is_file():
-        # A file of its own: another session may still read from, or write to, the one that has this name.
+        # A separate file: another session may still read from, or write to, the one that has this name.
         with suppress(OSError):
             path.unlink()
     return open(path, "r+b" if append else "w+b", buffering=0)

@@ -18,7 +18,7 @@ MATRIX_FILE = "matrix.jsonl"
 _LOCK_FILE = ".matrix.lock"
 """A file that stays in the folder; the system frees the lock when the process that has it ends, however it ends."""
 _BEGINNING = 1 << 16
-"""Bytes of a file that tell whose it is."""
+"""Bytes of a file by which its writer is recognised."""
 _PAGE_TITLE = b"t2n parity</title>"
 _HISTORY_TITLE = b"t2n history</title>"
 SUMMARY_TITLE = "# Parity of exported models"
@@ -62,7 +62,7 @@ def check_history_folder(folder: Path) -> None:
 
 
 def remove_report(folder: Path) -> None:
-    """Remove the report of an earlier session, which would else survive a session that is killed. Raises OSError.
+    """Remove the report of an earlier session, which would otherwise survive a session that is killed. Raises OSError.
 
     `check_folder` comes before it.
     """

@@ -43,7 +43,7 @@ def outcome_record(cell: Cell, outcome: Outcome, *, expected: str = "") -> CellL
 def simple_record(
     cell: Cell, status: Status, stage: Stage, error_class: str, message: str, *, expected: str = ""
 ) -> CellLine:
-    """Return the line of a cell that has no outcome of its own: skipped, not run, or lost with its worker."""
+    """Return the line of a cell without an outcome: skipped, not run, or lost with its worker."""
     error = ErrorLine(error_class, clipped(message))
     return CellLine(**_identity(cell), status=status, stage=stage, error=error, expected=expected)
 

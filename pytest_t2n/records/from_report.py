@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = tuple(sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib"))
 OP_PROPERTY, DTYPE_PROPERTY = "t2n_op", "t2n_dtype"
-"""User properties by which a test says itself which operator, and which type, it is about."""
+"""User properties by which a test states the operator and the type that it is about."""
 
 
 def record_of(

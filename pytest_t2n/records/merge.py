@@ -1,4 +1,4 @@
-"""Merging the records of several sessions: complete, disjoint and of one plan, or an error that says what is not."""
+"""Merging the records of several sessions: complete, disjoint and of one plan, or an error that names what is not."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def outline_of(cell: CellLine, words: dict[str, str] | None = None) -> CellLine:
 
 @lru_cache
 def _output_of(dtype: str) -> OutputLine:
-    """Return an output line that tells nothing but the type."""
+    """Return an output line with the type alone."""
     return OutputLine(dtype, dtype, [], "pass", TractCheckTolerance.EXACT)
 
 

@@ -36,7 +36,7 @@ def this_platform() -> PlatformLine:
 def platform_of(
     processor: Processor, environment: Mapping[str, str], versions: Mapping[str, str], *, system: str, machine: str
 ) -> PlatformLine:
-    """Return the platform with these facts; of the environment only what decides about numbers counts."""
+    """Return the platform with these facts; of the environment only what affects computed values counts."""
     line = PlatformLine(
         "",
         system=system,
@@ -69,7 +69,7 @@ def package_versions() -> dict[str, str]:
 
 
 def platforms_of(run: RunLine) -> list[PlatformLine]:
-    """Return the platforms of a run; of a file that names none what its run line says of the machine."""
+    """Return the platforms of a run; for a file without platforms, the machine of its run line."""
     if run.platforms or not (run.platform or run.versions):
         return list(run.platforms)
     return [with_key(PlatformLine("", model=run.platform, versions=run.versions))]

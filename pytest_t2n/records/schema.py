@@ -25,7 +25,7 @@ class RecordError(Exception):
 
 
 class PlatformLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A machine with its packages: what decides about numbers beside the engine. Cells name it by its key."""
+    """A machine with its packages: what affects computed values besides the engine. Cells name it by its key."""
 
     key: str
     """Digest of all other fields."""

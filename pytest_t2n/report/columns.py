@@ -121,7 +121,7 @@ class ColumnFold:
     def _common_times(self) -> dict[int, Sequence[float]]:
         """Return times by column, of the same cases in each.
 
-        A version that fails at slow cases would else look fast.
+        A version that fails at slow cases would otherwise look fast.
         """
         width = len(self._engines)
         # An engine of another kind, or without times, does not decide which cases are common.

@@ -24,7 +24,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def matrix_csv(matrix: Matrix) -> str:
-    """Return the cells as CSV, one line each; `incomplete` says in each of them if the file is not whole."""
+    """Return the cells as CSV, one line each; `incomplete` states in each of them if the file is incomplete."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(_COLUMNS)

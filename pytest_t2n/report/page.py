@@ -24,7 +24,7 @@ _ONE_FILE = 100_000
 _BLOCK = 256
 """Cells per block of evidence in the page."""
 _LARGE_BLOCK = 512
-"""Cells per block of evidence in a file of its own."""
+"""Cells per block of evidence in a separate file."""
 _SCRIPTS = ("data.js", "grid.js", "evidence.js", "changes.js", "main.js")
 """Files that are joined in this order as one script."""
 

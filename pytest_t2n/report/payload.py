@@ -187,7 +187,7 @@ def pack(value: object) -> str:
 def _json(value: object) -> str:
     """Return JSON; control characters in it are shown."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    if "\\u00" in text or not text.isprintable():  # else there is nothing that would not show
+    if "\\u00" in text or not text.isprintable():  # otherwise everything shows
         text = json.dumps(all_visible(value), separators=(",", ":"), ensure_ascii=False)
     return text
 
@@ -301,7 +301,7 @@ def _interest(cell: CellLine) -> int:
 
 
 def _short(value: Any) -> Any:
-    """Return numbers with few digits: the others would be most of the file, and nobody reads them."""
+    """Return floats with few digits: the others would be most of the file, and nobody reads them."""
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}")
     if isinstance(value, dict):

@@ -46,7 +46,7 @@ class TierChange:
 
     @property
     def text(self) -> str:
-        """Return what each tier says: `native: pass exact, no-fma: pass approximate`."""
+        """Return the result of each tier: `native: pass exact, no-fma: pass approximate`."""
         return ", ".join(f"{tier}: {describe_cell(cell)}" for tier, cell in self.cells)
 
 

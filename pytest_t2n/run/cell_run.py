@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from t2n_core.export.result import ExportResult
 
 _GRAVITY = {"mismatch": 0, "crash": 1, "timeout": 2, "oom": 3, "error": 4}
-"""Order of failures: the worst of a test is its outcome, and wrong numbers, which nobody notices, come first."""
+"""Order of failures: the worst failure of a test is its outcome; silent mismatches are worst, so they come first."""
 _BEFORE_GRAPHS = ("setup", "input", "capture")
 """Stages at which there is no graph to summarise yet, and asking for one would capture again."""
 
@@ -184,7 +184,7 @@ class CellRun:
         return found
 
     def generation(self, result: Generating, options: CaseOptions, generate: GenerateOptions) -> GenerationOutcome:
-        """Compare the tokens in the engine as the options say, without noting the outcome. Raises T2NError."""
+        """Compare the tokens in the engine by the options, without recording the outcome. Raises T2NError."""
         level = options.judged_by.get("tolerance") or self.settings.level
         seconds = self.settings.timeout if options.timeout is None else options.timeout
         return checked(self.cell, self.settings, result, generate.prompts, generate.steps, level, seconds)
@@ -219,7 +219,7 @@ class CellRun:
         except Exception as exc:
             self.add(Outcome.from_error(exc, "lower", engine=self.cell.engine.title), export)
             if isinstance(exc, T2NError):
-                # Its message says what and where; our frames would bury it.
+                # Its message has cause and place; our frames would bury it.
                 raise exc.with_traceback(None) from None
             raise
         exported = CheckedExport(self, result, merged)
@@ -227,7 +227,7 @@ class CellRun:
         return exported
 
     def check(self, result: ExportResult, options: CaseOptions) -> Outcome:
-        """Compare in the engine as the options and the user's hook say, without noting the outcome.
+        """Compare in the engine by the options and the user's hook, without recording the outcome.
 
         Raises:
             MarkerError: a hook gave a wrong argument.
@@ -266,7 +266,7 @@ class CellRun:
             pytest.fail(f"this test ignores a failed check: {failed.describe()}", pytrace=False)
 
     def _not_checked(self, unchecked: int) -> str:
-        """Return which models were not checked, in words."""
+        """Return a description of the models that were not checked."""
         if not self.outcomes:
             return f"this test {'exported a model' if self.exports else 'exported nothing'} and checked nothing"
         return f"this test did not check {unchecked} of the {self.exports} models that it exported"

@@ -65,7 +65,7 @@ def _checked(
         from pytest_t2n.run.bundles import add_to_bundle
 
         add_to_bundle(settings.bundle, inputs)
-    if settings.reuse and inputs is not None and not criteria.metrics:  # of a function nothing says that it is the same
+    if settings.reuse and inputs is not None and not criteria.metrics:  # a function cannot be shown to be the same
         from pytest_t2n.run.reuse import reuse_result
 
         outcome = reuse_result(cache_folder(settings), inputs, check, timeout)
@@ -79,7 +79,7 @@ def _checked(
 
 
 def _profiled(directory: Path, cell: Cell, result: ExportResult, outcome: Outcome, timeout: float) -> Outcome:
-    """Write the profile of a cell that passes; return its outcome, which says if that failed."""
+    """Write the profile of a cell that passes; return its outcome, with a note if that failed."""
     from pytest_t2n.run.profiled import write_profile
     from t2n_core.errors import T2NError
 

@@ -39,7 +39,7 @@ class CheckedExport:
 
     @property
     def wants_check(self) -> bool:
-        """Return False for an export whose options say that the test is about the export alone."""
+        """Return False for an export with `check=False`: the test is about the export alone."""
         return self._options.check
 
     @property
@@ -70,7 +70,7 @@ class CheckedExport:
         """Do as `check_parity`, and raise for a failure.
 
         Raises:
-            T2NError: the check failed; ParityError for other numbers.
+            T2NError: the check failed; ParityError for other values.
         """
         __tracebackhide__ = True
         return self._check(tolerance, timeout, judged_by, note=True).raise_for_failure()

@@ -41,7 +41,7 @@ def summarise(export: Any, archive: Path | None = None) -> ExportSummary:
     try:
         captured = export.captured.graph
     except Exception:
-        return ExportSummary(graph=graph)  # the outcome says already that capture failed
+        return ExportSummary(graph=graph)  # the outcome already has the failed capture
     nodes = list(captured.op_nodes)
     # A node that has no tensor to compute from only makes constants, such as the first state of a recurrent net.
     computing = [op for op in nodes if op.inputs] or nodes

@@ -1,4 +1,4 @@
-"""Bundles of failures for `--t2n-bundle-failures`: check, numbers, graph, and the command that reproduces it."""
+"""Bundles of failures for `--t2n-bundle-failures`: check, values, graph, and the command that reproduces it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SLUG = 60
 
 
 def write_failure_bundle(directory: Path, inputs: CheckInputs, outcome: Outcome, result: ExportResult) -> str:
-    """Write the bundle of a failure into a folder of its own; return the command that reproduces it, in words.
+    """Write the bundle of a failure into a separate folder; return the text with the command that reproduces it.
 
     A full disk costs the bundle only.
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome
 
 COMPARISON = 2
-"""Raised when the comparison changes what it says of the same numbers."""
+"""Raised when the comparison changes its verdict on the same values."""
 _WORDS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 
@@ -75,7 +75,7 @@ def key_of(inputs: CheckInputs) -> str:
 
 
 def is_script(engine: SelectedEngine) -> bool:
-    """Return whether an engine is a script, whose digest does not tell what it computes."""
+    """Return whether an engine is a script: its digest does not determine what it computes."""
     from t2n_core.engine.provision.resolved import ResolvedEngine
 
     return engine.resolved is not None and ResolvedEngine.from_dict(engine.resolved).is_script
@@ -134,13 +134,13 @@ def _criteria_text(criteria: Judgement) -> str:
 
 
 def _engine_words(engine: SelectedEngine) -> tuple[str, ...]:
-    """Return what tells an engine from others; the versions of the Khronos tools are facts of the platform."""
+    """Return the fields that identify an engine; the versions of the Khronos tools belong to the platform."""
     fields = engine.resolved or {}
     return (engine.platform, *(fields.get(name, "") for name in ("sha256", "tier", "runtime")))
 
 
 def _numbers(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields with words for NaN and infinities as numbers: JSON has none."""
+    """Return the fields with floats in place of the strings for NaN and infinities, which JSON lacks."""
     numeric = {
         name
         for name in fields

@@ -64,7 +64,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Return 0 for an archive that was written and, by default, proven. Raises T2NError."""
-    axes = dynamic_axes(options.dynamic)  # wrong words are told before torch is loaded
+    axes = dynamic_axes(options.dynamic)  # wrong arguments are reported before torch is loaded
     more = dict(_option(text) for text in options.option)
     model, args, marked = _model(options.model, options.target or ("khronos" if options.khronos else "tract"))
     more = {**marked, **more}
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _proof(result: Any) -> str:
-    """Run an archive in its engine, and say what that proves; an archive that fails is removed. Raises T2NError."""
+    """Run an archive in its engine, and print what that proves; an archive that fails is removed. Raises T2NError."""
     from t2n_core.nnef.archive import remove_archive
 
     try:
@@ -133,7 +133,7 @@ def _target(options: argparse.Namespace, axes: Any, more: dict[str, Any]) -> tup
     name = options.target or ("khronos" if options.khronos else "tract")
     kind: Any = target_class(name)
     of_target, of_export = split_options(kind, more)
-    ExportOptions.of(of_export)  # tells a wrong name before an engine is fetched
+    ExportOptions.of(of_export)  # reports a wrong name before an engine is fetched
     if options.tolerance is not None:
         of_target["check_io_tolerance"] = options.tolerance
     if name == "tract":

@@ -201,7 +201,7 @@ def _report_of(address: str, answer: Any) -> HostReport:
 
 
 def _largest_group(reports: Mapping[str, HostReport], say: Callable[[str], None]) -> list[str]:
-    """Return the workers of the platform that most of them have, with equal engines; say why others are left out.
+    """Return the workers of the platform that most of them have, with equal engines; print why others are left out.
 
     Raises T2NError if no worker can judge.
     """
@@ -213,10 +213,10 @@ def _largest_group(reports: Mapping[str, HostReport], say: Callable[[str], None]
             engines = str(sorted((one["label"], (one["resolved"] or {}).get("sha256")) for one in report.engines))
             groups.setdefault((report.platform.key, engines), []).append(address)
     if not groups:
-        raise T2NError("no worker of the cluster can judge", hint="each says why above")
+        raise T2NError("no worker of the cluster can judge", hint="the reasons are above")
     first, *others = sorted(groups.values(), key=len, reverse=True)
     for address in (one for group in others for one in group):
-        say(f"{address} is left out: it is of another platform; give such hosts a resource, and a run of their own")
+        say(f"{address} is left out: it is of another platform; give such hosts a resource, and a separate run")
     return first
 
 

@@ -36,7 +36,7 @@ _JUDGING = (
 )  # fmt: skip
 """Files and folders of the code that judges, and that writes records."""
 _OF_THE_BUNDLE = ("nodeid", "case", "engine_id", "label", "archive", "samples", "place")
-"""Fields of a check that only say where it is."""
+"""Fields of a check that only hold its location."""
 _OF_ENGINES = (
     "EngineLoadError", "EngineOptimiseError", "EngineRunError", "EngineCrash", "EngineError", "ParityError",
     "PiecesError", "RowsError", "SecondCallError", "SpecError", "WeakCheck",
@@ -47,7 +47,7 @@ _MACHINE = tuple(
     for number in (errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO, errno.EROFS,
                    errno.EACCES, errno.EDQUOT if hasattr(errno, "EDQUOT") else errno.ENOSPC)
 )  # fmt: skip
-"""Words of a machine that has not enough of something."""
+"""Parts of the messages of a machine that ran out of something."""
 _OWN_DEATH = re.compile(r"panicked at |died of SIG(?:SEGV|ABRT|ILL|FPE)\b")
 """Crashes that an engine causes itself; other signals come from the machine, or from someone who uses it."""
 
@@ -90,7 +90,7 @@ class Reuse:
         self._store.put(key, msgspec.json.encode(_StoredResult(_SCHEMA, key, _digest(texts), *texts)))
 
     def key_of(self, planned: PlannedCell) -> str:
-        """Return the digest of all that decides about a cell; empty if none tells it, or a file cannot be read."""
+        """Return the digest of all that a result depends on; empty if something is unknown or a file cannot be read."""
         engine = planned.cell.engine
         if is_script(engine):
             return ""
@@ -102,7 +102,7 @@ class Reuse:
                 rest = {name: value for name, value in fields.items() if name not in _OF_THE_BUNDLE}
                 checks.append([*self._digests(check.archive, check.samples), rest])
         except Exception:
-            return ""  # its record says what is wrong with the file
+            return ""  # its record states what is wrong with the file
         tier = resolved.get("tier", NATIVE)
         is_tract = engine.resolved is not None
         features = usable_features(self._here.features, tier, self._here.machine) if is_tract else self._here.features

@@ -108,7 +108,7 @@ def _judge_cell(unit: Unit, planned: UnitCell) -> JudgedCell:
 
 
 def _with_subject(record: CellLine, deciding: CheckEntry, checks: Sequence[CheckEntry], graph: str) -> CellLine:
-    """Return the record with what the export said; operators are those of all checks, as in a session."""
+    """Return the record with the notes of the export; operators are those of all checks, as in a session."""
     subject = deciding.subject
     ops = dict.fromkeys(op for check in checks for op in check.subject.ops)
     dtype = subject.dtype or next((check.subject.dtype for check in checks if check.subject.dtype), "")
@@ -120,7 +120,7 @@ def _graph_of(bundle: Path, check: CheckEntry) -> str:
     try:
         return clipped_graph(archive_of(bundle, check.archive))
     except Exception:
-        return ""  # the outcome says what is wrong with the archive
+        return ""  # the outcome states what is wrong with the archive
 
 
 def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: float) -> Outcome:
@@ -156,7 +156,7 @@ def _without_metrics(outcome: Outcome, check: CheckEntry) -> Outcome:
 
     message = f"the metrics {', '.join(check.metrics)} are functions of the test, and no bundle holds them"
     if not check.metrics:
-        message = "the manifest says that no number is compared (`elementwise`), and names no metric in place of that"
+        message = "the manifest switches the comparison of elements off (`elementwise`), and names no metric instead"
     error = ErrorInfo.of(Stage.COMPARE, "WeakCheck", message, hint="run the test itself")
     return replace(outcome, status=Status.WEAK, error=error)
 

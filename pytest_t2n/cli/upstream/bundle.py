@@ -101,7 +101,7 @@ def _issue(
 
 
 def _replayed(folder: Path, engine: ResolvedEngine, releases: Releases, report: ReleaseReport, timeout: float) -> bool:
-    """Say how the case ends in a bad and in a good release, and return whether these are its ends."""
+    """Print how the case ends in a bad and in a good release, and return whether these are its ends."""
     from t2n_core.reduce.tract_case import replay
     from t2n_core.releases.boundaries import RIGHT, ending_of
 

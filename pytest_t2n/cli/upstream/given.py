@@ -37,7 +37,7 @@ class Given:
 
     @property
     def expects(self) -> bool:
-        """Return whether it says what has to come out."""
+        """Return whether it has expected outputs."""
         return all(len(sample.expected) == len(self.request.output_names) for sample in self.request.samples)
 
 
@@ -122,7 +122,7 @@ def with_numbers_of(given: Given, engine: Any) -> Given:
     request = given.request
     reply = engine.run(request.archive, [sample.inputs for sample in request.samples], timeout=request.timeout)
     if reply.status != "ok":
-        raise InputError(f"{engine.name} {engine.version} gives no numbers to compare with: {reply.message}")
+        raise InputError(f"{engine.name} {engine.version} has no outputs to compare with: {reply.message}")
     pairs = zip(request.samples, reply.outputs, strict=True)
     samples = [replace(sample, expected=outputs) for sample, outputs in pairs]
     return replace(given, request=replace(request, samples=samples))

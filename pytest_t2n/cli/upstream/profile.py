@@ -1,4 +1,4 @@
-"""`t2n profile` says where the time of an archive goes, by statement, module and line. It never imports torch."""
+"""`t2n profile` prints where the time of an archive goes, by operation, module and line. It never imports torch."""
 
 from __future__ import annotations
 

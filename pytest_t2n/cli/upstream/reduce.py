@@ -55,7 +55,7 @@ def engine_of(options: argparse.Namespace, given: Given) -> ResolvedEngine | Non
 
 
 def folders_of(output: Path, found: Sequence[Given]) -> list[Path]:
-    """Return the folder for each case: `output` itself for the only one, else one of its own in there.
+    """Return the folder for each case: `output` itself for the only one, otherwise a folder inside it.
 
     It has the name of the test; of tests of one name that of the node id, and of one test on several engines a number.
     """

@@ -37,7 +37,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def add_given(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say what to look into, which several commands have."""
+    """Add the arguments for the case to look into, which several commands share."""
     parser.add_argument("path", type=Path, metavar="PATH", help="a bundle, or an archive with --inputs")
     parser.add_argument(
         "--inputs", type=Path, metavar="NPZ", help="inputs of the archive, and outputs if they are known"
@@ -97,7 +97,7 @@ def _search(options: argparse.Namespace, releases: Releases, given: Given) -> Re
     if not given.expects:
         if not good:
             raise InputError(
-                f"nothing says what has to come out of {given.name}",
+                f"there are no expected outputs for {given.name}",
                 hint="put the outputs into the .npz, or name a release that is right with --good",
             )
         given = with_numbers_of(given, releases.engine(good[0]))
@@ -128,7 +128,7 @@ def _plain(report: ReleaseReport) -> dict[str, object]:
 
 
 def _contradicted(options: argparse.Namespace, report: ReleaseReport) -> bool:
-    """Say which releases do not end as the user said, and return whether there are some."""
+    """Print which releases do not end as the user stated, and return whether there are any."""
     from t2n_core.releases.boundaries import RIGHT
 
     wrong = []
@@ -136,7 +136,7 @@ def _contradicted(options: argparse.Namespace, report: ReleaseReport) -> bool:
         for text in texts:
             ending = report.endings.get(version_given(text))
             if ending is not None and (ending == RIGHT) is not is_right:
-                wrong.append(f"tract {text} was said to be {'good' if is_right else 'bad'}, and is: {ending}")
+                wrong.append(f"tract {text} was stated to be {'good' if is_right else 'bad'}, and is: {ending}")
     for line in wrong:
         say(line)
     return bool(wrong)

@@ -48,7 +48,7 @@ def database(folder: Path, memory: str = "256MB") -> Iterator[duckdb.DuckDBPyCon
         config={
             "memory_limit": memory,
             "temp_directory": str(folder),
-            "threads": 1,  # each thread has buffers of its own
+            "threads": 1,  # each thread has its own buffers
             "preserve_insertion_order": False,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,

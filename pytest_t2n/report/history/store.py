@@ -1,4 +1,4 @@
-"""The folder of a history: for each run a Parquet file with its cells, and a JSON file that says what it was."""
+"""The folder of a history: for each run a Parquet file with its cells, and a JSON file that describes it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RunOfHistory(msgspec.Struct, frozen=True, omit_defaults=True):
     notice: str = ""
     """The reason why the run is not whole, if it is not."""
     source: str = ""
-    """The words of the user about the run, such as a commit or the address of its report."""
+    """The user's description of the run, such as a commit or the address of its report."""
 
 
 def add_run(records: Path, matrix: Matrix, history: Path, source: str = "") -> tuple[RunOfHistory, bool]:
@@ -45,7 +45,7 @@ def add_run(records: Path, matrix: Matrix, history: Path, source: str = "") -> t
     Raises T2NError, OSError.
     """
     if not matrix.runs:
-        raise T2NError(f"{records} has no run line, and nothing says when it was made")
+        raise T2NError(f"{records} has no run line, so its time is unknown")
     first = min(matrix.runs, key=lambda run: run.started)
     stamp = "".join(letter for letter in first.started[:19] if letter.isdigit())
     name = f"{stamp}-{file_sha256(records)[:12]}"
@@ -67,7 +67,7 @@ def add_run(records: Path, matrix: Matrix, history: Path, source: str = "") -> t
         source,
     )
     write_parquet(matrix, known.with_suffix(".parquet"))
-    write_whole(known, msgspec.json.encode(run))  # behind the cells: a run that is described is there
+    write_whole(known, msgspec.json.encode(run))  # after the cells: a run with a description is complete
     return run, True
 
 

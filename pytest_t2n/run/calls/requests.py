@@ -1,4 +1,4 @@
-"""The words that ask a marked test for what it lacks."""
+"""Messages for marked tests that return or call something else than they should."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def page_of_failure(
     result: ExportResult,
     nodes: Sequence[NodeError],
 ) -> str:
-    """Write the page of a failure into its bundle, and files for Model Explorer; return where it is, in words.
+    """Write the page of a failure into its bundle, and files for Model Explorer; return a text with its path.
 
     Both have times if the session profiles.
     """
@@ -71,7 +71,7 @@ def page_of_failure(
     nodeid = inputs.cell.nodeid
     profile = None
     if settings.profile is not None:
-        with suppress(T2NError):  # a page without times says more than none
+        with suppress(T2NError):  # a page without times is better than none
             profile = profile_of(result, inputs.request.timeout)
     try:
         folder = settings.bundle_failures / folder_name(nodeid)

@@ -177,14 +177,21 @@ def _with_releases(
     from t2n_core.releases.judges import Releases
     from t2n_core.scratch import scratch_folder
 
-    if not isinstance(result.target, TractNNEF):
+    export, target = result.export, result.target
+    if not isinstance(target, TractNNEF):
         return outcome
     try:
         with (
             Releases(offline=settings.offline, cache_dir=cache_folder(settings)) as releases,
             scratch_folder() as folder,
         ):
-            judge = export_judge(releases, result.export, result.target, folder, criteria=criteria, timeout=timeout)
+            judge = export_judge(
+                releases,
+                lambda release, path: export.to(target.on(release), path),
+                folder,
+                criteria=criteria,
+                timeout=timeout,
+            )
             words = releases.search(judge).describe()
     except T2NError as exc:
         words = f"the other releases were not tried: {exc}"

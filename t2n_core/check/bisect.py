@@ -13,12 +13,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from t2n_core.check.comparison import OutputComparison, compare, compare_outputs
+from t2n_core.check.exported.archive import ExportedArchive
+from t2n_core.check.exported.parity import check_exported, criteria_for
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.judging.kept_states import REPEATED, last_kept_call
 from t2n_core.check.judging.rows import replace_rows
@@ -33,9 +35,6 @@ from t2n_core.nnef.writer import operation_text
 from t2n_core.scratch import scratch_folder
 from t2n_core.torch_graph.graph.evaluate import evaluate_graph
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph
-
-if TYPE_CHECKING:
-    from t2n_core.export.result import ExportResult
 
 _WITHOUT_NUMPY = frozenset({torch.bfloat16, torch.complex32, torch.complex64, torch.complex128})
 _STAGES = ("raw", "declutter", "optimise")
@@ -111,7 +110,7 @@ class FirstWrongNode:
 
 
 def find_first_wrong_node(
-    result: ExportResult,
+    result: ExportedArchive,
     tolerance: str | TractCheckTolerance | Judgement | None = None,
     *,
     timeout: float = 60.0,
@@ -123,7 +122,7 @@ def find_first_wrong_node(
     InputError if the archive passes, and the T2NError of an archive that fails before the engine runs.
     """
     if outcome is None:
-        outcome = result.check_parity(tolerance, timeout=timeout)
+        outcome = check_exported(result, criteria_for(result, tolerance), timeout=timeout)
     if outcome.passed or outcome.required is None:
         raise InputError("the archive passes: there is no wrong node")
     if outcome.stage not in (Stage.LOAD, Stage.OPTIMISE, Stage.RUN, Stage.COMPARE):
@@ -146,7 +145,7 @@ def find_first_wrong_node(
 
 
 def first_wrong_of(
-    result: ExportResult,
+    result: ExportedArchive,
     level: TractCheckTolerance,
     sample: Sample,
     timeout: float = 60.0,
@@ -164,7 +163,7 @@ def first_wrong_of(
 class _Search:
     def __init__(
         self,
-        result: ExportResult,
+        result: ExportedArchive,
         level: TractCheckTolerance,
         sample: Sample,
         timeout: float,
@@ -172,7 +171,7 @@ class _Search:
     ) -> None:
         self.result, self.level, self.sample, self.timeout = result, level, sample, timeout
         self.options = options
-        self.graph = result.export.simplified(result.target)
+        self.graph = result.lowering.simplified()
         tensors = [torch.from_numpy(np.array(array)) for array in sample.inputs]
         self.expected = evaluate_graph(self.graph, tensors, self._sizes())
         self.shown: tuple[NodeError, ...] = ()
@@ -282,14 +281,14 @@ class _Search:
 
     def _run(self, shown: Sequence[TensorVariable], **options: Any) -> EngineReply:
         """Run the part of the graph that leads to these values. Raises T2NError if it cannot be written."""
-        target, export = self.result.target, self.result.export
+        target = self.result.target
         cut = TorchModuleIRGraph(
             self.graph.inputs, list(shown), self.graph.op_nodes, self.graph.weights, self.graph.table
         )
         cut.op_nodes = cut.used_ops()
         names = [f"shown_{i}" for i in range(len(shown))]
         with scratch_folder() as folder:
-            graph = export.write_graph(cut, names, target)
+            graph = self.result.lowering.write(cut, names)
             archive = write_archive(graph, folder / "cut", spec=target.spec)
             options = {**self.options, **options}
             return last_kept_call(target.engine().run(archive, [self.sample.inputs], timeout=self.timeout, **options))

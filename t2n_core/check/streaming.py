@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from t2n_core.check.answered import Answered
 from t2n_core.check.comparison import compare_outputs
+from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.judging.metrics import indifferences
 from t2n_core.check.outcome import Outcome
@@ -22,9 +22,6 @@ from t2n_core.check.sampling.movement import movements
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import InputError, PiecesError
-
-if TYPE_CHECKING:
-    from t2n_core.export.result import ExportResult
 
 PULSES = 8
 """Smallest number of pulses in a run; more are run if the outputs are delayed by more than half of them."""
@@ -36,7 +33,7 @@ ENOUGH = 0.5
 
 
 def check_streaming(
-    result: ExportResult,
+    result: ExportedArchive,
     pulse: int,
     criteria: Judgement,
     *,

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.errors import WriteError
 from t2n_core.level import TractCheckTolerance
 from t2n_core.nnef.reading.origins import origins_of, write_origins
 from t2n_core.reduce.tract_case import SCRIPT, TractCase, write_tract_case
 
-if TYPE_CHECKING:
-    from t2n_core.export.result import ExportResult
 
-
-def write_debug_bundle(result: ExportResult, folder: Path) -> None:
+def write_debug_bundle(result: ExportedArchive, folder: Path) -> None:
     """Write the bundle of an export; the script that runs it is for tract only.
 
     Raises WriteError if it cannot be written, InputError for a folder that holds other files.

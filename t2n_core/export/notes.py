@@ -4,6 +4,8 @@ must know of the release."""
 from __future__ import annotations
 
 import platform
+import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -107,4 +109,17 @@ def _uncalled(fragments: Iterable[Fragment], graph: Graph) -> Iterator[str]:
             yield f"custom_fragments had no effect: nothing calls `{fragment.name}`"
 
 
-__all__ = ["OptionWarning", "option_notes", "rewriter_notes", "state_notes"]
+def warn_user(warning: UserWarning) -> None:
+    """Give a warning that shows the line of the user."""
+    warnings.warn(warning, stacklevel=_frames_of_this_package())
+
+
+def _frames_of_this_package() -> int:
+    """Return the number of stack frames inside this package, so that a warning shows the user's line."""
+    frame, count = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("t2n_core."):
+        frame, count = frame.f_back, count + 1
+    return count
+
+
+__all__ = ["OptionWarning", "option_notes", "rewriter_notes", "state_notes", "warn_user"]

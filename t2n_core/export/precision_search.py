@@ -11,15 +11,17 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import torch
 
 from t2n_core.check.judging.float16_level import LARGEST, peak
+from t2n_core.check.reference import Reference
 from t2n_core.check.samples import Sample
 from t2n_core.errors import InputError, LowerError, Origin, SpecError, T2NError, UnsupportedOpsError
 from t2n_core.inference_target.tract import TractNNEF
+from t2n_core.lowering.target_lowering import TargetLowering
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.options.precision import PlanEntry, Precision, PrecisionPlan
 from t2n_core.torch_graph.precision.apply import in_precision
@@ -28,9 +30,6 @@ from t2n_core.torch_graph.precision.order import order_of
 from t2n_core.torch_graph.precision.roundings import Rounding, roundings_of
 from t2n_core.torch_graph.precision.rules import ruled_out
 from t2n_core.torch_graph.precision.units import Unit, name_of, unit_of
-
-if TYPE_CHECKING:
-    from t2n_core.export.model import ModelExport
 
 UNSEEN: Final = 4
 """Inputs that confirm a plan."""
@@ -73,24 +72,26 @@ class FoundPlan:
         )
 
 
-def find_plan(export: ModelExport, target: TractNNEF) -> FoundPlan:
-    """Return a plan for a target, whose engine confirmed it.
+def find_plan(lowering: TargetLowering, reference: Reference) -> FoundPlan:
+    """Return a plan for a capture in tract, whose engine confirmed it; `lowering` has none.
 
     Raises InputError if there are too few inputs to confirm it with, or the model does not run in float64; EngineError
     if the engine does not even run it in float32.
     """
-    target = target.with_precision(None)
     with tempfile.TemporaryDirectory(prefix="t2n-") as folder:
-        return _Search(export, target, Path(folder)).run()
+        return _Search(lowering, reference, Path(folder)).run()
 
 
 class _Search:
-    def __init__(self, export: ModelExport, target: TractNNEF, folder: Path) -> None:
-        self._export, self._target, self._archive = export, target, folder / "try.nnef.tar"
-        self._graph = export.simplified(target)
+    def __init__(self, lowering: TargetLowering, reference: Reference, folder: Path) -> None:
+        target = lowering.target
+        assert isinstance(target, TractNNEF)
+        self._target, self._reference, self._archive = target, reference, folder / "try.nnef.tar"
+        self._graph = lowering.simplified()
         in_f32 = lacks_kernels() or target.writing.linear_accumulation_in_f32
         accumulation: Precision = "float32" if in_f32 else "float16"
         self._all_float16 = PrecisionPlan("float16", accumulation=accumulation)
+        self._lowering = replace(lowering, target=target.with_precision(self._all_float16))
         found = (unit_of(op) for op in self._graph.op_nodes)
         self._units = list(dict.fromkeys(unit for unit in found if unit is not None))
         self._reasons: dict[Unit, str] = {}
@@ -98,7 +99,6 @@ class _Search:
         self._roundings: dict[int, list[Rounding]] = {}
         """Estimates for the samples that a plan did not hold for, by their places."""
         self._runs, self._whole = 0, math.nan
-        self._reference = export.reference_for(target)
         known = self._reference.samples()
         seen = [*known[:_SEARCHED], *self._reference.others(max(0, _SEARCHED - len(known)), 0)]
         self._samples, self._given = self._reference.in_float64(seen), known[_SEARCHED:]
@@ -181,7 +181,7 @@ class _Search:
             graph = in_precision(self._graph, wanted.__contains__)
             names = [f"output_{place}_of_try" for place in range(len(graph.outputs))]
             try:
-                written = self._export.write_graph(graph, names, self._target.with_precision(self._all_float16))
+                written = self._lowering.write(graph, names)
                 break
             except (LowerError, SpecError, UnsupportedOpsError) as refusal:
                 if not self._rule_out(refusal, wanted):

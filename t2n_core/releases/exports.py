@@ -4,42 +4,43 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from packaging.version import Version
 
+from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
 from t2n_core.check.request import CheckRequest
+from t2n_core.engine import ResolvedEngine
 from t2n_core.releases.judges import Releases
 from t2n_core.releases.search import Judge
 
-if TYPE_CHECKING:
-    from t2n_core.export.model import ModelExport
-    from t2n_core.inference_target.tract import TractNNEF
+WriteFor: TypeAlias = Callable[[ResolvedEngine, Path], ExportedArchive]
+"""Writes the archive of a captured model for a release, under a path."""
 
 
 def export_judge(
     releases: Releases,
-    export: ModelExport,
-    target: TractNNEF,
+    write: WriteFor,
     folder: Path,
     *,
     criteria: Judgement,
     timeout: float = 60.0,
 ) -> Judge:
-    """Return a judge that writes a captured model for each release, with the options of `target`.
+    """Return a judge that writes a captured model for each release.
 
     Archives are put into `folder`, one for each distinct content.
     """
 
     def judge(release: Version) -> Outcome:
-        here = target.on(releases.resolved(release))
+        engine = releases.resolved(release)
         try:
             with tempfile.TemporaryDirectory(dir=folder) as draft:
-                result = export.to(here, Path(draft) / "model.nnef.tar")
+                result = write(engine, Path(draft) / "model.nnef.tar")
                 digest = hashlib.sha256(result.archive.read_bytes()).hexdigest()
                 archive = folder / f"{digest}.tar"
                 result.archive.replace(archive)
@@ -51,4 +52,4 @@ def export_judge(
     return judge
 
 
-__all__ = ["export_judge"]
+__all__ = ["WriteFor", "export_judge"]

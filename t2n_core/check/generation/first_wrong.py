@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from t2n_core.check.bisect import FirstWrongNode, first_wrong_of
 from t2n_core.check.comparison import compare, compare_outputs
+from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.generation.continuation import Continuation
 from t2n_core.check.generation.decoding import as_type_of
 from t2n_core.check.generation.outcome import GeneratedStep
@@ -29,9 +29,6 @@ from t2n_core.check.state_pairs import StatePair
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.errors import InputError
 from t2n_core.rewriter.context import without_rewrites
-
-if TYPE_CHECKING:
-    from t2n_core.export.result import ExportResult
 
 _GROWS = "each step by itself is right: differences grow from step to step"
 _MODEL = "the exported model generates something else than the model that was asked for the reference"
@@ -57,7 +54,7 @@ class FirstWrongStep:
 
 
 def find_first_wrong_step(
-    result: ExportResult,
+    result: ExportedArchive,
     prompts: Prompts = None,
     steps: int = 32,
     tolerance: str | TractCheckTolerance | None = None,

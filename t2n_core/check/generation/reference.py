@@ -6,13 +6,14 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from t2n_core.check.comparison import compare
+from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.generation.continuation import Continuation
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.samples import Sample
@@ -28,9 +29,6 @@ from t2n_core.torch_graph.ways_in.bfloat16 import without_bfloat16
 from t2n_core.torch_graph.ways_in.results import tensors_of
 from t2n_core.torch_graph.ways_in.sources import Source
 
-if TYPE_CHECKING:
-    from t2n_core.export.result import ExportResult
-
 LENGTHS = (7, 7, 4)
 """Tokens of the prompts that are drawn: two go in one batch, one is of another length."""
 _TRIES = 12
@@ -45,7 +43,7 @@ Prompts = int | Sequence[Any] | torch.Tensor | None
 
 
 def continuations_of(
-    result: ExportResult,
+    result: ExportedArchive,
     prompts: Prompts = None,
     steps: int = 32,
     *,
@@ -68,7 +66,7 @@ def continuations_of(
     if steps < 1:
         raise InputError(f"steps={steps}: a generation has one step or more")
     stepper = Stepper(result, state)
-    model = result.export.model if model is None else model
+    model = result.reference.source.module if model is None else model
     has_own = hasattr(model, "generate") and (fixed is not None or not stepper.fixed)
     if fixed is None:
         fixed = {name: tensor.detach().cpu().numpy() for name, tensor in stepper.fixed.items()}
@@ -110,7 +108,7 @@ def is_divisible(stepper: Stepper, prompt: Array, level: TractCheckTolerance) ->
 class Stepper:
     """An exported model that is called with one row of tokens and with its state, all by the names of the archive."""
 
-    def __init__(self, result: ExportResult, state: Sequence[StatePair] | None = None) -> None:
+    def __init__(self, result: ExportedArchive, state: Sequence[StatePair] | None = None) -> None:
         """Take an export, and the state before the first step if it is not the export's own.
 
         Raises InputError if there are no tokens among the inputs, or for fixed batches of several rows.
@@ -241,7 +239,7 @@ def _by_steps(stepper: Stepper, steps: int) -> Generate:
     return generate
 
 
-def _weights(result: ExportResult) -> dict[str, torch.Tensor]:
+def _weights(result: ExportedArchive) -> dict[str, torch.Tensor]:
     """Return the weights that the archive holds in another form, as the engine reads them."""
     return stored_values(result.stored, result.reference.source)
 

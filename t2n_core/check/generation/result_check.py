@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from torch import nn
 
+from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.generation.check import check_generation
 from t2n_core.check.generation.outcome import GenerationOutcome
 from t2n_core.check.generation.reference import Prompts, Stepper, continuations_of, is_divisible
@@ -18,12 +18,9 @@ from t2n_core.engine.pool import TractRunner
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError
 
-if TYPE_CHECKING:
-    from t2n_core.export.result import ExportResult
-
 
 def check_result(
-    result: ExportResult,
+    result: ExportedArchive,
     prompts: Prompts = None,
     steps: int = 32,
     tolerance: str | TractCheckTolerance | None = None,

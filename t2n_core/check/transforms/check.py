@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from t2n_core.check.answered import Answered
+from t2n_core.check.exported.archive import ExportedArchive
+from t2n_core.check.exported.parity import check_exported, criteria_for
 from t2n_core.check.judging.further import Batches, Call, Fed, SelfComparison, run_with_further
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.judging.kept_states import plan_calls
@@ -28,9 +30,6 @@ from t2n_core.engine.tract.transforms.transform import Transform, transforms_fro
 from t2n_core.errors import InputError
 from t2n_core.scratch import scratch_folder
 
-if TYPE_CHECKING:
-    from t2n_core.export.result import ExportResult
-
 TRANSFORMS: Final = "transforms"
 """Fact of the outcome: the transforms that were applied, in order."""
 CHANGED: Final = "transform_changed"
@@ -39,7 +38,7 @@ _UNCHANGED_HINT = "take a model that has what the transform looks for, or leave 
 
 
 def check_transform(
-    result: ExportResult, given: Sequence[Any], criteria: Judgement | None, own: Judgement, *, timeout: float = 60.0
+    result: ExportedArchive, given: Sequence[Any], criteria: Judgement | None, own: Judgement, *, timeout: float = 60.0
 ) -> Outcome:
     """Apply transforms to the archive in its engine, run all samples, and compare with PyTorch.
 
@@ -88,7 +87,7 @@ def check_transform(
     return found.with_times(result.times)
 
 
-def _engine_for(result: ExportResult, transforms: Sequence[Transform]) -> TractEngine:
+def _engine_for(result: ExportedArchive, transforms: Sequence[Transform]) -> TractEngine:
     """Return the engine of a result that has these transforms. Raises InputError."""
     engine = result.target.engine()
     if not isinstance(engine, TractEngine):
@@ -102,7 +101,9 @@ def _engine_for(result: ExportResult, transforms: Sequence[Transform]) -> TractE
     return engine
 
 
-def _moves_bits(result: ExportResult, engine: TractEngine, plan: Plan, answered: EngineReply, timeout: float) -> bool:
+def _moves_bits(
+    result: ExportedArchive, engine: TractEngine, plan: Plan, answered: EngineReply, timeout: float
+) -> bool:
     """Return whether the model without transforms answers otherwise, which only a change explains."""
     plain = engine.run(result.archive, [sample.inputs for sample in plan.samples], timeout=timeout)
     pairs = zip(answered.outputs, plain.outputs, strict=False)
@@ -114,7 +115,7 @@ def _moves_bits(result: ExportResult, engine: TractEngine, plan: Plan, answered:
 
 
 def _compared(
-    result: ExportResult,
+    result: ExportedArchive,
     engine: TractEngine,
     plan: Plan,
     criteria: Judgement,
@@ -134,7 +135,7 @@ def _compared(
     return found
 
 
-def _moved(result: ExportResult, plan: Plan, criteria: Judgement) -> list[Any]:
+def _moved(result: ExportedArchive, plan: Plan, criteria: Judgement) -> list[Any]:
     """Return how the outputs that are left move over all samples of the archive."""
     found = movements(result.samples, result.output_names, criteria, result.constant_outputs)
     return [found[place] for place in plan.outputs]
@@ -147,9 +148,9 @@ def _named(outcome: Outcome, transforms: Sequence[Transform]) -> Outcome:
     return replace(outcome, error=replace(error, message=f"after the transform {words}: {error.message}"))
 
 
-def _with_archive(mismatch: Outcome, result: ExportResult, own: Judgement, timeout: float) -> Outcome:
+def _with_archive(mismatch: Outcome, result: ExportedArchive, own: Judgement, timeout: float) -> Outcome:
     """Return a mismatch that says whether the archive fails without the transforms as well."""
-    plain = result.check_parity(own, timeout=timeout)
+    plain = check_exported(result, criteria_for(result, own), timeout=timeout)
     words = "passes" if plain.passed else "fails as well"
     error = mismatch.error
     hint = f"without the transform the archive {words}"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.samples import Array, Sample
 from t2n_core.check.transforms.interface import Interface
 from t2n_core.errors import InputError
-
-if TYPE_CHECKING:
-    from t2n_core.export.result import ExportResult
 
 _STEPS = 4
 """Number of steps at least; each continues what those before it left."""
@@ -20,7 +17,7 @@ _STORED = 96
 
 
 def steps_of(
-    result: ExportResult, before: Interface, now: Interface, inputs: Sequence[int], *, quantised: bool
+    result: ExportedArchive, before: Interface, now: Interface, inputs: Sequence[int], *, quantised: bool
 ) -> tuple[tuple[int, ...], list[Sample]]:
     """Return the places of the outputs that are left, and steps with the inputs and outputs that are left.
 
@@ -49,7 +46,7 @@ def steps_of(
     return outputs, steps
 
 
-def _pairs(result: ExportResult, before: Interface, now: Interface, inputs: Sequence[int]) -> list[tuple[int, int]]:
+def _pairs(result: ExportedArchive, before: Interface, now: Interface, inputs: Sequence[int]) -> list[tuple[int, int]]:
     """Return the place of each input that is gone with that of the output that was its next value."""
     gone = [place for place in range(len(before.inputs)) if place not in inputs]
     declared = {pair.input: pair.output for pair in result.state}
@@ -66,7 +63,7 @@ def _pairs(result: ExportResult, before: Interface, now: Interface, inputs: Sequ
     return list(zip(gone, ended, strict=True))
 
 
-def _growing(result: ExportResult, pair: tuple[int, int]) -> tuple[str, int]:
+def _growing(result: ExportedArchive, pair: tuple[int, int]) -> tuple[str, int]:
     """Return the symbol of the axis along which a cache grows, and the place of that axis."""
     value = result.graph.inputs[pair[0]]
     example = result.samples[0]
@@ -77,18 +74,18 @@ def _growing(result: ExportResult, pair: tuple[int, int]) -> tuple[str, int]:
     raise InputError(f"the cache {value.name} grows along no dynamic axis, so that it cannot begin empty")
 
 
-def _turned(result: ExportResult, new: Sequence[str], turn: int) -> dict[str, int]:
+def _turned(result: ExportedArchive, new: Sequence[str], turn: int) -> dict[str, int]:
     """Return the sizes of a step: those of the example, in every other step 1 for what no cache has, if that runs."""
     sizes = dict(result.captured.symbols)
     shorter = {**sizes, **dict.fromkeys(new, 1)}
     return shorter if turn % 2 and _holds(result, shorter) else sizes
 
 
-def _holds(result: ExportResult, sizes: Mapping[str, int]) -> bool:
+def _holds(result: ExportedArchive, sizes: Mapping[str, int]) -> bool:
     return not result.range.bounds or result.range.holds(sizes)
 
 
-def _drawn(result: ExportResult, sizes: dict[str, int]) -> Sample:
+def _drawn(result: ExportedArchive, sizes: dict[str, int]) -> Sample:
     if not _holds(result, sizes):
         raise InputError(f"caches begin empty in the engine, and the archive holds for {result.range} alone")
     try:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.samples import Array, Sample
 from t2n_core.check.transforms.folded import steps_of
 from t2n_core.check.transforms.interface import Interface, Port, places
@@ -15,9 +16,6 @@ from t2n_core.check.transforms.level import loss_of
 from t2n_core.engine.tract.transforms.table import Loss
 from t2n_core.engine.tract.transforms.transform import Transform
 from t2n_core.errors import InputError
-
-if TYPE_CHECKING:
-    from t2n_core.export.result import ExportResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,11 @@ class Plan:
 
 
 def plan_runs(
-    result: ExportResult, transforms: Sequence[Transform], samples: Sequence[Sample], before: Interface, now: Interface
+    result: ExportedArchive,
+    transforms: Sequence[Transform],
+    samples: Sequence[Sample],
+    before: Interface,
+    now: Interface,
 ) -> Plan:
     """Return the runs that check a transformed model.
 
@@ -101,7 +103,7 @@ def _cast(sample: Sample, ports: Sequence[Port]) -> Sample:
     return replace(sample, inputs=inputs)
 
 
-def _of_sizes(result: ExportResult, samples: Sequence[Sample], values: Mapping[str, Any]) -> Sequence[Sample]:
+def _of_sizes(result: ExportedArchive, samples: Sequence[Sample], values: Mapping[str, Any]) -> Sequence[Sample]:
     """Return the samples of the sizes that `set_symbols` gives, drawn if there are none."""
     if not values:
         return samples
@@ -116,7 +118,7 @@ def _of_sizes(result: ExportResult, samples: Sequence[Sample], values: Mapping[s
     return of_them or [result.sample_at({**known, **values})]
 
 
-def _selected(result: ExportResult, before: Interface, arguments: Mapping[str, Any]) -> tuple[int, ...]:
+def _selected(result: ExportedArchive, before: Interface, arguments: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the places of the outputs that `select_outputs` names, by the archive's names or the engine's."""
     engine_names = [port.name for port in before.outputs]
     found = []

@@ -1,0 +1,1 @@
+"""An exported archive with what it was made from, and its check."""

@@ -1,0 +1,133 @@
+"""An exported archive, with what it was made from: what checks and searches of it use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from t2n_core.check.exported.state import state_pairs
+from t2n_core.check.judging.judgement import FLOAT16_LEVEL, Judgement
+from t2n_core.check.reference import Reference
+from t2n_core.check.request import CheckRequest
+from t2n_core.check.samples import Sample
+from t2n_core.check.state_pairs import StatePair
+from t2n_core.inference_target import InferenceTarget
+from t2n_core.lowering.target_lowering import TargetLowering
+from t2n_core.nnef.dependence import constant_outputs
+from t2n_core.nnef.graph import Graph
+from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.op.stored.source import StoredWeights
+from t2n_core.torch_graph.capture.tracer import CapturedModel
+
+
+@dataclass(slots=True, repr=False)
+class ExportedArchive:
+    """An archive on disk, with the target and the capture that it was made for and from."""
+
+    archive: Path
+    target: InferenceTarget
+    graph: Graph
+    times: dict[str, float]
+    """Seconds: capture, lower, write."""
+    reference: Reference
+    """Samples of PyTorch for the capture that the archive was made from."""
+    lowering: TargetLowering
+    """Writes parts of the same capture for the same target."""
+    notes: tuple[str, ...]
+    """A line for each option that had no effect, for what an option left as it is, and for each result that is no
+    tensor."""
+
+    @property
+    def captured(self) -> CapturedModel:
+        """Return the capture that the archive was made from."""
+        return self.reference.captured
+
+    @property
+    def input_names(self) -> list[str]:
+        return [v.name for v in self.graph.inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        return [v.name for v in self.graph.outputs]
+
+    @property
+    def state(self) -> tuple[StatePair, ...]:
+        """Return the inputs that take what the call before left, with the outputs that are their next values."""
+        known = self.reference.source.state
+        if known is None:
+            return ()
+        return state_pairs(known, self.reference.inputs, self.captured.results, self.input_names, self.output_names)
+
+    @property
+    def planned_level(self) -> str:
+        """Return the level that the way of writing calls for: `float16` if a plan is followed, else ''."""
+        return "" if self.target.writing.precision is None else FLOAT16_LEVEL
+
+    @property
+    def own_level(self) -> str:
+        """Return the level of a check that asks for none."""
+        return self.planned_level or self.target.check_io_tolerance.value
+
+    @property
+    def constant_outputs(self) -> frozenset[str]:
+        """Return the names of the outputs that no number of an input reaches."""
+        return constant_outputs(self.graph)
+
+    @property
+    def samples(self) -> list[Sample]:
+        """Return inputs and the outputs of PyTorch with the weights that the archive holds. Raises InputError."""
+        return self.reference.samples(self.graph.sizes if self.graph.sizes.bounds else None, self.stored)
+
+    @property
+    def range(self) -> SizeRange:
+        """Return the sizes of the dynamic axes that the archive holds for."""
+        return self.graph.sizes
+
+    @property
+    def outside(self) -> list[Sample]:
+        """Return inputs of sizes just outside of the range, which the engine has to refuse; they expect no outputs."""
+        if not self.graph.guarded:
+            return []
+        found = []
+        for sizes in self.range.just_outside(self.captured.symbols):
+            inputs = self.reference.inputs_at(sizes)
+            if inputs is not None:
+                found.append(Sample(inputs, (), sizes, "outside"))
+        return sorted(found, key=lambda sample: any(not array.size for array in sample.inputs))
+
+    def sample_at(self, sizes: Mapping[str, int]) -> Sample:
+        """Return a sample at these sizes of all dynamic axes. Raises InputError if the model cannot run there."""
+        return self.reference.sample_at(sizes, self.stored)
+
+    @property
+    def drawn(self) -> dict[str, str]:
+        """Return how the random inputs of samples were drawn, by the names of the inputs."""
+        return self.reference.drawn(self.stored)
+
+    @property
+    def stored(self) -> StoredWeights:
+        """Return the labels of the weights that the archive holds in another form than the model, with the form."""
+        return frozenset(self.graph.stored.items())
+
+    def check_request(self, criteria: Judgement, timeout: float = 60.0) -> CheckRequest:
+        """Return the check of this archive by these criteria; `timeout` is in seconds.
+
+        Raises InputError if the model cannot compute the samples.
+        """
+        return CheckRequest(
+            self.archive,
+            self.samples,
+            self.output_names,
+            criteria,
+            timeout,
+            self.range,
+            self.outside,
+            self.constant_outputs,
+            carries=self.target.pulse is not None,
+            state=[(self.input_names.index(one.input), self.output_names.index(one.output)) for one in self.state],
+            model=lambda inputs: self.reference.answer(inputs, self.stored),
+        )
+
+
+__all__ = ["ExportedArchive"]

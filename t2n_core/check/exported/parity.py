@@ -1,0 +1,73 @@
+"""The check of an exported archive in the engine of its target, with the known causes of a mismatch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from t2n_core.check.exported.archive import ExportedArchive
+from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.mismatch.causes import with_causes
+from t2n_core.check.mismatch.float64_recheck import recheck_in_float64
+from t2n_core.check.mismatch.rounding import note_rounding
+from t2n_core.check.outcome import Outcome, Stage, Status
+from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
+from t2n_core.check.samples import DRAWN
+from t2n_core.check.tolerance import TractCheckTolerance
+from t2n_core.errors import InputError
+from t2n_core.inference_target import KhronosNNEF
+
+Tolerance: TypeAlias = "str | TractCheckTolerance | Mapping[str, str | TractCheckTolerance] | Judgement | None"
+
+
+def criteria_for(result: ExportedArchive, tolerance: Tolerance = None, **judged_by: Any) -> Judgement:
+    """Return the criteria of a check of an archive; without any, those that its target and its options ask for.
+
+    Raises InputError for an unknown level or output, or what `Judgement.of` refuses.
+    """
+    __tracebackhide__ = True
+    try:
+        given = result.own_level if tolerance is None and not judged_by else tolerance
+        criteria = Judgement.of(given, **judged_by, default=result.target.check_io_tolerance)
+    except InputError as wrong:
+        raise wrong.with_traceback(None) from None  # the user's call is what is wrong
+    if unknown := criteria.unmatched(result.output_names):
+        raise InputError(f"there is no output {', '.join(unknown)} to judge", hint=f"it has {result.output_names}")
+    return criteria
+
+
+def check_exported(result: ExportedArchive, criteria: Judgement, *, timeout: float = 60.0) -> Outcome:
+    """Run an archive in its target's engine on all samples. What fails is in the outcome, never raised.
+
+    An archive for streams that passes is run as a stream, too. `timeout` is in seconds.
+    """
+    try:
+        request, engine = result.check_request(criteria, timeout), result.target.engine()
+        if criteria.in_float64:
+            request = replace(request, samples=result.reference.in_float64(request.samples))
+    except Exception as cause:
+        return Outcome.from_error(cause, Stage.SETUP)
+    found = check_parity(engine, request)
+    if found.passed and result.target.pulse is not None:
+        from t2n_core.check.streaming import check_streaming  # few archives are for streams
+
+        return check_streaming(result, result.target.pulse, criteria, timeout=timeout)
+    if found.status is Status.MISMATCH:
+        found = _explained(found, result, request)
+    drawn = result.drawn
+    return replace(found, facts={**found.facts, DRAWN: drawn} if drawn else found.facts).with_times(result.times)
+
+
+def _explained(mismatch: Outcome, result: ExportedArchive, request: CheckRequest) -> Outcome:
+    """Return a mismatch with its known causes, judged again in float64."""
+    reference = result.reference
+    if isinstance(result.target, KhronosNNEF):
+        mismatch = recheck_in_float64(mismatch, result.archive, result.samples, reference.source, reference.inputs)
+    elif not request.criteria.in_float64:
+        mismatch = note_rounding(mismatch, result.target.engine(), request, reference)
+    return with_causes(mismatch, reference, result.samples)
+
+
+__all__ = ["Tolerance", "check_exported", "criteria_for"]

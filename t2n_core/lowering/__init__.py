@@ -1,0 +1,1 @@
+"""Lowering of a captured model to the NNEF graph for one target."""

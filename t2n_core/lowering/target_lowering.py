@@ -1,0 +1,105 @@
+"""The lowering of one captured model for one target: the torch graph is simplified, then written as legal NNEF."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from t2n_core.errors import InputError, LowerError, UnsupportedOpsError
+from t2n_core.inference_target.base import InferenceTarget
+from t2n_core.nnef.graph import Graph
+from t2n_core.nnef.legality import check_graph
+from t2n_core.nnef.tract.stored_forms import refusal
+from t2n_core.nnef.tract.traits import traits_of
+from t2n_core.op.lower import has_rule, lower
+from t2n_core.op.registry import Registry, load_default
+from t2n_core.op.stored.choice import Rounded, with_stored
+from t2n_core.rewriter.captures import Capture
+from t2n_core.rewriter.context import CAPTURE_LOCK, Session
+from t2n_core.rewriter.functions import operator_bodies
+from t2n_core.rewriter.report import RewriteReport
+from t2n_core.rewriter.selection import Selection
+from t2n_core.torch_graph.capture.tracer import CapturedModel
+from t2n_core.torch_graph.choices import NamingScheme
+from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph, TorchOp
+from t2n_core.torch_graph.precision.apply import in_precision
+from t2n_core.torch_graph.simplify.norms import fold_norms
+from t2n_core.torch_graph.simplify.open_masks import open_masks
+from t2n_core.torch_graph.simplify.passes import simplify
+from t2n_core.torch_graph.ways_in.sources import Source
+
+
+@dataclass(frozen=True, slots=True)
+class TargetLowering:
+    """Writes one captured model for one target; made once for each export to a target."""
+
+    target: InferenceTarget
+    source: Source
+    capture: Capture
+    selection: Selection
+    """The rewriters that fit the target."""
+    session: Session
+    """Counts the calls of rewriters that act on operators."""
+    rules: Registry
+    naming: NamingScheme
+    rounded: Rounded
+    """The weights that were rounded, for this target or for others of the same export."""
+
+    @property
+    def captured(self) -> CapturedModel:
+        """Return the captured model."""
+        return self.capture.model
+
+    def simplified(self) -> TorchModuleIRGraph:
+        """Return the torch graph as its operators are written for the target. Raises LowerError."""
+        target, rules, ours = self.target, self.rules, load_default()
+        traced = self.captured.graph.copy()  # a hook's changes must not reach other targets
+        target.post_capture(traced)
+        choice = target.writing.weights
+        if choice:
+            target_refusal = partial(refusal, traits_of(target.spec.version))
+            traced = with_stored(traced, choice, target_refusal, self.source.weights, self.rounded)
+        has_form = has_rule(rules, target.spec, target.writing)
+        with CAPTURE_LOCK:  # decompositions are traced like models
+            simple = simplify(traced, has_form, operator_bodies(self.selection, self.session))
+
+        def is_plain(op: TorchOp) -> bool:
+            wanted = (op.kind, target.spec, target.writing)
+            return rules.find(*wanted) is ours.find(*wanted)
+
+        simple = fold_norms(simple, is_plain, target.folds_norm)
+        plan = target.writing.precision
+        if plan is not None:
+            simple = in_precision(simple, lambda unit: plan.of(*unit) == "float16")
+        return replace(simple, open_masks=open_masks(simple))
+
+    def write(self, simple: TorchModuleIRGraph, names: Sequence[str]) -> Graph:
+        """Return a simplified torch graph in NNEF, with these output names. Raises UnsupportedOpsError, SpecError."""
+        target, symbols = self.target, self.captured.symbols
+        sizes = target.size_range(self.captured.range)
+        if not sizes.holds(symbols):
+            given = ", ".join(f"{name}={size}" for name, size in symbols.items())
+            raise InputError(f"the example's sizes {given} are outside of the range {sizes}")
+        fragments = target.custom_fragments
+        graph = lower(simple, target.spec, self.rules, list(names), target.writing, fragments, self.naming, sizes)
+        if graph.sizes.bounds and not graph.sizes.holds(symbols):
+            raise LowerError(
+                f"the archive would hold for {graph.sizes} alone, without the sizes of the example",
+                target=str(target),
+                hint="this release fails on a tensor without elements that the model has there: give a larger example",
+            )
+        for fragment in target.specific_fragments(self.source.module):
+            graph.fragments.setdefault(fragment.name, fragment)
+        target.post_trace(graph, graph.extensions)
+        problems = check_graph(graph, target.spec)
+        if problems:
+            raise problems[0] if len(problems) == 1 else UnsupportedOpsError(problems, target=str(target))
+        return graph
+
+    def report(self) -> RewriteReport:
+        """Return how often each rewriter applied up to now."""
+        return RewriteReport.of(self.selection, self.capture.hits + self.session.hits)
+
+
+__all__ = ["TargetLowering"]

@@ -17,6 +17,11 @@ def _encoder(family: str, head: str = "Model", inputs: Callable[[], Inputs] | No
     return ModelCase(model(f"{family}{head}", f"{family}Config", **options), inputs or tokens(WORDS, 2, 9), TEXT)
 
 
+def _translator(family: str, head: str = "ForConditionalGeneration", **options: Any) -> ModelCase:
+    make = model(f"{family}{head}", f"{family}Config", **options, use_cache=False)
+    return ModelCase(make, _translation, BOTH_TEXTS)
+
+
 def _masked() -> Inputs:
     mask = torch.ones(2, 9, dtype=torch.int64)
     mask[1, 6:] = 0
@@ -33,7 +38,7 @@ CASES = {
     "bert_masked": ModelCase(
         model("BertForTokenClassification", "BertConfig", **ENCODER),
         _masked,
-        {"input_ids": {0: "B", 1: "T"}, "attention_mask": {0: "B", 1: "T"}},
+        {**TEXT, "attention_mask": {0: "B", 1: "T"}},
     ),
     "roberta": _encoder("Roberta", **ENCODER),
     "distilbert": _encoder(
@@ -58,23 +63,7 @@ CASES = {
         model("LongformerModel", "LongformerConfig", **ENCODER, attention_window=[4, 4]), tokens(WORDS, 2, 9)
     ),
     # encoder and decoder
-    "t5": ModelCase(
-        model(
-            "T5ForConditionalGeneration",
-            "T5Config",
-            vocab_size=WORDS,
-            d_model=32,
-            d_kv=8,
-            d_ff=48,
-            num_layers=2,
-            num_heads=4,
-            use_cache=False,
-        ),
-        _translation,
-        BOTH_TEXTS,
-    ),
-    "bart": ModelCase(
-        model("BartForConditionalGeneration", "BartConfig", **SEQ2SEQ, use_cache=False), _translation, BOTH_TEXTS
-    ),
-    "marian": ModelCase(model("MarianMTModel", "MarianConfig", **SEQ2SEQ, use_cache=False), _translation, BOTH_TEXTS),
+    "t5": _translator("T5", vocab_size=WORDS, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4),
+    "bart": _translator("Bart", **SEQ2SEQ),
+    "marian": _translator("Marian", "MTModel", **SEQ2SEQ),
 }

@@ -47,9 +47,24 @@ class GenerativeCase:
         return model, None if self.inputs is None else self.inputs()
 
 
+def case_of(
+    family: str,
+    head: str = "ForCausalLM",
+    *,
+    config: str = "",
+    inputs: Callable[[], dict[str, torch.Tensor]] | None = None,
+    spread: float = 3.0,
+    **options: Any,
+) -> GenerativeCase:
+    """Return the case of a family of transformers: its model with this head, configured with these options."""
+    from conformance.cases.models.transformers.presets import model
+
+    return GenerativeCase(model(f"{family}{head}", config or f"{family}Config", **options), inputs, spread)
+
+
 def without(*names: str, **more: Any) -> dict[str, Any]:
     """Return the common options but some, and others besides."""
     return {**{name: value for name, value in TEXT.items() if name not in names}, **more}
 
 
-__all__ = ["TEXT", "VOCABULARY", "WINDOW", "GenerativeCase", "without"]
+__all__ = ["TEXT", "VOCABULARY", "WINDOW", "GenerativeCase", "case_of", "without"]

@@ -1,6 +1,6 @@
-"""Foreign engines: which versions exist, where their files are, and how to run an archive in one of them.
+"""Inference engines: which versions exist, where their files are, and how to run an archive in one of them.
 
-    engines = resolve_engines("0.21,0.23")          # asks the index once, downloads what the cache does not have
+    engines = resolve_engines("0.21,0.23")          # asks the index once, downloads what is not in the cache
     reply = engine_for(engines[0]).run(archive, [[array]], timeout=60.0)
 
 Everything loads on first use: importing this package costs nothing and never imports torch.

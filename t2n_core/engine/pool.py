@@ -22,7 +22,7 @@ _engines: dict[_Key, TractRunner] = {}
 
 
 def engine_for(resolved: ResolvedEngine) -> TractRunner:
-    """Return this process's engine for `resolved`; nothing is started before its first job."""
+    """Return this process's engine for `resolved`; it is started with its first job."""
     key = (resolved.kind, resolved.version, resolved.library, resolved.sha256, resolved.tier, resolved.runtime)
     with _lock:
         if key not in _engines:
@@ -31,7 +31,7 @@ def engine_for(resolved: ResolvedEngine) -> TractRunner:
 
 
 def close_all() -> None:
-    """Close every engine of this process; `engine_for` gives fresh ones afterwards."""
+    """Close every engine of this process; `engine_for` returns new ones afterwards."""
     with _lock:
         engines = list(_engines.values())
         _engines.clear()
@@ -41,7 +41,7 @@ def close_all() -> None:
 
 def _abandon_all() -> None:
     global _lock
-    _lock = threading.Lock()  # another thread of the parent may have held it
+    _lock = threading.Lock()  # another thread of the parent may have locked it
     for engine in _engines.values():
         if isinstance(engine, TractEngine):
             engine.abandon()

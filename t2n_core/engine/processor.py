@@ -1,4 +1,4 @@
-"""The processor of this machine: an engine chooses its kernels by it, so a level is a fact about one processor."""
+"""The processor of this machine: an engine chooses its kernels by it, so a level holds for one processor only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 _VECTORS = re.compile(
     r"(?:sse|ssse|avx|fma|f16c|amx|neon|asimd|fp$|fphp|sve|sme(?!p)|bf16|i8mm|gfni|vnni|fp16|dotprod|apple)"
 )
-"""Features that kernels are chosen by; the others change with the system, and not the numbers."""
+"""Features that kernels are chosen by; others depend on the system and do not affect results."""
 _ARM_VENDORS = {"0x41": "ARM", "0x61": "Apple", "0xc0": "Ampere", "0x48": "HiSilicon", "0x4e": "NVIDIA"}
 _SYSCTL = ("machdep.cpu.vendor", "machdep.cpu.brand_string", "machdep.cpu.features", "machdep.cpu.leaf7_features")
 _WINDOWS = {"avx": 39, "avx2": 40, "avx512f": 41, "neon": 19, "dotprod": 43}
@@ -25,11 +25,11 @@ _WINDOWS = {"avx": 39, "avx2": 40, "avx512f": 41, "neon": 19, "dotprod": 43}
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """A processor as its system describes it; texts are empty where that says nothing."""
+    """A processor as its system describes it; texts are empty where it reports nothing."""
 
     vendor: str
     model: str
-    """Name with family, model and stepping where these are known: a hypervisor may call all of them the same."""
+    """Name with family, model and stepping where these are known: a hypervisor may report the same name for all."""
     features: tuple[str, ...]
     """Vector features under the names of the system, by name."""
     cores: int
@@ -37,7 +37,7 @@ class Processor:
 
 @functools.cache
 def this_processor() -> Processor:
-    """Return the processor of this machine; asked once per process."""
+    """Return the processor of this machine; determined once per process."""
     cores = os.cpu_count() or 0
     if sys.platform == "linux":
         try:
@@ -50,7 +50,7 @@ def this_processor() -> Processor:
 
 
 def parse_cpuinfo(text: str, cores: int) -> Processor:
-    """Return the processor that Linux describes in /proc/cpuinfo; features are those that all its cores have."""
+    """Return the processor that Linux describes in /proc/cpuinfo; its features are those that all cores have."""
     facts: dict[str, str] = {}
     common: set[str] | None = None
     for line in text.splitlines():

@@ -173,8 +173,8 @@ def _weak_if_unchanged(outcome: Outcome, transforms: Sequence[Transform]) -> Out
 def _unproven(transform: Transform, changed: bool | None) -> str:
     if changed is None:
         return f"the engine cannot write this model, to tell whether `{transform}` changed it"
-    if transform.known.begins:
-        first = ", ".join(f"`{name}`" for name in transform.known.begins)
+    if transform.entry.begins:
+        first = ", ".join(f"`{name}`" for name in transform.entry.begins)
         return f"the transform `{transform}` did no more than {first}, with which it begins"
     return f"the transform `{transform}` left the model as it was"
 

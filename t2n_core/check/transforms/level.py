@@ -20,7 +20,7 @@ BOUNDS: Final[Mapping[Loss, float]] = {Loss.EIGHT_BITS: 0.05, Loss.FOUR_BITS: 0.
 
 def loss_of(transforms: Sequence[Transform]) -> Loss:
     """Return how much precision transforms give up together: that of the coarsest."""
-    return max((one.known.loss for one in transforms), default=Loss.NONE)
+    return max((one.entry.loss for one in transforms), default=Loss.NONE)
 
 
 def default_judgement(transforms: Sequence[Transform], own: Judgement) -> Judgement:

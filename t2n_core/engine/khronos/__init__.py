@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from t2n_core.extras import install_command
 
 _PACKAGES = ("nnef", "nnef_tools", "torch")
-"""Packages that the processes of these engines import; nothing else of an engine needs them."""
+"""Packages that the processes of these engines import; no other part of an engine needs them."""
 
 
 def why_no_khronos() -> str:

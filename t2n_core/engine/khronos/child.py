@@ -1,10 +1,10 @@
-"""A process that runs strict NNEF in one of the two Khronos engines:
+"""Process that runs strict NNEF in one of the two Khronos engines:
 
     python -m t2n_core.engine.khronos.child interpreter|session --memory=BYTES
 
 `interpreter` is that of nnef_tools (PyTorch) with the operators of `khronos_ops.py`; `session` the C++ executor of the
-`nnef` wheel, which can abort and then takes this process along. Frames of `wire.py` come on descriptor 0 and go to what
-was descriptor 1.
+`nnef` wheel, which can abort, and this process with it. Frames of `wire.py` are read from descriptor 0 and written to
+the original descriptor 1.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ LOWERED = (
     "moments nearest_downsample nearest_upsample prelu rms_pool separable_conv separable_deconv "
     "zero_point_linear_quantize"
 )
-"""Compounds that the C++ executor has no kernel for: its parser must take them apart."""
+"""Compound operators without a kernel in the C++ executor: its parser must expand them."""
 
 
-class Refused(Exception):  # noqa: N818  an answer, not a failure of ours
-    """The graph or the inputs are not right; the text says why."""
+class Rejected(Exception):  # noqa: N818  an answer, not a failure of this process
+    """Raised for a wrong graph or wrong inputs; the message states why."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _claim_channel() -> tuple[io.FileIO, io.FileIO]:
-    """Return files over descriptors 0 and 1, which nothing else in this process can reach from then on."""
+    """Return files over descriptors 0 and 1, which nothing else in this process can use from then on."""
     requests = os.fdopen(os.dup(0), "rb", buffering=0)
     channel = os.fdopen(os.dup(1), "wb", buffering=0)
     for pipe in (requests, channel):
@@ -79,10 +79,10 @@ def _claim_channel() -> tuple[io.FileIO, io.FileIO]:
 
 
 def perform(prepare: Callable[[Path, Any, Mapping[str, Any], Send], Run], job: Frame, send: Send) -> None:
-    """Perform one job: send its events up to `done` or `error`."""
+    """Run one job: send its events up to `done` or `error`."""
     times: dict[str, float] = {}
     try:
-        with opened(Path(job.header["archive"])) as folder:
+        with unpacked_archive(Path(job.header["archive"])) as folder:
             send({"event": "stage", "stage": "load"})
             start = time.perf_counter()
             graph = nnef_file.load(folder)
@@ -102,20 +102,20 @@ def perform(prepare: Callable[[Path, Any, Mapping[str, Any], Send], Run], job: F
     except BrokenPipeError:
         raise
     except RuntimeError as wrong:
-        event = "oom" if _NO_MEMORY.search(str(wrong)) else "error"  # torch has no error of its own for it
+        event = "oom" if _NO_MEMORY.search(str(wrong)) else "error"  # torch has no separate exception for it
         send({"event": event, "message": f"RuntimeError: {wrong}", "times": times})
-    except Exception as wrong:  # the engines raise everything from AssertionError to nnef.Error
+    except Exception as wrong:  # the engines raise anything from AssertionError to nnef.Error
         said = (
             str(wrong)
-            if isinstance(wrong, Refused | nnef_file.IllegalFileError)
+            if isinstance(wrong, Rejected | nnef_file.IllegalFileError)
             else f"{type(wrong).__name__}: {wrong}"
         )
         send({"event": "error", "message": said, "times": times})
 
 
 @contextlib.contextmanager
-def opened(archive: Path) -> Iterator[Path]:
-    """Unpack the archive into a folder, which is all that the Khronos tools read."""
+def unpacked_archive(archive: Path) -> Iterator[Path]:
+    """Unpack the archive into a folder, the only format that the Khronos tools read."""
     if archive.is_dir():
         yield archive
         return
@@ -125,20 +125,20 @@ def opened(archive: Path) -> Iterator[Path]:
 
 
 def check_inputs(graph: Any, batch: Sequence[Array]) -> None:
-    """Check number, dtypes and shapes of the inputs, which the engines do not look at. Raises Refused."""
+    """Check number, dtypes and shapes of the inputs, which the engines do not check. Raises Rejected."""
     if len(batch) != len(graph.inputs):
-        raise Refused(f"the graph has {len(graph.inputs)} inputs, {len(batch)} are given")
+        raise Rejected(f"the graph has {len(graph.inputs)} inputs, not {len(batch)}")
     for name, array in zip(graph.inputs, batch, strict=True):
         tensor = graph.tensors[name]
         if array.dtype.kind not in DTYPES[tensor.dtype] or (array.dtype.kind == "f" and array.dtype != np.float32):
-            raise Refused(f"the input {name} is {tensor.dtype}, {array.dtype} is given")
+            raise Rejected(f"the input {name} is {tensor.dtype}, not {array.dtype}")
         if list(array.shape) != list(tensor.shape):
-            raise Refused(f"the input {name} has shape {list(tensor.shape)}, {list(array.shape)} is given")
+            raise Rejected(f"the input {name} has shape {list(tensor.shape)}, not {list(array.shape)}")
 
 
 # ---------------------------------------------------------------------------------------------------------- the engines
 def prepare_interpreter(folder: Path, graph: Any, header: Mapping[str, Any], send: Send) -> Run:
-    """Return a run of the interpreter; with `double` in the header in float64, which tells errors from rounding."""
+    """Return a run of the interpreter; with `double` in the header in float64, which separates errors from rounding."""
     import torch
     from nnef_tools.interpreter.pytorch.nnef_module import NNEFModule
 
@@ -147,7 +147,7 @@ def prepare_interpreter(folder: Path, graph: Any, header: Mapping[str, Any], sen
     def check(name: str, tensor: torch.Tensor) -> None:
         if name in graph.tensors and list(tensor.shape) != list(graph.tensors[name].shape):
             inferred, actual = list(graph.tensors[name].shape), list(tensor.shape)
-            raise Refused(f"{name}: its inferred shape is {inferred}, its actual one {actual}")
+            raise Rejected(f"{name}: its inferred shape is {inferred}, its actual one {actual}")
 
     module = NNEFModule(str(folder), custom_operators=dict(OPERATORS), activation_callback=check).eval()
     double = bool(header.get("double"))
@@ -157,7 +157,7 @@ def prepare_interpreter(folder: Path, graph: Any, header: Mapping[str, Any], sen
     send({"event": "facts", "facts": {"inputs": kinds, "session_objection": nnef_file.session_objection(graph)}})
 
     def run(batch: Sequence[Array]) -> list[Array]:
-        tensors = [torch.from_numpy(array.copy() if not double else _widened(array)) for array in batch]
+        tensors = [torch.from_numpy(array.copy() if not double else _widen(array)) for array in batch]
         tensors = [t if t.dtype in (torch.bool, torch.float32, torch.float64) else t.long() for t in tensors]
         with torch.no_grad():
             return [output.numpy() for output in module(*tensors)]
@@ -165,21 +165,21 @@ def prepare_interpreter(folder: Path, graph: Any, header: Mapping[str, Any], sen
     return run
 
 
-def _widened(array: Array) -> Array:
+def _widen(array: Array) -> Array:
     return array.astype(np.float64) if array.dtype.kind == "f" else array.copy()
 
 
 def prepare_session(folder: Path, graph: Any, header: Mapping[str, Any], send: Send) -> Run:
-    """Return a run of the C++ executor, which wants 32-bit values, exact shapes and plain strides."""
+    """Return a run of the C++ executor, which needs 32-bit values, exact shapes and contiguous arrays."""
     narrow = {"f": np.float32, "i": np.int32, "u": np.int32, "b": np.bool_}
 
     def run(batch: Sequence[Array]) -> list[Array]:
         plain: list[Array] = [np.array(array, dtype=narrow[array.dtype.kind], order="C") for array in batch]
         for before, after in zip(batch, plain, strict=True):
             if not np.array_equal(before, after, equal_nan=before.dtype.kind == "f"):
-                raise Refused("an integer input does not fit 32 bits")
+                raise Rejected("an integer input does not fit 32 bits")
         with nnef.Session(str(folder), lowered=LOWERED.split()) as session:
-            # Copies: the executor's own memory goes with the session.
+            # Copies: the executor's own memory is freed with the session.
             return [np.array(output) for output in session(*plain)]
 
     return run

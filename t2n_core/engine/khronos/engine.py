@@ -1,8 +1,8 @@
-"""The Khronos tools as engines for strict NNEF: two oracles in processes of their own, and the two together.
+"""The Khronos tools as engines for strict NNEF: two oracles in separate processes, and the two together.
 
-KhronosInterpreter   nnef_tools' interpreter, its wrong operators replaced: right on all but region-of-interest ones
-KhronosSession       the C++ executor of the `nnef` wheel: independent, but it cannot judge every graph
-KhronosEngine        both: the interpreter's outputs, refused when the executor computes something else
+KhronosInterpreter   nnef_tools' interpreter with its wrong operators replaced: correct but for regions of interest
+KhronosSession       the C++ executor of the `nnef` wheel: independent, but it cannot run every graph
+KhronosEngine        both: the interpreter's outputs, or an error if the executor computes something else
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ VERSION: Final = "1.0.5"
 """The version of the NNEF standard."""
 AGREEMENT_RTOL: Final = 1e-4
 AGREEMENT_ATOL: Final = 1e-5
-"""Tolerances between the two oracles. The absolute one is multiplied by an output's largest number, if above 1."""
+"""Tolerances between the two oracles. The absolute one is scaled by an output's largest magnitude, if above 1."""
 SESSION_TIMEOUT: Final = 20.0
-"""Time limit of the C++ executor, in seconds: its loops are naive, and it is the second opinion."""
+"""Time limit of the C++ executor, in seconds: its loops are naive, and it is only the second oracle."""
 _CHILD: Final = "t2n_core.engine.khronos.child"
 
 
@@ -48,8 +48,9 @@ class _Oracle(WorkerEngine):
     def run(self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = 60.0) -> EngineReply:
         """Check `archive` (directory, .tar or .tgz) and run each batch, inputs in graph order.
 
-        `timeout` is in seconds for the whole job. A wrong graph or input gives an `error` in the reply. Integer outputs
-        come as int64 (interpreter) or int32 (session). Raises InputError for arrays that cannot be sent to any engine.
+        `timeout` is in seconds for the whole job. A wrong graph or input results in an `error` in the reply. Integer
+        outputs are int64 (interpreter) or int32 (session). Raises InputError for arrays that cannot be sent to any
+        engine.
         """
         return self._work(archive, batches, {}, timeout)
 
@@ -61,9 +62,9 @@ class KhronosInterpreter(_Oracle):
     role = "interpreter"
 
     def run_double(self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = 60.0) -> EngineReply:
-        """Run in float64 throughout: a number that is wrong there too is an error of the graph and not of rounding.
+        """Run in float64 throughout: a value that is wrong there too is an error of the graph, not a rounding error.
 
-        Literals of the text stay float32 numbers, so expect about 1e-8 of the references in float64.
+        Literals of the text stay float32, so expect differences of about 1e-8 from references in float64.
         """
         return self._work(archive, batches, {"double": True}, timeout)
 
@@ -88,7 +89,7 @@ class KhronosEngine:
 
     @staticmethod
     def shared() -> KhronosEngine:
-        """Return the engine of this process, which starts with its first job; a forked process gets its own."""
+        """Return the engine of this process, which starts with its first job; a forked process has its own."""
         with _shared_lock:
             if not _shared:
                 _shared.append(KhronosEngine())
@@ -109,9 +110,9 @@ class KhronosEngine:
     def run(self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = 60.0) -> EngineReply:
         """Return the interpreter's reply, or an error if the C++ executor can judge the graph and disagrees.
 
-        The facts say who judged: `judged_by`, a list; `session_max_error`, how far the executor was from the
-        interpreter at most; `session`, why it could not judge, or empty. `timeout` is in seconds, for each of them;
-        an executor that needs more than SESSION_TIMEOUT is no judge.
+        The facts state which oracles ran: `judged_by`, a list; `session_max_error`, the largest difference between
+        executor and interpreter; `session`, why the executor could not judge, or empty. `timeout` is in seconds, for
+        each of them; an executor that needs more than SESSION_TIMEOUT is ignored.
         """
         reply = dataclasses.replace(self.interpreter.run(archive, batches, timeout=timeout), widened=True)
         if reply.status != "ok":
@@ -143,7 +144,7 @@ _shared_lock = threading.Lock()
 
 def _forget() -> None:
     global _shared_lock
-    _shared_lock = threading.Lock()  # another thread of the parent may have held it
+    _shared_lock = threading.Lock()  # another thread of the parent may have locked it
     for engine in _shared:
         engine.interpreter.abandon()
         engine.session.abandon()

@@ -26,29 +26,29 @@ _ARGUMENT: Final = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)")
 _BORDERS: Final = frozenset(["ignore", "constant", "replicate", "reflect", "reflect-even"])
 _STORED_AS: Final = {"scalar": "f", "integer": "iu", "logical": "b"}
 _READING: Final = (nnef.Error, ValueError, OSError, TypeError, AssertionError)
-"""Exceptions that the package raises for a bad file; its message formatter raises the TypeError."""
-_OWN_WAY: Final = {
+"""Exceptions that the package raises for an invalid file; its message formatter raises the TypeError."""
+_DEVIATIONS: Final = {
     "gelu": "computes gelu by a sigmoid",
     "round": "rounds halves away from zero",
     "softplus": "computes softplus as log(exp(x) + 1), which overflows",
-    "zero_point_linear_quantize": "reads a unary minus of the standard's own text in another way",
+    "zero_point_linear_quantize": "parses a unary minus of the standard's own text differently",
     "update": "does not write the variable",
 }
 _NO_KERNEL: Final = frozenset(["argmax_pool", "sample", "desample", "max_pool_with_index", "roi_resample"])
 
 
 class IllegalFileError(Exception):
-    """The file is not strict NNEF; the message has all reasons."""
+    """Raised for a file that is not strict NNEF; the message has all reasons."""
 
 
 def load(folder: Path) -> Any:
-    """Return the graph with weights and inferred shapes. Raises IllegalFileError with all that is wrong."""
+    """Return the graph with weights and inferred shapes. Raises IllegalFileError with all problems."""
     try:
         graph = nnef.load_graph(str(folder))
         text = (folder / "graph.nnef").read_text(encoding="ascii")
     except _READING as wrong:
         raise IllegalFileError(f"{type(wrong).__name__}: {wrong}") from wrong
-    problems = [*_wrapped_integers(text), *_forms(text), *_problems(graph)]
+    problems = [*_wrapped_integers(text), *_unsupported_syntax(text), *_problems(graph)]
     try:
         nnef.infer_shapes(graph)
     except _READING as wrong:
@@ -64,8 +64,8 @@ def _wrapped_integers(text: str) -> Iterator[str]:
             yield f"the integer {literal} wraps around in the parser (32 bits)"
 
 
-def _forms(text: str) -> Iterator[str]:
-    """Yield a message for each form that strict NNEF lacks.
+def _unsupported_syntax(text: str) -> Iterator[str]:
+    """Yield a message for each kind of syntax that strict NNEF lacks.
 
     These are extensions, fragments, nested calls, infix operators, and tensors passed by name.
     """
@@ -88,11 +88,11 @@ def _forms(text: str) -> Iterator[str]:
             yield f"`{nested[1]}` is called inside `{found[1]}`: strict NNEF is flat"
         if _OPERATION.search(_NUMBER.sub("0", inside)):
             yield f"an expression among the arguments of `{found[1]}`: strict NNEF is flat"
-        for name in _named(found[1], inside):
-            yield f"the tensor `{name}` of `{found[1]}` is given by name, which is deprecated"
+        for name in _named_tensors(found[1], inside):
+            yield f"the tensor `{name}` of `{found[1]}` is passed by name, which is deprecated"
 
 
-def _named(operator: str, inside: str) -> list[str]:
+def _named_tensors(operator: str, inside: str) -> list[str]:
     spec = spec_for("khronos", "1.0.5")
     if not spec.has(operator):
         return []
@@ -104,7 +104,7 @@ def _named(operator: str, inside: str) -> list[str]:
 def _problems(graph: Any) -> Iterator[str]:
     labels: set[str] = set()
     if len(set(graph.outputs)) != len(graph.outputs) or set(graph.outputs) & set(graph.inputs):
-        yield "an output is given twice, or is an input"
+        yield "an output is listed twice, or is an input"
     for op in graph.operations:
         if op.name not in nnef.StandardOperations or op.name == "softabs":
             yield f"{op.name} is not in the standard"
@@ -149,17 +149,17 @@ def _objection(graph: Any, op: Any) -> str:
         return f"has no border {border} in {op.name}"
     if op.name in ("softmax", "argmax_reduce", "argmin_reduce") and len(op.attribs["axes"]) > 1:
         return f"has no {op.name} over several axes"
-    return _OWN_WAY.get(op.name, "")
+    return _DEVIATIONS.get(op.name, "")
 
 
 def _source_objection(graph: Any, op: Any) -> str:
     if op.dtype == "logical":
-        return f"dies of a logical {op.name}"
+        return f"crashes on a logical {op.name}"
     if op.name == "constant" and op.dtype == "integer" and len(op.attribs["value"]) != math.prod(op.attribs["shape"]):
-        return "dies of an integer constant that repeats one value"
+        return "crashes on an integer constant that repeats one value"
     data = graph.tensors[op.outputs["output"]].data
     if op.name == "variable" and data.dtype == np.float16:
-        return "dies of float16 variables"
+        return "crashes on float16 variables"
     return ""
 
 

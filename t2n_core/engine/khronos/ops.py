@@ -1,6 +1,6 @@
-"""Operators written from the text of NNEF 1.0.5, for those that the interpreter of nnef_tools has wrong or not at all.
+"""Operators after the text of NNEF 1.0.5, where those of nnef_tools' interpreter are wrong or missing.
 
-Functions take tensors and attributes by the names of the standard; names that are Python's own arrive as `_name_`.
+Functions take tensors and attributes by the names of the standard; names that Python reserves arrive as `_name_`.
 Not covered: the five operators on regions of interest.
 """
 
@@ -18,16 +18,16 @@ from torch import Tensor
 from t2n_core.engine.khronos.window import Padding, Window, fold, pad
 
 
-def aligned(*tensors: Tensor) -> list[Tensor]:
-    """Append the missing axes at the end: NNEF's broadcasting counts axes from the front."""
+def align(*tensors: Tensor) -> list[Tensor]:
+    """Append the missing trailing axes: NNEF's broadcasting aligns leading axes."""
     rank = max(t.ndim for t in tensors)
     return [t[(...,) + (None,) * (rank - t.ndim)] for t in tensors]
 
 
 # --------------------------------------------------------------------------------------------------------------- shapes
-def picked(first: int, last: int, step: int, extent: int) -> range:
+def slice_indices(first: int, last: int, step: int, extent: int) -> range:
     """Return the indices that `slice` keeps on one axis."""
-    if step == 1 and last == 0:  # the historical spelling of 'to the end'
+    if step == 1 and last == 0:  # the historical notation for 'to the end'
         last = extent
     first, last = (v + extent if v < 0 else v for v in (first, last))
     axis = range(extent)
@@ -40,7 +40,7 @@ def slice_(
     input: Tensor, axes: Sequence[int], begin: Sequence[int], end: Sequence[int], stride: Sequence[int] = ()
 ) -> Tensor:
     for axis, first, last, step in zip(axes, begin, end, stride or [1] * len(axes), strict=True):
-        keep = picked(first, last, step, input.shape[axis])
+        keep = slice_indices(first, last, step, input.shape[axis])
         input = input.index_select(axis, torch.tensor(keep, dtype=torch.long, device=input.device))
     return input
 
@@ -55,7 +55,7 @@ def box(
     dilation: Sequence[int] = (),
     normalize: bool = False,
 ) -> Tensor:
-    """Return the sum of each window, or with `normalize` the mean; border `ignore` leaves the padding out."""
+    """Return the sum of each window, or with `normalize` the mean; border `ignore` excludes the padding."""
     window = Window(input.shape, size, padding, stride, dilation)
     total = window.taps(input, border).sum(-1)
     if not normalize:
@@ -77,14 +77,14 @@ def rms_pool(input: Tensor, **window: Any) -> Tensor:
 def max_pool_with_index(
     input: Tensor, size: Sequence[int], border: str = "constant", **geometry: Any
 ) -> tuple[Tensor, Tensor]:
-    """Return the largest tap and its index in the window, row by row; with border `ignore` the padding never wins."""
+    """Return the largest tap and its index in the window, row by row; border `ignore` excludes the padding."""
     outside = -math.inf if border == "ignore" else 0.0
     values, index = Window(input.shape, size, **geometry).taps(input, border, outside).max(-1)
     return values, index
 
 
 def sample(input: Tensor, index: Tensor, size: Sequence[int], border: str = "constant", **geometry: Any) -> Tensor:
-    """Return the tap that the index names."""
+    """Return the tap at the index."""
     return Window(input.shape, size, **geometry).taps(input, border).take_along_dim(index[..., None], -1)[..., 0]
 
 
@@ -98,7 +98,7 @@ def desample(
     dilation: Sequence[int] = (),
     output_shape: Sequence[int] = (),
 ) -> Tensor:
-    """Add each value into the cell that its index inside the window names."""
+    """Add each value to the element at its index in the window."""
     step = list(stride or [1] * input.ndim)
     if not output_shape and not padding:
         output_shape = [n * s for n, s in zip(input.shape, step, strict=True)]
@@ -161,7 +161,7 @@ def _upsample_axis(input: Tensor, axis: int, factor: int, method: str, border: s
 
 # ------------------------------------------------------------------------------------------ activations, normalisations
 def prelu(x: Tensor, alpha: Tensor) -> Tensor:
-    x, slope = aligned(x, alpha)
+    x, slope = align(x, alpha)
     return x.clamp(min=0) + slope * x.clamp(max=0)
 
 
@@ -177,7 +177,7 @@ def softmax(x: Tensor, axes: Sequence[int] = (1,)) -> Tensor:
 def batch_normalization(
     input: Tensor, mean: Tensor, variance: Tensor, offset: Tensor, scale: Tensor, epsilon: float
 ) -> Tensor:
-    x, mean, variance, offset, scale = aligned(input, mean, variance, offset, scale)
+    x, mean, variance, offset, scale = align(input, mean, variance, offset, scale)
     return (x - mean) / (variance + epsilon).sqrt() * scale + offset
 
 
@@ -202,7 +202,7 @@ def local_contrast_normalization(input: Tensor, size: Sequence[int], bias: float
 
 # ------------------------------------------------------------------------------------------------------------- integers
 def round_(x: Tensor) -> Tensor:
-    """floor(x + 0.5): halves go up."""
+    """floor(x + 0.5): halves are rounded up."""
     return (x + 0.5).floor()
 
 
@@ -217,7 +217,7 @@ def cast(input: Tensor, dtype: Any) -> Tensor:
 
 
 def arg_reduce(pick: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return the position, row by row, over all of the axes together."""
+    """Return the position of the extreme, row by row, over all of the axes together."""
 
     def reduce(input: Tensor, axes: Sequence[int]) -> Tensor:
         axes = sorted(axes)
@@ -231,7 +231,7 @@ def arg_reduce(pick: Callable[..., Tensor]) -> Callable[..., Tensor]:
 def min_max_linear_quantize(
     x: Tensor, min: Tensor, max: Tensor, bits: int, signed: bool = False, symmetric: bool = False
 ) -> Tensor:
-    x, low, high = aligned(x, min, max)
+    x, low, high = align(x, min, max)
     levels = (1 << bits) - (2 if signed and symmetric else 1)
     fraction = (torch.clamp(x, low, high) - low) / (high - low)
     return low + round_(fraction * levels) / levels * (high - low)
@@ -240,14 +240,14 @@ def min_max_linear_quantize(
 def zero_point_linear_quantize(
     x: Tensor, zero_point: Tensor, scale: Tensor, bits: int, signed: bool, symmetric: bool
 ) -> Tensor:
-    x, zero, scale = aligned(x, zero_point.to(x.dtype), scale)
+    x, zero, scale = align(x, zero_point.to(x.dtype), scale)
     top = (1 << (bits - bool(signed))) - 1
     bottom = -(top + (not symmetric)) if signed else 0
     return scale * (torch.clamp(round_(x / scale) + zero, bottom, top) - zero)
 
 
 def logarithmic_quantize(x: Tensor, max: Tensor, bits: int) -> Tensor:
-    x, largest = aligned(x, max)
+    x, largest = align(x, max)
     top = largest.log2().ceil()
     exponent = round_(torch.clamp(x.abs().log2(), top - ((1 << bits) - 1), top))
     return x.sign() * exponent.exp2()
@@ -289,9 +289,9 @@ OPERATORS: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 def install() -> None:
-    """`conv` and `deconv` of the interpreter call its own pad and slice: replaces them there too.
+    """Replace the interpreter's pad and slice in its `conv` and `deconv` as well, which call them directly.
 
-    Only for a process of our own; this also ends a warning of PyTorch about indexing with a list.
+    Only for a separate process; this also silences a warning of PyTorch about indexing with a list.
     """
     from nnef_tools.interpreter.pytorch import nnef_operators
 

@@ -13,7 +13,7 @@ Padding: TypeAlias = Sequence[tuple[int, int]]
 
 
 def fold(position: Tensor, extent: int, border: str) -> Tensor:
-    """Map coordinates to those in [0, extent) that give their values. Raises ValueError for an unknown border."""
+    """Map coordinates to those in [0, extent) with their values. Raises ValueError for an unknown border."""
     if border == "replicate":
         return position.clamp(0, extent - 1)
     if border == "reflect":  # ... 2 1 | 0 1 2 3 | 2 1 ...
@@ -37,7 +37,7 @@ def pad(input: Tensor, padding: Padding, border: str = "constant", value: float 
 
 
 class Window:
-    """A window that slides on every axis. Its elements are numbered row by row, as the standard wants."""
+    """A window that slides on every axis. Its elements are numbered row by row, as the standard requires."""
 
     def __init__(
         self,
@@ -47,11 +47,11 @@ class Window:
         stride: Sequence[int] = (),
         dilation: Sequence[int] = (),
     ) -> None:
-        """Take empty `padding` as the automatic one, empty `stride` and `dilation` as ones."""
+        """Create a window; empty `padding` means automatic, empty `stride` and `dilation` mean ones."""
         ones = [1] * len(extents)
         self.size, self.step, self.gap = list(size), list(stride or ones), list(dilation or ones)
         self.span = [(k - 1) * g + 1 for k, g in zip(self.size, self.gap, strict=True)]
-        centred = [_centred(*axis) for axis in zip(extents, self.span, self.step, strict=True)]
+        centred = [_automatic_padding(*axis) for axis in zip(extents, self.span, self.step, strict=True)]
         self.padding = list(padding) or centred
 
     def view(self, padded: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ class Window:
         return self.view(pad(x, self.padding, "constant" if constant else border, outside if constant else 0.0))
 
 
-def _centred(extent: int, span: int, step: int) -> tuple[int, int]:
+def _automatic_padding(extent: int, span: int, step: int) -> tuple[int, int]:
     """Return the automatic padding: enough for ceil(extent / step) positions, with the odd element at the end."""
     steps = -(-extent // step) - 1
     short = max(steps * step + span - extent, 0)

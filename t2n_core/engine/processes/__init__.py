@@ -1,1 +1,1 @@
-"""Processes that run foreign code: their start, their jobs, the frames between, and the reason of their death."""
+"""Processes that run engines: their start, their jobs, the frames of the protocol, and the reason of their death."""

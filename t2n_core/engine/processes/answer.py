@@ -1,4 +1,4 @@
-"""The events of one job in a worker, put together to a reply."""
+"""Assembly of the events of one job in a worker into a reply."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Answer:
 
     def __init__(self) -> None:
         self.lost = False
-        """True if the worker ended by itself before it sent any event of the job."""
+        """True if the worker exited on its own before it sent any event of the job."""
         self.started = False
         self._memory_kills = count_memory_kills()
         self._status: ReplyStatus | None = None

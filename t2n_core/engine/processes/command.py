@@ -1,4 +1,4 @@
-"""Commands of others: run within limits of time and memory, with all that they start, and none left running."""
+"""External commands, run within limits of time and memory; they and their child processes never outlive the call."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import IO
 
 from t2n_core.engine.processes.excerpt import Excerpt
-from t2n_core.engine.processes.guardian import guarded, start_guardian
+from t2n_core.engine.processes.guardian import kill_on_exit, start_guardian
 
-_LAST_WORDS = 2.0
-"""Seconds to wait for the rest of the output of a command that has ended."""
+_DRAIN_TIMEOUT = 2.0
+"""Seconds to wait for the rest of the output after a command has ended."""
 _CHUNK = 1 << 16
 
 
@@ -26,17 +26,17 @@ class Ended:
 
     exit_code: int
     stdout: str
-    """The output, without the middle of a long one."""
+    """The output; a long one without its middle."""
     stderr: str
     killed: bool
-    """True if it was killed here, for want of time."""
+    """True if it was killed here because of the time limit."""
 
 
 def execute(command: Sequence[str], timeout: float, memory: int | None, environment: Mapping[str, str]) -> Ended:
     """Run a command and return how it ended. Raises OSError if it cannot be started.
 
-    What it leaves running is killed or not waited for: a process that holds its output may live on. `memory` is in
-    bytes; `environment` is the whole one.
+    Processes that it leaves running are killed or not waited for: one that holds its output open may live on. `memory`
+    is in bytes; `environment` is the complete environment.
     """
     start_guardian()
     process = subprocess.Popen(
@@ -47,7 +47,7 @@ def execute(command: Sequence[str], timeout: float, memory: int | None, environm
         env=environment,
         start_new_session=True,
     )
-    with guarded(process):
+    with kill_on_exit(process):
         if memory is not None:
             _limit(process.pid, memory)
         stdout, stderr = Excerpt(), Excerpt()
@@ -64,7 +64,7 @@ def execute(command: Sequence[str], timeout: float, memory: int | None, environm
             killed = process.poll() is None
             _kill_group(process)
 
-        # a timer goes on where a test has stopped the clock of Python, by which `wait` measures its own limit
+        # a timer still runs if a test has stopped Python's clock, by which `wait` measures its own limit
         watchdog = threading.Timer(min(max(timeout, 0.0), threading.TIMEOUT_MAX), end)
         watchdog.daemon = True
         watchdog.start()
@@ -75,12 +75,12 @@ def execute(command: Sequence[str], timeout: float, memory: int | None, environm
             _kill_group(process)
             process.wait()
             for drain in drains:
-                drain.join(_LAST_WORDS)
+                drain.join(_DRAIN_TIMEOUT)
     return Ended(process.returncode, stdout.text(), stderr.text(), killed)
 
 
 def _limit(pid: int, memory: int) -> None:
-    """Limit the memory of a process on Linux, where a lower limit of the user's shell stays."""
+    """Limit the memory of a process on Linux; a lower limit of the user's shell is kept."""
     if sys.platform == "linux":
         import resource
 

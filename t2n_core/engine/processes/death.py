@@ -1,4 +1,4 @@
-"""Reasons of a process that ended without an answer: its exit code and last words become a status and a reason."""
+"""Diagnosis of a process that ended without an answer: a status and a reason from its exit code and last output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OLD_PANIC = re.compile(
 _NO_MEMORY = re.compile(
     r"memory allocation of \d+ bytes failed"  # Rust's own
     r"|failed to allocate Layout \{[^\n]*"  # tract's, 0.21 and later
-    r"|assertion failed: !(?:ptr|self\.data)\.is_null\(\)"  # tract's, where it forgot the message
+    r"|assertion failed: !(?:ptr|self\.data)\.is_null\(\)"  # tract's, where the message is missing
 )
 _MEMORY_KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 _LONGEST = 2000
@@ -34,8 +34,9 @@ class Death:
 def explain_death(exit_code: int | None, stderr: str, *, killed_by_us: bool, killed_for_memory: bool = False) -> Death:
     """Return status and reason of a death. `exit_code` is negative for a signal, as in subprocess; None if unknown.
 
-    `killed_for_memory` says that the system killed a process meanwhile since memory ran out: a kill says not why.
-    A panic counts before a kill of ours: no panic is survived, but a process can hang while it dies of one.
+    `killed_for_memory` states that the system killed a process meanwhile because memory ran out: a signal has no
+    reason. A panic takes precedence over a kill from here: no process survives a panic, but it can hang while it
+    panics.
     """
     if found := _NO_MEMORY.search(stderr):
         return Death("oom", found[0])
@@ -54,7 +55,7 @@ def explain_death(exit_code: int | None, stderr: str, *, killed_by_us: bool, kil
 
 
 def count_memory_kills() -> int:
-    """Return how many processes the system has killed since memory ran out; 0 where it does not say."""
+    """Return how many processes the system has killed because memory ran out; 0 if it does not report that."""
     try:
         text = Path("/proc/vmstat").read_text()
     except OSError:

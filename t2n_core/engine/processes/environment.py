@@ -8,25 +8,25 @@ from types import MappingProxyType
 
 _OF_TRACT = "TRACT_"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-"""Variables that set numbers of threads."""
+"""Variables that set thread counts."""
 ENGINE_THREADS = MappingProxyType(dict.fromkeys(THREADS, "1"))
-"""Numbers of threads in an engine's process."""
+"""Thread counts in an engine's process."""
 
 
 def single_threaded_environment() -> dict[str, str]:
     """Return the environment of a process with one thread per engine, tract's own kernels and short panics.
 
-    Variables of tract choose kernels. None gets in from outside: an engine's name says what it computes with.
+    Variables of tract choose kernels. None is inherited, so that an engine's name determines its kernels.
     """
     outside = {name: value for name, value in os.environ.items() if not name.startswith(_OF_TRACT)}
     environment = {**outside, **ENGINE_THREADS, "RUST_BACKTRACE": "0"}
     for name in ("RUST_LIB_BACKTRACE", "PYTHONFAULTHANDLER"):
-        environment.pop(name, None)  # they would write into the engine's last words
+        environment.pop(name, None)  # they would write to the engine's stderr
     return environment
 
 
 def worker_environment() -> dict[str, str]:
-    """Return a single-threaded environment in which this package can be imported from where it lies."""
+    """Return a single-threaded environment in which this package can be imported from its location."""
     environment = single_threaded_environment()
     home = str(Path(__file__).resolve().parents[3])
     others = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]

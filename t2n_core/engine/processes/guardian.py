@@ -1,7 +1,7 @@
-"""A process that outlives this one for a moment, and kills the commands that this one left running.
+"""A process that briefly outlives this one, and kills the commands that this one left running.
 
-A worker of ours notices by its pipe that its parent is gone. A command line of someone else reads no pipe: where a
-session is killed while a command hangs, nobody would be left to kill it.
+A worker notices through its pipe that its parent is gone. An external command reads no pipe: if a session is killed
+while a command hangs, no process would be left to kill it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from t2n_core.engine.processes.environment import worker_environment
 
 
 class _Guardian:
-    """The parent's side: it names the groups that run to a process which reads them from a pipe."""
+    """The parent's side: it writes the running process groups to the guardian's pipe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -37,11 +37,11 @@ class _Guardian:
                     stderr=subprocess.DEVNULL,
                     bufsize=0,
                     env=worker_environment(),
-                    start_new_session=True,  # what is sent to the session's group must not end it
+                    start_new_session=True,  # signals to the session's group must not end it
                 )
 
-    def tell(self, line: str) -> None:
-        """Write a line; a guardian that was killed guards nothing, and the next command has another one."""
+    def write_line(self, line: str) -> None:
+        """Write a line; if the guardian was killed, nothing happens, and the next command starts a new one."""
         with self._lock, contextlib.suppress(OSError, ValueError):
             if self._process is not None and self._process.stdin is not None:
                 self._process.stdin.write(f"{line}\n".encode())
@@ -55,10 +55,10 @@ class _Guardian:
                 self._process = None
 
     def abandon(self) -> None:
-        """Close the pipe in a forked process: as long as it is open, the end of its owner is not noticed."""
-        self._lock = threading.Lock()  # another thread of the parent may have held it
+        """Close the pipe in a forked process: as long as it is open, the exit of its owner is not noticed."""
+        self._lock = threading.Lock()  # another thread of the parent may have locked it
         if self._process is not None:
-            self._process.returncode = 0  # not ours to wait for
+            self._process.returncode = 0  # not this process's child
         self._release()
         self._process = None
 
@@ -72,16 +72,16 @@ _guardian = _Guardian()
 
 
 @contextlib.contextmanager
-def guarded(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Have the group of `process` killed if this process ends within the block, however it ends.
+def kill_on_exit(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Kill the process group of `process` if this process ends within the block, however it ends.
 
-    `start_guardian` comes before the start of the process.
+    Call `start_guardian` before the process is started.
     """
-    _guardian.tell(f"+{process.pid}")
+    _guardian.write_line(f"+{process.pid}")
     try:
         yield
     finally:
-        _guardian.tell(f"-{process.pid}")
+        _guardian.write_line(f"-{process.pid}")
 
 
 def start_guardian() -> None:
@@ -90,7 +90,7 @@ def start_guardian() -> None:
 
 
 def watch(lines: Iterable[str]) -> None:
-    """Read which groups begin (`+12`) and end (`-12`); when nothing more comes kill those that are left."""
+    """Read which groups start (`+12`) and end (`-12`); at the end of the input, kill the remaining ones."""
     groups: set[int] = set()
     for line in lines:
         change = groups.add if line.startswith("+") else groups.discard
@@ -111,4 +111,4 @@ if __name__ == "__main__":
     watch(sys.stdin)
 
 
-__all__ = ["guarded", "start_guardian", "watch"]
+__all__ = ["kill_on_exit", "start_guardian", "watch"]

@@ -1,4 +1,4 @@
-"""The memory that one job of an engine may take."""
+"""Limits of the memory that one job of an engine may use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 from t2n_core.errors import InputError
 
 MOST: Final = 8 << 30
-"""Bytes that one job may map on top of its process, on a machine that has them."""
+"""Bytes that one job may map in addition to its process, on a machine that has them."""
 _LEAST: Final = 1 << 30
 _UNITS: Final = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)I?B?")
@@ -25,12 +25,12 @@ def memory_limit() -> int:
 
 
 def limit_memory(size: int) -> None:
-    """Give the jobs of this process's engines so many bytes each."""
+    """Limit each job of this process's engines to `size` bytes."""
     _chosen[:] = [size]
 
 
 def share_of_memory(workers: int) -> int:
-    """Return the bytes of a job where so many run at a time: an equal part of the machine's memory, at most MOST."""
+    """Return the bytes of each of `workers` parallel jobs: an equal part of the machine's memory, at most MOST."""
     total = machine_memory()
     return MOST if total is None else min(MOST, max(_LEAST, total // max(workers, 1)))
 
@@ -40,12 +40,12 @@ def parse_size(text: str) -> int:
     found = _SIZE.fullmatch(text.strip().upper())
     size = int(float(found[1]) * (1 << _UNITS[found[2]])) if found else 0
     if size < 1:
-        raise InputError(f"{text!r} is no size of memory, as 4G or 500M")
+        raise InputError(f"{text!r} is not a memory size such as 4G or 500M")
     return size
 
 
 def limit_process(size: int) -> None:
-    """Let this process map `size` bytes more than it has, where the system can limit it. It leaves no core file."""
+    """Limit this process to `size` bytes more than it has mapped, if the system supports it. It writes no core file."""
     try:
         import resource
     except ImportError:
@@ -53,24 +53,24 @@ def limit_process(size: int) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        wanted = _mapped(resource.getpagesize()) + size
+        wanted = _mapped_bytes(resource.getpagesize()) + size
         resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
     except (OSError, ValueError):
         return  # macOS refuses; the job then runs without a limit
 
 
-def _mapped(page: int) -> int:
+def _mapped_bytes(page: int) -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * page if sys.platform == "linux" else 0
 
 
 def machine_memory() -> int | None:
-    """Return the bytes of the machine, or of the container; None where the system does not say."""
+    """Return the bytes of the machine, or of the container; None if the system does not report them."""
     found = []
     for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
             found.append(int(Path(file).read_text()))
         except (OSError, ValueError):
-            continue  # no container, or no limit: `max`
+            continue  # not a container, or no limit: `max`
     with suppress(AttributeError, OSError, ValueError):
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     return min(found, default=None)

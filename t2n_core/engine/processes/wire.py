@@ -24,7 +24,7 @@ _ALIGNMENT = 64
 
 
 class WireError(Exception):
-    """The bytes on the channel are not frames: something else wrote there."""
+    """Raised if the bytes on the channel are not frames: something else wrote there."""
 
 
 class ByteReader(Protocol):
@@ -37,25 +37,25 @@ class ByteWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One message; `body` is still raw, so that it can be passed on without a look."""
+    """One message; `body` is raw, so that it can be forwarded without decoding."""
 
     header: Mapping[str, Any]
     body: bytearray
 
     def arrays(self) -> list[Array]:
-        """Return the views of the body: valid and writable as long as they live."""
+        """Return the arrays as writable views of the body."""
         found: list[Array] = []
         start = 0
         for dtype_name, shape in self.header.get("arrays", ()):
             dtype = np.dtype(dtype_name)
             count = int(np.prod(shape, dtype=np.int64))
             found.append(np.frombuffer(self.body, dtype, count, start).reshape(shape))
-            start += _padded(count * dtype.itemsize)
+            start += _padding(count * dtype.itemsize)
         return found
 
 
 def widen_pipe(descriptor: int) -> None:
-    """Widen a pipe where the system allows it: large arrays are four times as fast then."""
+    """Enlarge the buffer of a pipe if the system allows it: large arrays are then four times as fast."""
     if sys.platform == "linux":
         import fcntl
 
@@ -63,7 +63,7 @@ def widen_pipe(descriptor: int) -> None:
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, 1 << 20)
 
 
-def _padded(size: int) -> int:
+def _padding(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
@@ -84,15 +84,15 @@ def encode_frame(header: Mapping[str, Any], arrays: Sequence[Array] = ()) -> lis
     for array in plain:
         if array.size:
             pieces.append(array.reshape(-1).view(np.uint8).data)
-        if gap := _padded(array.nbytes) - array.nbytes:
+        if gap := _padding(array.nbytes) - array.nbytes:
             pieces.append(bytes(gap))
-        size += _padded(array.nbytes)
+        size += _padding(array.nbytes)
     pieces[0] = PREFIX.pack(_MAGIC, len(text), size)
     return pieces
 
 
 def write_frame(stream: ByteWriter, header: Mapping[str, Any], arrays: Sequence[Array] = ()) -> None:
-    """Write all of it, whatever the size of a pipe. Raises OSError when the other end is gone."""
+    """Write a whole frame, whatever the size of the pipe. Raises OSError if the other end is closed."""
     for piece in encode_frame(header, arrays):
         write_all(stream, piece)
 

@@ -1,4 +1,4 @@
-"""The base of engines with a worker process: the worker starts with the first job, and again after a death."""
+"""Base class of engines with a worker process, which starts with the first job and again after a crash."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class WorkerEngine:
     ) -> None:
         """Take the worker's command, `python -m module arguments`, and its own variables.
 
-        A worker gets `grace` seconds beyond a job's own time.
+        A worker has `grace` seconds beyond a job's time limit.
         """
         self._command = (module, *arguments)
         self._environment = environment
@@ -31,7 +31,7 @@ class WorkerEngine:
         self._worker: WorkerProcess | None = None
 
     def why_unusable(self) -> str:
-        """Return why the worker cannot work on this machine, '' if it can; it is started if need be."""
+        """Return why the worker cannot work on this machine, '' if it can; it is started if necessary."""
         answer = Answer()
         with self._lock:
             try:
@@ -58,7 +58,7 @@ class WorkerEngine:
     def _work(
         self, archive: Path, batches: Sequence[Sequence[Array]], options: Mapping[str, Any], timeout: float
     ) -> EngineReply:
-        """Return the reply to one job, which holds failures too. Raises InputError for arrays that cannot be sent."""
+        """Return the reply to one job; failures are replies too. Raises InputError for arrays that cannot be sent."""
         try:
             arrays = [plain_array(array) for batch in batches for array in batch]
         except TypeError as cause:
@@ -67,7 +67,7 @@ class WorkerEngine:
         with self._lock:
             answer = self._ask(header, arrays, timeout)
             if answer.lost:
-                # the worker was ended from outside between two jobs, which says nothing about this job
+                # the worker was killed from outside between two jobs, which this job did not cause
                 answer = self._ask(header, arrays, timeout)
         return answer.reply()
 
@@ -91,7 +91,7 @@ class WorkerEngine:
         return WorkerProcess(*self._command, environment=self._environment)
 
     def _ready_worker(self, answer: Answer) -> WorkerProcess | None:
-        """Return the worker, started if need be; None, with the reason in `answer`, if it cannot work."""
+        """Return the worker, started if necessary; None, with the reason in `answer`, if it cannot work."""
         if self._worker and not self._worker.usable:
             self._worker.abandon()
             self._worker = None

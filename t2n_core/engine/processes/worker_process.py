@@ -1,4 +1,4 @@
-"""The parent's side of a worker: start it, give it a job, never wait longer than promised, leave nothing running."""
+"""The parent's side of a worker: start it, send it jobs, enforce time limits, and leave nothing running."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PAUSE = 0.002
 
 
 class WorkerDied(Exception):  # noqa: N818  the event, as the caller handles it
-    """The channel ended, or the watchdog ended the process; `exit_code` and `stderr` say how."""
+    """Raised if the channel ended or the watchdog killed the process; see `exit_code` and `stderr`."""
 
     def __init__(self, exit_code: int | None, stderr: str, *, killed_by_us: bool) -> None:
         super().__init__(f"worker ended with {exit_code}")
@@ -34,10 +34,10 @@ class WorkerDied(Exception):  # noqa: N818  the event, as the caller handles it
 
 
 class WorkerProcess:
-    """A started worker. Every method may raise WorkerDied, after which the object is of no more use."""
+    """A started worker. Every method may raise WorkerDied, after which the object is unusable."""
 
     def __init__(self, module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
-        """Start that module of ours. Does not wait until it is ready: `wait_ready` does.
+        """Start the module. Does not wait until it is ready: `wait_ready` does.
 
         The variables of `environment` are added to those of `worker_environment`.
         """
@@ -67,8 +67,8 @@ class WorkerProcess:
 
     def wait_ready(self) -> Frame:
         """Wait for the first frame and return it: `ready` or `failed`."""
-        with self._watched(START_TIMEOUT):
-            return self._read()
+        with self._watchdog(START_TIMEOUT):
+            return self._read_frame()
 
     def converse(
         self,
@@ -79,12 +79,12 @@ class WorkerProcess:
         on_event: Callable[[Frame], None] | None = None,
         until: Container[str] = ("end",),
     ) -> Frame:
-        """Send one job, hand its events to `on_event`, return the first of `until`; killed after `timeout` seconds."""
-        with self._watched(timeout):
-            # one that has closed its input may have said why before; if not, reading fails
+        """Send one job, hand its events to `on_event`, return the first of `until`; kill after `timeout` seconds."""
+        with self._watchdog(timeout):
+            # a worker that closed its input may have sent the reason before; if not, reading fails
             with contextlib.suppress(OSError):
                 write_frame(self._stream(self._process.stdin), header, arrays)
-            while (frame := self._read()).header["event"] not in until:
+            while (frame := self._read_frame()).header["event"] not in until:
                 if on_event is not None:
                     on_event(frame)
             return frame
@@ -109,21 +109,21 @@ class WorkerProcess:
     def abandon(self) -> None:
         """Close the pipes of a worker that is not usable, so that the owner's end is noticed in a forked process."""
         if self._owner != os.getpid():
-            self._process.returncode = 0  # not ours to wait for
+            self._process.returncode = 0  # not this process's child
         self._release()
 
-    def _read(self) -> Frame:
+    def _read_frame(self) -> Frame:
         try:
             frame = read_frame(self._stream(self._process.stdout))
         except (WireError, ValueError, OSError) as cause:
-            raise self._died() from cause
+            raise self._death() from cause
         if frame is None:
-            raise self._died()
+            raise self._death()
         return frame
 
-    def _died(self) -> WorkerDied:
-        """Release what is left of a worker with a broken channel, and return the error that says why it ended."""
-        _wait(self._has_ended)  # it may be on its way out, and then its own exit code counts
+    def _death(self) -> WorkerDied:
+        """Release the rest of a worker with a broken channel, and return the error that states why it ended."""
+        _wait(self._has_ended)  # it may be exiting, and then its own exit code counts
         killed = self._killed
         self._kill_group()
         exit_code = self._process.wait()
@@ -132,7 +132,7 @@ class WorkerProcess:
         return WorkerDied(exit_code, self._stderr.text(), killed_by_us=killed)
 
     @contextlib.contextmanager
-    def _watched(self, seconds: float) -> Iterator[None]:
+    def _watchdog(self, seconds: float) -> Iterator[None]:
         """Kill the worker after `seconds`; that also ends a blocking read or write in the body."""
         watchdog = threading.Timer(min(seconds, threading.TIMEOUT_MAX), self._kill_group)
         watchdog.daemon = True
@@ -151,11 +151,11 @@ class WorkerProcess:
         """Return True if it has ended. Its exit code is not collected, so no other process gets its id yet."""
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except (AttributeError, ChildProcessError):  # not on every system; or collected already
+        except (AttributeError, ChildProcessError):  # not supported on every system, or already collected
             return True
 
     def _kill_group(self) -> None:
-        """Kill the process group, also when its worker has ended."""
+        """Kill the process group, even if its worker has ended."""
         if self._process.returncode is not None:
             return
         self._killed = True
@@ -182,7 +182,7 @@ class WorkerProcess:
 
 
 def _wait(ended: Callable[[], bool]) -> None:
-    """Wait for an end, but not for long; pauses are counted, since a test may have stopped the clock of Python."""
+    """Wait briefly for the end of a process; pauses are counted, since a test may have stopped Python's clock."""
     for _ in range(round(CLOSE_TIMEOUT / _PAUSE)):
         if ended():
             return

@@ -1,1 +1,1 @@
-"""The choice of engines: versions that exist, versions that a spec selects, and their files on this machine."""
+"""Provisioning of engines: existing versions, versions that a spec selects, and their files on this machine."""

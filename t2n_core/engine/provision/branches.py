@@ -1,4 +1,4 @@
-"""The order in which the releases of tract were made: three branches that part, not one line of numbers."""
+"""The branches on which the releases of tract were made: three of them, not one sequence of numbers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final
 from packaging.version import Version
 
 _MADE_AFTER: Final = {Version("0.22"): Version("0.21.14"), Version("0.23"): Version("0.22.2")}
-"""Beginning of a line -> the first release of the line before it that was made beside it: 0.22.1 and 0.21.14 came out
-on one day, and 0.22.3 after 0.23.0."""
+"""Start of a line -> the first release of the previous line that was made in parallel: 0.22.1 and 0.21.14 were released
+on the same day, and 0.22.3 after 0.23.0."""
 
 
 def predecessor(release: Version, releases: Sequence[Version]) -> Version | None:
-    """Return the release, among `releases`, that this one was made from; None for the first one."""
+    """Return the release, among `releases`, that this one is based on; None for the first one."""
     older = sorted(one for one in releases if one < release)
     line = [one for one in older if one.release[:2] == release.release[:2]]
     if line:
@@ -25,8 +25,7 @@ def predecessor(release: Version, releases: Sequence[Version]) -> Version | None
 
 
 def branches(releases: Sequence[Version]) -> list[list[Version]]:
-    """Return the releases as branches, oldest first: each begins with the release that it parted from, if there is
-    one."""
+    """Return the releases as branches, oldest first: each begins with the release that it branched from, if any."""
     made_from = {one: predecessor(one, releases) for one in sorted(releases)}
     parents = set(made_from.values())
     ends = [one for one in made_from if one not in parents]

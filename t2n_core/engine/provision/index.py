@@ -1,6 +1,6 @@
-"""The package index, asked through pip's own client, so that a user's mirrors, proxies and certificates just work.
+"""Queries of the package index through pip's own client, so that the user's mirrors, proxies and certificates apply.
 
-A tract wheel is a plain shared library: any of its Python tags serves any interpreter. So pip is asked as if for
+A tract wheel is a plain shared library: any of its Python tags serves any interpreter. So pip is queried for
 CPython 3.11, for which every release has wheels, on the platform of this machine.
 """
 
@@ -29,7 +29,7 @@ from t2n_core.foreign import ForeignFileError, decode_json, read_file
 
 DISTRIBUTION = "tract"
 PIP_TIMEOUT = 600.0
-"""Seconds for one call of pip; its own retries and time limits, which the user may configure, come first."""
+"""Seconds for one call of pip; its own retries and time limits, which the user may configure, apply first."""
 
 _ANY_PYTHON = ("--only-binary=:all:", "--python-version=3.11", "--implementation=cp", "--abi=cp311")
 _JSON_SINCE = Version("25.1")
@@ -47,7 +47,7 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 class EngineIndexWarning(UserWarning):
-    """The index did not answer; a remembered answer is used."""
+    """Warning that the index did not answer and a cached answer is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class WheelRecord:
 def list_versions(cache_dir: Path, *, offline: bool = False) -> tuple[Version, ...]:
     """Return all versions with a wheel for this platform, pre-releases included, ascending.
 
-    Asks the index once per process and remembers the answer in `cache_dir/index.json`. Offline, or with a warning when
-    the index does not answer, that file is used. Raises EngineResolveError when there is no answer at all.
+    Queries the index once per process and caches the answer in `cache_dir/index.json`. Offline, or with a warning if
+    the index does not answer, that file is used. Raises EngineResolveError without any answer.
     """
     memory = cache_dir / "index.json"
     if offline:
@@ -86,14 +86,14 @@ def list_versions(cache_dir: Path, *, offline: bool = False) -> tuple[Version, .
 
 
 def forget_answers() -> None:
-    """Ask the index again next time."""
+    """Query the index again next time."""
     _answers.clear()
 
 
 def wheel_record(version: Version, folder: Path) -> WheelRecord:
     """Return name and hash of a wheel as the index states them; nothing is installed. Raises EngineProvisionError.
 
-    `folder` is only named, because pip before 23.3 takes a foreign Python version for a target folder alone.
+    `folder` is only passed on, because pip before 23.3 accepts another Python version only with a target folder.
     """
     dry = ("--dry-run", "--ignore-installed", "--no-deps", f"--target={folder}", "--report=-")
     arguments = ["install", "--quiet", *dry, *_ANY_PYTHON]
@@ -104,13 +104,13 @@ def wheel_record(version: Version, folder: Path) -> WheelRecord:
         return WheelRecord(filename, info["archive_info"]["hashes"]["sha256"])
     except (ValueError, LookupError, TypeError) as cause:
         raise EngineProvisionError(
-            f"the index gives no sha256 for the wheel of tract {version}",
+            f"the index has no sha256 for the wheel of tract {version}",
             hint="use an index that serves hashes, as PyPI does",
         ) from cause
 
 
 def download_wheel(version: Version, folder: Path) -> Path:
-    """Let pip download the wheel into the empty `folder`. Raises EngineProvisionError."""
+    """Download the wheel with pip into the empty `folder`. Raises EngineProvisionError."""
     arguments = ["download", "--quiet", "--no-deps", f"--dest={folder}", *_ANY_PYTHON]
     run_pip(
         [*arguments, f"{DISTRIBUTION}=={version}"], EngineProvisionError, f"tract {version} could not be downloaded"
@@ -128,7 +128,7 @@ def run_pip(arguments: Sequence[str], error: type[EngineError], problem: str) ->
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_NO_INPUT": "1",
         "PIP_NO_COLOR": "1",
-        "PIP_REQUIRE_VIRTUALENV": "0",  # nothing is installed, so a user's rules for where to install are not meant
+        "PIP_REQUIRE_VIRTUALENV": "0",  # nothing is installed, so the user's rules for installations do not apply
         "PIP_USER": "0",
     }
     try:
@@ -152,12 +152,12 @@ def run_pip(arguments: Sequence[str], error: type[EngineError], problem: str) ->
 
 
 def _reason(stderr: str) -> str:
-    """Return why pip failed: the broken connection, else its error lines, else its last lines."""
+    """Return why pip failed: the broken connection, or its error lines, or its last lines."""
     if broken := re.findall(r"connection broken by '(.*)': \S*$", stderr, re.MULTILINE):
-        return f"the index cannot be reached: {broken[-1]}"  # pip itself then says "no matching distribution"
+        return f"the index cannot be reached: {broken[-1]}"  # pip itself then reports "no matching distribution"
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    return "; ".join(errors or lines[-3:]) or "pip gave no reason"
+    return "; ".join(errors or lines[-3:]) or "pip reported no reason"
 
 
 def ask_index() -> tuple[Version, ...]:
@@ -166,7 +166,7 @@ def ask_index() -> tuple[Version, ...]:
     structured = Version(metadata.version("pip")) >= _JSON_SINCE
     if structured:
         arguments.append("--json")
-    text = run_pip(arguments, EngineResolveError, "the package index gave no versions of tract for this platform")
+    text = run_pip(arguments, EngineResolveError, "the package index returned no versions of tract for this platform")
     versions = _parse_json(text) if structured else _parse_text(text)
     if not versions:
         raise EngineResolveError("the package index lists no version of tract for this platform")
@@ -193,18 +193,18 @@ def _parse_versions(texts: Sequence[str]) -> tuple[Version, ...]:
         try:
             versions.add(Version(text.strip()))
         except InvalidVersion:
-            continue  # a name that PEP 440 does not know cannot be asked for either
+            continue  # a version that is not PEP 440 cannot be requested either
     return tuple(sorted(versions))
 
 
 def _remember(memory: Path, answer: Sequence[Version]) -> None:
     content = msgspec.json.encode(Memory(DISTRIBUTION, time.time(), tuple(map(str, answer))))
-    with contextlib.suppress(OSError):  # a read-only cache only loses the memory; provisioning says so if it matters
+    with contextlib.suppress(OSError):  # a read-only cache only loses this; provisioning reports it if it matters
         write_whole(memory, msgspec.json.format(content, indent=1) + b"\n")
 
 
 def _recall(memory: Path) -> tuple[Version, ...]:
-    """Return the remembered answer; empty if there is none or it is damaged."""
+    """Return the cached answer; empty if there is none or it is damaged."""
     try:
         return _parse_versions(_read_memory(memory).versions)
     except (OSError, ForeignFileError):

@@ -1,7 +1,7 @@
-"""Digests of the releases that were on the index when this version of the package was made.
+"""Digests of the releases that were on the index when this version of the package was released.
 
-Beside the index's own word they say that a release is the one that everybody got. `python -m tools.known_wheels`
-writes the file.
+In addition to the index's own digests, they show that a release is the one that was published.
+`python -m tools.known_wheels` writes the file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class KnownWheel:
 
     sha256: str
     library: str = ""
-    """SHA-256 of its library; empty where that is not known."""
+    """SHA-256 of its library; empty if it is not known."""
 
 
 @cache

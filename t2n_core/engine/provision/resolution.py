@@ -15,7 +15,7 @@ from t2n_core.engine.provision.versions import Choice, SpecItem, choose_versions
 from t2n_core.errors import EngineResolveError
 
 ALLOW_UNLISTED: Final = "T2N_ALLOW_UNLISTED"
-"""The variable that allows versions whose digests are not known, where they are named."""
+"""The variable that allows explicitly named versions whose digests are not known."""
 
 
 def resolve_engines(
@@ -27,28 +27,28 @@ def resolve_engines(
     fetch: bool = True,
     allow_unlisted: bool | None = None,
 ) -> list[ResolvedEngine]:
-    """Resolve `spec` (grammar: `versions.py`) and provision every engine it names: ascending, binaries last.
+    """Resolve `spec` (grammar: `versions.py`) and provision every engine it selects: ascending, binaries last.
 
-    The index is asked once per process, and not at all if every item is an exact version that the cache has. With
-    `offline` only the cache is used. Raises EngineResolveError for a bad spec, an unknown version, or offline without
-    anything remembered; EngineProvisionError when an engine cannot be fetched or is damaged.
+    The index is queried once per process, and not at all if every item is an exact version in the cache. With `offline`
+    only the cache is used. Raises EngineResolveError for an invalid spec, an unknown version, or offline without a
+    cached answer; EngineProvisionError if an engine cannot be fetched or is damaged.
 
-    A version whose digests are not known is not chosen by `0.23`, `latest` and ranges. Its own name is refused unless
-    `allow_unlisted` is true; None reads the variable T2N_ALLOW_UNLISTED.
+    A version whose digests are not known is never selected by `0.23`, `latest` and ranges. Naming it exactly is refused
+    unless `allow_unlisted` is true; None reads the variable T2N_ALLOW_UNLISTED.
 
-    Without `fetch` releases are only chosen, for one who needs their names: their library is the folder where it would
-    be, and they have no digest.
+    Without `fetch` releases are only selected, for callers that need only their names: their library is the folder
+    where it would be, and they have no digest.
     """
     items = parse_spec(spec)
     store = EngineStore(cache_dir)
     binaries = {item.path.absolute(): item for item in items if item.kind == "path"}
     if allow_unlisted is None:
         allow_unlisted = os.environ.get(ALLOW_UNLISTED, "") not in ("", "0")
-    choices = choose_versions(items, _listed(items, _available(items, spec, store, offline), allow_unlisted))
+    choices = choose_versions(items, _select_listed(items, _available(items, spec, store, offline), allow_unlisted))
     from_paths = [_resolved_binary(path, item) for path, item in binaries.items()]
     if fetch:
         stored = store.fetch_many((choice.version for choice in choices), offline=offline, progress=progress)
-        wheels = [_resolved(engine, choice) for engine, choice in zip(stored, choices, strict=True)]
+        wheels = [_resolve(engine, choice) for engine, choice in zip(stored, choices, strict=True)]
     else:
         wheels = [
             ResolvedEngine("wheel", str(choice.version), store.folder(choice.version), "", choice.requested)
@@ -66,26 +66,26 @@ def _available(items: tuple[SpecItem, ...], spec: str, store: EngineStore, offli
     listed = list_versions(store.cache_dir, offline=offline)
     if not listed and not cached:
         raise EngineResolveError(
-            f"offline, and nothing is remembered in {store.cache_dir}",
-            hint=f"run `t2n engines fetch {_quoted(spec)}` with a network first",
+            f"offline, and {store.cache_dir} has no answer of the index",
+            hint=f"run `t2n engines fetch {_quote(spec)}` with a network first",
         )
     return sorted({*listed, *cached})
 
 
-def _listed(items: tuple[SpecItem, ...], available: list[Version], allow_unlisted: bool) -> list[Version]:
-    """Return the versions whose digests are known, and those that an item names. Raises EngineResolveError."""
+def _select_listed(items: tuple[SpecItem, ...], available: list[Version], allow_unlisted: bool) -> list[Version]:
+    """Return the versions whose digests are known, and those that an item names exactly. Raises EngineResolveError."""
     named = {Version(item.text) for item in items if item.kind == "exact"}
     refused = sorted(version for version in named & set(available) if not is_listed(version))
     if refused and not allow_unlisted:
         raise EngineResolveError(
-            f"tract {', '.join(map(str, refused))} is none of the releases whose digests are known here",
+            f"tract {', '.join(map(str, refused))} is not one of the releases whose digests are known here",
             hint="update pytest-t2n; or, if you trust its source, --t2n-allow-unlisted, --allow-unlisted of `t2n`, or "
             f"{ALLOW_UNLISTED}=1",
         )
     return [version for version in available if is_listed(version) or version in named]
 
 
-def _quoted(spec: str) -> str:
+def _quote(spec: str) -> str:
     return f"'{spec}'" if any(character in spec for character in "<>!~ ") else spec
 
 
@@ -95,7 +95,7 @@ def _resolved_binary(path: Path, item: SpecItem) -> ResolvedEngine:
     return resolve_binary(path, item.text)
 
 
-def _resolved(engine: StoredEngine, choice: Choice) -> ResolvedEngine:
+def _resolve(engine: StoredEngine, choice: Choice) -> ResolvedEngine:
     return ResolvedEngine(
         kind="wheel",
         version=str(choice.version),

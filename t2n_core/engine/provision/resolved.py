@@ -1,4 +1,4 @@
-"""One engine whose files are on this machine: what resolution gives, and what travels to other processes."""
+"""One engine whose files are on this machine: the result of resolution, which is passed to other processes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from t2n_core.engine.tract.tiers import NATIVE, tier_environment
 
 EngineKind = Literal["wheel", "cli"]
 _PROGRAMS = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
-"""First bytes of programs of Linux, Windows and macOS."""
+"""First bytes of executables of Linux, Windows and macOS."""
 CPU = "cpu"
 """The runtime of every release."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedEngine:
-    """An engine whose files are on this machine. It is a plain value, so that it can travel to other processes."""
+    """An engine whose files are on this machine. A plain value, so that it can be passed to other processes."""
 
     kind: EngineKind
     version: str
@@ -28,11 +28,11 @@ class ResolvedEngine:
     sha256: str
     """SHA-256 of `library`, in hexadecimal."""
     requested: str
-    """The item of the version spec that asked for it, as written."""
+    """The item of the version spec that selected it, as written."""
     tier: str = NATIVE
     """The kernels that it may use: `native`, or `no-fma` for those of a processor without FMA."""
     runtime: str = CPU
-    """The runtime that it computes on: `cpu`, or what the library has besides, as `cuda`."""
+    """The runtime that it computes on: `cpu`, or another one of the library, such as `cuda`."""
 
     @property
     def label(self) -> str:
@@ -47,7 +47,7 @@ class ResolvedEngine:
 
     @property
     def is_script(self) -> bool:
-        """Return whether the engine is a script, which runs other files: its digest says nothing about those."""
+        """Return whether the engine is a script, which runs other files that its digest does not cover."""
         if self.kind == "wheel":
             return False
         try:

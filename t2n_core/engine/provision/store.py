@@ -1,11 +1,12 @@
 """The cache of engines on this machine.
 
-    <cache>/index.json                               what the index last said
+    <cache>/index.json                               what the index last reported
     <cache>/engines/tract/<version>/<platform>/      the library, licences, manifest.json
     <cache>/engines/tract/<version>/<platform>.lock
 
-An engine appears under its final name only when it is complete: it is unpacked beside it, checked, flushed and renamed.
-Two processes that want the same one take turns. What is there is checked against its manifest once per process.
+An engine appears under its final name only when it is complete: it is unpacked next to it, checked, flushed and
+renamed. Two processes that need the same one take turns. An existing engine is checked against its manifest once per
+process.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class StoredEngine(msgspec.Struct, frozen=True):
 
 
 class _DamagedError(Exception):
-    """A cache entry does not match its manifest; the message says where."""
+    """Raised for a cache entry that does not match its manifest; the message states where."""
 
 
 def default_cache_dir() -> Path:
@@ -141,16 +142,16 @@ class EngineStore:
     def remove(self, version: Version) -> None:
         """Delete one engine. Raises EngineProvisionError if that fails."""
         folder = self.folder(version)
-        with _clear_errors(version, folder), self._locked(version):
+        with _clear_errors(version, folder), self._lock(version):
             _verified.discard(folder)
             shutil.rmtree(folder)
 
     def fetch_many(
         self, versions: Iterable[Version], *, offline: bool = False, progress: Progress | None = None
     ) -> list[StoredEngine]:
-        """Provision all, some at once, in the order given.
+        """Provision all, some in parallel, and return them in the given order.
 
-        Raises EngineProvisionError naming every one that failed; the others stay in the cache.
+        Raises EngineProvisionError, which names every one that failed; the others stay in the cache.
         """
         report = progress or (lambda version, event: None)
         wanted = list(versions)
@@ -176,14 +177,14 @@ class EngineStore:
     def fetch(
         self, version: Version, *, offline: bool = False, on_download: Callable[[], None] | None = None
     ) -> StoredEngine:
-        """Return one engine, from the cache if intact there, else from the index. Raises EngineProvisionError."""
+        """Return one engine, from the cache if intact, otherwise from the index. Raises EngineProvisionError."""
         folder = self.folder(version)
         try:
             return _verify(folder)
         except _DamagedError as damage:
             if offline:
                 raise self._offline_error(version, folder, damage) from damage
-        with _clear_errors(version, folder), self._locked(version):
+        with _clear_errors(version, folder), self._lock(version):
             with contextlib.suppress(_DamagedError):
                 return _verify(folder)  # another process was faster
             if on_download:
@@ -202,7 +203,7 @@ class EngineStore:
         return EngineProvisionError(f"tract {version} is not in the cache, which has {have}", hint=fetch)
 
     @contextlib.contextmanager
-    def _locked(self, version: Version) -> Iterator[None]:
+    def _lock(self, version: Version) -> Iterator[None]:
         folder = self.folder(version)
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock = folder.with_name(f"{folder.name}.lock")
@@ -216,7 +217,7 @@ class EngineStore:
             ) from cause
 
     def _provision(self, version: Version, folder: Path) -> None:
-        """Fetch, check and unpack a release under the lock; what is unfinished here belongs to a process that died."""
+        """Fetch, check and unpack a release under the lock; unfinished files here belong to a process that died."""
         for left_over in folder.parent.glob(f".{folder.name}-*"):
             shutil.rmtree(left_over, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch_name:
@@ -228,26 +229,26 @@ class EngineStore:
             found = file_sha256(wheel)
             if found != record.sha256 or wheel.name != record.filename:
                 raise EngineProvisionError(
-                    f"the download of tract {version} is not what the index promised: "
+                    f"the download of tract {version} is not what the index announced: "
                     f"{wheel.name} has sha256 {found}, expected {record.filename} with {record.sha256}",
                     hint="nothing was kept; try again, and if it stays so, ask who runs your mirror or proxy",
                 )
             known = known_wheels().get(str(version), {})
             if known and found not in {one.sha256 for one in known.values()}:
                 raise EngineProvisionError(
-                    f"the download of tract {version} is none of its released wheels: {wheel.name} has sha256 {found}",
-                    hint="nothing was kept; a build of your own is an engine by its command line, path:/to/tract",
+                    f"the download of tract {version} is no released wheel: {wheel.name} has sha256 {found}",
+                    hint="nothing was kept; your own build can be used through its command line, path:/to/tract",
                 )
             _unpack(version, wheel, record.sha256, draft)
             if folder.exists():
-                os.replace(folder, old)  # a damaged one; a folder cannot be renamed onto another
+                os.replace(folder, old)  # the damaged one: a folder cannot be renamed onto another
             os.replace(draft, folder)
             _sync_folder(folder.parent)
 
 
 @contextlib.contextmanager
 def _clear_errors(version: Version, folder: Path) -> Iterator[None]:
-    """Raise EngineProvisionError in one sentence for a full disk or a cache without write permission."""
+    """Raise a short EngineProvisionError for a full disk or a cache without write permission."""
     try:
         yield
     except OSError as cause:
@@ -258,7 +259,7 @@ def _clear_errors(version: Version, folder: Path) -> Iterator[None]:
 
 
 def _unpack(version: Version, wheel: Path, wheel_sha256: str, draft: Path) -> None:
-    """Unpack the library, libraries bundled beside it, and licences; leave out the wheel's Python code."""
+    """Unpack the library, libraries bundled with it, and licences, but not the wheel's Python code."""
     draft.mkdir()
     entries = []
     try:
@@ -276,7 +277,7 @@ def _unpack(version: Version, wheel: Path, wheel_sha256: str, draft: Path) -> No
         raise EngineProvisionError(f"the wheel of tract {version} cannot be unpacked: {cause}") from cause
     libraries = [entry.path for entry in entries if entry.path.startswith("tract/")]
     if len(libraries) != 1:
-        raise EngineProvisionError(f"{wheel.name} holds {len(libraries)} libraries, one was expected")
+        raise EngineProvisionError(f"{wheel.name} has {len(libraries)} libraries, one was expected")
     manifest = Manifest(str(version), wheel.name, wheel_sha256, libraries[0], tuple(entries))
     with (draft / "manifest.json").open("wb") as sink:
         sink.write(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
@@ -309,7 +310,7 @@ def _open_entry(folder: Path) -> StoredEngine:
 
 
 def _verify(folder: Path) -> StoredEngine:
-    """Compare with the manifest, once per process. Raises _DamagedError."""
+    """Return the engine after a comparison with its manifest, once per process. Raises _DamagedError."""
     stored = _open_entry(folder)
     if folder in _verified and stored.library.exists():
         return stored
@@ -341,7 +342,7 @@ def _is_released(manifest: Manifest) -> bool:
     known = known_wheels().get(manifest.version, {})
     wheel = known.get(manifest.wheel)
     if known and (wheel is None or wheel.sha256 != manifest.wheel_sha256):
-        raise _DamagedError(f"{manifest.wheel} is none of the released wheels")
+        raise _DamagedError(f"{manifest.wheel} is not one of the released wheels")
     if wheel is None or not wheel.library:
         return False
     if manifest.library_sha256 != wheel.library:
@@ -350,9 +351,9 @@ def _is_released(manifest: Manifest) -> bool:
 
 
 def _refuse_shared(folder: Path) -> None:
-    """Raise _DamagedError if everybody may write into the folder of an engine whose digest is not known."""
+    """Raise _DamagedError if the folder of an engine whose digest is not known is world-writable."""
     if os.name == "posix" and folder.stat().st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH:
-        raise _DamagedError(f"everybody may write into {folder}: chmod o-w")
+        raise _DamagedError(f"{folder} is world-writable: chmod o-w")
 
 
 def _sync_folder(folder: Path) -> None:

@@ -32,7 +32,7 @@ ItemKind = Literal["line", "exact", "range", "latest", "all-minors", "all", "pat
 
 KEYWORDS = ("latest", "all-minors", "all")
 UNUSABLE = frozenset({Version("0.19.0")})
-"""Releases without a way to switch tract_core on: they cannot load what an exporter writes."""
+"""Releases that cannot enable tract_core, and so cannot load what an exporter writes."""
 
 _OPERATORS = ("<", ">", "=", "!", "~")
 _GRAMMAR = "0.21, 0.21.13, >=0.21,<0.23, latest, all-minors, all or path:/to/tract"
@@ -53,7 +53,7 @@ class SpecItem:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A version, and the item that asked for it first."""
+    """A version, and the first item that selected it."""
 
     version: Version
     requested: str
@@ -143,7 +143,7 @@ def _matches(item: SpecItem, everything: Sequence[Version]) -> list[Version]:
 
 
 def _nearby(wanted: Version | None, releases: Sequence[Version]) -> str:
-    """Return a hint that lists the releases of the same minor line if there are some, else the newest of each line."""
+    """Return a hint with the releases of the same minor line if there are some, otherwise the newest of each line."""
     if not releases:
         return "no release is available for this platform"
     if wanted is not None:

@@ -1,8 +1,9 @@
-"""`path:/to/tract`: a tract command-line binary with the same protocol as a wheel.
+"""Engine for `path:/to/tract`: a tract command-line binary with the same protocol as a wheel.
 
-Flags, log lines and npz rules are those of the command line's source, 0.19.2 to 0.23.5; no released wheel carries a
-binary, so this is tested with a script that answers like one. What differs from a wheel: each batch is a process of its
-own that loads the archive again, float16 goes in and comes out as float32 (the reply says so), and there are no facts.
+Flags, log lines and npz rules are those of the command line's source, 0.19.2 to 0.23.5; no released wheel contains a
+binary, so this is tested with a script that answers like one. Differences from a wheel: each batch is a separate
+process that loads the archive again, float16 is passed and returned as float32 (the reply states so), and there are no
+facts.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from t2n_core.engine.processes.wire import plain_array
 from t2n_core.engine.protocol import Array, EngineReply, EngineStage
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.tract.engine import GraphStage
-from t2n_core.engine.tract.out_of_range import explained, graph_text
+from t2n_core.engine.tract.out_of_range import explain, graph_text
 from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import EngineProvisionError, InputError
 from t2n_core.files import file_sha256
@@ -53,14 +54,14 @@ def resolve_binary(path: Path, requested: str) -> ResolvedEngine:
         content = path.read_bytes()
     except OSError as cause:
         raise EngineProvisionError(f"{path} cannot be read: {cause.strerror}", hint=hint) from cause
-    said = _ask(path, "--version")
-    found = re.search(r"\btract\S*\s+v?(\d\S*)", said)
+    answer = _ask(path, "--version")
+    found = re.search(r"\btract\S*\s+v?(\d\S*)", answer)
     try:
         version = Version(found[1]) if found else None
     except InvalidVersion:
         version = None
     if version is None:
-        raise EngineProvisionError(f"{path} --version says {said.strip()[:200]!r}, not tract and a version", hint=hint)
+        raise EngineProvisionError(f"{path} ---version prints {answer.strip()[:200]!r}, not a tract version", hint=hint)
     return ResolvedEngine("cli", str(version), path.absolute(), hashlib.sha256(content).hexdigest(), requested)
 
 
@@ -86,7 +87,7 @@ class CliEngine:
         self.resolved = resolved
         self._registries: tuple[str, ...] | None = None
         self._seen: tuple[int, ...] | None = None
-        """The facts of the file system on the binary when its digest was that of the engine."""
+        """The binary's file-system metadata when its digest was that of the engine."""
 
     @property
     def version(self) -> str:
@@ -102,7 +103,7 @@ class CliEngine:
         """Raise InputError: nothing stays loaded between two runs of a command."""
         raise InputError(
             f"{self.name} {self.version} is a command line, which keeps no archive loaded: it has no sessions",
-            hint="give a version of a wheel, such as 0.23",
+            hint="use the version of a wheel, such as 0.23",
         )
 
     def run(
@@ -125,12 +126,12 @@ class CliEngine:
         if change := self._change():
             return EngineReply("error", "load", change)
         reply = self._run_all(archive, batches, timeout, memory_limit, symbols, stage, keep_going)
-        # a binary that is built anew while it runs may have given any of the replies
+        # a binary that was rebuilt while it ran may have given any of the replies
         change = self._change()
         return EngineReply("error", "load", change) if change else reply
 
     def _change(self) -> str:
-        """Return what is wrong with a binary that no longer is the one that was chosen; '' if nothing is."""
+        """Return why the binary is no longer the one that was chosen; '' if it still is."""
         library, sha256 = self.resolved.library, self.resolved.sha256
         try:
             found = library.stat()
@@ -166,7 +167,7 @@ class CliEngine:
         limit = chosen_limit() if memory_limit is None else memory_limit
         for batch in batches:
             if len(batch) != len(names):
-                message = f"{len(batch)} inputs given, the model takes {len(names)}"
+                message = f"{len(batch)} inputs passed, the model takes {len(names)}"
                 reply = EngineReply("error", "run", message)
             else:
                 left = timeout - (time.monotonic() - start)
@@ -178,10 +179,10 @@ class CliEngine:
             outputs += reply.outputs
             if reply.status != "ok":
                 reply = replace(reply, outputs=tuple(outputs), refused=refused, widened=False)
-                return explained(reply, archive, batches)
+                return explain(reply, archive, batches)
         times = {"run": time.monotonic() - start}
         reply = EngineReply("ok", "run", outputs=tuple(outputs), refused=refused, times=times, widened=True)
-        return explained(reply, archive, batches)
+        return explain(reply, archive, batches)
 
     def _accepted_registries(self) -> tuple[str, ...]:
         if self._registries is None:
@@ -200,23 +201,23 @@ class CliEngine:
             command += ["run", f"--input-from-bundle={given}", f"--save-outputs={got}"]
             command += ["--allow-float-casts"] if float16 else []
             memory_kills = count_memory_kills()
-            # the lines of this log tell the stage
+            # the lines of this log show the stage
             environment = {**single_threaded_environment(), **self.resolved.environment, "TRACT_LOG": _LOG}
             ended = execute(command, timeout, memory, environment)
             exit_code, stderr = ended.exit_code, ended.stderr
-            reached = _reached(stderr)
+            reached = _stage_of(stderr)
             if exit_code == 1:  # an error that the command line reports; a panic exits with 101
                 return EngineReply("error", reached, _error_text(stderr), stderr)
             if exit_code or ended.killed:
                 for_memory = count_memory_kills() > memory_kills
                 death = explain_death(exit_code, stderr, killed_by_us=ended.killed, killed_for_memory=for_memory)
                 return EngineReply(death.status, reached, death.message, stderr)
-            if panic := first_panic(stderr):  # whatever its status says
+            if panic := first_panic(stderr):  # whatever its status is
                 return EngineReply("crash", reached, f"it ended with status 0 after a panic: {panic}", stderr)
             try:
                 outputs = tuple(read_npz(got, memory).values())
             except (OSError, ValueError) as cause:
-                return EngineReply("crash", "run", f"it ended well but left no outputs: {cause}", stderr)
+                return EngineReply("crash", "run", f"it succeeded but wrote no outputs: {cause}", stderr)
             return EngineReply("ok", "run", outputs=(outputs,))
 
 
@@ -229,15 +230,15 @@ def _save_npz(path: Path, inputs: Mapping[str, Array]) -> None:
                 np.lib.format.write_array(entry, plain, allow_pickle=False)
 
 
-def _reached(stderr: str) -> EngineStage:
+def _stage_of(stderr: str) -> EngineStage:
     if "Model ready" in stderr:
         return "run"
     return "optimise" if re.search(r"Model .*loaded", stderr) else "load"
 
 
 def _error_text(stderr: str) -> str:
-    """Return the output from the first line with an error on; the causes follow that line."""
+    """Return the output starting at the first line with an error; the causes follow that line."""
     found = re.search(r"^.*(?:\bERROR\b|\bError:).*", stderr, re.MULTILINE | re.DOTALL)
     if found:
         return found[0].strip()[-4000:]
-    return f"it ended with status 1 and no message of an error\n{stderr[-4000:]}".strip()
+    return f"it ended with status 1 and no error message\n{stderr[-4000:]}".strip()

@@ -5,9 +5,9 @@
     runnable = model.into_runnable(optimise=True)
     outputs = runnable.run([array, ...])
 
-The library references no Python symbol, so any Python can load any of them. The Python code of the wheels is not used:
-up to 0.22.4 it reads every output as float32. A Rust panic aborts the process: only a child that may die calls this.
-Set RUST_BACKTRACE=0 before the first call, or backtraces end up in the messages.
+The library references no Python symbols, so any Python can load any of them. The Python code of the wheels is not used:
+up to 0.22.4 it reads every output as float32. A Rust panic aborts the process: call this only in an expendable child.
+Set RUST_BACKTRACE=0 before the first call, or backtraces become part of the messages.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ _COMPLEX_CODES = {"c8": 0x54, "c16": 0x58}
 
 
 class TractDriver:
-    """One loaded library, with every registry that it has switched on."""
+    """One loaded library, with all of its registries enabled."""
 
     def __init__(self, library: Path, runtime: str | None = None) -> None:
         """Load the library; graphs run on `runtime`, such as `cuda`, by default on the processor.
 
-        Raises EngineLoadError if this system cannot load the file, it is not tract, or the runtime is not there.
+        Raises EngineLoadError if this system cannot load the file, it is not tract, or it lacks the runtime.
         """
         try:
-            self.lib = c.CDLL(str(library))  # local symbols: several versions do not see each other
+            self.lib = c.CDLL(str(library))  # local symbols: several versions do not conflict
             self.lib.tract_version.restype = c.c_char_p
             self.lib.tract_get_last_error.restype = c.c_char_p
             version = self.lib.tract_version()
         except (OSError, AttributeError) as cause:
             raise EngineLoadError(f"{library} cannot be used as a tract library: {cause}") from cause
-        self.says_version: str = version.decode("utf-8", "replace")
+        self.reported_version: str = version.decode("utf-8", "replace")
         """The version that the library reports, which is wrong in some wheels."""
-        codes = {**_CODES, **(_COMPLEX_CODES if self.says_version.startswith("0.19.") else {})}
+        codes = {**_CODES, **(_COMPLEX_CODES if self.reported_version.startswith("0.19.") else {})}
         self._code_of = {np.dtype(name): code for name, code in codes.items()}
         self._dtype_of = {code: dtype for dtype, code in self._code_of.items()}
         self._make = self.function("tract_tensor_from_bytes", "tract_value_from_bytes", "tract_value_create")
@@ -88,7 +88,7 @@ class TractDriver:
         if enable := self.find(f"tract_nnef_enable_{registry}"):
             self.check(enable(self._nnef), EngineLoadError)
             return True
-        # since 0.23 tract_core is on, and can only be switched off
+        # since 0.23 tract_core is on, and can only be disabled
         return self.find(f"tract_nnef_disable_{registry}") is not None
 
     def find(self, *names: str) -> Any:
@@ -99,7 +99,7 @@ class TractDriver:
         """Return the first of these functions that this version exports. Raises EngineLoadError if it has none."""
         found = self.find(*names)
         if found is None:
-            raise EngineLoadError(f"tract {self.says_version} has none of the functions {', '.join(names)}")
+            raise EngineLoadError(f"tract {self.reported_version} has none of the functions {', '.join(names)}")
         return found
 
     def check(self, failed: int, error: type[EngineError]) -> None:
@@ -119,7 +119,7 @@ class TractDriver:
         return text
 
     def counts(self, kind: str, pointer: c.c_void_p) -> tuple[int, int]:
-        """Return the numbers of inputs and outputs; `kind` is `model` or `runnable`."""
+        """Return the counts of inputs and outputs; `kind` is `model` or `runnable`."""
         inputs, outputs = c.c_size_t(), c.c_size_t()
         if both := self.find(f"tract_{kind}_nbio"):
             self.check(both(pointer, c.byref(inputs), c.byref(outputs)), EngineLoadError)
@@ -136,12 +136,12 @@ class TractDriver:
         return TractModel(self, pointer)
 
     def write(self, model: TractModel, folder: Path) -> None:
-        """Write a model as an archive in a folder that is not there yet. Raises EngineOptimiseError."""
+        """Write a model as an archive in a folder that does not exist yet. Raises EngineOptimiseError."""
         write = self.function("tract_nnef_write_model_to_dir")
         self.check(write(self._nnef, os.fsencode(folder), model.pointer), EngineOptimiseError)
 
     def transform_of_registry(self, model: TractModel, transform: str) -> None:
-        """Apply a transform that a registry brings, before 0.23, where an unknown name is accepted without effect.
+        """Apply a transform of a registry, before 0.23, where an unknown name is accepted without effect.
 
         Raises EngineOptimiseError.
         """
@@ -152,9 +152,9 @@ class TractDriver:
 
     def make_tensor(self, array: Array) -> c.c_void_p:
         """Copy an array into the engine; raises EngineRunError for a dtype that this version does not have."""
-        native = array.dtype.newbyteorder("=")  # the engine takes swapped bytes for native ones
+        native = array.dtype.newbyteorder("=")  # the engine reads swapped bytes as native ones
         if native not in self._code_of:
-            raise EngineRunError(f"tract {self.says_version} takes no input of dtype {array.dtype}")
+            raise EngineRunError(f"tract {self.reported_version} takes no input of dtype {array.dtype}")
         plain = np.ascontiguousarray(array, native).reshape(array.shape)  # ascontiguousarray alone loses rank 0
         shape = (c.c_size_t * plain.ndim)(*plain.shape)
         out = c.c_void_p()
@@ -169,7 +169,7 @@ class TractDriver:
         return out
 
     def read_tensor(self, tensor: c.c_void_p) -> Array:
-        """Copy a tensor out; EngineRunError for types without a NumPy form: symbolic sizes, strings, quantized."""
+        """Copy a tensor out; EngineRunError for types that NumPy lacks: symbolic sizes, strings, quantised types."""
         code, rank = c.c_uint32(0), c.c_size_t()
         extents, data = c.POINTER(c.c_size_t)(), c.c_void_p()
         self.check(
@@ -178,8 +178,8 @@ class TractDriver:
         )
         if code.value not in self._dtype_of:
             raise EngineRunError(
-                f"an output has tract's datum type {code.value:#x}, which has no NumPy form",
-                hint="cast this output to a number type in the graph",
+                f"an output has tract's datum type {code.value:#x}, which NumPy does not have",
+                hint="cast this output to a numeric type in the graph",
             )
         dtype = self._dtype_of[code.value]
         shape = tuple(extents[axis] for axis in range(rank.value))
@@ -195,12 +195,12 @@ class TractDriver:
     @contextmanager
     def tensors(self, arrays: Sequence[Array]) -> Iterator[list[c.c_void_p]]:
         """Copy arrays into the engine for as long as the block runs. Raises EngineRunError as `make_tensor` does."""
-        made: list[c.c_void_p] = []
+        copies: list[c.c_void_p] = []
         try:
-            made.extend(map(self.make_tensor, arrays))  # those made before a failure are dropped below
-            yield made
+            copies.extend(map(self.make_tensor, arrays))  # copies copies before a failure are dropped below
+            yield copies
         finally:
-            self.drop_tensors(made)
+            self.drop_tensors(copies)
 
     def take_arrays(self, tensors: Sequence[c.c_void_p]) -> list[Array]:
         """Copy tensors out, and drop them. Raises EngineRunError as `read_tensor` does."""
@@ -211,7 +211,7 @@ class TractDriver:
 
 
 class TractModel:
-    """A loaded graph. From 0.23 on it is decluttered already."""
+    """A loaded graph. From 0.23 on it is already decluttered."""
 
     def __init__(self, driver: TractDriver, pointer: c.c_void_p) -> None:
         self._driver = driver
@@ -254,11 +254,11 @@ class TractModel:
 
     @property
     def can_declutter(self) -> bool:
-        """Return whether this version declutters when it is asked to, and not whenever a model is changed."""
+        """Return whether this version declutters on request, and not whenever a model is changed."""
         return self._driver.find("tract_model_declutter") is not None
 
     def pulse(self, symbol: str, size: int) -> None:
-        """Make the graph take `size` steps of the streamed axis `symbol` at a time. Raises EngineOptimiseError."""
+        """Let the graph take `size` steps of the streamed axis `symbol` at a time. Raises EngineOptimiseError."""
         driver = self._driver
         if simple := driver.find("tract_model_pulse_simple"):
             failed = simple(c.byref(self.pointer), symbol.encode(), str(size).encode())
@@ -275,7 +275,7 @@ class TractModel:
         self._driver.check(change(self.pointer, transform.encode()), EngineOptimiseError)
 
     def numbers(self, name: str) -> list[int]:
-        """Return a number per input or output for a property such as `pulse.delay`. Raises EngineOptimiseError."""
+        """Return an integer per input or output for a property such as `pulse.delay`. Raises EngineOptimiseError."""
         driver, tensor = self._driver, c.c_void_p()
         get = driver.function("tract_model_property")
         driver.check(get(self.pointer, name.encode(), c.byref(tensor)), EngineOptimiseError)
@@ -285,16 +285,16 @@ class TractModel:
             driver.drop_tensors([tensor])
 
     def profiler(self) -> Callable[[Sequence[Array]], str]:
-        """Optimise the model, and return what profiles 5 seconds of its runs, as JSON; consumes the model.
+        """Optimise the model, and return a function that profiles 5 seconds of its runs, as JSON; consumes the model.
 
-        Raises EngineError, and so does what it returns.
+        Both raise EngineError.
         """
         driver = self._driver
         profile = driver.find("tract_model_profile_json")
         if not profile:
             return self.into_runnable(optimise=True).profile
         driver.check(driver.function("tract_model_optimize")(self.pointer), EngineOptimiseError)
-        takes_states = driver.find("tract_state_initializable_states_count")  # 0.22 alone, which then runs with none
+        takes_states = driver.find("tract_state_initializable_states_count")  # only 0.22 has initial states; pass none
         states = (None, c.c_size_t(0)) if takes_states else ()
 
         def run(arrays: Sequence[Array]) -> str:
@@ -307,7 +307,7 @@ class TractModel:
     def into_runnable(self, *, optimise: bool) -> TractRunnable:
         """Return a runnable, which consumes the model.
 
-        Raises EngineOptimiseError, also when `optimise` is off and this version always does it.
+        Raises EngineOptimiseError, also if `optimise` is off and this version always optimises.
         """
         driver = self._driver
         step = driver.find("tract_model_optimize")
@@ -315,7 +315,7 @@ class TractModel:
             driver.check(step(self.pointer), EngineOptimiseError)
         elif not optimise and not step:
             raise EngineOptimiseError(
-                f"tract {driver.says_version} runs optimised graphs only",
+                f"tract {driver.reported_version} runs optimised graphs only",
                 hint="the stages raw and declutter can be run up to tract 0.22",
             )
         out = c.c_void_p()
@@ -329,7 +329,7 @@ class TractModel:
 
 
 class TractRunnable:
-    """A graph ready to run, as often as wanted."""
+    """A graph that is ready to run any number of times."""
 
     def __init__(self, driver: TractDriver, pointer: c.c_void_p) -> None:
         self._driver = driver
@@ -352,12 +352,12 @@ class TractRunnable:
             return driver.text(driver.function("tract_runnable_profile_json"), self._pointer, values)
 
     def run_steps(self, steps: Sequence[Sequence[Array]]) -> list[list[Array]]:
-        """Run once per step, each with the state that the step before leaves. Raises EngineRunError."""
+        """Run once per step, each with the state after the previous step. Raises EngineRunError."""
         state = self.spawn()
         return [state.run(arrays) for arrays in steps]
 
     def run_tensors(self, tensors: Sequence[c.c_void_p]) -> list[c.c_void_p]:
-        """Run once on tensors of the engine. They stay the caller's, who drops them, and so do the results.
+        """Run once on tensors of the engine. The caller owns them and the results, and drops them.
 
         Raises EngineRunError.
         """
@@ -372,8 +372,8 @@ class TractRunnable:
 
     def call(self, function: str, pointer: c.c_void_p, tensors: Sequence[c.c_void_p]) -> list[c.c_void_p]:
         """Call one of the engine's functions that run this graph. Raises EngineRunError."""
-        if len(tensors) != self.inputs:  # the C side reads as many pointers as it wants, whatever is given
-            raise EngineRunError(f"{len(tensors)} inputs given, the model takes {self.inputs}")
+        if len(tensors) != self.inputs:  # the C side reads as many pointers as the model has inputs
+            raise EngineRunError(f"{len(tensors)} inputs passed, the model takes {self.inputs}")
         given = (c.c_void_p * self.inputs)(*[tensor.value for tensor in tensors])
         got = (c.c_void_p * self.outputs)()
         self._driver.check(self._driver.function(function)(pointer, given, got), EngineRunError)
@@ -381,7 +381,7 @@ class TractRunnable:
 
 
 class TractState:
-    """A run of a graph that goes on from call to call; the engine holds its state, such as caches that it folded."""
+    """A run of a graph that continues from call to call; the engine keeps its state, such as caches that it folded."""
 
     def __init__(self, driver: TractDriver, runnable: TractRunnable, pointer: c.c_void_p) -> None:
         self._driver, self._runnable, self._pointer = driver, runnable, pointer

@@ -14,7 +14,7 @@ from t2n_core.engine.processes.memory import memory_limit as chosen_limit
 from t2n_core.engine.processes.worker_engine import WorkerEngine
 from t2n_core.engine.protocol import Array, EngineReply, KeptStates
 from t2n_core.engine.provision.resolved import CPU, ResolvedEngine
-from t2n_core.engine.tract.out_of_range import explained, graph_text
+from t2n_core.engine.tract.out_of_range import explain, graph_text
 from t2n_core.engine.tract.session import EngineSession
 from t2n_core.engine.tract.signature import Signature
 from t2n_core.engine.tract.transforms.table import ROUND_TRIP
@@ -30,18 +30,18 @@ _RESETS_SCANS = Version("0.20.18")
 _KEEPS_SIZES = Releases.of("0.21.2", "0.21.8")
 _WORKER = "t2n_core.engine.tract.worker"
 _GRACE = 10.0
-"""Seconds that a forking worker gets beyond the job's own time to report that it killed the job."""
+"""Seconds that a forking worker has beyond the job's time limit to report that it killed the job."""
 
 
 class TractEngine(WorkerEngine):
-    """One version of tract in a worker of its own; implements `Engine`."""
+    """One version of tract in its own worker; implements `Engine`."""
 
     name = "tract"
 
     def __init__(self, resolved: ResolvedEngine, *, fork: bool = hasattr(os, "fork")) -> None:
-        """Take an engine. Without `fork` its jobs run in the worker itself, which is replaced if one kills it.
+        """Create the engine. Without `fork` its jobs run in the worker itself, which is replaced if one kills it.
 
-        So do those of a runtime other than the processor's.
+        This also applies to all runtimes but the processor's.
         """
         options = [f"--sha256={resolved.sha256}"]
         if resolved.runtime != CPU:
@@ -57,18 +57,18 @@ class TractEngine(WorkerEngine):
 
     @property
     def runs_stages(self) -> bool:
-        """Return True if a graph can run before the optimiser has changed it."""
+        """Return whether a graph can run before the optimiser has changed it."""
         return Version(self.version) < _OPTIMISED_ONLY
 
     @property
     def kept_states(self) -> KeptStates:
-        """Return what the release does with a State that several calls use."""
+        """Return the behaviour of a State that several calls use in this release."""
         version = Version(self.version)
         return KeptStates(resets_scans=version >= _RESETS_SCANS, resizes=version not in _KEEPS_SIZES)
 
     @property
     def holds_state(self) -> bool:
-        """Return True if a session can leave its state to the engine."""
+        """Return whether the engine can keep the state of a session."""
         return Version(self.version) >= _HOLDS_STATE
 
     def __repr__(self) -> str:
@@ -97,18 +97,18 @@ class TractEngine(WorkerEngine):
         `timeout` is in seconds for the whole job, `memory_limit` in bytes beyond the worker's own size (default that
         of `processes.memory`; not enforced where jobs are not forked, nor on macOS). `symbols` gives symbolic sizes a
         value before optimising. The stages `raw` and `declutter` run the graph before later steps, up to tract 0.22;
-        newer versions answer with an error. No batches: only load and optimise. `pulse` gives the symbol of the time
+        newer versions report an error. Without batches it only loads and optimises. `pulse` is the symbol of the time
         axis and how many steps the graph then takes at a time; batches are whole sequences of such pulses, and outputs
-        what is known of them at the end. With `keep_going` a batch that the engine answers with an error does not end
-        the job: the reply is `ok`, and says which ones were refused; a crash still ends it. `calls` run after all
-        batches, each a pair of a batch whose State is used again and of the one that it runs then; the reply has those
-        with other outputs than in a fresh State. A stream has none. `fed` names batches that take what the batch
-        before them gave, each with pairs of the place of an input, whose array then does not count, and that of an
-        output. `release` is another release of the same tier, whose library then stays loaded beside the own one: one
-        worker runs them all. `transforms` change the model before it is optimised; a round trip among them needs
-        `scratch`, a folder to write to. With `one_state` the batches run one after the other in one State.
+        what is known of them at the end. With `keep_going` a batch with an error does not end the job: the reply is
+        `ok` and lists the refused ones; a crash still ends it. `calls` run after all batches, each a pair of a batch
+        whose State is reused and of the batch that then runs in it; the reply has those whose outputs differ from those
+        in a new State. A stream has none. `fed` names batches that take outputs of the previous batch, each with pairs
+        of the index of an input, whose array is then ignored, and that of an output. `release` is another release of
+        the same tier, whose library then stays loaded as well: one worker runs them all. `transforms` change the model
+        before it is optimised; a round trip among them needs `scratch`, a folder to write to. With `one_state` the
+        batches run one after the other in one State.
 
-        Whatever the engine does is in the reply. Raises InputError for arrays that cannot be sent to any engine.
+        All results and failures of the engine are in the reply. Raises InputError for arrays that cannot be sent.
         """
         options = {
             "timeout": timeout,
@@ -123,15 +123,15 @@ class TractEngine(WorkerEngine):
             "one_state": one_state,
             "library": None if release is None else {"path": str(release.library), "sha256": release.sha256},
         }
-        return explained(self._work(archive, batches, options, timeout), archive, batches)
+        return explain(self._work(archive, batches, options, timeout), archive, batches)
 
     def transformed(
         self, archive: Path, transforms: Sequence[Transform], scratch: Path, *, timeout: float = 60.0
     ) -> EngineReply:
         """Load `archive`, apply transforms and optimise the model; `scratch` is a folder to write to.
 
-        The facts of the reply have `input` and `output` as of `run`, the same of the changed model under `transformed`,
-        and under `changed` for each transform whether it changed the model, None where the engine cannot say.
+        The facts of the reply have `input` and `output` as those of `run`, those of the changed model as `transformed`,
+        and as `changed` for each transform whether it changed the model, None if the engine cannot tell.
         """
         options = {
             "timeout": timeout,
@@ -145,8 +145,8 @@ class TractEngine(WorkerEngine):
         steps = [
             {
                 "text": None if one.name == ROUND_TRIP else one.text_for(self.version),
-                "of_registry": one.known.of_registry,
-                "begins": one.known.begins,
+                "of_registry": one.entry.of_registry,
+                "begins": one.entry.begins,
             }
             for one in transforms
         ]
@@ -182,22 +182,22 @@ class TractEngine(WorkerEngine):
         initial: Sequence[Array] | None = None,
         held_by_engine: bool = False,
     ) -> Iterator[EngineSession]:
-        """Keep `archive` loaded in a process of its own, for as many steps as wanted; jobs can run beside it.
+        """Keep `archive` loaded in a separate process, for any number of steps; jobs can run in parallel.
 
         `state` are pairs of an input and the output that is its next value: these stay in the process, which feeds them
-        back, and `run` takes and returns the others alone. They begin as `initial`, in the order of the pairs; without
-        it they are zeros, empty along the axes whose symbol no other input has. With `held_by_engine` (tract 0.23 and
-        later) the engine itself keeps them, and shows them to nobody. `timeout` is in seconds for loading and for each
-        step; the other arguments are those of `run`.
+        back, and `run` takes and returns only the others. Their first values are `initial`, in the order of the pairs;
+        without it they are zeros, empty along the axes whose symbol no other input has. With `held_by_engine` (tract
+        0.23 and later) the engine itself keeps them, and they cannot be read. `timeout` is in seconds for loading and
+        for each step; the other arguments are those of `run`.
 
         Raises:
-            InputError: a wrong pair, a state whose size is not known, or an engine that holds no state.
+            InputError: a wrong pair, a state whose size is not known, or an engine that keeps no state.
             EngineLoadError, EngineOptimiseError, EngineCrash, EngineTimeout, EngineOutOfMemory: it could not be loaded.
         """
         if held_by_engine and not state:
-            raise InputError("held_by_engine=True needs state=, the pairs of inputs and outputs that the engine holds")
+            raise InputError("held_by_engine=True needs state=, the pairs of inputs and outputs that the engine keeps")
         if held_by_engine and not self.holds_state:
-            raise InputError(f"tract {self.version} holds no state by itself: releases from {_HOLDS_STATE} on do")
+            raise InputError(f"tract {self.version} keeps no state itself: releases from {_HOLDS_STATE} on do")
         try:
             signature = Signature.of(graph_text(archive))
         except (OSError, ValueError) as cause:

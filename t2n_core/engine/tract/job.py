@@ -17,19 +17,19 @@ from t2n_core.engine.tract.driver import TractDriver
 from t2n_core.engine.tract.kept_calls import KeptCalls
 from t2n_core.engine.tract.profile_job import Send, run_profile
 from t2n_core.engine.tract.stream import Stream
-from t2n_core.engine.tract.transforms.job import applied, run_transforms
+from t2n_core.engine.tract.transforms.job import apply_transforms, run_transforms
 from t2n_core.errors import EngineError, EngineRunError
 
 
 def perform(driver: TractDriver, job: Frame, send: Send) -> None:
-    """Send the events of one job: `stage`…, `outputs` per batch, and at last `done`, `error` or `oom`.
+    """Send the events of one job: `stage`…, `outputs` per batch, and finally `done`, `error` or `oom`.
 
     A job that keeps going sends `refused` for a batch that the engine rejects, and runs the next one. Calls in kept
-    States come after all batches; those with other outputs send `changed`.
+    States come after all batches; those whose outputs differ send `changed`.
     """
     times: dict[str, float] = {}
     try:
-        _run(driver, job, send, lambda name: entered(name, times, send))
+        _run(driver, job, send, lambda name: enter_stage(name, times, send))
     except EngineError as error:
         send({"event": "error", "message": str(error), "times": times})
     except MemoryError:
@@ -39,8 +39,8 @@ def perform(driver: TractDriver, job: Frame, send: Send) -> None:
 
 
 @contextmanager
-def entered(stage: str, times: dict[str, float], send: Send) -> Iterator[None]:
-    """Announce a stage, and put the seconds that the block takes under its name."""
+def enter_stage(stage: str, times: dict[str, float], send: Send) -> Iterator[None]:
+    """Announce a stage, and record the seconds that the block takes."""
     send({"event": "stage", "stage": stage})
     start = time.perf_counter()
     try:
@@ -62,7 +62,7 @@ def _run(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any
         send({"event": "facts", "facts": {**model.facts(), "registries": driver.registries}})
     with stage("optimise"):
         if header["transforms"]:
-            model = applied(driver, model, header)
+            model = apply_transforms(driver, model, header)
         if header["symbols"]:
             model.set_symbols(header["symbols"])
         if header["stage"] == "declutter" or header["pulse"]:
@@ -97,11 +97,11 @@ def _run(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any
 
 
 def _feed(batch: list[Array], outputs: Sequence[Array], pairs: Sequence[tuple[int, int]]) -> None:
-    """Put outputs of the batch before into the inputs of this one. Raises EngineRunError where there are none."""
+    """Copy outputs of the previous batch into the inputs of this one. Raises EngineRunError if there are none."""
     for place, output in pairs:
         if output >= len(outputs) or place >= len(batch):
-            raise EngineRunError(f"input {place} is to take output {output} of the batch before, and there is none")
+            raise EngineRunError(f"input {place} is fed from output {output} of the previous batch, which has none")
         batch[place] = outputs[output]
 
 
-__all__ = ["Send", "entered", "perform"]
+__all__ = ["Send", "enter_stage", "perform"]

@@ -1,4 +1,4 @@
-"""Calls in States that have run before, as a server makes them, compared with those in a fresh State."""
+"""Calls in States that have run before, as in a server, compared with calls in a new State."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from t2n_core.errors import EngineRunError
 
 
 class KeptCalls:
-    """The batches of a job, each run in a State of its own, and calls that come after them in these States."""
+    """The batches of a job, each run in its own State, and later calls in these States."""
 
     def __init__(self, runnable: TractRunnable, calls: Sequence[tuple[int, int]]) -> None:
-        """Take pairs of two batches: the one whose State is used again, and the one that it runs then."""
+        """Take pairs of two batches: the one whose State is reused, and the one that then runs in it."""
         self._runnable, self._calls = runnable, calls
         self._states: dict[int, TractState | None] = {state: None for state, _ in calls}
         self._fresh: dict[int, tuple[Sequence[Array], Sequence[Array]] | None] = {batch: None for _, batch in calls}
 
     def run(self, number: int, batch: Sequence[Array]) -> list[Array]:
-        """Return the outputs of a batch in a fresh State. Raises EngineRunError."""
+        """Return the outputs of a batch in a new State. Raises EngineRunError."""
         if number not in self._states:
             outputs = self._runnable.run(batch)
         else:
@@ -34,7 +34,7 @@ class KeptCalls:
         return outputs
 
     def run_again(self, send: Send) -> None:
-        """Run the calls whose batches have run, and send a `changed` for each with other outputs, or with an error."""
+        """Run the calls whose batches have run, and send `changed` for each whose outputs differ, or that fails."""
         for place, (number, batch) in enumerate(self._calls):
             state, fresh = self._states[number], self._fresh[batch]
             if state is None or fresh is None:

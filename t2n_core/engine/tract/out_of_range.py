@@ -1,4 +1,4 @@
-"""Explanations of an engine's refusal of sizes: its own message names neither the archive's range nor the size."""
+"""Explanation of an engine's refusal of sizes, whose own message names neither the archive's range nor the size."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from t2n_core.nnef.sizes.range_names import NODE, PROPERTY
 _GUARD: Final = re.compile(rf"No possible scenario|\b{NODE}")
 _EXTERNAL: Final = re.compile(r"^\s*(\w+) = (?:tract_core_)?external(?:<\w+>)?\((.*)\);$", re.MULTILINE)
 _SHAPE: Final = re.compile(r"shape = \[([^]]*)\]")
-_SAID: Final = re.compile(rf'\("{PROPERTY}", "((?:[^"\\]|\\.)*)"\)')
+_DECLARED: Final = re.compile(rf'\("{PROPERTY}", "((?:[^"\\]|\\.)*)"\)')
 _SCENARIO: Final = re.compile(r"^extension tract_assert range: (.*);$", re.MULTILINE)
 
 
-def explained(reply: EngineReply, archive: Path, batches: Sequence[Sequence[Array]]) -> EngineReply:
-    """Return the reply. An error about a size outside of the archive's range then names that size and the range."""
+def explain(reply: EngineReply, archive: Path, batches: Sequence[Sequence[Array]]) -> EngineReply:
+    """Return the reply, in which an error about a size outside the archive's range names that size and the range."""
     found = {index: text for index, text in reply.refused.items() if _GUARD.search(text)}
     failed = reply.status == "error" and reply.stage == "run" and _GUARD.search(reply.message)
     if not found and not failed:
@@ -38,20 +38,20 @@ def explained(reply: EngineReply, archive: Path, batches: Sequence[Sequence[Arra
 
 def _sentence(text: str, batch: Sequence[Array]) -> str:
     sizes = ", ".join(dict.fromkeys(f"{name} = {size}" for name, size in _sizes(text, batch)))
-    said = sizes or f"the shapes {', '.join(str(list(array.shape)) for array in batch)}"
-    verb = "are" if "," in said else "is"
-    return f"{said} {verb} outside of the range that this archive holds for: {range_of(text)}"
+    subject = sizes or f"the shapes {', '.join(str(list(array.shape)) for array in batch)}"
+    verb = "are" if "," in subject else "is"
+    return f"{subject} {verb} outside of the range that this archive holds for: {range_of(text)}"
 
 
 def range_of(text: str) -> str:
     """Return the range of sizes that a graph's text declares."""
-    if known := _SAID.search(text):
+    if known := _DECLARED.search(text):
         return re.sub(r"\\(.)", r"\1", known[1])
     return ", ".join(_SCENARIO.findall(text)) or "sizes of at least 1"
 
 
 def _sizes(text: str, batch: Sequence[Array]) -> Iterator[tuple[str, int]]:
-    """Yield each symbol that is an extent by itself in an input's shape, with its size in this batch."""
+    """Yield each symbol that is itself an extent of an input, with its size in this batch."""
     for (_, arguments), array in zip(_EXTERNAL.findall(text), batch, strict=False):
         shape = _SHAPE.search(arguments)
         for extent, size in zip(shape[1].split(",") if shape else [], array.shape, strict=False):
@@ -64,4 +64,4 @@ def graph_text(archive: Path) -> str:
     return read_graph(archive).decode("utf-8")
 
 
-__all__ = ["NODE", "PROPERTY", "explained", "graph_text", "range_of"]
+__all__ = ["NODE", "PROPERTY", "explain", "graph_text", "range_of"]

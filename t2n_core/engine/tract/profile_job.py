@@ -1,4 +1,4 @@
-"""The work of a profile: plain runs for their time, then the engine's own profile of the same graph."""
+"""Profiling in the worker: timed plain runs, then the engine's own profile of the same graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from t2n_core.engine.tract.driver import TractDriver, TractModel
 
 _FEWEST = 5
 _WARM = 2
-"""Runs before those that count."""
+"""Warm-up runs, which are not timed."""
 
 
 class Send(Protocol):
@@ -21,11 +21,11 @@ class Send(Protocol):
 
 
 def run_profile(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any]) -> None:
-    """Send the facts of a profile: `profile`, the engine's JSON; `seconds` of each plain run; `cpu`, the processor's
-    time of one, and `cpu_profiled` that of the whole profile."""
+    """Send the facts of a profile: `profile`, the engine's JSON; `seconds` of each plain run; `cpu`, the CPU time of a
+    run, and `cpu_profiled`, that of the whole profile."""
     header, arrays = job.header, job.arrays()
     with stage("load"):
-        model = _loaded(driver, header)
+        model = _load(driver, header)
     with stage("optimise"):
         runnable = model.into_runnable(optimise=True)
     with stage("run"):
@@ -38,14 +38,14 @@ def run_profile(driver: TractDriver, job: Frame, send: Send, stage: Callable[[st
             runnable.run(arrays)
             seconds.append(time.perf_counter() - start)
         cpu = (time.process_time() - started) / len(seconds)
-        profile = _loaded(driver, header).profiler()
+        profile = _load(driver, header).profiler()
         started = time.process_time()
         text = profile(arrays)
         cpu_profiled = time.process_time() - started
     send({"event": "facts", "facts": {"profile": text, "seconds": seconds, "cpu": cpu, "cpu_profiled": cpu_profiled}})
 
 
-def _loaded(driver: TractDriver, header: Mapping[str, Any]) -> TractModel:
+def _load(driver: TractDriver, header: Mapping[str, Any]) -> TractModel:
     model = driver.load(Path(header["archive"]))
     if header["symbols"]:
         model.set_symbols(header["symbols"])

@@ -1,12 +1,13 @@
-"""A loaded archive that takes one step after another, so that users write their own loops.
+"""A loaded archive that runs one step after another, so that users write their own loops.
 
     with engine.session(archive, state=[("in_cache_key_0", "out_cache_key_0"), …]) as session:
         (logits,) = session.run([prompt])
         while …:
             (logits,) = session.run([token])
 
-An engine's failure is an exception here, which tells the step. After a crash, a hang or too much memory the session has
-ended, and each further call says so; after an error of the engine (EngineRunError) it goes on as before that step.
+An engine's failure is an exception here, which names the step. After a crash, a timeout or out of memory the session
+has ended, and each further call raises an error; after an error of the engine (EngineRunError) it continues as before
+that step.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from t2n_core.engine.processes.answer import Answer
 from t2n_core.engine.processes.wire import Frame, plain_array
 from t2n_core.engine.processes.worker_process import WorkerDied, WorkerProcess
 from t2n_core.engine.protocol import Array, EngineReply
-from t2n_core.engine.tract.out_of_range import explained
+from t2n_core.engine.tract.out_of_range import explain
 from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import EngineError, EngineRunError, InputError, engine_error
 
@@ -33,7 +34,7 @@ _ANSWERS: Final = ("outputs", "state", "done", "refused", "oom", "end")
 
 
 class EngineSession:
-    """One archive in a process of its own. Threads take turns; a forked process cannot use it."""
+    """One archive in a separate process. Threads take turns; a forked process cannot use it."""
 
     def __init__(
         self,
@@ -47,11 +48,11 @@ class EngineSession:
     ) -> None:
         """Take a started worker and the names of the archive. `timeout` is in seconds for each step.
 
-        Raises InputError for a pair that names no input or output, or one that another pair names.
+        Raises InputError for a pair that names no input or output, or one of another pair.
         """
         self.inputs, self.outputs, self._pairs = signature.without(state)
         self.steps = 0
-        """Steps that have run, those that were refused included."""
+        """Steps that have run, including refused ones."""
         self.times: Mapping[str, float] = {}
         """Seconds: `load`, `optimise`, and `run` for the last step."""
         self.facts: Mapping[str, Any] = {}
@@ -96,9 +97,9 @@ class EngineSession:
         self.facts, self.times = answer.reply().facts, frame.header["times"]
         if self._held:
             if initial is not None:
-                raise InputError("state that the engine holds begins empty: give no initial=")
+                raise InputError("state that the engine keeps starts empty: pass no initial=")
             return
-        self._initial = self._checked(initial) if initial is not None else self._empty(symbols)
+        self._initial = self._checked_state(initial) if initial is not None else self._empty(symbols)
         self.reset()
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
@@ -117,22 +118,22 @@ class EngineSession:
 
     @property
     def shapes(self) -> dict[str, tuple[int | str, ...]]:
-        """Return the extents of all inputs of the archive, those of state included, by name; free ones are symbols."""
+        """Return the extents of all inputs, those of the state included, by name; dynamic ones are symbols."""
         return {name: shape for name, (shape, _) in zip(self._names, self._facts(), strict=True)}
 
     def state(self) -> tuple[Array, ...]:
-        """Return the present state, in the order of the pairs. Raises EngineRunError for one that the engine holds."""
+        """Return the current state, in the order of the pairs. Raises EngineRunError for one that the engine keeps."""
         with self._lock:
             return tuple(self._ask("read", ()).arrays())
 
     def set_state(self, arrays: Sequence[Array]) -> None:
-        """Replace the state, as `state` gave it.
+        """Replace the state by one from `state`.
 
-        Raises InputError for another number of arrays, EngineRunError for state that the engine holds.
+        Raises InputError for another number of arrays, EngineRunError for state that the engine keeps.
         """
         if self._held:
-            raise EngineRunError("the engine takes no state, since it holds its own", hint=_HELD)
-        state = self._checked(arrays)
+            raise EngineRunError("the engine takes no state, since it keeps its own", hint=_HELD)
+        state = self._checked_state(arrays)
         with self._lock:
             self._ask("write", state)
 
@@ -142,7 +143,7 @@ class EngineSession:
             self._ask("write", self._initial)
 
     def close(self) -> None:
-        """End the process; nothing happens if it has ended."""
+        """End the process; do nothing if it has ended."""
         if self._ended is None:
             self._ended = EngineRunError("the session is closed")
         self._worker.close()
@@ -168,7 +169,7 @@ class EngineSession:
         event = frame.header["event"]
         if event == "refused":
             refused = EngineReply("error", "run", frame.header["message"])
-            raise EngineRunError(f"{self._where}: {explained(refused, self._archive, [plain]).message}")
+            raise EngineRunError(f"{self._where}: {explain(refused, self._archive, [plain]).message}")
         if event in ("oom", "end"):
             answer = Answer()
             answer.take_end(frame) if event == "end" else answer.take(frame)
@@ -183,14 +184,14 @@ class EngineSession:
         return engine_error(reply.status, "run")(f"{self._where}: {reply.message}")
 
     def _end(self, error: EngineError) -> EngineError:
-        """Note why the session ended, and return the error."""
+        """Record why the session ended, and return the error."""
         self._ended = type(error)(f"the session has ended: {error.message}")
         self._worker.kill()
         return error
 
-    def _checked(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
+    def _checked_state(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
         if len(arrays) != len(self._pairs):
-            raise InputError(f"{len(arrays)} arrays of state given, the session has {len(self._pairs)}")
+            raise InputError(f"{len(arrays)} arrays of state passed, the session has {len(self._pairs)}")
         return tuple(np.array(array) for array in arrays)
 
     def _facts(self) -> list[tuple[tuple[int | str, ...], np.dtype[Any]]]:
@@ -199,7 +200,7 @@ class EngineSession:
     def _empty(self, symbols: Mapping[str, int]) -> tuple[Array, ...]:
         """Return zeros for each state, empty along the axes that the regular inputs do not have.
 
-        Raises InputError for a state whose shape the graph does not say.
+        Raises InputError for a state whose shape the graph does not determine.
         """
         facts = self._facts()
         places = [place for place, _ in self._pairs]
@@ -210,12 +211,12 @@ class EngineSession:
             sizes = [size if isinstance(size, int) else symbols.get(size, size) for size in shape]
             unknown = [size for size in sizes if isinstance(size, str) and (size in taken or not size.isidentifier())]
             if unknown:
-                raise InputError(f"how large is `{name}` at first? Its axis {unknown[0]} is free", hint="give initial=")
+                raise InputError(f"`{name}` has no initial size: axis {unknown[0]} is dynamic", hint="pass initial=")
             found.append(np.zeros([size if isinstance(size, int) else 0 for size in sizes], dtype))
         return tuple(found)
 
 
-_HELD = "a session without held_by_engine=True can go back to an earlier state"
+_HELD = "a session without held_by_engine=True can return to an earlier state"
 
 
 def _shape_and_dtype(fact: str) -> tuple[tuple[int | str, ...], np.dtype[Any]]:

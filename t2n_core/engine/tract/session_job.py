@@ -1,8 +1,8 @@
-"""The work of a session, in the process that one of its steps may kill.
+"""Steps of a session, in the process that one of them may kill.
 
 The archive stays loaded. Each step is answered by one event: `outputs`, `state` or `done`, `refused` if the engine
-answers with an error and the session goes on, or `oom`, which ends it. State stays in tensors of the engine: its arrays
-are copied where they are set or read, and nowhere else.
+reports an error and the session continues, or `oom`, which ends it. State stays in tensors of the engine: arrays are
+copied only where it is set or read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Protocol
 from t2n_core.engine.processes.wire import Frame
 from t2n_core.engine.protocol import Array
 from t2n_core.engine.tract.driver import TractDriver, TractModel, TractRunnable
-from t2n_core.engine.tract.job import Send, entered
+from t2n_core.engine.tract.job import Send, enter_stage
 from t2n_core.errors import EngineError, EngineOptimiseError, EngineRunError
 
 DETECT = "detect_kv_cache"
@@ -24,7 +24,7 @@ DETECT = "detect_kv_cache"
 
 
 class Steps(Protocol):
-    """Runs steps, and keeps what one leaves for the next."""
+    """Runs steps, and keeps the state between them."""
 
     def run(self, arrays: Sequence[Array]) -> list[Array]: ...
 
@@ -34,10 +34,10 @@ class Steps(Protocol):
 
 
 def perform_session(driver: TractDriver, job: Frame, send: Send, read: Callable[[], Frame | None]) -> None:
-    """Send the events of a session: `stage`…, `opened` or a failure, and one event per step until none comes."""
+    """Send the events of a session: `stage`…, `opened` or a failure, and one event per step until the input ends."""
     times: dict[str, float] = {}
     try:
-        steps = _opened(driver, job, send, times)
+        steps = _open(driver, job, send, times)
     except EngineError as error:
         send({"event": "error", "message": str(error)})
         return
@@ -65,39 +65,39 @@ def _answer(steps: Steps, frame: Frame, send: Send) -> None:
         send({"event": "refused", "message": str(error)})
 
 
-def _opened(driver: TractDriver, job: Frame, send: Send, times: dict[str, float]) -> Steps:
+def _open(driver: TractDriver, job: Frame, send: Send, times: dict[str, float]) -> Steps:
     header = job.header
     pairs = header["session"]["state"]
-    with entered("load", times, send):
+    with enter_stage("load", times, send):
         model = driver.load(Path(header["archive"]))
         send({"event": "facts", "facts": {**model.facts(), "registries": driver.registries}})
-    with entered("optimise", times, send):
+    with enter_stage("optimise", times, send):
         if header["symbols"]:
             model.set_symbols(header["symbols"])
         if header["session"]["held"]:
-            return _Held(_folded(model, [place for place, _ in pairs]))
+            return _StatefulSteps(_fold_state(model, [place for place, _ in pairs]))
         runnable = model.into_runnable(optimise=True)
-    return _Fed(driver, runnable, pairs)
+    return _FedSteps(driver, runnable, pairs)
 
 
-def _folded(model: TractModel, places: Sequence[int]) -> TractRunnable:
-    """Return the graph with the inputs at `places` held inside. Raises EngineOptimiseError if one of them is not."""
+def _fold_state(model: TractModel, places: Sequence[int]) -> TractRunnable:
+    """Return the graph with the inputs at `places` folded into it. Raises EngineOptimiseError if one cannot be."""
     state = [model.facts()["input"][place][0] for place in places]
     model.transform(DETECT)
     left = [name for name, _ in model.facts()["input"] if name in state]
     if left:
         raise EngineOptimiseError(
-            f"the engine cannot hold this state inside: its transform `{DETECT}` leaves {', '.join(left)}",
-            hint="it takes an input that one concat joins with what is new along a symbolic axis, to give an output",
+            f"the engine cannot keep this state itself: its transform `{DETECT}` leaves {', '.join(left)}",
+            hint="it folds an input that one concat extends by new values along a symbolic axis, into an output",
         )
     return model.into_runnable(optimise=True)
 
 
-class _Fed:
+class _FedSteps:
     """Steps whose state is fed from outputs to inputs, as tensors that never leave the engine."""
 
     def __init__(self, driver: TractDriver, runnable: TractRunnable, pairs: Sequence[Sequence[int]]) -> None:
-        """Take the places of an input and of its output for each state; `write` gives the first one."""
+        """Take the indices of an input and of its output for each state; `write` sets the first one."""
         self._driver, self._runnable = driver, runnable
         self._inputs, self._outputs = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         self._state: list[c.c_void_p] = []
@@ -106,7 +106,7 @@ class _Fed:
         """Run one step and return its regular outputs. After an error the state is as before the step."""
         wanted = self._runnable.inputs - len(self._state)
         if len(arrays) != wanted:
-            raise EngineRunError(f"{len(arrays)} inputs given, the model takes {wanted}")
+            raise EngineRunError(f"{len(arrays)} inputs passed, the model takes {wanted}")
         driver = self._driver
         with driver.tensors(arrays) as made:
             given = dict(zip(self._inputs, self._state, strict=True))
@@ -127,7 +127,7 @@ class _Fed:
         return [self._driver.read_tensor(tensor) for tensor in self._state]
 
     def write(self, arrays: Sequence[Array]) -> None:
-        """Replace the state. Raises EngineRunError for a dtype that the engine does not have; it then stays."""
+        """Replace the state. Raises EngineRunError for a dtype that the engine does not have; it is then unchanged."""
         made: list[c.c_void_p] = []
         try:
             made.extend(map(self._driver.make_tensor, arrays))
@@ -138,8 +138,8 @@ class _Fed:
         self._state = made
 
 
-class _Held:
-    """Steps whose state is inside the engine, which neither shows nor takes it; `write` of nothing begins anew."""
+class _StatefulSteps:
+    """Steps whose state the engine keeps; it can be neither read nor set, and `write` of nothing resets it."""
 
     def __init__(self, runnable: TractRunnable) -> None:
         self._runnable, self._state = runnable, runnable.spawn()
@@ -148,11 +148,11 @@ class _Held:
         return self._state.run(arrays)
 
     def read(self) -> list[Array]:
-        raise EngineRunError("the engine shows no state that it holds")
+        raise EngineRunError("the state that the engine keeps cannot be read")
 
     def write(self, arrays: Sequence[Array]) -> None:
         if arrays:
-            raise EngineRunError("the engine takes no state, since it holds its own")
+            raise EngineRunError("the engine takes no state, since it keeps its own")
         self._state = self._runnable.spawn()
 
 

@@ -30,19 +30,19 @@ class Signature:
     def without(
         self, state: Sequence[tuple[str, str]]
     ) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[int, int]]]:
-        """Return the regular inputs and outputs, and the places of each pair of an input and an output.
+        """Return the regular inputs and outputs, and the indices of each pair of an input and an output.
 
-        Raises InputError for a name that the graph does not have, or one that is given twice.
+        Raises InputError for a name that the graph does not have, or one that is used twice.
         """
         places = []
-        for names, known, word in ((0, self.inputs, "input"), (1, self.outputs, "output")):
-            given = [pair[names] for pair in state]
-            for name in given:
+        for index, known, kind in ((0, self.inputs, "input"), (1, self.outputs, "output")):
+            names = [pair[index] for pair in state]
+            for name in names:
                 if name not in known:
-                    raise InputError(f"the archive has no {word} {name!r}", hint=f"it has {', '.join(known)}")
-                if given.count(name) > 1:
-                    raise InputError(f"the {word} {name!r} holds state twice")
-            places.append([known.index(name) for name in given])
+                    raise InputError(f"the archive has no {kind} {name!r}", hint=f"it has {', '.join(known)}")
+                if names.count(name) > 1:
+                    raise InputError(f"the {kind} {name!r} is in two pairs of state")
+            places.append([known.index(name) for name in names])
         inputs = tuple(name for place, name in enumerate(self.inputs) if place not in places[0])
         outputs = tuple(name for place, name in enumerate(self.outputs) if place not in places[1])
         return inputs, outputs, list(zip(*places, strict=True))

@@ -1,4 +1,4 @@
-"""A graph that takes some steps of its time axis at a time, run over whole sequences; tract calls that a pulse."""
+"""A graph that processes some steps of its time axis at a time, tract's pulse, run over whole sequences."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ class Stream:
         return cls(pulse["size"], input_axes, output_axes, delays)
 
     def run(self, runnable: TractRunnable, arrays: Sequence[Array]) -> list[Array]:
-        """Return the outputs of a whole sequence, as far as known at its end, without the steps before the delay.
+        """Return the outputs of a whole sequence that are known at its end, without the steps before the delay.
 
         The length of every array along its axis is a multiple of the pulse. Raises EngineRunError.
         """
         lengths = {array.shape[axis] for array, axis in zip(arrays, self.input_axes, strict=True)}
         if len(lengths) != 1 or min(lengths) % self.size:
-            raise EngineRunError(f"sequences of {sorted(lengths)} steps are not made of pulses of {self.size}")
+            raise EngineRunError(f"sequences of {sorted(lengths)} steps are not a multiple of the pulse of {self.size}")
         steps = [self._pulse(arrays, start) for start in range(0, lengths.pop(), self.size)]
         late = zip(*runnable.run_steps(steps), strict=True)
         whole = zip(late, self.output_axes, self.delays, strict=True)
-        return [np.take(y, range(delay, y.shape[axis]), axis) for y, axis, delay in _joined(whole)]
+        return [np.take(y, range(delay, y.shape[axis]), axis) for y, axis, delay in _concatenate(whole)]
 
     def _pulse(self, arrays: Sequence[Array], start: int) -> list[Array]:
         places = range(start, start + self.size)
         return [np.take(array, places, axis) for array, axis in zip(arrays, self.input_axes, strict=True)]
 
 
-def _joined(outputs: Any) -> Any:
+def _concatenate(outputs: Any) -> Any:
     return ((np.concatenate(pulses, axis), axis, delay) for pulses, axis, delay in outputs)
 
 

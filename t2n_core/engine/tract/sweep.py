@@ -1,4 +1,4 @@
-"""Many releases of tract in one worker, which costs a fortieth of a worker each."""
+"""Many releases of tract in one worker, at a fortieth of the cost of a worker each."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from t2n_core.engine.tract.engine import TractEngine
 
 
 class Sweep:
-    """A worker that holds the library of each release it was asked for; a forked job each, so that none spoils the
-    next. All have the kernels of one tier."""
+    """A worker that loads the library of each release that is used; jobs are forked, so that none affects the next. All
+    have the kernels of one tier."""
 
     def __init__(self) -> None:
         self._worker: TractEngine | None = None
 
     def engine(self, resolved: ResolvedEngine) -> SweptEngine:
-        """Return the engine of a release from a wheel; nothing is started before its first job."""
+        """Return the engine of a release from a wheel; it is started with its first job."""
         if self._worker is None:
             self._worker = TractEngine(resolved)
         return SweptEngine(self._worker, resolved)
@@ -49,7 +49,7 @@ class SweptEngine:
         return self._worker.run(archive, batches, timeout=timeout, release=self.resolved, **options)
 
     def close(self) -> None:
-        """Do nothing: the worker is the sweep's."""
+        """Do nothing: the sweep owns the worker."""
 
 
 __all__ = ["Sweep", "SweptEngine"]

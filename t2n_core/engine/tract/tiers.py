@@ -1,8 +1,8 @@
-"""Kernel tiers: tract without some features of its processor, so that it takes the kernels of a smaller one.
+"""Kernel tiers: tract without some features of its processor, so that it uses the kernels of a smaller one.
 
 `native` is the processor as it is, `no-fma` is one without FMA. The library reads `TRACT_CPU_ISA` once, before its
 first kernel, and ignores names that it does not know, so names are checked here. It trusts its settings: with
-AVX-512 and without FMA it mixes kernels as on no processor. So a tier takes away a feature with all that needs it.
+AVX-512 and without FMA it would mix kernels as on no real processor. So a tier removes a feature and all that need it.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "arm": {"neon": ()},
     }
 )
-"""Features that tract has kernels for, by kind of processor, with those that a processor has wherever it has them."""
+"""Features that tract has kernels for, by kind of processor, each with the features that it requires."""
 _OTHER_NAMES = {"avx512": "avx512f"}
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64", "armv6l": "arm", "armv7l": "arm", "armv8l": "arm"}
 _SPELLINGS = {"fphp": "fp16", "asimdhp": "fp16", "asimddp": "dotprod"}
 
 
 def kind_of_processor(machine: str | None = None) -> str:
-    """Return tract's word for a machine: `x86_64`, `aarch64`, `arm`; others as the system says. Default: this one."""
+    """Return tract's name of a machine, by default this one: `x86_64`, `aarch64`, `arm`; else the system's name."""
     name = (platform.machine() if machine is None else machine).lower()
     return _MACHINES.get(name, name)
 
@@ -62,7 +62,7 @@ def parse_tiers(text: str, machine: str | None = None) -> tuple[str, ...]:
 
 
 def removed_features(tier: str) -> tuple[str, ...]:
-    """Return the features that a tier takes away: the one that it names, then all that need it."""
+    """Return the features that a tier removes: the one that it names, then all that need it."""
     if tier == NATIVE:
         return ()
     removed = [_feature(tier)]
@@ -73,13 +73,13 @@ def removed_features(tier: str) -> tuple[str, ...]:
 
 
 def tier_environment(tier: str) -> dict[str, str]:
-    """Return the variables of an engine's process that make it a tier."""
+    """Return the variables of an engine's process that select a tier."""
     removed = removed_features(tier)
     return {_VARIABLE: ",".join(f"-{feature}" for feature in removed)} if removed else {}
 
 
 def usable_features(features: Iterable[str], tier: str, machine: str | None = None) -> tuple[str, ...]:
-    """Return those of tract's features whose kernels run in a tier, given the processor's as its system names them."""
+    """Return tract's features whose kernels run in a tier, from the system's names of the processor's features."""
     given = {_SPELLINGS.get(one, one).replace("_", "").replace("-", "") for one in features}
     known = _NEEDS.get(kind_of_processor(machine), {})
     removed = removed_features(tier)
@@ -87,10 +87,10 @@ def usable_features(features: Iterable[str], tier: str, machine: str | None = No
 
 
 def has_tiers(version: str) -> bool:
-    """Return True if a release can leave out features of its processor."""
+    """Return whether a release can ignore features of its processor."""
     try:
         return Version(version) in _READS_IT
-    except InvalidVersion:  # a binary that says of itself what is no version
+    except InvalidVersion:  # a binary that does not report a version
         return False
 
 
@@ -105,22 +105,22 @@ def _feature(tier: str) -> str:
 
 
 def _check(tier: str, kind: str) -> None:
-    """Raise InputError for a word that is no tier of this kind of processor."""
+    """Raise InputError for a name that is not a tier of this kind of processor."""
     if tier == NATIVE:
         return
     known = [*_NEEDS.get(kind, {}), *(other for other, name in _OTHER_NAMES.items() if name in _NEEDS.get(kind, {}))]
     feature = tier.removeprefix(_PREFIX)
-    words = [NATIVE, *(f"{_PREFIX}{one}" for one in known)]
+    tiers = [NATIVE, *(f"{_PREFIX}{one}" for one in known)]
     if tier.startswith(_PREFIX) and feature in known:
         return
     home = next((one for one, features in _NEEDS.items() if _feature(tier) in features), None)
     if tier.startswith(_PREFIX) and home is not None:
         raise InputError(
-            f"{feature} is a feature of {home}, and this machine is {kind}", hint=f"one of {', '.join(words)}"
+            f"{feature} is a feature of {home}, and this machine is {kind}", hint=f"one of {', '.join(tiers)}"
         )
-    close = difflib.get_close_matches(tier, words, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"one of {', '.join(words)}"
-    raise InputError(f"{tier!r} is no kernel tier", hint=hint)
+    close = difflib.get_close_matches(tier, tiers, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"one of {', '.join(tiers)}"
+    raise InputError(f"{tier!r} is not a kernel tier", hint=hint)
 
 
 __all__ = [

@@ -1,14 +1,14 @@
-"""The process that holds one tract library:
+"""Process that loads one tract library:
 
     python -m t2n_core.engine.tract.worker LIBRARY --sha256=DIGEST [--runtime=NAME] [--inline]
 
-Frames of `wire.py` come on descriptor 0 and go to what was descriptor 1; nothing else can write there, since an
-engine's own prints are sent to descriptor 2. After a first `ready` (or `failed`), every job is answered by the events
-of `job.py` and an `end` that says how the job's process ended. A session is a job that reads its steps from the same
-descriptor (`session_job.py`), and ends with it.
+Frames of `wire.py` are read from descriptor 0 and written to the original descriptor 1; nothing else can write there,
+since an engine's own output is redirected to descriptor 2. After a first `ready` (or `failed`), every job is answered
+by the events of `job.py` and an `end` that states how the job's process ended. A session is a job that reads its steps
+from the same descriptor (`session_job.py`), and ends with it.
 
-Where the system can fork, each job runs in a child of its own, so that a panic, a hang or too much memory ends only
-that child, while the loaded library stays warm here. With `--inline` the job runs here, and dies with the worker.
+Where the system can fork, each job runs in its own child, so that a panic, a hang or too much memory ends only that
+child, while the library stays loaded here. With `--inline` the job runs here, and dies with the worker.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from t2n_core.files import file_sha256
 _CHUNK = 1 << 20
 _PR_SET_PDEATHSIG = 1
 _LOOK = 2.0
-"""Seconds between two looks at whether the parent lives: a process forked from it may hold the pipe open."""
+"""Seconds between two checks that the parent lives: a process forked from it may keep the pipe open."""
 _DYING = 2.0
-"""Seconds that a child gets to die of its panic: out of memory, it can hang while it writes the backtrace."""
+"""Seconds that a child has to exit after its panic: out of memory, it can hang while it writes the backtrace."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -55,15 +55,15 @@ def main(arguments: Sequence[str]) -> int:
     except EngineLoadError as error:
         write_frame(channel, {"event": "failed", "message": str(error)})
         return 1
-    write_frame(channel, {"event": "ready", "says_version": libraries.own.says_version})
+    write_frame(channel, {"event": "ready", "reported_version": libraries.own.reported_version})
     serve = serve_inline if "--inline" in arguments[1:] else serve_forking
-    with contextlib.suppress(BrokenPipeError):  # the parent is gone, and nobody is left to tell
+    with contextlib.suppress(BrokenPipeError):  # the parent is gone: nothing is left to report to
         serve(libraries, requests, channel)
     return 0
 
 
 def _load(library: Path, sha256: str, runtime: str | None) -> TractDriver:
-    """Return the driver of a library that still is the one that was chosen. Raises EngineLoadError."""
+    """Return the driver of a library, if it still is the one that was chosen. Raises EngineLoadError."""
     try:
         found = file_sha256(library)
     except OSError as cause:
@@ -99,7 +99,7 @@ def _refuse(channel: io.FileIO, error: EngineLoadError) -> None:
 
 
 def _claim_channel() -> tuple[io.FileIO, io.FileIO]:
-    """Take descriptors 0 and 1 away from everything else in this process."""
+    """Return files over descriptors 0 and 1, which nothing else in this process can use from then on."""
     requests = os.fdopen(os.dup(0), "rb", buffering=0)
     channel = os.fdopen(os.dup(1), "wb", buffering=0)
     for pipe in (requests, channel):
@@ -136,7 +136,7 @@ def _perform(driver: TractDriver, job: Frame, send: Send, requests: io.FileIO) -
 
 
 def serve_forking(libraries: Libraries, requests: io.FileIO, channel: io.FileIO) -> None:
-    import resource  # noqa: F401  here once, and not in every child
+    import resource  # noqa: F401  once here, not in every child
 
     gc.freeze()  # a collection in a child would touch, and so copy, every page of this heap
     parent = os.getppid()
@@ -152,7 +152,7 @@ def serve_forking(libraries: Libraries, requests: io.FileIO, channel: io.FileIO)
 
 
 def _wait_for_job(requests: io.FileIO, parent: int) -> bool:
-    """Wait for a job; return False if the parent died and a process forked from it holds the pipe open."""
+    """Wait for a job; return False if the parent died and a process forked from it keeps the pipe open."""
     while not select.select([requests], [], [], _LOOK)[0]:
         if os.getppid() != parent:
             return False
@@ -160,10 +160,10 @@ def _wait_for_job(requests: io.FileIO, parent: int) -> bool:
 
 
 class JobChild:
-    """One forked child: its output is passed on frame by frame, its stderr kept, its end reported."""
+    """One forked child: its output is forwarded frame by frame, its stderr kept, its end reported."""
 
     def __init__(self, driver: TractDriver, job: Frame, requests: io.FileIO, channel: io.FileIO, parent: int) -> None:
-        # a session may rest between its steps; the parent ends one that is too slow in a step
+        # a session may be idle between its steps; the parent ends one whose step is too slow
         self._deadline = math.inf if "session" in job.header else time.monotonic() + job.header["timeout"]
         self._requests, self._channel, self._parent = requests, channel, parent
         self._data, data_end = os.pipe()
@@ -183,7 +183,7 @@ class JobChild:
         self._buffer = bytearray()
 
     def attend(self) -> bool:
-        """Wait until the child has ended; return False if the parent went away meanwhile."""
+        """Wait until the child has ended; return False if the parent exited meanwhile."""
         try:
             parent_is_there = self._relay()
         except BaseException:
@@ -203,7 +203,7 @@ class JobChild:
         poll = select.poll()
         for end in opened:
             poll.register(end, select.POLLIN)
-        poll.register(self._requests, 0)  # its end alone: the steps of a session are the child's to read
+        poll.register(self._requests, 0)  # only its end: the child reads the steps of a session
         while opened:
             left = self._deadline - time.monotonic()
             ready = {end for end, _ in poll.poll(1000 * min(max(left, 0.0), _LOOK))}
@@ -227,7 +227,7 @@ class JobChild:
         return True
 
     def _pass_on(self, data: bytes) -> None:
-        """Pass on whole frames only: a child that dies inside one must not spoil the channel."""
+        """Forward whole frames only: a child that dies inside one must not corrupt the channel."""
         self._buffer += data
         while len(self._buffer) >= PREFIX.size:
             size = PREFIX.size + sum(frame_size(self._buffer[: PREFIX.size]))
@@ -251,7 +251,7 @@ class JobChild:
             pause = min(2 * pause, 0.02)
 
     def _kill(self) -> None:
-        os.kill(self._pid, signal.SIGKILL)  # not reaped yet, so the number is still this child's
+        os.kill(self._pid, signal.SIGKILL)  # not reaped yet, so the id is still this child's
 
 
 def _live_as_child(

@@ -35,7 +35,7 @@ def test_without_network_and_cache_nothing_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def no_answer(*_: Any) -> str:
-        raise EngineResolveError("the package index gave no versions of tract (no route to host)")
+        raise EngineResolveError("the package index returned no versions of tract (no route to host)")
 
     monkeypatch.setattr(index, "run_pip", no_answer)
     assert main(["doctor", "--cache-dir", str(tmp_path / "none")]) == 1

@@ -178,7 +178,7 @@ def test_a_job_that_keeps_going_says_which_batches_were_refused(make: Make, arch
     """
     reply = make(refusing).run(archive, [[X + 9, Y], [X, Y], [X]], keep_going=True)
     assert (reply.status, reply.stage) == ("ok", "run")
-    assert reply.refused == {0: "Model ready\nERROR tract] too large", 2: "1 inputs given, the model takes 2"}
+    assert reply.refused == {0: "Model ready\nERROR tract] too large", 2: "1 inputs passed, the model takes 2"}
     assert [len(outputs) for outputs in reply.outputs] == [0, 2, 0]
 
 
@@ -244,7 +244,7 @@ def test_a_lower_limit_of_the_shell_stays(make: Make, archive: Path) -> None:
 
 def test_wrong_use(make: Make, archive: Path, tmp_path: Path) -> None:
     engine = make()
-    assert engine.run(archive, [[X]]).message == "1 inputs given, the model takes 2"
+    assert engine.run(archive, [[X]]).message == "1 inputs passed, the model takes 2"
     (tmp_path / "empty").mkdir()
     reply = engine.run(tmp_path / "empty", [[X]])
     assert (reply.status, reply.stage) == ("error", "load")

@@ -67,7 +67,7 @@ def test_dtypes_the_engine_does_not_have(dtype: str, driver: TractDriver) -> Non
 def test_registries_of_each_line(version: str, driver: TractDriver) -> None:
     later = {"0.19": (), "0.20": ("tract_extra",)}.get(version[:4], ("tract_extra", "tract_transformers"))
     assert driver.registries == ("tract_core", *later, "onnx", "pulse")
-    assert driver.says_version.startswith(version[:4])
+    assert driver.reported_version.startswith(version[:4])
 
 
 def test_another_library_is_refused(tmp_path: Path) -> None:

@@ -93,8 +93,8 @@ def test_missing_and_damaged_archives(version: str, tract_engine: Engines, tmp_p
         ([X.astype("f8")], "F64"),
         ([X[:, :2]], ""),
         ([X[0]], ""),
-        ([X, X], "2 inputs given, the model takes 1"),
-        ([], "0 inputs given, the model takes 1"),
+        ([X, X], "2 inputs passed, the model takes 1"),
+        ([], "0 inputs passed, the model takes 1"),
         ([np.array(["a", "b"])], "takes no input of dtype <U1"),
         ([np.zeros((2, 3), "M8[s]")], "takes no input of dtype datetime64[s]"),
     ],
@@ -119,7 +119,7 @@ def test_a_job_that_keeps_going_says_which_batches_were_refused(
     reply = own_engine(version).run(write_graph(GOOD), batches, keep_going=True)
     assert (reply.status, reply.stage, reply.message) == ("ok", "run", "")
     assert list(reply.refused) == [1, 2]
-    assert "2 inputs given, the model takes 1" in reply.refused[2]
+    assert "2 inputs passed, the model takes 1" in reply.refused[2]
     assert [len(outputs) for outputs in reply.outputs] == [1, 0, 0, 1]
     np.testing.assert_array_equal(reply.outputs[3][0], (X + 1) * 2)
 

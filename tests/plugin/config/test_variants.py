@@ -54,7 +54,7 @@ def test_a_binary_has_tiers_by_its_version():
 @pytest.mark.parametrize(
     ("cpu", "runtime", "message"),
     [
-        ("no-avx51", "", "--t2n-cpu: 'no-avx51' is no kernel tier"),
+        ("no-avx51", "", "--t2n-cpu: 'no-avx51' is not a kernel tier"),
         ("native,no-sve2", "", "sve2 is a feature of aarch64, and this machine is x86_64"),
         ("native,no-fma", "", "--t2n-cpu=no-fma: tract 0.23.5 has no kernel tiers, which came with 0.23.6"),
     ],
@@ -119,4 +119,4 @@ def test_options_and_their_ini_twins(suite):
     assert {cell["label"] for cell in suite.cells.values()} == {"0.23.9", "0.23.9 no-fma"}
     result = suite.run("--t2n-cpu=no-fmaa", engines="0.23")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --t2n-cpu: 'no-fmaa' is no kernel tier", "*did you mean 'no-fma'?"])
+    result.stderr.fnmatch_lines(["ERROR: --t2n-cpu: 'no-fmaa' is not a kernel tier", "*did you mean 'no-fma'?"])

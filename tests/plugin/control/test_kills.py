@@ -109,7 +109,7 @@ def test_the_memory_of_a_case_is_an_option(suite, given):
     suite.run("--t2n-report=site", CACHE, *given, engines="0.23.9", alone=True)
     assert list(suite.statuses.values()) == ["pass", "oom"]
     result = suite.run("--t2n-memory=much", engines="0.23.9")
-    result.stderr.fnmatch_lines(["ERROR: --t2n-memory: 'much' is no size of memory, as 4G or 500M"])
+    result.stderr.fnmatch_lines(["ERROR: --t2n-memory: 'much' is not a memory size such as 4G or 500M"])
 
 
 CELLS = """

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from t2n_core.engine.khronos.ops import OPERATORS, picked
+from t2n_core.engine.khronos.ops import OPERATORS, slice_indices
 from t2n_core.engine.khronos.window import Window, fold
 
 INF = math.inf
@@ -77,7 +77,7 @@ def test_fold_of_one_element_and_unknown_border() -> None:
     ],
 )
 def test_slice(first: int, last: int, step: int, want: list[int]) -> None:
-    assert list(picked(first, last, step, 5)) == want
+    assert list(slice_indices(first, last, step, 5)) == want
     got = run("slice", t(0, 1, 2, 3, 4), axes=[0], begin=[first], end=[last], stride=[step])
     check(got, t(*want))
 

@@ -12,7 +12,7 @@ def test_sizes_are_bytes_or_have_a_unit() -> None:
     sizes = {"4G": 4 << 30, "500M": 500 << 20, " 1.5 GiB": 3 << 29, "123": 123, "2kb": 2048, "1T": 1 << 40}
     assert {text: memory.parse_size(text) for text in sizes} == sizes
     for text in ("", "much", "-1", "0", "4 G 4", "1e9", "nan"):
-        with pytest.raises(InputError, match="no size of memory"):
+        with pytest.raises(InputError, match="not a memory size"):
             memory.parse_size(text)
 
 

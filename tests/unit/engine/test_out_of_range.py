@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from t2n_core.engine.protocol import EngineReply
-from t2n_core.engine.tract.out_of_range import explained
+from t2n_core.engine.tract.out_of_range import explain
 
 GRAPH = """version 1.0;
 
@@ -40,14 +40,14 @@ def folder(tmp_path: Path, properties: str = "") -> Path:
 @pytest.mark.parametrize("message", ["No possible scenario", 'Evaluating #1 "sizes_out_of_range_slice_3" Slice'])
 def test_the_size_and_the_range_are_named(message: str, tmp_path: Path) -> None:
     reply = EngineReply("error", "run", message, outputs=((),))
-    found = explained(reply, folder(tmp_path), BATCHES).message
+    found = explain(reply, folder(tmp_path), BATCHES).message
     assert found.startswith("B = 2, T = 20 are outside of the range that this archive holds for: B >= 1, T <= 16\n")
     assert found.endswith(message)
 
 
 def test_the_properties_say_the_range(tmp_path: Path) -> None:
     reply = EngineReply("ok", "run", outputs=((), (), ()), refused={2: "No possible scenario", 1: "something else"})
-    found = explained(reply, folder(tmp_path, SAID), BATCHES)
+    found = explain(reply, folder(tmp_path, SAID), BATCHES)
     assert found.refused[1] == "something else"
     said = "B = 0, T = 5 are outside of the range that this archive holds for: B >= 1, T % 2 == 0"
     assert found.refused[2] == f"{said}\nNo possible scenario"
@@ -55,6 +55,6 @@ def test_the_properties_say_the_range(tmp_path: Path) -> None:
 
 def test_other_errors_stay_as_they_are(tmp_path: Path) -> None:
     reply = EngineReply("error", "run", "Undetermined symbol")
-    assert explained(reply, tmp_path / "absent", BATCHES) is reply
+    assert explain(reply, tmp_path / "absent", BATCHES) is reply
     lost = EngineReply("error", "run", "No possible scenario")
-    assert explained(lost, tmp_path / "absent", BATCHES) is lost
+    assert explain(lost, tmp_path / "absent", BATCHES) is lost

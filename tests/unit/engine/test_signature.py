@@ -41,8 +41,8 @@ def test_state_is_taken_out_by_its_places() -> None:
     [
         ([("nothing", "out_1")], "no input 'nothing'"),
         ([("in_1", "nothing")], "no output 'nothing'"),
-        ([("in_1", "out_1"), ("in_1", "logits")], "the input 'in_1' holds state twice"),
-        ([("in_1", "out_1"), ("ids", "out_1")], "the output 'out_1' holds state twice"),
+        ([("in_1", "out_1"), ("in_1", "logits")], "the input 'in_1' is in two pairs of state"),
+        ([("in_1", "out_1"), ("ids", "out_1")], "the output 'out_1' is in two pairs of state"),
     ],
 )
 def test_wrong_pairs(pairs: list[tuple[str, str]], reason: str) -> None:

@@ -44,9 +44,9 @@ def test_one_transform_is_a_list_of_one() -> None:
         ("f32_to_f17", "did you mean f32_to_f16"),
         ("nonsense", "there are round_trip, "),
         ('f32_to_f16(filter: "!=norm")', "takes arguments as JSON alone"),
-        ('{"name": "f32_to_f16"', "is no JSON"),
-        ('{"exclude": []}', "is no transform"),
-        (7, "is no transform"),
+        ('{"name": "f32_to_f16"', "is not JSON"),
+        ('{"exclude": []}', "is not a transform"),
+        (7, "is not a transform"),
     ],
 )
 def test_what_is_no_transform_is_refused(given: object, words: str) -> None:

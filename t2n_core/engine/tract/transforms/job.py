@@ -13,7 +13,7 @@ from t2n_core.errors import EngineError
 from t2n_core.files import archive_digest
 
 
-def applied(driver: TractDriver, model: TractModel, header: Mapping[str, Any]) -> TractModel:
+def apply_transforms(driver: TractDriver, model: TractModel, header: Mapping[str, Any]) -> TractModel:
     """Return the model after the transforms of a job. Raises EngineError."""
     _settle(model)
     for step in header["transforms"]:
@@ -28,7 +28,7 @@ def _after(driver: TractDriver, model: TractModel, step: Mapping[str, Any], scra
         try:
             driver.write(model, folder)
             model = driver.load(folder)
-        except EngineError as error:  # which names a folder that is gone
+        except EngineError as error:  # whose message names a folder that no longer exists
             raise type(error)(str(error).replace(str(folder), "the written model")) from None
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -41,7 +41,7 @@ def _after(driver: TractDriver, model: TractModel, step: Mapping[str, Any], scra
 
 
 def _settle(model: TractModel) -> None:
-    """Declutter a model until a further time leaves it as it is; a transform does that too, from 0.23 on.
+    """Declutter a model until it no longer changes; from 0.23 on, a transform does that too.
 
     Raises EngineOptimiseError.
     """
@@ -54,7 +54,7 @@ def _settle(model: TractModel) -> None:
 def run_transforms(driver: TractDriver, header: Mapping[str, Any], send: Send, stage: Any) -> None:
     """Load the archive, apply the transforms, and send the facts of the interface with whether each changed the model.
 
-    A step that `begins` with other transforms of its own is compared with the model after those. Raises EngineError.
+    A step that `begins` with other transforms is compared with the model after those. Raises EngineError.
     """
     with stage("load"):
         model = driver.load(Path(header["archive"]))
@@ -78,14 +78,14 @@ def run_transforms(driver: TractDriver, header: Mapping[str, Any], send: Send, s
 
 
 def _differ(before: tuple[str, bool], after: tuple[str, bool]) -> bool | None:
-    """Return whether two models differ; None where the engine can write neither."""
+    """Return whether two models differ; None if the engine can write neither."""
     if before != after:
         return True
     return False if after[1] else None
 
 
 def _written(driver: TractDriver, model: TractModel, folder: Path) -> tuple[str, bool]:
-    """Return a digest of the model as the engine writes it, with True; else the interface and the error, with False."""
+    """Return a digest of the model as the engine writes it and True; or the interface, the error and False."""
     try:
         driver.write(model, folder)
         return archive_digest(folder)[0], True
@@ -95,4 +95,4 @@ def _written(driver: TractDriver, model: TractModel, folder: Path) -> tuple[str,
         shutil.rmtree(folder, ignore_errors=True)
 
 
-__all__ = ["applied", "run_transforms"]
+__all__ = ["apply_transforms", "run_transforms"]

@@ -1,4 +1,4 @@
-"""A transform as a user gives it: its name, or the engine's JSON with its arguments."""
+"""A transform as a user specifies it: its name, or the engine's JSON with its arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from t2n_core.engine.tract.transforms.table import KNOWN, Known, has_transforms, takes_arguments, transforms_of
+from t2n_core.engine.tract.transforms.table import KNOWN, TransformEntry, has_transforms, takes_arguments, transforms_of
 from t2n_core.errors import InputError
 
 _SYNTAX = 'write {"name": "f32_to_f16", "exclude": ["norm"]}'
@@ -22,17 +22,17 @@ class Transform:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: str | Mapping[str, Any]) -> Transform:
-        """Return the transform that a name, JSON text or mapping means; dashes stand for underscores in a name.
+    def of(cls, source: str | Mapping[str, Any]) -> Transform:
+        """Return the transform that a name, JSON text or mapping specifies; dashes in a name mean underscores.
 
-        Raises InputError for an unknown name, or for what is none of these.
+        Raises InputError for an unknown name, or for anything else.
         """
-        if isinstance(given, str) and not given.lstrip().startswith("{"):
-            if "(" in given:  # the library looks up what stands before the parenthesis, and drops the rest
-                raise InputError(f"{given!r}: the engine's library takes arguments as JSON alone", hint=_SYNTAX)
-            name, arguments = given, dict[str, Any]()
+        if isinstance(source, str) and not source.lstrip().startswith("{"):
+            if "(" in source:  # the library looks up the text before the parenthesis, and ignores the rest
+                raise InputError(f"{source!r}: the engine's library takes arguments as JSON alone", hint=_SYNTAX)
+            name, arguments = source, dict[str, Any]()
         else:
-            name, arguments = _read(given)
+            name, arguments = _parse(source)
         name = name.strip().replace("-", "_")
         if name not in KNOWN:
             near = difflib.get_close_matches(name, KNOWN, 1)
@@ -41,7 +41,7 @@ class Transform:
         return cls(name, arguments)
 
     @property
-    def known(self) -> Known:
+    def entry(self) -> TransformEntry:
         """Return the entry of the table."""
         return KNOWN[self.name]
 
@@ -65,8 +65,8 @@ class Transform:
 
     def refuse_unchecked(self) -> None:
         """Raise InputError if no check can judge this transform."""
-        if self.known.refused:
-            raise InputError(f"the transform {self.name} cannot be checked", hint=self.known.refused)
+        if self.entry.refused:
+            raise InputError(f"the transform {self.name} cannot be checked", hint=self.entry.refused)
 
     def __str__(self) -> str:
         return json.dumps({"name": self.name, **self.arguments}) if self.arguments else self.name
@@ -88,21 +88,21 @@ def split_names(text: str) -> list[str]:
     return [item.strip() for item in (*items, current) if item.strip()]
 
 
-def transforms_from(given: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]) -> tuple[Transform, ...]:
+def transforms_from(source: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]) -> tuple[Transform, ...]:
     """Return the transforms of a comma list, or of a list. Raises InputError."""
-    if isinstance(given, str):
-        given = split_names(given)
-    return tuple(map(Transform.of, [given] if isinstance(given, Mapping) else given))
+    if isinstance(source, str):
+        source = split_names(source)
+    return tuple(map(Transform.of, [source] if isinstance(source, Mapping) else source))
 
 
-def _read(given: object) -> tuple[str, dict[str, Any]]:
+def _parse(source: object) -> tuple[str, dict[str, Any]]:
     try:
-        read = json.loads(given) if isinstance(given, str) else given
+        parsed = json.loads(source) if isinstance(source, str) else source
     except ValueError as cause:
-        raise InputError(f"{given!r} is no JSON: {cause}", hint=_SYNTAX) from cause
-    if not isinstance(read, Mapping) or not isinstance(read.get("name"), str):
-        raise InputError(f"{given!r} is no transform", hint=f"give a name, or {_SYNTAX}")
-    return read["name"], {key: value for key, value in read.items() if key != "name"}
+        raise InputError(f"{source!r} is not JSON: {cause}", hint=_SYNTAX) from cause
+    if not isinstance(parsed, Mapping) or not isinstance(parsed.get("name"), str):
+        raise InputError(f"{source!r} is not a transform", hint=f"use a name, or {_SYNTAX}")
+    return parsed["name"], {key: value for key, value in parsed.items() if key != "name"}
 
 
 __all__ = ["Transform", "split_names", "transforms_from"]

@@ -108,7 +108,7 @@ def test_the_fixture_checks_too(suite):
         ("nonsense", "tract has no transform 'nonsense'"),
         ("conv_nhwc", "tract 0.22.4 has no transform conv_nhwc (it has round_trip, f32_to_f16"),
         ("pulse", "the transform pulse cannot be checked"),
-        ("{}", "is no transform"),
+        ("{}", "is not a transform"),
     ],
 )
 def test_a_name_that_no_engine_has_is_a_usage_error(suite, given, words):

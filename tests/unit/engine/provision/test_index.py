@@ -88,7 +88,7 @@ def test_a_list_without_versions(fake_pip: FakePip, tmp_path: Path) -> None:
         (NETWORK, 'the index cannot be reached: NewConnectionError("refused")'),
         ("WARNING: a\nERROR: HTTP error 403\nERROR: second\n", "HTTP error 403; second"),
         ("a\nb\nc\nd\n", "b; c; d"),
-        ("", "pip gave no reason"),
+        ("", "pip reported no reason"),
     ],
 )
 def test_pips_reason_is_told(stderr: str, reason: str, fake_pip: FakePip, tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_without_a_network_and_a_usable_memory_it_is_an_error(
     quick_index.vanish()
     cache.mkdir()
     (cache / "index.json").write_text(content)
-    with pytest.raises(EngineResolveError, match="the package index gave no versions of tract"):
+    with pytest.raises(EngineResolveError, match="the package index returned no versions of tract"):
         resolve_engines("0.21", cache_dir=cache)
 
 

@@ -1,12 +1,12 @@
-"""Every error this package raises on purpose. The stage says where in a cell's life it happened.
+"""Every error this package raises on purpose, with the stage of a cell in which it occurs.
 
 T2NError
 ├── InputError                 input     a bad argument, file name or option, or a call that PyTorch itself refuses
-├── RegistryError              setup     two rules for one operator, or a rule for none
+├── RegistryError              setup     two rules for one operator, or a rule without an operator
 ├── TorchVersionError          setup     the installed PyTorch lacks a name that the converter needs
 ├── RewriteError               capture   a rewriter that names nothing, clashes with another, or never applied
-├── CaptureError               capture   PyTorch could not give a graph of the model
-├── LowerError                 lower     a rule could not write an operator
+├── CaptureError               capture   PyTorch could not capture a graph of the model
+├── LowerError                 lower     a rule could not lower an operator
 │   └── UnsupportedOpsError    lower     all operators that the target does not support, listed at once
 ├── SpecError                  spec      the graph uses what the target version does not have
 ├── WriteError                 write     the archive could not be written
@@ -16,10 +16,10 @@ T2NError
 │   ├── EngineLoadError        load      the engine refused the archive
 │   ├── EngineOptimiseError    optimise  the engine failed while optimising the graph
 │   ├── EngineRunError         run       the engine refused the inputs or failed while running
-│   ├── EngineCrash                      the engine's process died (signal or panic); stage as reached
-│   ├── EngineTimeout                    it did not answer in time; stage as reached
-│   └── EngineOutOfMemory                it went over its memory limit; stage as reached
-└── ParityError                compare   the engine computed other numbers than PyTorch
+│   ├── EngineCrash                      the engine's process died (signal or panic); the current stage
+│   ├── EngineTimeout                    it did not answer in time; the current stage
+│   └── EngineOutOfMemory                it exceeded its memory limit; the current stage
+└── ParityError                compare   the engine's results differ from PyTorch's
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Origin:
     module_path: str = ""
     """Dotted path of the module that called it; empty for the root."""
     source: str = ""
-    """`file:line in function`, with the code of that line after it where known."""
+    """`file:line in function`, followed by the code of that line if known."""
 
     def __str__(self) -> str:
         parts = [self.op]
@@ -51,7 +51,7 @@ class Origin:
 
 
 class T2NError(Exception):
-    """Base of all errors; `str()` of it is what a user reads, hint included."""
+    """Base of all errors; its `str()` is the message for users, including the hint."""
 
     stage: ClassVar[str] = "setup"
 
@@ -91,11 +91,11 @@ class InputError(T2NError):
 
 
 class RegistryError(T2NError):
-    """Two rules for the same key, a rule whose arguments are not those of the torch schema, or one for no operator."""
+    """Two rules for one key, a rule whose arguments are not those of the torch schema, or one without an operator."""
 
 
 class TorchVersionError(T2NError):
-    """The installed PyTorch lacks a name that the converter needs; the hint says which release to install."""
+    """The installed PyTorch lacks a name that the converter needs; the hint names the release to install."""
 
 
 class RewriteError(T2NError):
@@ -105,17 +105,17 @@ class RewriteError(T2NError):
 
 
 class CaptureError(T2NError):
-    """PyTorch could not give a graph of the model."""
+    """PyTorch could not capture a graph of the model."""
 
     stage = "capture"
 
 
 class DataDependentError(CaptureError):
-    """A size, or a decision of the model's Python, depends on elements of a tensor."""
+    """A size, or Python control flow of the model, depends on elements of a tensor."""
 
 
 class LowerError(T2NError):
-    """A rule could not write one operator for the target."""
+    """A rule could not lower one operator for the target."""
 
     stage = "lower"
 
@@ -128,16 +128,16 @@ class UnsupportedOpsError(LowerError):
 
     def __init__(self, problems: Sequence[T2NError], *, target: str | None = None) -> None:
         self.problems = tuple(problems)
-        told: dict[Any, T2NError] = {}
+        first_of: dict[Any, T2NError] = {}
         count: Counter[Any] = Counter()
         for problem in problems:
             place = problem.origin or problem
-            told.setdefault(place, problem)
+            first_of.setdefault(place, problem)
             count[place] += 1
-        head = f"{len(told)} operator{'s' if len(told) != 1 else ''} of this model cannot be exported"
+        head = f"{len(first_of)} operator{'s' if len(first_of) != 1 else ''} of this model cannot be exported"
         body = "\n".join(
             f"- {problem}".replace("\n", "\n  ") + (f"\n  and {count[place] - 1} more" if count[place] > 1 else "")
-            for place, problem in told.items()
+            for place, problem in first_of.items()
         )
         first = self.problems[0] if self.problems else None
         super().__init__(f"{head}:\n{body}", target=target)
@@ -187,7 +187,7 @@ class EngineRunError(EngineError):
     stage = "run"
 
 
-class EngineCrash(EngineError):  # noqa: N818  the outcome's own word
+class EngineCrash(EngineError):  # noqa: N818  named like the outcome
     """The engine's process died by a signal or a panic."""
 
     stage = "run"
@@ -200,27 +200,27 @@ class EngineTimeout(EngineError):  # noqa: N818
 
 
 class EngineOutOfMemory(EngineError):  # noqa: N818
-    """The engine went over its memory limit."""
+    """The engine exceeded its memory limit."""
 
     stage = "run"
 
 
 class ParityError(T2NError):
-    """The engine computed other numbers than PyTorch."""
+    """The engine's results differ from PyTorch's."""
 
     stage = "compare"
 
 
 class SecondCallError(ParityError):
-    """The engine computed other numbers in a State that had run before than in a fresh one."""
+    """The engine's results in a State that had run before differ from those in a fresh one."""
 
 
 class RowsError(ParityError):
-    """The engine computed other numbers for a row of a batch when the other rows changed; the model does not."""
+    """The engine's results for a row of a batch change with the other rows; the model's do not."""
 
 
 class PiecesError(ParityError):
-    """The engine computed other numbers for a sequence in pieces, or a stream in pulses of another length."""
+    """The engine's results change for a sequence in pieces, or a stream in pulses of another length."""
 
 
 def engine_error(status: str, stage: str) -> type[EngineError]:

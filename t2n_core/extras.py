@@ -1,4 +1,4 @@
-"""Packages that only an extra of this distribution brings, and the error for one that is not installed."""
+"""Packages that only an extra of this distribution installs, and the error for a missing one."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ EXTRAS: Final = {
     "duckdb": "history",
     "transformers": "llm",
 }
-"""Imported name -> the extra that brings its distribution."""
+"""Imported name -> the extra with its distribution."""
 
 
 class MissingPackageError(T2NError, ImportError):
-    """A package of an extra is needed and not installed; the message holds the command that installs it."""
+    """A package of an extra is required and not installed; the message has the command that installs it."""
 
 
 @contextmanager
 def importing(user: str) -> Iterator[None]:
     """While active, a package of EXTRAS that is not installed raises MissingPackageError.
 
-    `user` is what needs the package: an option, a command or a name of the API.
+    `user` is the option, command or API name that needs the package.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Files and folders that are complete or as they were before, and the digests of files."""
+"""Atomic replacement of files and folders, and digests of files."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def archive_digest(archive: Path) -> tuple[str, int]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a draft that takes the place of `path` when the block ends; after an error `path` is as it was.
+    """Open a draft that replaces `path` when the block exits; after an error `path` is unchanged.
 
-    Processes that write the same file at once each have a draft of their own. Raises OSError.
+    Processes that write the same file at once have separate drafts. Raises OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with draft_of(path) as draft:
@@ -51,10 +51,10 @@ def write_whole(path: Path, content: str | bytes) -> None:
         sink.write(content.encode() if isinstance(content, str) else content)
 
 
-def put_in_place(target: Path, write: Callable[[Path], None], *, folder: bool = False) -> None:
-    """Let `write` fill a draft beside `target`, then give it that name; after an error `target` is as it was.
+def replace_with(target: Path, write: Callable[[Path], None], *, folder: bool = False) -> None:
+    """Let `write` fill a draft beside `target`, then rename it to `target`, which is unchanged after an error.
 
-    A folder takes the place of another one as a whole. Raises OSError.
+    A folder replaces another one completely. Raises OSError.
     """
     with draft_of(target, folder=folder) as draft:
         write(draft)
@@ -73,7 +73,7 @@ def put_in_place(target: Path, write: Callable[[Path], None], *, folder: bool = 
 
 @contextmanager
 def draft_of(target: Path, *, folder: bool = False) -> Iterator[Path]:
-    """Make an empty file or folder beside `target`; it is removed at the end if it is still there."""
+    """Create an empty file or folder beside `target`; it is removed at the end if it still exists."""
     draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.part")
     if folder:
         draft.mkdir()
@@ -89,4 +89,4 @@ def draft_of(target: Path, *, folder: bool = False) -> Iterator[Path]:
                 draft.unlink(missing_ok=True)
 
 
-__all__ = ["archive_digest", "draft_of", "file_sha256", "put_in_place", "replacing", "write_whole"]
+__all__ = ["archive_digest", "draft_of", "file_sha256", "replace_with", "replacing", "write_whole"]

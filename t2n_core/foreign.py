@@ -1,4 +1,4 @@
-"""Files that others wrote, read with limits of place, kind, size and depth: they are data, and may be damaged."""
+"""Untrusted files, read with limits on location, kind, size and depth: they are data, and may be damaged."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _BYTE = re.compile(r"\(byte (\d+)\)")
 
 
 class ForeignFileError(ValueError):
-    """A file that is not taken as it is; the message names it, and says why."""
+    """A file that is refused; the message names it and the reason."""
 
 
 def check_name(name: str) -> tuple[str, ...]:
     """Return the parts of a file's name inside a folder. Raises ForeignFileError for one that leads out of it."""
     parts = PurePosixPath(name).parts
     if "\0" in name or "\\" in name or not parts or ".." in parts or PureWindowsPath(name).anchor:
-        raise ForeignFileError(f"{name[:_SHOWN]!r} is no name of a file inside the folder")
+        raise ForeignFileError(f"{name[:_SHOWN]!r} is not the name of a file inside the folder")
     return parts
 
 
 def inside(folder: Path, name: str) -> Path:
-    """Return the path of the file or folder that `name` names in a folder; neither `..` nor a link leads out of it.
+    """Return the path of the file or folder `name` inside a folder; neither `..` nor a link may lead out of it.
 
-    Raises ForeignFileError, also if there is none.
+    Raises ForeignFileError, also if it does not exist.
     """
     shown = repr(name[:_SHOWN])
     path = folder.joinpath(*check_name(name))
@@ -63,7 +63,7 @@ def refuse_strange_files(folder: Path) -> None:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file for reading; a pipe, which could make the caller wait, and a device are none.
+    """Open a regular file for reading; a pipe, which could block, and a device are refused.
 
     Raises ForeignFileError, OSError.
     """
@@ -71,7 +71,7 @@ def open_file(path: Path) -> BinaryIO:
     file = os.fdopen(descriptor, "rb")
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         file.close()
-        raise ForeignFileError(f"{path.name} is no file")
+        raise ForeignFileError(f"{path.name} is not a regular file")
     return file
 
 
@@ -85,11 +85,11 @@ def read_file(path: Path, most: int) -> bytes:
 
 
 def decode_json(data: bytes, kind: type[_Content], where: str) -> _Content:
-    """Return JSON as a value of a type. Raises ForeignFileError, which begins with `where` and the line."""
+    """Decode JSON as a value of a type. Raises ForeignFileError, whose message begins with `where` and the line."""
     try:
         found = msgspec.json.decode(data, type=kind)
         if _LONG_NUMBER.search(data):
-            msgspec.msgpack.encode(found)  # which is how it travels to other processes
+            msgspec.msgpack.encode(found)  # the format in which it is sent to other processes
         return found
     except RecursionError:
         raise ForeignFileError(f"{where}: it is nested too deeply") from None

@@ -1,4 +1,4 @@
-"""Names of the tolerance levels, in order. No numpy, so that a plugin can read options without importing it."""
+"""Names of the tolerance levels, in order. Does not import numpy, so that a plugin can read options without it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class TractCheckTolerance(StrEnum):
-    """Limits of the distance between the engine's numbers and PyTorch's, tightest first; tighter levels are smaller."""
+    """Limits of the distance between the engine's values and PyTorch's, tightest first; tighter levels are smaller."""
 
     EXACT = "exact"
     CLOSE = "close"
@@ -17,7 +17,7 @@ class TractCheckTolerance(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> TractCheckTolerance | None:
-        """Return the level of a name in any case; None for any other value, which the enum then refuses."""
+        """Return the level of a case-insensitive name; None for any other value, which the enum then refuses."""
         if isinstance(value, str):
             for member in cls:
                 if member.value == value.strip().lower():
@@ -42,7 +42,7 @@ class TractCheckTolerance(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the tightest level."""
+        """Position in the order of levels, 0 for the tightest."""
         return _RANKS[self.value]
 
     def __lt__(self, other: str) -> bool:

@@ -1,4 +1,4 @@
-"""Files of arrays (`.npz`) that others wrote: numbers only, no more than their headers promise, and not too many."""
+"""Untrusted files of arrays (`.npz`): only numeric arrays, no larger than their headers declare, and not too many."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from t2n_core.foreign import ForeignFileError, open_file
 from t2n_core.text import text_of
 
 MOST_BYTES = 2 << 30
-"""Most bytes of all arrays of a file, unpacked."""
+"""Most bytes of all arrays of a file, decompressed."""
 _MOST_ARRAYS = 10_000
 _NUMBERS = "biufc"
 _ONE_ARRAY = b"\x93NUMPY"
@@ -40,14 +40,14 @@ def read_npz(path: Path, most: int = MOST_BYTES) -> dict[str, NDArray[Any]]:
                 return {entry.filename.removesuffix(_SUFFIX): _array_of(archive, entry) for entry in entries}
         except Exception as exc:  # zipfile and zlib raise nearly everything
             said = text_of(exc) or type(exc).__name__
-            raise ForeignFileError(f"{path.name} is no file of arrays: {said}") from None
+            raise ForeignFileError(f"{path.name} is not a file of arrays: {said}") from None
 
 
 def _array_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
     with archive.open(entry) as stream:
         shape, by_columns, dtype = _header(stream)
         if dtype.kind not in _NUMBERS:
-            raise ForeignFileError(f"{entry.filename} holds {dtype}, which are no numbers")
+            raise ForeignFileError(f"{entry.filename} holds {dtype}, which is not numeric")
         left = entry.file_size - stream.tell()
         if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != left:
             raise ForeignFileError(f"{entry.filename} has {left} bytes for {dtype} of shape {shape}")

@@ -1,4 +1,4 @@
-"""Temporary folders that do not outlive their process for long: the next one removes what a killed one left."""
+"""Temporary folders that do not outlive their process for long: the next process removes those of a killed one."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _IN_MEMORY = Path("/dev/shm")
 
 
 class ScratchFolder:
-    """A temporary folder; a lock beside it, which the system frees when the process ends, says that it is in use."""
+    """A temporary folder; a lock beside it, which the system releases when the process ends, marks it as in use."""
 
     def __init__(self) -> None:
-        """Make the folder. Raises OSError."""
+        """Create the folder. Raises OSError."""
         home = Path(tempfile.gettempdir())
         _sweep(home)
         while True:
             self.path = home / f"t2n-{secrets.token_hex(8)}"
             self._lock = FileLock(_lock_of(self.path), thread_local=False)
-            with suppress(Timeout):  # another process sweeps, and took the lock for one that was left
+            with suppress(Timeout):  # another process is sweeping, and took the lock for an abandoned one
                 self._lock.acquire(timeout=0)
                 self.path.mkdir(mode=0o700)
                 if _lock_of(self.path).exists():
@@ -52,7 +52,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def home_in_memory(size: int) -> Path | None:
-    """Return a folder in memory that has room for `size` bytes; None where there is none, as in small containers."""
+    """Return a folder in memory with room for `size` bytes; None if there is none, as in small containers."""
     with suppress(OSError):
         if _IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free >= size:
             return _IN_MEMORY
@@ -61,7 +61,7 @@ def home_in_memory(size: int) -> Path | None:
 
 @cache
 def _sweep(home: Path) -> None:
-    """Remove the folders of this user's processes that are gone, and locks without a folder."""
+    """Remove the folders of this user's dead processes, and locks without a folder."""
     user = os.getuid() if hasattr(os, "getuid") else None
     for name in {path.name.removesuffix(_LOCK) for path in home.glob("t2n-*")}:
         path = home / name

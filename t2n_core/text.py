@@ -1,4 +1,4 @@
-"""Text that others wrote: names, messages and objects of users and engines, made fit to keep and to show."""
+"""Untrusted text: names, messages and objects of users and engines, made safe to store and to display."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, except tab and newline
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # they turn the direction of what follows
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # change the direction of the following text
     "\ufeff\ud800-\udfff]"  # byte order marks, lone surrogates
 )
 
 
 def text_of(value: object) -> str:
-    """Return `str(value)`, ready to be kept; where that raises, a text that says so."""
+    """Return `str(value)`, safe to store; if that raises, a text that reports it."""
     try:
         return storable(str(value))
     except Exception as exc:
@@ -22,12 +22,12 @@ def text_of(value: object) -> str:
 
 
 def storable(text: str) -> str:
-    r"""Return the text with lone surrogates as escapes (`\udcff`): no file and no pipe takes them as they are."""
+    r"""Return the text with lone surrogates as escapes (`\udcff`), since no file or pipe can encode them."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
-def clipped(text: str, most: int = 100_000) -> str:
-    """Return the text, of a longer one the first `most` characters and how many were left out."""
+def clip(text: str, most: int = 100_000) -> str:
+    """Return the text, or the first `most` characters of a longer one and the number of the others."""
     return text if len(text) <= most else f"{text[:most]} … ({len(text) - most} more characters)"
 
 
@@ -52,16 +52,16 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def visible(text: str) -> str:
-    r"""Return the text with escapes (`\x1b`) in place of what a terminal or a page obeys, or does not show.
+    r"""Return the text with escapes (`\x1b`) in place of characters that a terminal or a page interprets or hides.
 
     Tabs and newlines stay.
     """
-    return _HIDDEN.sub(_escaped, text)
+    return _HIDDEN.sub(_escape, text)
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-__all__ = ["all_storable", "all_visible", "clipped", "storable", "text_of", "visible"]
+__all__ = ["all_storable", "all_visible", "clip", "storable", "text_of", "visible"]

@@ -17,7 +17,7 @@ from pytest_t2n.records.file import encode, read_records
 from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.schema import CellLine, Record, RecordError
 from t2n_core.errors import T2NError
-from t2n_core.text import clipped, visible
+from t2n_core.text import clip, visible
 
 if TYPE_CHECKING:
     from pytest_t2n.report.matrix import Matrix
@@ -105,7 +105,7 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def as_text(words: str) -> Text:
     """Return a text for rich, which would read `[...]` in a string as markup."""
-    return Text(visible(clipped(words, _LONGEST)))
+    return Text(visible(clip(words, _LONGEST)))
 
 
 def say(words: str) -> None:

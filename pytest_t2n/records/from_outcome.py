@@ -9,7 +9,7 @@ import msgspec
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.records.schema import SCHEMA, CellLine, ErrorLine
 from t2n_core.check.stage import Stage, Status
-from t2n_core.text import clipped
+from t2n_core.text import clip
 
 if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome
@@ -44,7 +44,7 @@ def simple_record(
     cell: Cell, status: Status, stage: Stage, error_class: str, message: str, *, expected: str = ""
 ) -> CellLine:
     """Return the line of a cell without an outcome: skipped, not run, or lost with its worker."""
-    error = ErrorLine(error_class, clipped(message))
+    error = ErrorLine(error_class, clip(message))
     return CellLine(**_identity(cell), status=status, stage=stage, error=error, expected=expected)
 
 

@@ -23,7 +23,7 @@ import pytest
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.schema import PlatformLine, RunLine
-from t2n_core.files import put_in_place, write_whole
+from t2n_core.files import replace_with, write_whole
 from t2n_core.level import TractCheckTolerance
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def _copy(source: Path, target: Path) -> None:
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        put_in_place(target, lambda draft: _copy_into(draft, source), folder=source.is_dir())
+        replace_with(target, lambda draft: _copy_into(draft, source), folder=source.is_dir())
     except OSError:
         if not target.exists():  # a folder that another worker placed meanwhile
             raise

@@ -1,1 +1,1 @@
-"""Tolerances, comparisons, outcomes and parity checks; numpy only, no torch."""
+"""Tolerances, comparisons, outcomes and parity checks."""

@@ -1,4 +1,4 @@
-"""An engine that has run already: a check compares what it answered."""
+"""A recorded reply in place of an engine, for checks of an engine that has already run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from t2n_core.engine.protocol import EngineReply
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One reply, as an engine."""
+    """An engine whose reply is already known."""
 
     version: str
     reply: EngineReply

@@ -1,11 +1,11 @@
-"""The first wrong node: where the values of an archive leave the level that the whole of it fails.
+"""Find the first wrong node: the first value outside the level that the archive fails.
 
     found = find_first_wrong_node(result, "close")
     print(found.describe())
 
-Every tensor of the torch graph becomes an output of the archive, and is compared with what PyTorch computes for it. If
-that changes what the engine does (it cannot fuse what it must show), or the engine dies of it, the graph is cut after
-one tensor at a time, by bisection, until the first cut that fails is known.
+Every tensor of the torch graph becomes an output of the archive, and is compared with PyTorch's value. If that changes
+what the engine does (it cannot fuse an output), or makes it crash, the graph is cut after one tensor at a time, by
+bisection, until the first failing cut is found.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _WITHOUT_NUMPY = frozenset({torch.bfloat16, torch.complex32, torch.complex64, to
 _STAGES = ("raw", "declutter", "optimise")
 _BLAME = {
     "capture": "capture: the captured graph itself computes something else than the model",
-    "rounding": "rounding: PyTorch itself, one operator after another, is as far from the model",
-    "graph": "the graph as it was written: wrong before the engine changes anything",
-    "declutter": "the engine's declutter pass: the graph as it was written is right",
+    "rounding": "rounding: PyTorch itself, run operator by operator, is as far from the model",
+    "graph": "the graph as exported: wrong before the engine changes anything",
+    "declutter": "the engine's declutter pass: the graph as exported is right",
     "optimise": "the engine's optimiser: the decluttered graph is right",
     "": "the exported graph or the engine; this version cannot run a graph before its optimiser",
 }
@@ -58,7 +58,7 @@ class NodeError:
     origin: Origin | None
     comparison: OutputComparison
     statements: tuple[str, ...] = ()
-    """The NNEF statements of the operator."""
+    """The NNEF operations of the operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class FirstWrongNode:
 
     required: TractCheckTolerance
     sizes: Mapping[str, int]
-    """Sizes of the sample that was looked at."""
+    """Sizes of the sample that was run."""
     checked: int
     """Tensors that were compared or cut at."""
     kind: str = ""
@@ -75,15 +75,15 @@ class FirstWrongNode:
     origin: Origin | None = None
     comparison: OutputComparison | None = None
     failure: str = ""
-    """The engine's message, where it failed instead of answering."""
+    """The engine's message, if it failed instead of answering."""
     statements: tuple[str, ...] = ()
-    """The NNEF statements of this operator."""
+    """The NNEF operations of this operator."""
     stages: Mapping[str, bool] = field(default_factory=dict)
-    """Form of the graph in the engine -> whether its numbers are right; empty if it runs optimised ones only."""
+    """Stage of the graph in the engine -> whether its values are right; empty if it runs only optimised graphs."""
     nodes: tuple[NodeError, ...] = ()
-    """All tensors in the order of computation; empty where no run shows them all."""
+    """All tensors in the order of computation; empty if no run outputs all of them."""
     blame: str = ""
-    """`capture`, `rounding`, `graph`, `declutter`, `optimise`, or empty where that is unknown."""
+    """`capture`, `rounding`, `graph`, `declutter`, `optimise`, or empty if unknown."""
 
     @property
     def found(self) -> bool:
@@ -93,7 +93,7 @@ class FirstWrongNode:
         """Return the result as text for a terminal."""
         at = f" at {sizes_text([self.sizes])}" if self.sizes else ""
         if not self.found:
-            return f"no wrong node found{at}: {self.checked} tensors hold at `{self.required.value}` each by itself"
+            return f"no wrong node found{at}: {self.checked} tensors are within `{self.required.value}`, each by itself"
         if self.blame in _WITHOUT_NODE:
             return f"to blame{at}: {_BLAME[self.blame]}"
         where = str(self.origin or self.kind)
@@ -118,7 +118,7 @@ def find_first_wrong_node(
 ) -> FirstWrongNode:
     """Return the first node of an exported model whose value fails.
 
-    `timeout` is in seconds for each run of the engine, `outcome` that of the check if it has been made. Raises
+    `timeout` is in seconds for each run of the engine, `outcome` that of the check if it has already run. Raises
     InputError if the archive passes, and the T2NError of an archive that fails before the engine runs.
     """
     if outcome is None:
@@ -133,10 +133,10 @@ def find_first_wrong_node(
         failed = list(samples)
     sample = (failed or list(samples))[0]
     if outcome.error is not None and outcome.error.error_class == PiecesError.__name__:
-        raise InputError("it shows in the pieces of a sequence alone, where no node is looked for")
+        raise InputError("the failure shows only in pieces of a sequence, for which nodes cannot be searched")
     error = "" if outcome.error is None else outcome.error.error_class
     rows = replace_rows(samples) if error == RowsError.__name__ else None
-    if rows is not None:  # each node is compared with PyTorch on the rows that showed it
+    if rows is not None:  # each node is compared with PyTorch on the rows with the failure
         sizes = samples[rows.sample].sizes
         (inputs,) = map(tuple, rows.batches)
         sample = Sample(inputs, result.reference.answer(inputs, result.stored), sizes, "other rows")
@@ -181,7 +181,7 @@ class _Search:
         return self.sample.sizes or self.result.captured.symbols
 
     def _read(self) -> list[TensorVariable]:
-        """Return the results that something reads, in the order of computation: only those are sure to have a form."""
+        """Return the results with a user, in the order of computation: only those can surely be lowered."""
         read = {id(v) for op in self.graph.op_nodes for v in op.inputs} | {id(v) for v in self.graph.outputs}
         inputs = {id(v) for v in self.graph.inputs}
         found = [o for op in self.graph.op_nodes for o in op.outputs if o is not None and o.data is None]
@@ -199,7 +199,7 @@ class _Search:
         if position is None:
             return empty
         variable = self.nodes[position]
-        reply, comparison = self._cut(variable)
+        reply, comparison = self._run_cut(variable)
         op = variable.producer
         assert op is not None
         stages = self._stages(variable)
@@ -215,7 +215,7 @@ class _Search:
         )
 
     def _capture_is_outside(self, level: TractCheckTolerance) -> bool:
-        """Return whether the captured graph's own numbers are outside of `level` from those of the model.
+        """Return whether the values of the captured graph itself are outside `level` from those of the model.
 
         False if some output could not be computed from the graph.
         """
@@ -236,10 +236,10 @@ class _Search:
             return None
         if reply.status != "ok" or not reply.outputs:
             return None
-        self.shown = tuple(map(self._shown, self.nodes, reply.outputs[0]))
+        self.shown = tuple(map(self._node_error, self.nodes, reply.outputs[0]))
         return next((place for place, node in enumerate(self.shown) if not node.comparison.passed), None)
 
-    def _shown(self, variable: TensorVariable, got: Any) -> NodeError:
+    def _node_error(self, variable: TensorVariable, got: Any) -> NodeError:
         op = variable.producer
         compared, statements = self._compare(variable, got), self._statements(variable)
         return NodeError(op.kind if op else "", op.origin if op else None, compared, statements)
@@ -263,12 +263,12 @@ class _Search:
     def _cut_is_right(self, position: int) -> bool:
         """Return whether a node is right as the only output, or cannot be written as an output."""
         try:
-            _, comparison = self._cut(self.nodes[position])
+            _, comparison = self._run_cut(self.nodes[position])
         except T2NError:
             return True
         return comparison is not None and comparison.passed
 
-    def _cut(self, variable: TensorVariable, **options: Any) -> tuple[EngineReply, OutputComparison | None]:
+    def _run_cut(self, variable: TensorVariable, **options: Any) -> tuple[EngineReply, OutputComparison | None]:
         reply = self._run([variable], **options)
         if reply.status != "ok" or not reply.outputs:
             return reply, None
@@ -298,7 +298,7 @@ class _Search:
             return {}
         found = {}
         for stage in _STAGES:
-            _, comparison = self._cut(variable, stage=stage)
+            _, comparison = self._run_cut(variable, stage=stage)
             found[stage] = comparison is not None and comparison.passed
         return found
 
@@ -311,12 +311,12 @@ class _Search:
         spec = self.result.target.spec
         found: dict[Origin, tuple[str, ...]] = {}
         for one in self.result.graph.operations:
-            if one.origin is not None and one.name in self._known:
+            if one.origin is not None and one.name in self._result_names:
                 found[one.origin] = (*found.get(one.origin, ()), operation_text(one, spec.operator(one.name)))
         return found
 
     @functools.cached_property
-    def _known(self) -> frozenset[str]:
+    def _result_names(self) -> frozenset[str]:
         return frozenset(self.result.target.spec.names())
 
 

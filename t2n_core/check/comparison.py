@@ -1,8 +1,8 @@
 """Compare an output of an engine with that of PyTorch, element by element.
 
-Stricter than tract where tract's formula has holes: another dtype or shape, an infinity against a finite value or of
-the other sign, and a NaN against a number fail at every level. Floats are compared in float64. Integers and booleans
-have no rounding error: they must be equal at every level, and only the outliers of the loosest levels apply to them.
+Stricter than tract where tract's formula has gaps: another dtype or shape, an infinity against a finite value or of the
+other sign, and a NaN against a number fail at every level. Floats are compared in float64. Integers and booleans have
+no rounding error: they must be equal at every level, and only the outliers of the loosest levels apply to them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class OutputComparison:
-    """The comparison of one output with the expected one; its numbers are over all elements."""
+    """The comparison of one output with the expected one; its figures are over all elements."""
 
     name: str
     dtype: str
@@ -38,9 +38,9 @@ class OutputComparison:
     limit: str = ""
     """The requirement in place of the required level: `atol=0.01 rtol=0`, or `metrics`."""
     outside: float = 0.0
-    """Share of the elements outside of what is required."""
+    """Share of the elements outside the requirement."""
     problem: str = ""
-    """The problem that no tolerance can mend: a missing output, another dtype, another shape, an infinity, a NaN."""
+    """A problem that no tolerance covers: a missing output, another dtype, another shape, an infinity, a NaN."""
     required_atol: float = 0.0
     """Smallest atol that would pass with rtol 0."""
     required_rtol: float = 0.0
@@ -59,13 +59,13 @@ class OutputComparison:
     nan_mismatches: int = 0
     inf_mismatches: int = 0
     moves: float | None = None
-    """The largest difference of an element between samples of equal shapes, as PyTorch computes them."""
+    """The largest difference of an element between samples of equal shapes in PyTorch."""
     moving: float = 0.0
-    """Share of the elements that move by more than the required level forgives."""
+    """Share of the elements that change by more than the required level tolerates."""
     weak: str = ""
-    """The reason why a pass of this output proves little; empty where it proves enough."""
+    """The reason why a pass of this output proves little; empty if it proves enough."""
     not_finite: float = 0.0
-    """Share of the elements that are NaN or infinite in PyTorch, whose places are all that a pass compares."""
+    """Share of the elements that are NaN or infinite in PyTorch, of which a pass compares only the positions."""
 
     @property
     def passed(self) -> bool:
@@ -73,7 +73,7 @@ class OutputComparison:
 
     @property
     def note(self) -> str:
-        """Return what a reader of a pass should know of its numbers; empty where that is nothing."""
+        """Return a note for readers of a pass; empty if there is none."""
         return f"{self.name} is NaN or infinite in {100 * self.not_finite:.2g} % of its elements" * bool(
             self.not_finite
         )
@@ -84,7 +84,7 @@ class _Tally:
     """Counts and largest differences, gathered in one pass over the chunks."""
 
     beyond: int = 0
-    """Elements outside of the user's own numbers."""
+    """Elements outside the user's own tolerance."""
     wrong: dict[TractCheckTolerance, int] = field(default_factory=lambda: dict.fromkeys(LEVELS, 0))
     max_abs: float = 0.0
     max_rel: float = 0.0
@@ -171,7 +171,7 @@ def compare_outputs(
     names: Sequence[str] = (),
     criteria: Judgement = DEFAULT_CRITERIA,
 ) -> tuple[OutputComparison, ...]:
-    """Compare output by output, in order; a missing or an extra output is a mismatch of its own."""
+    """Compare output by output, in order; a missing or extra output is a separate mismatch."""
     found = []
     for index in range(max(len(expected), len(actual))):
         name = names[index] if index < len(names) else f"output_{index}"
@@ -247,7 +247,7 @@ def _tally_floats(
         kept = np.flatnonzero(gap)
     else:
         _tally_special(tally, start, a, b, ladder)
-        # A float64 difference can overflow although both sides are finite; those stay, with an infinite gap.
+        # A float64 difference can overflow although both sides are finite; its gap is then infinite.
         kept = np.flatnonzero(np.isfinite(a) & np.isfinite(b) & (a != b))
     if not kept.size:
         return
@@ -266,7 +266,7 @@ def _tally_floats(
     _note_relative(tally, gap, a, b)
     if with_ulp:
         tally.max_ulp = max(tally.max_ulp or 0, _ulp_distance(x, y))
-    # Each level contains the one before, so only what failed there is looked at again.
+    # Each level contains the one before, so only elements that failed there are compared again.
     for level in LEVELS:
         bounds = ladder[level]
         beyond = gap > bounds.atol + bounds.rtol * size
@@ -305,12 +305,12 @@ def _note_relative(tally: _Tally, gap: Array, a: Array, b: Array) -> None:
 
 def _ulp_distance(x: Array, y: Array) -> int:
     """Return the largest number of representable values between two finite arrays of one float dtype."""
-    p, q = _ordered(x), _ordered(y)
+    p, q = _order_keys(x), _order_keys(y)
     low, high = np.minimum(p, q), np.maximum(p, q)
     return int((high.view(np.uint64) - low.view(np.uint64)).max())
 
 
-def _ordered(values: Array) -> NDArray[np.int64]:
+def _order_keys(values: Array) -> NDArray[np.int64]:
     """Return the bits of floats as integers in the order of the values; both zeros are 0."""
     bits = values.view(f"i{values.dtype.itemsize}")
     lowest = np.iinfo(bits.dtype).min

@@ -1,4 +1,4 @@
-"""The outcome of one cell: how far it came, which numbers it computed, and why it failed."""
+"""The outcome of one cell: its last stage, the comparison of its outputs, and why it failed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from t2n_core.check.stage import Stage, Status
 from t2n_core.check.table import comparison_html, comparison_table, sizes_text
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.errors import T2NError
-from t2n_core.text import clipped, storable, text_of, visible
+from t2n_core.text import clip, storable, text_of, visible
 
 _SHORT = 120
 """Most characters of a reason in one line."""
@@ -29,7 +29,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 @dataclass(frozen=True, slots=True)
 class ErrorInfo:
-    """The reason why a cell failed, in words that survive JSON."""
+    """The reason why a cell failed, as text that survives JSON."""
 
     error_class: str
     message: str
@@ -38,21 +38,21 @@ class ErrorInfo:
     module_path: str = ""
     source: str = ""
     fingerprint: str = ""
-    """Equal for failures of one cause: hash of stage, class and message without numbers, paths and shapes."""
+    """Equal for failures with one cause: hash of stage, class and message without numbers, paths and shapes."""
     details: str = ""
     """Further reading: the engine's stderr, or the end of a traceback."""
 
     @classmethod
     def of(cls, stage: str, error_class: str, message: str, **more: str) -> ErrorInfo:
         """Return an error with its fingerprint."""
-        message = clipped(storable(message))
-        told = {name: clipped(storable(text)) for name, text in more.items()}
+        message = clip(storable(message))
+        told = {name: clip(storable(text)) for name, text in more.items()}
         return cls(error_class, message, fingerprint=fingerprint(stage, error_class, message), **told)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Outcome:
-    """The result of checking one archive in one engine; `to_dict` gives its JSON form."""
+    """The result of checking one archive in one engine; `to_dict` returns it for JSON."""
 
     status: Status
     stage: Stage
@@ -65,14 +65,14 @@ class Outcome:
     outputs: tuple[OutputComparison, ...] = ()
     """Per output, the comparison at the size where it is worst."""
     metrics: tuple[MetricResult, ...] = ()
-    """Metrics of the user's own, each where it is worst."""
+    """The user's own metrics, each where it is worst."""
     sizes: tuple[Mapping[str, int], ...] = ()
-    """Sizes of the dynamic axes that were checked; the traced one is the first."""
+    """Sizes of the dynamic axes that were checked, the traced one first."""
     failed_sizes: tuple[Mapping[str, int], ...] = ()
     range: str = ""
-    """The sizes that the archive holds for: `1 <= T <= 16, T % 2 == 0`; empty where nothing varies."""
+    """The sizes for which the archive is valid: `1 <= T <= 16, T % 2 == 0`; empty if nothing varies."""
     refused_sizes: tuple[Mapping[str, int], ...] = ()
-    """Sizes just outside of the range, at which the engine refused to run, as it has to."""
+    """Sizes just outside the range, at which the engine refused to run, as required."""
     error: ErrorInfo | None = None
     times: Mapping[str, float] = field(default_factory=dict)
     """Seconds by stage."""
@@ -81,23 +81,23 @@ class Outcome:
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Facts about the model that the engine reported."""
     cause: BaseException | None = field(default=None, compare=False, repr=False)
-    """The exception this was made from; it does not survive JSON."""
+    """The exception of this outcome; it does not survive JSON."""
 
     @property
     def passed(self) -> bool:
-        """Return whether all numbers agree; a weak outcome is one that does, and says why it proves little."""
+        """Return whether all outputs agree, also for a weak outcome, whose error is the reason why it proves little."""
         return self.status in (Status.PASS, Status.WEAK)
 
     @property
     def notes(self) -> list[str]:
-        """Return a line for each output of which a pass says less than it seems to."""
+        """Return a line for each output for which a pass proves less than it seems to."""
         return [output.note for output in self.outputs if output.note]
 
     @classmethod
     def from_error(cls, exc: BaseException, stage: str | Stage | None = None, **more: Any) -> Outcome:
         """Return the outcome that reports an exception.
 
-        `stage` is where things were when an exception that is not a T2NError came; a T2NError knows its own.
+        `stage` is the current stage, for an exception that is not a T2NError; a T2NError has its own.
         `more` are further fields of the outcome.
         """
         if not isinstance(exc, T2NError):
@@ -124,7 +124,7 @@ class Outcome:
         return f"<Outcome {self.status.value}{level} in {self.engine or 'no engine'}, stage {self.stage.value}{why}>"
 
     def _repr_html_(self) -> str:
-        """Return the comparison as a notebook shows it."""
+        """Return the comparison as HTML for a notebook."""
         return f"<p>{escape(repr(self))}</p>{comparison_html(self.outputs)}"
 
     def as_mismatch(
@@ -136,7 +136,7 @@ class Outcome:
         failed_sizes: tuple[Mapping[str, int], ...] = (),
         hint: str = "",
     ) -> Outcome:
-        """Return a pass as the mismatch of a further comparison, with an error of its own class."""
+        """Return a pass as the mismatch of a further comparison, with an error of class `kind`."""
         return replace(
             self,
             status=Status.MISMATCH,
@@ -148,7 +148,7 @@ class Outcome:
         )
 
     def with_times(self, times: Mapping[str, float]) -> Outcome:
-        """Return the same outcome with more stage times; those that it has stay."""
+        """Return the same outcome with stage times added."""
         return replace(self, times={**times, **self.times})
 
     def describe(self) -> str:
@@ -188,9 +188,8 @@ class Outcome:
         """Return the outcome itself if it is a pass, and raise otherwise.
 
         Raises:
-            ParityError: other numbers; the message holds a table of the outputs.
-            T2NError: the subclass that belongs to the stage and status; an exception this outcome was made from is
-                raised again as it was.
+            ParityError: outputs differ; the message holds a table of the outputs.
+            T2NError: the subclass for the stage and status; the exception of this outcome is raised again as it was.
         """
         __tracebackhide__ = True
         if self.passed or self.status is Status.SKIP:
@@ -200,7 +199,7 @@ class Outcome:
         raise _error_class_of(self)(self.describe())
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the outcome in JSON's own types; NaN and infinities are the words `nan`, `inf`, `-inf`."""
+        """Return the outcome in JSON's own types; NaN and infinities are the strings `nan`, `inf`, `-inf`."""
         return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "cause"}
 
 
@@ -268,15 +267,15 @@ _UNSTABLE = (
 
 
 def fingerprint(stage: str, error_class: str, message: str) -> str:
-    """Return 12 hex digits that are equal for failures of one cause: numbers, paths, shapes and spaces do not count."""
+    """Return 12 hex digits that are equal for failures of one cause; numbers, paths, shapes and spaces are ignored."""
     for pattern, stand_in in _UNSTABLE:
         message = pattern.sub(stand_in, message)
     return hashlib.sha256(storable(f"{stage}|{error_class}|{message.strip()}").encode()).hexdigest()[:12]
 
 
 def plain(value: Any) -> Json:
-    """Return `value` in JSON's own types; a value without such a form becomes its `str`."""
-    if value is None or type(value) in (int, bool):  # most of all values, and what is cheapest to see
+    """Return `value` in JSON's own types; a value that JSON does not support becomes its `str`."""
+    if value is None or type(value) in (int, bool):  # most values, and the cheapest test
         return value  # type: ignore[no-any-return]
     if type(value) is str:
         return storable(value)

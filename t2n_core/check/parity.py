@@ -34,23 +34,23 @@ _STDERR_KEPT = 4000
 _TIMEOUT_HINT = "give it more time: --t2n-timeout=SECONDS, or timeout= of one test"
 WEAK_CHECK = "WeakCheck"
 """Class of the error of a weak outcome."""
-_WEAK_HINT = "give inputs with which the outputs move, weights of real spread, or a tighter tolerance"
+_WEAK_HINT = "give inputs with which the outputs change, weights of realistic spread, or a tighter tolerance"
 DIED_OUTSIDE = "died_outside"
-"""Fact of the outcome: the size out of the range at which the engine did not refuse but died."""
+"""Fact of the outcome: the size out of the range at which the engine crashed instead of refusing."""
 
 
 def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
     """Load the archive once, run all samples, compare each; every sample must pass.
 
     The outcome carries the worst comparison per output and the sizes at which something failed. At the sizes outside
-    the range the engine has to answer with an error. A pass is weak if an output that is not constant does not move
-    from sample to sample. Some samples run again in States that are kept, and must give what they gave in a fresh one,
-    unless the archive carries its state from call to call. Rows of a batch must not depend on each other, and the
-    pieces of a sequence give what the whole gives where state goes from one to the next, unless it is otherwise in the
-    model, or there is none to ask. What the engine does, or what it computes, is never an exception.
+    the range the engine has to answer with an error. A pass is weak if an output that is not constant does not change
+    from sample to sample. Some samples run again in a used State, and must return the same as in a fresh one, unless
+    the archive carries its state from call to call. Rows of a batch must not depend on each other, and the pieces of a
+    sequence must agree with the full sequence if they pass on their state, unless the model itself differs or is not
+    available. Failures of the engine are outcomes, never exceptions.
 
     Raises:
-        InputError: the criteria name an output that is none, or there is no sample to check.
+        InputError: the criteria name an unknown output, or there is no sample to check.
     """
     archive, samples, names, criteria = request.archive, request.samples, request.output_names, request.criteria
     if unknown := criteria.unmatched(names):
@@ -79,16 +79,16 @@ def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
         return Outcome.from_error(exc, Stage.LOAD, **common)
     common.update(times=dict(reply.times), facts=dict(reply.facts))
     if reply.status != "ok":
-        return failed(reply, samples, common, timeout)
+        return failure_outcome(reply, samples, common, timeout)
     if len(reply.outputs) != len(samples):
         message = f"the engine answered {len(reply.outputs)} of {len(samples)} batches and called that a success"
         return Outcome(Status.ERROR, Stage.RUN, error=ErrorInfo.of(Stage.RUN, "EngineRunError", message), **common)
     common["refused_sizes"] = tuple(outside[index].sizes for index in sorted(beyond.refused))
-    found = compared(reply, request, common)
+    found = comparison_outcome(reply, request, common)
     for comparison, own in zip(comparisons, replies, strict=True):
         if found.passed:
             found = comparison.judge(found, request, reply, own)
-    return _unguarded(found, beyond, outside) if found.passed and outside else found
+    return _check_outside_range(found, beyond, outside) if found.passed and outside else found
 
 
 def _plan_comparisons(engine: Engine, request: CheckRequest) -> list[SelfComparison]:
@@ -104,12 +104,12 @@ def _plan_comparisons(engine: Engine, request: CheckRequest) -> list[SelfCompari
     return [one for one in planned if one is not None]
 
 
-def _unguarded(found: Outcome, beyond: EngineReply, outside: Sequence[Sample]) -> Outcome:
-    """Return the outcome, or a failure if the engine runs beyond the range; a death there is a fact of the outcome."""
+def _check_outside_range(found: Outcome, beyond: EngineReply, outside: Sequence[Sample]) -> Outcome:
+    """Return the outcome, or a failure if the engine runs beyond the range; a crash there is a fact of the outcome."""
     ran = [outside[index].sizes for index in range(len(beyond.outputs)) if index not in beyond.refused]
     if ran:
         message = (
-            f"the engine runs at {sizes_text(ran)}, outside of the range that the archive holds for, {found.range}"
+            f"the engine runs at {sizes_text(ran)}, outside the range for which the archive is valid, {found.range}"
         )
         info = ErrorInfo.of(
             Stage.RUN, "EngineRunError", message, hint="this is a bug of the exporter, please report it"
@@ -121,12 +121,12 @@ def _unguarded(found: Outcome, beyond: EngineReply, outside: Sequence[Sample]) -
     return found
 
 
-def failed(
+def failure_outcome(
     reply: EngineReply, samples: Sequence[Sample], common: Mapping[str, Any], timeout: float | None = None
 ) -> Outcome:
     """Return the outcome of an engine that did not answer all samples; `common` are further fields.
 
-    `timeout` is the time that it had, in seconds.
+    `timeout` is its time limit in seconds.
     """
     status, stage = _REPLY_STATUS[reply.status], Stage(reply.stage)
     message = reply.message or f"the engine gave no message ({reply.status} at stage {stage.value})"
@@ -147,7 +147,7 @@ def failed(
     return Outcome(status, stage, error=info, failed_sizes=failed_sizes, **common)
 
 
-def compared(reply: EngineReply, request: CheckRequest, common: Mapping[str, Any]) -> Outcome:
+def comparison_outcome(reply: EngineReply, request: CheckRequest, common: Mapping[str, Any]) -> Outcome:
     """Return the outcome of an engine that answered each sample, by its outputs; `common` are further fields."""
     samples, names, criteria = request.samples, request.output_names, request.criteria
     moved, indifferent = request.moved, request.indifferent
@@ -161,8 +161,7 @@ def compared(reply: EngineReply, request: CheckRequest, common: Mapping[str, Any
     for sample, got in zip(samples, reply.outputs, strict=True):
         if reply.widened:
             got = (
-                tuple(_narrowed(*pair) for pair in zip(sample.expected, got, strict=False))
-                + got[len(sample.expected) :]
+                tuple(_narrow(*pair) for pair in zip(sample.expected, got, strict=False)) + got[len(sample.expected) :]
             )
         answers.append(got)
         found = compare_outputs(sample.expected, got, names=names, criteria=criteria)
@@ -188,7 +187,7 @@ def compared(reply: EngineReply, request: CheckRequest, common: Mapping[str, Any
             replace(one, moves=by.largest, moving=by.share, weak=by.weak, not_finite=by.not_finite) for one, by in pairs
         )
         beyond = [metric for metric in metrics if not metric.passed]
-        return _beyond(beyond, outputs, level, common) if beyond else _passed(outputs, metrics, level, common)
+        return _beyond(beyond, outputs, level, common) if beyond else _pass_outcome(outputs, metrics, level, common)
     bad = [output.name for output in worst if not output.passed]
     limits = dict.fromkeys(output.limit or output.required.value for output in worst if not output.passed)
     beyond_what = ", ".join(f"`{limit}`" for limit in limits)
@@ -222,13 +221,13 @@ def _beyond(
     )
 
 
-def _passed(
+def _pass_outcome(
     outputs: tuple[OutputComparison, ...],
     metrics: Sequence[MetricResult],
     level: TractCheckTolerance | None,
     common: Mapping[str, Any],
 ) -> Outcome:
-    """Return a pass, or a weak one with the reason as its error."""
+    """Return a pass, or a weak pass with the reason as its error."""
     weak = [f"{output.name} {output.weak}" for output in outputs if output.weak]
     indifferent = [f"metric {metric.name} {metric.weak}" for metric in metrics if metric.weak]
     if not weak and not indifferent:
@@ -247,8 +246,8 @@ def _unique(sizes: Iterable[Mapping[str, int]]) -> list[Mapping[str, int]]:
     return found
 
 
-def _narrowed(expected: Array, got: Array) -> Array:
-    """Return float32 as float16, or int64 as the integer wanted, if every value is one; else the array as it came."""
+def _narrow(expected: Array, got: Array) -> Array:
+    """Return float32 as float16, or int64 as the expected integer type, if that is exact; otherwise the same array."""
     floats = expected.dtype == np.float16 and got.dtype == np.float32
     integers = expected.dtype.kind in "iu" and got.dtype == np.int64
     if not floats and not integers:
@@ -266,9 +265,9 @@ def _badness(output: OutputComparison) -> tuple[bool, bool, int, float]:
 def _hint(level: TractCheckTolerance | None, samples: Sequence[Sample], failed: Sequence[Sample]) -> str:
     traced = samples[0].sizes
     if samples[0] not in failed and any(sample.sizes == traced for sample in failed):
-        return "the example passes and other inputs of its sizes do not: a number was probably baked in while capturing"
+        return "the example passes and other inputs of its sizes do not: a value was probably baked in during capture"
     if all(sample.sizes != traced for sample in failed):
-        return "the traced size passes and others do not: a size was probably baked in while capturing"
+        return "the traced size passes and others do not: a size was probably baked in during capture"
     if level is not None:
         return f"it holds at level `{level.value}`; pass tolerance={level.value!r} if that is close enough for you"
     return "no level holds: the graph computes something else, or the engine does"
@@ -281,4 +280,4 @@ def _stderr_tail(stderr: str, message: str) -> str:
     return f"engine's stderr:\n{text[-_STDERR_KEPT:]}"
 
 
-__all__ = ["check_parity", "compared", "failed"]
+__all__ = ["check_parity", "comparison_outcome", "failure_outcome"]

@@ -1,4 +1,4 @@
-"""The reference: what PyTorch computes for one capture of a model, at sizes within a range."""
+"""The reference: PyTorch's results for one capture of a model, at sizes within a range."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class Reference:
     inputs: ModelInputs
     captured: CapturedModel
     extra_inputs: Callable[[], Iterable[Any]]
-    """Gives further arguments, as `args` of an export."""
+    """Returns further arguments, like `args` of an export."""
     kwargs: Mapping[str, Any] | None
     times: dict[str, float]
-    """Takes the seconds of the model's runs."""
+    """Receives the seconds of the model's runs."""
     function: Callable[[Mapping[str, int]], Any] | None = None
-    """Makes inputs for given sizes, in place of random ones."""
+    """Returns inputs for sizes, in place of random ones."""
     sizes: Sequence[Any] = (...,)
-    """Sizes to check at besides the example's; an ellipsis stands for the chosen ones."""
+    """Sizes to check at besides the example's; an ellipsis stands for the automatic ones."""
     _samples: dict[tuple[str, StoredWeights], list[Sample]] = field(default_factory=dict, repr=False)
     _samplers: dict[StoredWeights, Sampler] = field(default_factory=dict, repr=False)
 
     def samples(self, held: SizeRange | None = None, stored: StoredWeights = _NONE) -> list[Sample]:
         """Return samples at sizes within a range, that of the capture if none is given.
 
-        `stored` are the weights that are taken as they come out of the archive. Raises InputError.
+        `stored` are the weights that are used as the archive stores them. Raises InputError.
         """
         held = self.captured.range if held is None else held
         key = (str(held), stored)
@@ -52,16 +52,16 @@ class Reference:
             graph = self.captured.graph
             extra = [self._bound(more) for more in self.extra_inputs()]
             dims = [*(d for value in graph.data_nodes for d in value.shape), *graph.bounds()]
-            with without_rewrites(), timed(self.times, "reference"):
+            with without_rewrites(), record_time(self.times, "reference"):
                 self._samples[key] = self._sampler(stored).samples(extra, held, dims, self.sizes)
         return self._samples[key]
 
     def in_float64(self, samples: Sequence[Sample], *, keep: bool = False) -> list[Sample]:
         """Return samples with the outputs of the model computed in float64, with its own weights.
 
-        What is expected of the engine is these, rounded once; with `keep` it stays what it is. A model of float32 that
-        cannot run in float64 runs as it is: its errors are far below those of float16. Raises InputError if a float16
-        model cannot run in float64.
+        The expected outputs are these, rounded once; with `keep` they stay as they are. A float32 model that cannot run
+        in float64 runs as it is: its errors are far below those of float16. Raises InputError if a float16 model cannot
+        run in float64.
         """
         found = []
         for sample in samples:
@@ -85,25 +85,25 @@ class Reference:
             return self._sampler(stored).drawn
 
     def sample_at(self, sizes: Mapping[str, int], stored: StoredWeights = _NONE) -> Sample:
-        """Return random inputs with these sizes of all dynamic axes, and what PyTorch computes of them.
+        """Return random inputs with these sizes of all dynamic axes, and PyTorch's outputs.
 
         Raises InputError if the model cannot run at these sizes.
         """
         with without_rewrites():
-            return self._sampler(stored).at(sizes)
+            return self._sampler(stored).sample_at(sizes)
 
     def answer(self, inputs: Sequence[Any], stored: StoredWeights = _NONE) -> tuple[Any, ...]:
-        """Return what PyTorch computes of these inputs. Raises InputError if the model refuses them."""
+        """Return PyTorch's outputs for these inputs. Raises InputError if the model refuses them."""
         with without_rewrites():
-            return self._sampler(stored).of(inputs).expected
+            return self._sampler(stored).sample_of(inputs).expected
 
     def others(self, count: int, turn: int) -> list[Sample]:
-        """Return samples of the example's sizes that are none of `samples`; each `turn` draws others."""
+        """Return samples of the example's sizes other than `samples`; each `turn` draws different ones."""
         with without_rewrites():
             return self._sampler(_NONE).others(count, 100 * (1 + turn))
 
     def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Any, ...] | None:
-        """Return random inputs with these sizes of all dynamic axes; None where there are none, or they are huge."""
+        """Return random inputs with these sizes of all dynamic axes; None if there are none, or they are huge."""
         with without_rewrites():
             return self._sampler(_NONE).inputs_at(sizes)
 
@@ -129,8 +129,8 @@ class Reference:
 
 
 @contextmanager
-def timed(times: dict[str, float], stage: str) -> Iterator[None]:
-    """Put the seconds that a block takes under the name of its stage."""
+def record_time(times: dict[str, float], stage: str) -> Iterator[None]:
+    """Store the seconds that a block takes under the name of its stage."""
     start = time.perf_counter()
     try:
         yield
@@ -138,4 +138,4 @@ def timed(times: dict[str, float], stage: str) -> Iterator[None]:
         times[stage] = time.perf_counter() - start
 
 
-__all__ = ["Reference", "timed"]
+__all__ = ["Reference", "record_time"]

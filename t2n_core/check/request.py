@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from t2n_core.nnef.sizes.ranges import SizeRange  # needs sympy, which judging does not
 
 Answer: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
-"""Returns what the model computes of inputs; raises an exception where it refuses them."""
+"""Returns the model's outputs for inputs; raises an exception if it refuses them."""
 Pairs: TypeAlias = Sequence[tuple[int, int]]
-"""The places of an input that is state, and of the output that is its next value."""
+"""The indices of an input that is state, and of the output that is its next value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +31,18 @@ class CheckRequest:
     timeout: float = 60.0
     """Seconds for a job of the engine."""
     range: SizeRange | str = ""
-    """The sizes that the archive holds for."""
+    """The sizes for which the archive is valid."""
     outside: Sequence[Sample] = ()
     """Inputs of sizes just outside the range, which the engine has to refuse."""
     constant_outputs: Collection[str] = ()
-    """Outputs that no input reaches: they need not move from sample to sample."""
+    """Outputs that no input reaches: they need not change from sample to sample."""
     carries: bool = False
-    """True for a stream, whose states go on from call to call."""
+    """True for a stream, whose state is carried from call to call."""
     state: Pairs = ()
     model: Answer | None = None
-    """The model to ask where the engine differs from itself; None if there is none."""
+    """The model to run if the engine differs from itself; None if there is none."""
     moved: Sequence[Movement] | None = None
-    """The movement of each output, where the samples do not show it; None to measure it."""
+    """The sensitivity of each output, if the samples do not show it; None to measure it."""
     indifferent: Mapping[str, str] | None = None
     """Metrics that accept the outputs of other inputs, with the reason; None to find them."""
 

@@ -26,14 +26,14 @@ class Sample:
     inputs: tuple[Array, ...]
     expected: tuple[Array, ...]
     sizes: dict[str, int] = field(default_factory=dict)
-    """Size of each dynamic axis here; empty where nothing varies."""
+    """Size of each dynamic axis; empty if nothing varies."""
     label: str = ""
     double: tuple[Array, ...] | None = None
-    """Outputs of the model computed in float64, where outputs are judged by those."""
+    """Outputs of the model in float64, if outputs are judged by those."""
 
     @property
     def reference(self) -> tuple[Array, ...]:
-        """Return the outputs that metrics take for the right ones."""
+        """Return the reference outputs for metrics."""
         return self.expected if self.double is None else self.double
 
 
@@ -43,12 +43,12 @@ def size_assignments(
     """Return the sizes to check a model with dynamic axes at; the traced sizes come first.
 
     Each symbol takes its smallest size, the traced one, a larger prime, a larger power of two and another prime, and
-    its `edges`, alone while the others stay as traced; then all together, with a different prime for each, so that two
-    swapped axes show. `limits` are (min, max) per symbol, either may be None; where they leave no room for larger
-    sizes, smaller ones take their place.
+    its `edges`, alone while the others stay as traced; then all together, with a different prime for each, so that
+    swapped axes are detected. `limits` are (min, max) per symbol, either may be None; if they leave no room for larger
+    sizes, smaller ones are used.
 
     Raises:
-        InputError: a traced size lies outside of its limits.
+        InputError: a traced size is outside its limits.
     """
     if not symbols:
         return []
@@ -76,7 +76,7 @@ def _choices(name: str, traced: int, limit: tuple[int | None, int | None], taken
     """Return sizes other than the traced one: the smallest, two larger primes, and a power of two between them."""
     low, high = 1 if limit[0] is None else limit[0], limit[1]
     if traced < low or (high is not None and traced > high):
-        raise InputError(f"dynamic axis {name} was traced at {traced}, outside of its limits {low}..{high or ''}")
+        raise InputError(f"dynamic axis {name} was traced at {traced}, outside its limits {low}..{high or ''}")
     chosen = [] if traced == low else [low]
     for start in (traced + 1, 2 * traced + 1):
         size = _next_prime(start, taken)
@@ -97,7 +97,7 @@ def _choices(name: str, traced: int, limit: tuple[int | None, int | None], taken
 
 
 def _next_even(traced: int) -> int:
-    """Return the next power of two, or for a large size, where a run of the model is dear, the next even one."""
+    """Return the next power of two, or for a large size, where a run of the model is expensive, the next even one."""
     return 1 << traced.bit_length() if traced <= _SMALL else traced + 2 - traced % 2
 
 

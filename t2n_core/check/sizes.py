@@ -1,4 +1,4 @@
-"""Run an archive at many sizes, and say of each what came of it: right, wrong, refused by the engine, or its death."""
+"""Run an archive at many sizes and report the result at each: right, wrong, refused by the engine, or a crash."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
-from t2n_core.check.parity import compared, failed
+from t2n_core.check.parity import comparison_outcome, failure_outcome
 from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.check.table import sizes_text
@@ -20,14 +20,14 @@ from t2n_core.files import archive_digest
 
 Sizes = Mapping[str, int]
 PROCESSES = 4
-"""Number of processes at most: an engine that died at one size is started again for the sizes after it."""
+"""Most processes: an engine that crashed at one size is started again for the sizes after it."""
 REFUSED, DIED, NOT_RUN, UNGUARDED = "refused_sizes", "crashed_sizes", "sizes_not_run", "unguarded_sizes"
-"""Facts of the outcome: lists of sizes. `DIED` are those at which the engine's process ended; `UNGUARDED` are those of
-wrong numbers, if all of them are beyond the range."""
+"""Facts of the outcome: lists of sizes. `DIED` are those at which the engine's process ended; `UNGUARDED` are those
+with wrong results, if all of them are beyond the range."""
 
 
 class KeepsGoing(Protocol):
-    """An engine whose job goes on after a batch that it answers with an error."""
+    """An engine whose job continues after a batch that it answers with an error."""
 
     @property
     def name(self) -> str: ...
@@ -42,13 +42,13 @@ class KeepsGoing(Protocol):
 
 @dataclass(slots=True)
 class _Answers:
-    """Results of the samples, gathered over all processes of the engine."""
+    """Results of the samples, collected over all processes of the engine."""
 
     ran: list[tuple[Sample, tuple[Array, ...]]] = field(default_factory=list)
     refused: list[tuple[Sample, str]] = field(default_factory=list)
     died: list[tuple[Sample, EngineReply]] = field(default_factory=list)
     left: Sequence[Sample] = ()
-    """Samples that are still to run: those after the last one at which a process died."""
+    """Samples that are still to run: those after the last crash."""
     first: EngineReply | None = None
 
     def take(self, reply: EngineReply, samples: Sequence[Sample]) -> None:
@@ -76,10 +76,9 @@ def check_sizes(
 ) -> Outcome:
     """Load `archive` once, run it at every sample's sizes, and judge each by itself; the traced sizes come first.
 
-    It passes if the archive computes the right numbers wherever `accepts` says that it holds, and elsewhere either
-    those or an error of the engine. Another number, or the death of the engine's process, is a failure at any size. The
-    facts say at which sizes the engine refused or died. After a death the rest is run in another process, PROCESSES at
-    most.
+    It passes if the results are right wherever `accepts` is true, and elsewhere either right or an error of the engine.
+    Wrong results, or a crash of the engine's process, are failures at any size. The facts list the sizes at which the
+    engine refused or crashed. After a crash the rest runs in another process, up to PROCESSES.
 
     Raises:
         InputError: `tolerance` is not a level, or there is no sample.
@@ -101,9 +100,9 @@ def check_sizes(
     assert reply is not None
     common.update(times=dict(reply.times), facts=dict(reply.facts))
     if reply.status != "ok" and reply.stage != "run":
-        return failed(reply, samples, common)
+        return failure_outcome(reply, samples, common)
     common["facts"].update(_sizes_by_fate(answers))
-    return _judged(answers, accepts, CheckRequest(archive, samples, output_names, criteria, timeout), common)
+    return _judge(answers, accepts, CheckRequest(archive, samples, output_names, criteria, timeout), common)
 
 
 def _ask(engine: KeepsGoing, archive: Path, samples: Sequence[Sample], timeout: float) -> _Answers:
@@ -112,30 +111,30 @@ def _ask(engine: KeepsGoing, archive: Path, samples: Sequence[Sample], timeout: 
         asked = answers.left
         reply = engine.run(archive, [sample.inputs for sample in asked], timeout=timeout, keep_going=True)
         if reply.stage != "run" and answers.first is not None:
-            break  # it loaded before, and does not now: the first deaths say enough
+            break  # it loaded before and does not now: the first crashes suffice
         answers.take(reply, asked)
         if not answers.left or reply.status == "timeout" or reply.stage != "run":
             break
     return answers
 
 
-def _judged(
+def _judge(
     answers: _Answers,
     accepts: Callable[[Sizes], bool],
     request: CheckRequest,
     common: Mapping[str, Any],
 ) -> Outcome:
-    """Return the outcome: wrong numbers come first, then deaths, then refusals of sizes that the archive holds for."""
+    """Return the outcome: wrong results come first, then crashes, then refusals of sizes within the range."""
     found = None
     if answers.ran:
         widened = answers.first is not None and answers.first.widened
         reply = EngineReply("ok", "run", outputs=tuple(outputs for _, outputs in answers.ran), widened=widened)
-        found = compared(reply, replace(request, samples=[sample for sample, _ in answers.ran]), common)
+        found = comparison_outcome(reply, replace(request, samples=[sample for sample, _ in answers.ran]), common)
         if not found.passed:
-            return _unguarded(found, accepts)
+            return _with_hint_if_unguarded(found, accepts)
     if answers.died:
         sizes = tuple(sample.sizes for sample, _ in answers.died)
-        return replace(failed(answers.died[0][1], [answers.died[0][0]], common), failed_sizes=sizes)
+        return replace(failure_outcome(answers.died[0][1], [answers.died[0][0]], common), failed_sizes=sizes)
     missing = [(sample.sizes, text) for sample, text in answers.refused if accepts(sample.sizes)]
     if missing or found is None:
         sizes = tuple(sizes for sizes, _ in missing)
@@ -146,17 +145,17 @@ def _judged(
     return found
 
 
-def _unguarded(wrong: Outcome, accepts: Callable[[Sizes], bool]) -> Outcome:
-    """Return the outcome of wrong numbers, with a hint if all are beyond the range, where no engine should run."""
+def _with_hint_if_unguarded(wrong: Outcome, accepts: Callable[[Sizes], bool]) -> Outcome:
+    """Return the outcome of wrong results, with a hint if all are beyond the range, where no engine should run."""
     beyond = [dict(sizes) for sizes in wrong.failed_sizes if not accepts(sizes)]
     if len(beyond) < len(wrong.failed_sizes) or wrong.error is None:
         return wrong
-    hint = "the archive holds for its range, but runs beyond it as well"
+    hint = "the archive is right within its range, but also runs beyond it"
     return replace(wrong, facts={**wrong.facts, UNGUARDED: beyond}, error=replace(wrong.error, hint=hint))
 
 
 def _sizes_by_fate(answers: _Answers) -> dict[str, list[dict[str, int]]]:
-    """Return the sizes that the engine refused, died at or did not run, as facts; empty if every size ran."""
+    """Return the sizes at which the engine refused, crashed or did not run, as facts; empty if every size ran."""
     lists = {
         REFUSED: [sample.sizes for sample, _ in answers.refused],
         DIED: [sample.sizes for sample, _ in answers.died],

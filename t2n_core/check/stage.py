@@ -1,4 +1,4 @@
-"""Words for how far a cell came and what it ended as. No numpy, so that reports can be read without it."""
+"""Stages and statuses of a cell. Does not import numpy, so that reports can be read without it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Status(StrEnum):
 
     PASS = "pass"
     WEAK = "weak"
-    """The numbers agree, and prove little: an output does not move with the inputs, or is empty."""
+    """The outputs agree, but prove little: an output does not change with the inputs, or is empty."""
     MISMATCH = "mismatch"
     UNSUPPORTED = "unsupported"
     ERROR = "error"

@@ -1,4 +1,4 @@
-"""The state of an archive: inputs that take what outputs of the call before gave."""
+"""The state of an archive: inputs that take outputs of the previous call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class StatePair:
     input: str
     output: str
     initial: Array
-    """Zeros, empty along the axes that grow: what most models begin with. The archive does not say it."""
+    """Zeros, empty along the axes that grow, as most models start. The archive does not contain it."""
     growing: tuple[int, ...] = ()
     """The axes that a call makes longer."""
 

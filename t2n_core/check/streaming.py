@@ -1,4 +1,4 @@
-"""Streaming: the engine's pulsed form of an archive gives, after its delay, what the model gives for the whole.
+"""Streaming: after its delay, the engine's pulsed model must agree with the model on the full sequence.
 
 outcome = check_streaming(result, 8, Judgement.parse("close"))
 """
@@ -24,10 +24,10 @@ from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import InputError, PiecesError
 
 PULSES = 8
-"""Smallest number of pulses in a run; more are run if the outputs are delayed by more than half of them."""
+"""Fewest pulses in a run; more are run if the outputs are delayed by more than half of them."""
 MOST = 256
 LONGER_PULSE = "longer_pulse"
-"""Fact of the outcome: the length of the other pulse with which the stream gave the same."""
+"""Fact of the outcome: the length of the other pulse with which the stream returned the same."""
 ENOUGH = 0.5
 """Share of each output that must be known at the end of the sequence."""
 
@@ -40,20 +40,20 @@ def check_streaming(
     symbol: str | None = None,
     timeout: float = 60.0,
 ) -> Outcome:
-    """Run the archive as a stream, `pulse` steps at a time, and compare with PyTorch on the whole sequence.
+    """Run the archive as a stream, `pulse` steps at a time, and compare with PyTorch on the full sequence.
 
-    `symbol` is the time axis, if the model has several dynamic ones; the others keep their traced size. What the
-    engine cannot stream is an outcome that says which node, never an exception; `timeout` is in seconds.
+    `symbol` is the time axis, if the model has several dynamic ones; the others keep their traced size. A node that the
+    engine cannot stream is reported in the outcome, never as an exception; `timeout` is in seconds.
 
     Raises InputError for a model without such an axis, a pulse below 1, or a target that has no streams.
     """
     engine, symbols = result.target.engine(), result.captured.symbols
     if not isinstance(engine, TractEngine):
-        raise InputError(f"{engine.name} {engine.version} runs no streams here", hint="pulse= is for releases of tract")
+        raise InputError(f"{engine.name} {engine.version} has no streams", hint="pulse= is for releases of tract")
     if pulse < 1:
         raise InputError(f"pulse={pulse}: a pulse has one step or more")
     if criteria.in_float64:
-        raise InputError("a stream is compared with PyTorch's own numbers: ask for another level than `float16`")
+        raise InputError("a stream is compared with PyTorch's own outputs: choose another level than `float16`")
     name = symbol or (next(iter(symbols)) if len(symbols) == 1 else None)
     if name not in symbols:
         known = ", ".join(symbols) or "none"
@@ -66,12 +66,12 @@ def check_streaming(
         others = {other: size for other, size in symbols.items() if other != name}
         reply = engine.run(result.archive, [sample.inputs], timeout=timeout, symbols=others, pulse=(name, pulse))
         got = reply.outputs[0] if reply.outputs else ()
-        shares = [_known(want, have) for want, have in zip(sample.expected, got, strict=False)]
+        shares = [_known_share(want, have) for want, have in zip(sample.expected, got, strict=False)]
         if reply.status != "ok" or min(shares, default=1.0) >= ENOUGH:
             break
         if count >= MOST:
             raise InputError(
-                f"after {pulse * count} steps less than half of the outputs is known: too late to be checked"
+                f"after {pulse * count} steps less than half of the outputs has arrived: the delay is too long to check"
             )
         count *= 2
     whole = sample.expected
@@ -102,7 +102,7 @@ def _judge_longer_pulse(
 ) -> Outcome:
     """Return a pass with the longer pulse as a fact, or the mismatch of a stream that depends on its pulse.
 
-    An engine that cannot run this pulse, or gives nothing in the sequence, says nothing about the other one.
+    A failure with this pulse, or no output within the sequence, does not affect the outcome of the other one.
     """
     got = reply.outputs[0] if reply.status == "ok" and reply.outputs else ()
     if len(got) != len(expected) or not all(array.size for array in got):
@@ -118,8 +118,8 @@ def _judge_longer_pulse(
     return found.as_mismatch(PiecesError, message, outputs=tuple(compared))
 
 
-def _known(expected: Array, got: Array) -> float:
-    """Return the share of the expected elements that have come."""
+def _known_share(expected: Array, got: Array) -> float:
+    """Return the share of the expected elements that have arrived."""
     return min(got.size / expected.size, 1.0) if expected.size else 1.0
 
 

@@ -13,15 +13,15 @@ _HEAD = (
     *("max abs", "max rel", "max ulp", "worst at", "expected", "actual"),
 )
 _WIDEST = 10_000
-"""Columns that are never reached: the lines of a report are not folded."""
+"""More columns than any line needs: the lines of a report are not wrapped."""
 _SHOWN = 12
-"""Rows of a table; a model with a hundred outputs fails in a readable way too."""
+"""Most rows of a table, so that a model with a hundred outputs has a readable report, too."""
 
 
 def comparison_table(outputs: Sequence[OutputComparison]) -> str:
     """Return a table with a line per output, mismatches first; a problem that no tolerance covers follows its line."""
     ordered = sorted(outputs, key=lambda output: output.passed)
-    head, *rows = _aligned([_HEAD, *(_row(output) for output in ordered[:_SHOWN])])
+    head, *rows = _align([_HEAD, *(_row(output) for output in ordered[:_SHOWN])])
     lines = [head]
     for output, row in zip(ordered, rows, strict=False):
         lines.append(row)
@@ -33,7 +33,7 @@ def comparison_table(outputs: Sequence[OutputComparison]) -> str:
 
 
 def comparison_html(outputs: Sequence[OutputComparison]) -> str:
-    """Return the same table as HTML, all outputs in their order; '' if there are none."""
+    """Return the same table as HTML, all outputs in order; '' if there are none."""
     if not outputs:
         return ""
     head = "".join(f"<th>{escape(name)}</th>" for name in _HEAD)
@@ -49,7 +49,7 @@ def sizes_text(sizes: Sequence[Mapping[str, int]], shown: int = 8) -> str:
     return "; ".join(parts)
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def _align(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return a line for each row, its columns two spaces apart."""
     from rich.console import Console  # only a failure needs it
     from rich.table import Table
@@ -74,16 +74,16 @@ def _row(output: OutputComparison) -> tuple[str, ...]:
         output.level.value if output.level else "none",
         output.limit or output.required.value,
         f"{output.outside:.3%}" if compared else "-",
-        _number(output.max_abs) if compared else "-",
-        _number(output.max_rel) if compared else "-",
+        _format_number(output.max_abs) if compared else "-",
+        _format_number(output.max_rel) if compared else "-",
         "-" if output.max_ulp is None or not compared else str(output.max_ulp),
         "-" if output.worst_index is None else str(list(output.worst_index)),
-        "-" if output.worst_expected is None else _number(output.worst_expected, 8),
-        "-" if output.worst_actual is None else _number(output.worst_actual, 8),
+        "-" if output.worst_expected is None else _format_number(output.worst_expected, 8),
+        "-" if output.worst_actual is None else _format_number(output.worst_actual, 8),
     )
 
 
-def _number(value: float, digits: int = 3) -> str:
+def _format_number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 

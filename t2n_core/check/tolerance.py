@@ -1,4 +1,4 @@
-"""tract's ladder of tolerances: the numbers of `tract:data/src/tensor.rs`, as the newest release has them.
+"""tract's tolerance levels: the constants of `tract:data/src/tensor.rs`, as in the newest release.
 
 The comparison by these bounds is `t2n_core.check.comparison`.
 """

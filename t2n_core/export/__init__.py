@@ -1,1 +1,1 @@
-"""The whole pipeline: options, capture and lowering of a model, the result on disk."""
+"""The export pipeline: options, capture and lowering of a model, the result on disk."""

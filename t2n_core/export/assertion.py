@@ -1,4 +1,4 @@
-"""One call that exports a model for some engines and compares: an assertion for any test runner, or none."""
+"""Export a model for some engines and compare in one call: an assertion for any test runner, or without one."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ def assert_nnef_parity(
     Args:
         model, args, kwargs: see `ModelExport`.
         tract: versions in the grammar of `--t2n-tract`; empty for none.
-        khronos: in the reference tools of Khronos too, at fixed sizes.
+        khronos: also in the reference tools of Khronos, at fixed sizes.
         tolerance: a level, or levels by output; `atol`, `rtol`, `metric` and `bound` as of `Judgement.of`.
-        timeout: seconds of an engine.
-        strict: fail where a pass proves little, too.
-        offline: take engines from the cache only.
+        timeout: seconds for an engine.
+        strict: also fail if a pass proves little.
+        offline: use only engines in the cache.
         options: those of `ExportOptions` and of `TractNNEF`, by name.
 
     Raises:
-        T2NError: the first failure; a note of it names all engines that failed.
+        T2NError: the first failure, with a note that lists all engines that failed.
     """
     __tracebackhide__ = True
     try:
         criteria = Judgement.of(tolerance, **{name: options.pop(name, None) for name in _JUDGING})
     except InputError as wrong:
-        raise wrong.with_traceback(None) from None  # the user's call is what is wrong
+        raise wrong.with_traceback(None) from None  # the error is in the user's call
     of_target, of_export = split_options(TractNNEF, options)
-    ExportOptions.of(of_export)  # tells a wrong name before an engine is fetched
+    ExportOptions.of(of_export)  # reports a wrong name before an engine is downloaded
     axes = of_export.pop("dynamic_axes", None)
     targets: list[InferenceTarget] = []
     if tract:
@@ -62,7 +62,7 @@ def assert_nnef_parity(
     if khronos:
         targets.append(KhronosNNEF())
     if not targets:
-        raise InputError("there is no engine to compare with", hint='say tract="0.21,0.23" or khronos=True')
+        raise InputError("there is no engine to compare with", hint='give tract="0.21,0.23" or khronos=True')
     outcomes: dict[str, Outcome] = {}
     exports: dict[bool, ModelExport] = {}
     with scratch_folder() as folder:
@@ -82,7 +82,7 @@ def assert_nnef_parity(
 
 
 def split_options(target: type[InferenceTarget], given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options of a target's class, and all others; dynamic axes are among the others."""
+    """Return the options of a target's class, and all others, which include dynamic axes."""
     known = inspect.signature(target).parameters.keys() - {"dynamic_axes"}
     of_target = {name: value for name, value in given.items() if name in known}
     return of_target, {name: value for name, value in given.items() if name not in known}

@@ -1,4 +1,4 @@
-"""The debug bundle of an export: archive, example and outputs of PyTorch, as tract's repository keeps its cases."""
+"""The debug bundle of an export: archive, example and outputs of PyTorch, in the layout of tract's own test cases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from t2n_core.reduce.tract_case import SCRIPT, TractCase, write_tract_case
 
 
 def write_debug_bundle(result: ExportedArchive, folder: Path) -> None:
-    """Write the bundle of an export; the script that runs it is for tract only.
+    """Write the bundle of an export; its script runs it in tract.
 
     Raises WriteError if it cannot be written, InputError for a folder that holds other files.
     """

@@ -25,7 +25,7 @@ def export_model_to_nnef(
     compression_level: int | None = None,
     **options: Any,
 ) -> ExportResult:
-    """Export a model, and unless the target says otherwise prove the archive in the target's engine.
+    """Export a model and, unless disabled in the target, check the archive in the target's engine.
 
     Args:
         model, args: see `ModelExport`; a module is never changed.
@@ -33,10 +33,10 @@ def export_model_to_nnef(
         inference_target: `TractNNEF("0.21")`, `KhronosNNEF()`.
         input_names, output_names: names in the archive.
         compression_level: of `.tgz`: 0 to 3.
-        options: the others of `ExportOptions`, by name; dynamic axes are those of the target.
+        options: further options of `ExportOptions`, by name; dynamic axes are those of the target.
 
     Raises:
-        InputError, RewriteError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written then.
+        InputError, RewriteError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written.
         EngineError, ParityError: the check failed; the archive is removed.
     """
     require_target(inference_target)

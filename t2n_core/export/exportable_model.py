@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from t2n_core.check.exported.archive import ExportedArchive
-from t2n_core.check.reference import Reference, timed
+from t2n_core.check.reference import Reference, record_time
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.hypothesis_inputs import draw_inputs, is_strategy
 from t2n_core.errors import CaptureError, InputError
@@ -160,7 +160,7 @@ class ExportableModel(ABC):
         session = self._session(target)
         try:
             with (
-                timed(self.times, "capture"),
+                record_time(self.times, "capture"),
                 rewriting(self.model, selection, session, builtin=self.options.builtin_rewriters) as rewritten,
             ):
                 captured = TorchModuleTracer(

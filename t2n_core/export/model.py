@@ -1,4 +1,4 @@
-"""A model on its way to archives: capture, lower, check against the spec, write."""
+"""Export a model to archives: capture, lower, check against the spec, write."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from t2n_core.check.reference import timed
+from t2n_core.check.reference import record_time
 from t2n_core.errors import CaptureError, LowerError, RewriteError, SpecError
 from t2n_core.export.debug_bundle import write_debug_bundle
 from t2n_core.export.exportable_model import ExportableModel
@@ -27,20 +27,20 @@ class ModelExport(ExportableModel):
 
     Args:
         model: a module in evaluation mode, which is never changed (bfloat16 is exported as a copy in float32,
-            with a warning); an ExportedProgram; a ScriptModule; or the path of
-            a saved one of the last two. No other thread may call a module while it is captured: torch.export puts
-            fake weights in until it is done.
+            with a warning); an ExportedProgram; a ScriptModule; or the path of a saved one of the last two. No other
+            thread may call a module while it is captured, since torch.export temporarily replaces its weights by fake
+            ones.
         args: a tensor, a tuple of arguments, or a dict of named tensors, also as numpy arrays; arguments may be
-            nested. An ExportedProgram brings its own.
+            nested. An ExportedProgram contains its own.
         kwargs: further keyword arguments of the method.
         options: those of `ExportOptions`, by name.
 
     Raises:
-        InputError: an unknown option, or arguments that the model does not take.
+        InputError: an unknown option, or arguments that the model does not accept.
     """
 
     def lower(self, target: InferenceTarget) -> Graph:
-        """Return the NNEF graph for a target, legal there.
+        """Return the legal NNEF graph for a target.
 
         Raises CaptureError, RewriteError, UnsupportedOpsError, SpecError.
         """
@@ -73,7 +73,7 @@ class ModelExport(ExportableModel):
             warn_user(RewriteWarning(str(problem)))
 
     def to(self, target: InferenceTarget, path: str | Path, *, compression_level: int | None = None) -> ExportResult:
-        """Write the archive for one target. Raises T2NError; nothing is left under `path` then."""
+        """Write the archive for one target. Raises T2NError, and then leaves nothing under `path`."""
         require_target(target)
         self._take_axes_of(target)
         found: FoundPlan | None = None
@@ -84,18 +84,18 @@ class ModelExport(ExportableModel):
         times: dict[str, float] = {}
         target.pre_trace(self.model, self.inputs.names, tuple(self.options.output_names or ()))
         captured = self.captured_for(target)  # timed by itself
-        with timed(times, "lower"):
+        with record_time(times, "lower"):
             lowering = self.lowering_for(target)
             graph, report = self._lowered(lowering)
-        with timed(times, "write"):
+        with record_time(times, "write"):
             archive = write_archive(graph, path, spec=target.spec, compression=compression_level)
-        told = option_notes(target, graph, self.source, self.options.capture)
-        if told:
-            warn_user(OptionWarning("; ".join(told)))
+        options = option_notes(target, graph, self.source, self.options.capture)
+        if options:
+            warn_user(OptionWarning("; ".join(options)))
         if self._state_notes:
             warn_user(StateWarning("; ".join(self._state_notes)))
         of_plan = () if found is None else (f"precision='auto': {found.describe()}",)
-        notes = (*captured.results.notes(), *rewriter_notes(report), *told, *self._state_notes, *of_plan)
+        notes = (*captured.results.notes(), *rewriter_notes(report), *options, *self._state_notes, *of_plan)
         notes += tuple(state_notes(target, graph))
         all_times, reference = {**self.times, **times}, self._reference(captured)
         result = ExportResult(archive, target, graph, all_times, reference, lowering, notes, self, report)

@@ -1,4 +1,4 @@
-"""A graph of NNEF as JSON for Model Explorer, and numbers of its nodes to lay over it.
+"""An NNEF graph as JSON for Model Explorer, and values of its nodes as overlays.
 
 Model Explorer opens `*.graph.json` as a model; `*.data.json` is loaded there as node data. The formats are those of its
 `input_graph.ts` and `node_data_builder.py`.
@@ -16,17 +16,17 @@ from t2n_core.nnef.writer import argument_text
 
 GRAPH_ID = "network"
 _LONGEST = 200
-"""Characters of an attribute; lists of weights would have megabytes."""
+"""Most characters of an attribute; lists of weights would have megabytes."""
 _COLOURS = ({"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#e34a33"})
 
 
 def explorer_graph(graph: Graph, label: str) -> dict[str, Any]:
-    """Return a graph as Model Explorer's collection of one; a node's id is the name of its first result."""
+    """Return a graph as a collection for Model Explorer; a node's id is the name of its first result."""
     return {"label": label, "graphs": [{"id": GRAPH_ID, "nodes": [*map(_node, graph.operations), *_ends(graph)]}]}
 
 
 def explorer_data(numbers: Mapping[str, float]) -> dict[str, Any]:
-    """Return numbers by the names of values as node data; the largest one is the darkest."""
+    """Return node data from numbers by the names of values; the largest is the darkest."""
     return {GRAPH_ID: {"results": {name: {"value": n} for name, n in numbers.items()}, "gradient": list(_COLOURS)}}
 
 
@@ -58,7 +58,7 @@ def _node(operation: Operation) -> dict[str, Any]:
 
 
 def _ends(graph: Graph) -> Iterator[dict[str, Any]]:
-    """Yield a node for each output of the graph, and for each input that no statement makes."""
+    """Yield a node for each output of the graph, and for each input that no operation computes."""
     made = {id(value) for operation in graph.operations for value in operation.outputs}
     for value in graph.inputs:
         if id(value) not in made:

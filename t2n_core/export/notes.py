@@ -1,5 +1,4 @@
-"""Notes on an export: options that had no effect, or not on everything that they could be meant for, and what a server
-must know of the release."""
+"""Notes on an export: options with no effect or only a partial one, and facts about the release for servers."""
 
 from __future__ import annotations
 
@@ -19,10 +18,10 @@ from t2n_core.torch_graph.ways_in.sources import Source
 
 _REASONS = {
     "reify_sdpa": ("reify_sdpa_operator", "no attention of the model can be written as that operator"),
-    "attention_in_f32": ("force_attention_inner_in_f32", "no attention of float16 is written as the engine's operator"),
-    "linear_accumulation_in_f32": ("force_linear_accumulation_in_f32", "the graph has no products of float16"),
-    "norm_in_f32": ("force_norm_in_f32", "the graph has no batch norm of float16"),
-    "upsample_with_debox": ("upsample_with_debox", "the model does no nearest upsampling by whole factors"),
+    "attention_in_f32": ("force_attention_inner_in_f32", "no float16 attention is written as the engine's operator"),
+    "linear_accumulation_in_f32": ("force_linear_accumulation_in_f32", "the graph has no float16 products"),
+    "norm_in_f32": ("force_norm_in_f32", "the graph has no float16 batch norm"),
+    "upsample_with_debox": ("upsample_with_debox", "the model has no nearest upsampling by integer factors"),
     "weights": ("weights", "no weight of two axes or more was chosen that can be stored so"),
 }
 """Field of WritingOptions -> name of the option, and why it has no effect."""
@@ -37,28 +36,28 @@ _SCAN = "tract_core_scan"
 
 
 class OptionWarning(UserWarning):
-    """An option of an export had no effect, or not on everything that it could be meant for."""
+    """An option of an export had no effect, or only a partial one."""
 
 
 def option_notes(target: InferenceTarget, graph: Graph, source: Source, capture: str) -> list[str]:
-    """Return a line for each option that had no effect on a graph, or left weights as they are."""
+    """Return a line for each option that had no effect on a graph, or left weights unchanged."""
     notes = [
         *_choices(target, graph),
-        *_uncalled(target.custom_fragments, graph),
+        *_unused_fragments(target.custom_fragments, graph),
         *_slow(target, graph),
     ]
     if capture != "export" and (source.is_script or source.program is not None):
-        notes.append(f"capture={capture!r} had no effect: {source.name} is a graph already")
+        notes.append(f"capture={capture!r} had no effect: {source.name} is already a graph")
     return notes
 
 
 def state_notes(target: InferenceTarget, graph: Graph) -> list[str]:
-    """Return a line if the release keeps what scans leave in a State for the next call, whatever the archive says."""
+    """Return a line if the release always keeps the final states of scans in a State for the next call."""
     keeps = target.spec.has(_SCAN) and not target.spec.has(_SCAN, "reset_every_turn")
     if not keeps or all(operation.name != _SCAN for operation in graph.operations):
         return []
     return [
-        f"{target.spec} begins a scan with what the last call in one State left: call it in a fresh State each time"
+        f"{target.spec} starts a scan from the final state of the last call in a State: use a fresh State for each call"
     ]
 
 
@@ -71,11 +70,11 @@ def _choices(target: InferenceTarget, graph: Graph) -> Iterator[str]:
     ineffective = {choice for choice in _REASONS if getattr(target.writing, choice)} - graph.effects
     for choice, (option, reason) in _REASONS.items():
         declined = Counter(graph.declined.get(choice, ()))
-        told = "; ".join(f"{why}{f' ({count} times)' if count > 1 else ''}" for why, count in declined.items())
+        reasons = "; ".join(f"{why}{f' ({count} times)' if count > 1 else ''}" for why, count in declined.items())
         if choice in ineffective:
-            yield f"{option} had no effect: {_lack(choice, target.spec) or reason}{f': {told}' if told else ''}"
+            yield f"{option} had no effect: {_lack(choice, target.spec) or reason}{f': {reasons}' if reasons else ''}"
         elif declined:
-            yield f"{option} had an effect in part: {told}"
+            yield f"{option} had a partial effect: {reasons}"
 
 
 def _lack(choice: str, spec: Spec) -> str:
@@ -87,7 +86,7 @@ def _slow(target: InferenceTarget, graph: Graph) -> Iterator[str]:
     """Yield a line if the float16 operators of a plan take longer than in float32 on this machine."""
     if target.writing.precision is None or not lacks_kernels():
         return
-    without = f"tract has no kernels of float16 on {platform.machine()}"
+    without = f"tract has no float16 kernels on {platform.machine()}"
     if target.writing.accumulates_in_f32:
         if "linear_accumulation_in_f32" in graph.effects:
             yield f"{without}: products are computed in float32, and with the casts a run takes 1.1 to 5 times as long"
@@ -101,7 +100,7 @@ def _slow(target: InferenceTarget, graph: Graph) -> Iterator[str]:
         yield f"{without}: {' and '.join(slower)} as slow as in float32"
 
 
-def _uncalled(fragments: Iterable[Fragment], graph: Graph) -> Iterator[str]:
+def _unused_fragments(fragments: Iterable[Fragment], graph: Graph) -> Iterator[str]:
     called = {word for op in graph.operations for word in (op.name, *op.arguments.values()) if isinstance(word, str)}
     called |= {name for fragment in graph.fragments.values() for name in fragment.uses}
     for fragment in fragments:

@@ -1,6 +1,6 @@
-"""The options of an export. The marker of the plugin, its help and the table in the docs are made of them.
+"""The options of an export. The plugin's marker, its help and the table in the docs are generated from them.
 
-Imports nothing heavy: the plugin reads this while it collects tests.
+Has no heavy imports, since the plugin imports this while it collects tests.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _MARKER_NAME: Final = "marker name"
 def _about(help: str, *, choices: Sequence[str] = (), marker: str | None = "") -> dict[str, Any]:
     """Return the metadata of an option.
 
-    `marker` is its name in the marker, if that is another one; None for an option that the marker lacks.
+    `marker` is its name in the marker, if different; None for an option that the marker does not have.
     """
     return {_HELP: help, _CHOICES: tuple(choices), _MARKER_NAME: marker}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """The options of an export, for all targets alike.
+    """The options of an export, for all targets.
 
     Raises:
-        InputError: a value is none of the choices of its option.
+        InputError: a value is not one of the choices of its option.
     """
 
     input_names: Sequence[str] | None = field(
@@ -44,28 +44,28 @@ class ExportOptions:
         default=None,
         metadata=_about(
             '{"input": {axis: "symbol"}} or {"input": [axes]}; in place of a symbol a torch.export.Dim with bounds, '
-            "or a multiple of one; axes declared for an output are compared with those that the export finds",
+            "or a multiple of one; axes declared for an output are compared with the inferred ones",
         ),
     )
     state: Any = field(
         default=None,
         metadata=_about(
-            "the arguments that hold what an earlier call left, such as a cache: names, or {name: field or place of "
-            "the result with the next value}; their tensors are inputs and outputs, and what grows may be empty",
+            "the arguments that hold state from an earlier call, such as a cache: names, or {name: field or index of "
+            "the result with the next value}; their tensors are inputs and outputs, and growing axes may be empty",
         ),
     )
     extra_inputs: Any = field(
         default=(),
         metadata=_about(
-            "further arguments that the same archive is checked with; a strategy of hypothesis, which draws ten; or a "
-            "function of the sizes, whose inputs take the place of random ones",
+            "further arguments to check the same archive with; a hypothesis strategy, from which ten are drawn; or a "
+            "function of the sizes, whose inputs replace random ones",
             marker="inputs",
         ),
     )
     sizes: Sequence[Any] | None = field(
         default=None,
         metadata=_about(
-            'sizes to check at besides the example\'s, as [{"T": 7}]; with ... in the list also those that are chosen'
+            'sizes to check at besides the example\'s, as [{"T": 7}]; with ... in the list also the automatic ones'
         ),
     )
     rewriters: Sequence[Any] = field(default=(), metadata=_about("functions that adapt the model while it is exported"))
@@ -80,8 +80,8 @@ class ExportOptions:
     capture: CaptureWay = field(
         default="export",
         metadata=_about(
-            "export, or trace for models that torch.export refuses: decisions that they take on the numbers of "
-            "tensors are frozen then, with a warning for each line",
+            "export, or trace for models that torch.export refuses: control flow that depends on values in tensors is "
+            "then frozen, with a warning for each line",
             choices=CAPTURE_WAYS,
         ),
     )
@@ -96,7 +96,7 @@ class ExportOptions:
     debug_bundle_path: Any = field(
         default=None,
         metadata=_about(
-            "a folder for archive, example and PyTorch's outputs, as tract's repository keeps its cases", marker=None
+            "a folder for archive, example and PyTorch's outputs, in the layout of tract's own test cases", marker=None
         ),
     )
 
@@ -104,7 +104,7 @@ class ExportOptions:
         for option in fields(self):
             value, known = getattr(self, option.name), choices_of(option)
             if known and value not in known:
-                raise InputError(f"{option.name}={value!r} is none of {', '.join(known)}")
+                raise InputError(f"{option.name}={value!r} is not one of {', '.join(known)}")
         _check_sizes(self.sizes)
 
     @classmethod
@@ -119,12 +119,12 @@ class ExportOptions:
         return cls(**given)
 
     def arguments(self) -> dict[str, Any]:
-        """Return the options by name, as a ModelExport takes them."""
+        """Return the options by name, as arguments of ModelExport."""
         return {option.name: getattr(self, option.name) for option in fields(self)}
 
 
 def _check_sizes(sizes: Any) -> None:
-    """Raise InputError for what is no list of sizes by name."""
+    """Raise InputError unless the value is a list of sizes by name."""
     wanted = 'a list of sizes by name, as [{"T": 7}, ...]'
     if sizes is None:
         return
@@ -139,17 +139,17 @@ def _check_sizes(sizes: Any) -> None:
 
 
 def help_of(option: Field[Any]) -> str:
-    """Return what an option does, in one line."""
+    """Return the help of an option, in one line."""
     return str(option.metadata[_HELP])
 
 
 def choices_of(option: Field[Any]) -> tuple[str, ...]:
-    """Return the values that an option takes, the default first; empty if it takes others as well."""
+    """Return the choices of an option, the default first; empty if it also accepts other values."""
     return tuple(option.metadata[_CHOICES])
 
 
 def marker_options() -> dict[str, Field[Any]]:
-    """Return the options that a marked test may set, by the names that they have in the marker."""
+    """Return the options of the marker, by their names there."""
     return {
         option.metadata[_MARKER_NAME] or option.name: option
         for option in fields(ExportOptions)

@@ -1,7 +1,7 @@
-"""Search a plan of precision: as many operators in float16 as the engine confirms, and those that disturb least.
+"""Search a precision plan: as many operators in float16 as the engine confirms, those with the smallest effect first.
 
-How much an operator disturbs is estimated by gradients. The engine judges each try against the model in float64, at
-half the level that the archive has to hold, and once more with inputs that the search has not seen.
+The effect of an operator on the outputs is estimated by gradients. The engine judges each try against the model in
+float64, at half the level required of the archive, and once more with inputs that the search has not seen.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from t2n_core.torch_graph.precision.rules import ruled_out
 from t2n_core.torch_graph.precision.units import Unit, name_of, unit_of
 
 UNSEEN: Final = 4
-"""Inputs that confirm a plan."""
+"""Number of inputs that confirm a plan."""
 GOAL: Final = LARGEST / 2
 _SEARCHED: Final = 4
-"""Inputs that a search begins with."""
+"""Number of inputs at the start of a search."""
 _TRIES: Final = 20
-"""Plans that are tried before all is float32."""
+"""Plans that are tried before everything stays float32."""
 _LUCK: Final = 4.0
-"""How much more squared error than follows from its last error is left to the next plan: errors fall by chance too."""
+"""Factor on the squared error allowed for the next plan, since the last error may be large by chance."""
 _STEP: Final = (0.02, 0.8)
-"""The least and the largest share of the squared error that is left to the next plan."""
+"""Smallest and largest share of the squared error that is allowed for the next plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPlan:
-    """A plan, with what the search measured."""
+    """A plan with the measurements of its search."""
 
     plan: PrecisionPlan
     units: int
@@ -56,27 +56,27 @@ class FoundPlan:
     runs: int
     """Runs of the engine."""
     peak: float
-    """Largest error with the inputs that the search had not seen, as a share of the largest number of the output."""
-    whole: float
-    """The same of all that can be in float16, for the inputs of the search; infinite if that is not finite."""
+    """Largest error with the inputs that the search had not seen, as a share of the largest value of the output."""
+    full_error: float
+    """The same with all possible units in float16, for the inputs of the search; infinite if that is not finite."""
     unseen: int
     """Inputs that the search had not seen."""
     release: str
 
     def describe(self) -> str:
-        """Return what was found in one line."""
+        """Return the result in one line."""
         return (
             f"{self.units - self.wide} of {self.units} operators in float16; largest error {self.peak:.2g} of the "
-            f"largest number ({self.whole:.2g} with all), with {self.unseen} inputs that the search had not seen in "
-            f"{self.release}, after {self.runs} runs"
+            f"largest value ({self.full_error:.2g} with all), with {self.unseen} inputs that the search had not seen "
+            f"in {self.release}, after {self.runs} runs"
         )
 
 
 def find_plan(lowering: TargetLowering, reference: Reference) -> FoundPlan:
-    """Return a plan for a capture in tract, whose engine confirmed it; `lowering` has none.
+    """Return a plan for a capture in tract, confirmed by its engine; `lowering` has none.
 
     Raises InputError if there are too few inputs to confirm it with, or the model does not run in float64; EngineError
-    if the engine does not even run it in float32.
+    if the engine does not run it even in float32.
     """
     with tempfile.TemporaryDirectory(prefix="t2n-") as folder:
         return _Search(lowering, reference, Path(folder)).run()
@@ -95,9 +95,9 @@ class _Search:
         found = (unit_of(op) for op in self._graph.op_nodes)
         self._units = list(dict.fromkeys(unit for unit in found if unit is not None))
         self._reasons: dict[Unit, str] = {}
-        """Reasons for units to stay float32, whatever the error."""
+        """Reasons for units to stay float32, independent of the error."""
         self._roundings: dict[int, list[Rounding]] = {}
-        """Estimates for the samples that a plan did not hold for, by their places."""
+        """Estimates for the samples at which a plan failed, by their index."""
         self._runs, self._whole = 0, math.nan
         known = self._reference.samples()
         seen = [*known[:_SEARCHED], *self._reference.others(max(0, _SEARCHED - len(known)), 0)]
@@ -110,12 +110,12 @@ class _Search:
         in_float16, best = set(self._units), None
         for turn in range(_TRIES):
             samples = len(self._samples)
-            error, found = self._tried(in_float16, turn)
+            error, found = self._try_units(in_float16, turn)
             if found is not None:
                 best, held = found, share
             else:
                 failed = share
-                best = best if len(self._samples) == samples else None  # it has to hold for the new ones too
+                best = best if len(self._samples) == samples else None  # it must also hold for the new samples
             if best is None:
                 share *= min(max(_LUCK * (GOAL / error) ** 2, _STEP[0]), _STEP[1])
             elif held >= _STEP[1] * failed:
@@ -130,26 +130,26 @@ class _Search:
                 in_float16 = self._within(share)
         if best is not None:
             return best
-        error, found = self._tried(set(), _TRIES)
+        error, found = self._try_units(set(), _TRIES)
         if found is not None:
             return found
         raise InputError(
-            f"no plan of precision: in float32 the largest error in {self._target} is {error:.2g}",
-            hint="the archive is wrong, or the model is too sharp for float32: look at precision=None first",
+            f"no precision plan: in float32 the largest error in {self._target} is {error:.2g}",
+            hint="the archive is wrong, or the model is too sensitive for float32: check precision=None first",
         )
 
     def _within(self, share: float) -> set[Unit]:
-        """Return the units that may be in float16 with this share, below 1, of the squared error of all in float16."""
+        """Return the units for float16 with this share, below 1, of the squared error of all units in float16."""
         free = [unit for unit in self._units if unit not in self._reasons]
         order = order_of(free, [one for mine in self._roundings.values() for one in mine])
         whole = max((error for _, error in order), default=0.0)
         return {unit for unit, error in order if error <= share * whole and error < whole}
 
-    def _tried(self, in_float16: set[Unit], turn: int) -> tuple[float, FoundPlan | None]:
+    def _try_units(self, in_float16: set[Unit], turn: int) -> tuple[float, FoundPlan | None]:
         """Return the largest error with units in float16, and the plan if it holds.
 
-        It has to hold for the samples, and for others, which become samples of the search if it does not. The worst one
-        then says which units disturb.
+        It has to hold for the samples, and for others, which become samples of the search if it does not. The effect of
+        units is then estimated for the worst one.
         """
         self._write(in_float16)
         errors, unseen = self._errors(self._samples), []
@@ -157,15 +157,15 @@ class _Search:
             unseen = self._reference.in_float64([*self._given, *self._reference.others(UNSEEN, 1 + turn)])
             if len(unseen) < UNSEEN:
                 raise InputError(
-                    f"precision='auto' needs {UNSEEN} inputs beside those of the search, and the model takes "
-                    f"{len(unseen)} that were drawn",
+                    f"precision='auto' needs {UNSEEN} inputs beside those of the search, and the model accepts only "
+                    f"{len(unseen)} random ones",
                     hint="give more with extra_inputs=, or a plan",
                 )
             errors += self._errors(unseen)
         if turn == 0:
             self._whole = max(errors)
         if max(errors) <= GOAL:
-            return max(errors), self._found(in_float16, max(errors[-len(unseen) :]), len(unseen))
+            return max(errors), self._found_plan(in_float16, max(errors[-len(unseen) :]), len(unseen))
         if unseen:
             self._samples, self._given = [*self._samples, *unseen], []
         worst = errors.index(max(errors))
@@ -175,7 +175,7 @@ class _Search:
         return max(errors), None
 
     def _write(self, in_float16: set[Unit]) -> None:
-        """Write the archive with units in float16; those that cannot be written so are ruled out."""
+        """Write the archive with units in float16; units for which that is not supported are ruled out."""
         while True:
             wanted = in_float16 - self._reasons.keys()
             graph = in_precision(self._graph, wanted.__contains__)
@@ -189,7 +189,7 @@ class _Search:
         write_archive(written, self._archive, spec=self._target.spec)
 
     def _errors(self, samples: Sequence[Sample]) -> list[float]:
-        """Return the largest error of the archive for each sample; infinite for what the engine cannot run."""
+        """Return the largest error of the archive for each sample; infinite if the engine cannot run it."""
         self._runs += 1
         reply = self._target.engine().run(self._archive, [sample.inputs for sample in samples])
         if reply.status != "ok":
@@ -205,13 +205,13 @@ class _Search:
         self._reasons.update(dict.fromkeys(new, "cannot be written in float16"))
         return bool(new)
 
-    def _found(self, in_float16: set[Unit], error: float, unseen: int) -> FoundPlan:
+    def _found_plan(self, in_float16: set[Unit], error: float, unseen: int) -> FoundPlan:
         wide = {unit for unit in self._units if unit not in in_float16 or unit in self._reasons}
         plan = replace(self._all_float16, entries=tuple(self._entries(wide)))
         return FoundPlan(plan, len(self._units), len(wide), self._runs, error, self._whole, unseen, str(self._target))
 
     def _entries(self, wide: set[Unit]) -> Iterable[PlanEntry]:
-        """Yield an entry for each operator and reason; all modules where none computes it in float16."""
+        """Yield an entry for each operator and reason; for all modules if none computes it in float16."""
         groups: dict[tuple[str, str], list[str]] = {}
         for module, operator in (unit for unit in self._units if unit in wide):
             reason = self._reasons.get((module, operator), "too large an error in float16")

@@ -1,4 +1,4 @@
-"""An archive, what it was made from, and its checks."""
+"""The result of an export: an archive, its sources, and its checks."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class ExportResult(ExportedArchive):
         return f"<ExportResult {self.archive.name} for {self.target}: {names}{held}>"
 
     def _repr_html_(self) -> str:
-        """Return the graph as a notebook shows it: each statement with its line of torch beside it."""
+        """Return the graph as HTML for a notebook: each operation beside its line of the model."""
         return result_html(repr(self), self.graph, self.target.spec)
 
     def check_parity(self, tolerance: Tolerance = None, *, timeout: float = 60.0, **judged_by: Any) -> Outcome:
-        """Run the archive in the target's engine on all samples. What fails is in the outcome, never raised.
+        """Run the archive in the target's engine on all samples. Failures are outcomes, never raised.
 
         `tolerance` is a level, levels by the names of outputs, or a `Judgement`; `judged_by` are `atol`, `rtol`,
         `metric` and `bound`, as of `Judgement.of`. `timeout` is in seconds.
 
-        Raises InputError for an unknown level, or what `Judgement.of` refuses.
+        Raises InputError for an unknown level, or other arguments that `Judgement.of` refuses.
         """
         __tracebackhide__ = True
         return check_exported(self, criteria_for(self, tolerance, **judged_by), timeout=timeout)
@@ -75,9 +75,9 @@ class ExportResult(ExportedArchive):
         """Apply transforms of the engine to the archive in turn, and compare with PyTorch on all samples.
 
         Each is a name, or the engine's JSON with arguments, as text or mapping; `round_trip` writes the archive by the
-        engine and loads that. The level is `tolerance`, with `judged_by` as of `check_parity`; without them that of an
-        exact transform is `own`, by default the target's, and a lossy one has its own. A transform that leaves the
-        model as it was makes a pass weak. What the engine does is in the outcome, never raised.
+        engine and loads that. The level is `tolerance`, with `judged_by` as for `check_parity`; by default that of an
+        exact transform is `own`, or the target's, and a lossy one has its own. A transform that does not change the
+        model makes a pass weak. Failures of the engine are outcomes, never raised.
 
         Raises InputError for an unknown level or transform, and for a transform that no check can judge.
         """
@@ -107,8 +107,8 @@ class ExportResult(ExportedArchive):
         """Generate token by token in the target's engine, and compare with the model's own; see
         `t2n_core.check.generation`.
 
-        `prompts` is a number of random ones, or a list of tokens or tensors. `model` is asked for the reference in
-        place of the exported one. Raises InputError for an unknown level, or prompts that the model cannot take.
+        `prompts` is a number of random ones, or a list of tokens or tensors. `model` computes the reference in place of
+        the exported one. Raises InputError for an unknown level, or prompts that the model cannot take.
         """
         from t2n_core.check.generation.result_check import check_result
 

@@ -1,4 +1,4 @@
-"""Tensors without a graph: those that another model has, in the forms of an archive, and the archive with them."""
+"""Tensors without a graph: another model's tensors in the storage formats of an archive, and the archive with them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from t2n_core.torch_graph.tensor_files import TensorSource, named_tensors
 
 @dataclass(frozen=True, slots=True)
 class ExportedTensors:
-    """Tensors that were written, by the keys of the state_dict."""
+    """The tensors written, by the keys of the state_dict."""
 
     path: Path
     names: tuple[str, ...]
     left: tuple[str, ...]
-    """Chosen ones that the archive has not, and that no number depends on: counters, and further names of weights."""
+    """Selected tensors that are not in the archive and have no effect: counters, and further names of weights."""
 
 
 def export_tensors(
@@ -48,19 +48,19 @@ def export_tensors(
     """Write tensors of a model under the keys of its state_dict, one at a time, without a graph.
 
     Args:
-        source: a module, a state_dict, or files of one: `.safetensors`, a folder of them, or what `torch.save` wrote.
-            From files a tensor is read when it is written.
+        source: a module, a state_dict, or files of one: `.safetensors`, a folder of them, or a file of `torch.save`.
+            A tensor is read from a file when it is written.
         path: a folder, `.tar`, `.tgz` or `.tar.gz`.
-        names: patterns; the tensors that fit one are written.
-        like: an archive of the same architecture. Each tensor takes the form that it has there: float16, int8 with its
+        names: patterns; the tensors that match one are written.
+        like: an archive of the same architecture. Each tensor takes its storage format there: float16, int8 with its
             scales, blocks of 4 bits.
-        changed_from: only tensors are written that differ from those of this model, as of one without its fine tuning.
+        changed_from: only tensors that differ from those of this model are written, such as the one before fine-tuning.
         compression_level: of `.tgz`: 0 to 3.
 
     Raises:
-        InputError: a pattern fits no tensor, nothing is left to write, or a tensor does not fit into the archive, which
-            then computes with other numbers: it was made into a constant there, has another shape, or cannot take the
-            form.
+        InputError: a pattern matches no tensor, nothing is left to write, or a tensor does not fit into the archive,
+            which would compute other results: it was folded into a constant there, has another shape, or does not
+            support the storage format.
         WriteError: the files cannot be written.
     """
     patterns = [names] if isinstance(names, str) else list(names)
@@ -76,10 +76,10 @@ def export_tensors(
     left = () if forms is None else tuple(_without_effect(tensors, chosen, forms, Path(str(like))))
     written = [name for name in chosen if name not in left]
     if not written:
-        raise InputError("there are no tensors to write: none is chosen that differs")
+        raise InputError("there are no tensors to write: none of the selected ones differs")
     sources: dict[str, WeightSource] = {}
     for name in written:
-        sources.update(_as_it_is(tensors, name) if forms is None else _in_form(tensors, name, forms))
+        sources.update(_as_it_is(tensors, name) if forms is None else _in_storage_format(tensors, name, forms))
     target = write_tensors(sources, path, compression=compression_level)
     return ExportedTensors(target, tuple(written), left)
 
@@ -87,10 +87,10 @@ def export_tensors(
 def replace_tensors(
     archive: str | Path, tensors: str | Path, path: str | Path, *, compression_level: int | None = None
 ) -> Path:
-    """Write an archive anew with the tensors of `export_tensors` in place of its own, and return its path.
+    """Write a copy of an archive with the tensors of `export_tensors` in place of its own, and return its path.
 
     Raises:
-        InputError: the archive has no such tensor, or in another shape or form.
+        InputError: the archive has no such tensor, or with another shape or storage format.
         WriteError: the archive cannot be written.
     """
     base, given = Path(archive), Path(tensors)
@@ -99,10 +99,10 @@ def replace_tensors(
         if name not in own:
             raise InputError(f"{base} has no tensor `{name}`")
         if header.content != own[name].content:
-            raise InputError(f"`{name}` of {given} has another shape or form than that of {base}")
+            raise InputError(f"`{name}` of {given} has another shape or storage format than that of {base}")
     with tempfile.TemporaryDirectory(prefix="t2n-") as folder:
         files: dict[str, Path] = {}
-        for source in (base, given):  # the later ones take the places of the earlier
+        for source in (base, given):  # later files replace earlier ones
             with files_of(source) as found:
                 for name, stream in found:
                     if name == GRAPH or name.endswith(DAT):
@@ -115,7 +115,7 @@ def replace_tensors(
 def _without_effect(
     tensors: Mapping[str, torch.Tensor], chosen: Sequence[str], forms: Mapping[str, TensorHeader], archive: Path
 ) -> Iterator[str]:
-    """Yield the chosen tensors that an archive need not have. Raises InputError for one that it should have."""
+    """Yield the selected tensors that an archive need not have. Raises InputError for one that it should have."""
     there = {_memory(tensors[name]) for name in tensors if name in forms} if isinstance(tensors, dict) else set()
     missing = []
     for name in chosen:
@@ -130,7 +130,7 @@ def _without_effect(
         shown = ", ".join(f"`{name}`" for name in missing[:5])
         raise InputError(
             f"{archive} has no tensor {shown}{'' if len(missing) <= 5 else f' and {len(missing) - 5} more'}",
-            hint="what is computed of a weight at export is a constant of the archive; choose others by `names`",
+            hint="a tensor computed from a weight at export is a constant of the archive; select others by `names`",
         )
 
 
@@ -144,7 +144,7 @@ def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Later:
-    """A tensor that is read, and made into the form that is written, when it is written."""
+    """A tensor that is read and converted when it is written."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -161,10 +161,10 @@ def _as_it_is(tensors: Mapping[str, torch.Tensor], name: str) -> dict[str, Weigh
     return {name: _Later(numpy_dtype(dtype), tuple(tensor.shape), lambda: TensorWeight(tensors[name].to(dtype)))}
 
 
-def _in_form(
+def _in_storage_format(
     tensors: Mapping[str, torch.Tensor], name: str, forms: Mapping[str, TensorHeader]
 ) -> dict[str, WeightSource]:
-    """Return a tensor, and the scales that belong to it, as an archive has them. Raises InputError."""
+    """Return a tensor and its scales in the storage format of an archive. Raises InputError."""
     form, tensor = forms[name], tensors[name]
     shape, dtype = tuple(tensor.shape), form.dtype
 
@@ -195,7 +195,7 @@ def _in_form(
             raise InputError(f"`{name}` cannot be float16 as it is in the archive: {reason}")
         return {name: _Later(dtype, shape, lambda: Float16Weight(number()))}
     if dtype is None or numpy_dtype(number().dtype) != dtype:
-        raise InputError(f"`{name}` is {tensor.dtype}, and {dtype or 'of an unknown form'} in the archive")
+        raise InputError(f"`{name}` is {tensor.dtype}, and {dtype or 'of an unknown format'} in the archive")
     return {name: _Later(dtype, shape, lambda: TensorWeight(number()))}
 
 

@@ -1,4 +1,4 @@
-"""Models that generate tokens: their archives, what lies beside them, and the proof of what they generate."""
+"""Models that generate tokens: their archives, the files beside them, and the check of their tokens."""
 
 from __future__ import annotations
 

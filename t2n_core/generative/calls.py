@@ -1,4 +1,4 @@
-"""The calls of a generating model, as `generate` makes them: what its decoder takes at each step, and what it keeps.
+"""The calls of a generating model in `generate`: the arguments of its decoder at each step, and its cache.
 
 Models are those of transformers: the cache is an argument, and a field of the result.
 """
@@ -17,11 +17,11 @@ from t2n_core.errors import InputError
 from t2n_core.torch_graph.ways_in.objects import parts_at_any_depth
 
 CACHES: Final = ("cache", "past_key_values", "cache_params")
-"""The arguments that caches have in transformers: the first one from 5.24 on, the others before."""
+"""The arguments for caches in transformers: the first from 5.24 on, the others before."""
 _PROMPT = 3
-"""Tokens that the cache of an example holds; a window has to be longer."""
+"""Tokens in the cache of an example; a window has to be longer."""
 _STEP = 2
-"""Tokens of an example's step."""
+"""Tokens in the step of an example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class DecoderCall:
     """The argument that takes the tokens of the step."""
     arguments: Mapping[str, Any]
     takes_many: bool
-    """True if several tokens in one step give what they give one after the other."""
+    """True if several tokens in one step have the same results as one by one."""
 
 
 def decoder_call(
@@ -42,10 +42,9 @@ def decoder_call(
 ) -> DecoderCall:
     """Return an example of the step after a prompt; the cache in it is that of the prompt.
 
-    A step has several tokens if the model takes these in one, unless `one_token` says otherwise.
+    A step has several tokens if the model supports that and `one_token` is false.
 
-    `prompt` are arguments of the model, with token numbers of at least 5 places. Raises InputError for a model that
-    keeps no cache.
+    `prompt` are arguments of the model, with at least 5 token ids. Raises InputError for a model without a cache.
     """
     tokens = _token_argument(model, prompt)
     ids = prompt[tokens]
@@ -64,7 +63,7 @@ def decoder_call(
     given = {**fixed, tokens: steps if many else steps[:, :1], cache: past, "use_cache": True}
     if last_logits and many:
         if "logits_to_keep" not in inspect.signature(model.forward).parameters:
-            raise InputError(f"{type(model).__name__} computes the logits of all tokens, not of the last one alone")
+            raise InputError(f"{type(model).__name__} computes the logits of all tokens, not only of the last one")
         given["logits_to_keep"] = 1
     return DecoderCall(cache, tokens, given, many)
 
@@ -72,9 +71,9 @@ def decoder_call(
 def _takes_many(
     model: torch.nn.Module, fixed: Mapping[str, Any], tokens: str, cache: str, past: Any, steps: torch.Tensor
 ) -> bool:
-    """Return whether two tokens at once give the logits that they give one after the other, from keys and values alone.
+    """Return whether two tokens at once have the same logits as one by one, and the cache holds only keys and values.
 
-    Recurrent layers of transformers start anew where they are given more than one token, or cut the tokens into chunks,
+    Recurrent layers of transformers reset their state if given more than one token, or split the tokens into chunks,
     whose number an engine cannot compare.
     """
 
@@ -96,7 +95,7 @@ def _takes_many(
 
 
 def _is_recurrent(before: Any, after: Any) -> bool:
-    """Return whether a tensor of a cache has other numbers after a step, and the same shape."""
+    """Return whether a tensor of a cache has other elements after a step, and the same shape."""
     known = dict(parts_at_any_depth(before))
     return any(
         part.shape == known[path].shape and not torch.equal(part, known[path])

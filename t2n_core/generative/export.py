@@ -1,4 +1,4 @@
-"""Export a model that generates tokens: its archives and what a runner needs beside them, in one folder."""
+"""Export a model that generates tokens: its archives and the other files that a runner needs, in one folder."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class GenerativeExport:
 
     Args:
         model: a model of transformers in evaluation mode; it is never changed.
-        example: token numbers [batch, tokens] of at least 5 tokens, or the arguments of `generate` by name, such as
+        example: token ids [batch, tokens] of at least 5 tokens, or the arguments of `generate` by name, such as
             `input_features`. Without one, random tokens.
-        batch: the symbol of a free number of sequences; without one the number is that of the example.
-        last_logits: compute the logits of the last token of a step alone.
+        batch: the symbol of a dynamic number of sequences; without one the number is that of the example.
+        last_logits: compute only the logits of the last token of a step.
         dynamic_axes: those of an encoder's inputs.
-        step_archive: also export the decoder for a single token, as `step.nnef.tgz` with weights of its own: engines
-            choose faster products where they know that there is one row.
-        options: the others of `ExportOptions`, by name.
+        step_archive: also export the decoder for a single token, as `step.nnef.tgz` with separate weights: engines
+            choose faster products if they know that there is one row.
+        options: further options of `ExportOptions`, by name.
 
     Raises:
-        InputError: the model keeps no cache, or does not take the example.
+        InputError: the model has no cache, or does not accept the example.
     """
 
     def __init__(
@@ -80,18 +80,18 @@ class GenerativeExport:
         text: Any = None,
         timeout: float = 60.0,
     ) -> GenerativeResult:
-        """Write the folder for one target; see `export_generative`. Raises T2NError; nothing is left there then."""
+        """Write the folder for one target; see `export_generative`. Raises T2NError, and then leaves nothing there."""
         if not isinstance(target, TractNNEF):
-            raise InputError(f"{target} cannot hold a generating model: tract alone has sizes that are free")
+            raise InputError(f"{target} does not support generating models: only tract has dynamic sizes")
         if target.dynamic_axes:
             raise InputError("give the dynamic axes of a generating model to its export, not to its target")
         if kv == "engine" and not getattr(target.engine(), "holds_state", False):
-            raise InputError(f"{target} holds no cache by itself: releases from 0.23.0 on do", hint='kv="explicit"')
+            raise InputError(f"{target} cannot hold a cache: releases from 0.23.0 on can", hint='kv="explicit"')
         folder = Path(directory)
         folder.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
         try:
-            result = self._written(target, scratch)
+            result = self._write_archives(target, scratch)
             if target.check_io:
                 for part in result.parts.values():
                     part.assert_parity(timeout=timeout)
@@ -111,7 +111,7 @@ class GenerativeExport:
             part.archive = folder / part.archive.name
         return replace(result, directory=folder)
 
-    def _written(self, target: TractNNEF, folder: Path) -> GenerativeResult:
+    def _write_archives(self, target: TractNNEF, folder: Path) -> GenerativeResult:
         """Write the archives. A step has one token if several are refused."""
         plan = self.plan
         try:
@@ -150,28 +150,28 @@ def export_generative(
 ) -> GenerativeResult:
     """Write the archives of a model of transformers that generates tokens, with its cache as inputs and outputs.
 
-    A decoder is one archive, `decoder.nnef.tgz`, for a prompt (nothing in the cache) and for each later step. What is
-    stated of encoder and decoder holds for the decoder; `encoder.nnef.tgz` computes from the input what all steps
-    look at, and `step.nnef.tgz`, if it is asked for, a step of one token. Beside them lie `manifest.json`, the
-    configuration, test vectors, and the tokenizer if one is given.
+    A decoder is one archive, `decoder.nnef.tgz`, for a prompt (with an empty cache) and for each later step. In a model
+    with an encoder, `encoder.nnef.tgz` computes from the input the encoded tensors for all steps; `step.nnef.tgz`, if
+    requested, computes a step of one token. The folder also contains `manifest.json`, the configuration, test vectors,
+    and the tokenizer if one is given.
 
     Args:
         model, example: see `GenerativeExport`.
-        target: a TractNNEF; the newest release if none is given. Unless it says `check_io=False` the archives are
-            checked, and tokens are generated in its engine and compared with the model's own `generate`.
-        directory: the folder; it is made.
-        kv: with `engine` the check also has to show that the engine can hold the cache by itself (from 0.23.0 on); the
-            archive is the same, and the manifest tells runners which transform to apply.
+        target: a TractNNEF; the newest release by default. Unless it has `check_io=False` the archives are checked, and
+            tokens are generated in its engine and compared with the model's own `generate`.
+        directory: the folder, which is created.
+        kv: with `engine` the check also has to show that the engine can hold the cache itself (from 0.23.0 on); the
+            archive is the same, and the manifest lists the transform that runners have to apply.
         tokenizer: any object with `save_pretrained`.
-        steps: the tokens that the check generates after each prompt.
-        original: the model in float32, for weights that are not: the check measures what they lose. Compressed weights
-            are compared with the model itself without it.
-        text: the tokens of a text to measure that on; without it the model in float32 draws one.
-        timeout: seconds that the engine has to load the archive, for each step, and for each check of parity.
+        steps: the number of tokens that the check generates after each prompt.
+        original: the model in float32, if its weights are not: the check measures the loss. Without it, compressed
+            weights are compared with the model itself.
+        text: the tokens of a text to measure the loss on; by default the model in float32 generates one.
+        timeout: seconds for the engine to load the archive, for each step, and for each parity check.
         options: those of `GenerativeExport`, by name.
 
     Raises:
-        InputError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written then.
+        InputError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written.
         EngineError, ParityError: a check failed; nothing is left in the folder.
     """
     export = GenerativeExport(model, example, **options)
@@ -181,12 +181,12 @@ def export_generative(
 
 
 def _assert_held(proof: GenerationOutcome) -> None:
-    """Raise ParityError unless the tokens were right with a cache that the engine holds."""
+    """Raise ParityError unless the tokens were right with the cache in the engine."""
     held = next((one for one in proof.further if one.name == HELD), None)
     if held is None or held.status is not FurtherStatus.PASS:
-        told = "this release holds no state" if held is None else held.told
+        reason = "this release holds no state" if held is None else held.text
         raise ParityError(
-            f"the engine cannot hold the cache of this model: {told}", hint='kv="explicit" does not need it'
+            f"the engine cannot hold the cache of this model: {reason}", hint='kv="explicit" does not need it'
         )
 
 

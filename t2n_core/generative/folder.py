@@ -21,10 +21,10 @@ VECTORS: Final = {
     "text_generation_io": {PAST: 99, TOKENS: 1},
     "prompt_with_past_io": {PAST: 50, TOKENS: 50},
 }
-"""Test vectors by name, with the sizes that tract's own tests have; smaller ones where a model takes fewer tokens."""
+"""Test vectors by name, with the sizes of tract's own tests; smaller ones if a model takes fewer tokens."""
 
 TRANSFORMS: Final = {"explicit": [], "engine": ["detect_kv_cache"]}
-"""The transforms of the engine that a runner applies, by who holds the cache."""
+"""The engine transforms that a runner applies, by the holder of the cache."""
 
 
 def write_beside(result: GenerativeResult, tokenizer: Any, kv: str) -> None:
@@ -85,7 +85,7 @@ def _write_vectors(decoder: ExportResult, folder: Path) -> None:
             sizes = {symbol: -(-size // 2) if size > 1 else size for symbol, size in sizes.items()}
         try:
             sample = decoder.sample_at(sizes)
-        except InputError:  # the model takes no such sizes
+        except InputError:  # the model does not accept these sizes
             continue
         names = [*decoder.input_names, *decoder.output_names]
         arrays: dict[str, Any] = dict(zip(names, [*sample.inputs, *sample.expected], strict=True))

@@ -22,11 +22,11 @@ _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 def load_model(folder: Path, *, dtype: str | None = None, random: bool = False) -> Any:
     """Return the model of a folder with `config.json` and weights, in evaluation mode.
 
-    Weights stay in the files that they are in, and what is made of them, such as another dtype, goes into files without
-    a name: the system reads them when they are used, so that a model may be larger than the memory.
+    Weights stay in their files, and converted weights, such as of another dtype, go into unnamed files: the system
+    reads them when they are used, so that a model may be larger than the memory.
 
-    `dtype` is one of DTYPES, None for that of the folder; bfloat16, which no release of tract computes, becomes
-    float32. With `random` the weights are drawn, and none are needed.
+    `dtype` is one of DTYPES, None for that of the folder; bfloat16, which no release of tract supports, becomes
+    float32. With `random` the weights are random, and no files of weights are needed.
 
     Raises:
         MissingPackageError: transformers is not installed.
@@ -50,7 +50,7 @@ def load_model(folder: Path, *, dtype: str | None = None, random: bool = False) 
                 model = kind.from_config(config, dtype=wanted)
             else:
                 model = kind.from_pretrained(folder, config=config, dtype=wanted, local_files_only=True)
-    except Exception as cause:  # what weights of strangers can be wrong in is without end
+    except Exception as cause:  # a damaged file can raise any exception
         raise InputError(f"transformers cannot load the model of {folder}: {cause}") from cause
     return model.eval()
 
@@ -93,7 +93,7 @@ def _kind(transformers: Any, config: Any) -> Any:
     for name in order:
         if type(config) in getattr(transformers, names[name]):
             return getattr(transformers, name)
-    raise InputError(f"{config.model_type} is no architecture that generates tokens from text or speech")
+    raise InputError(f"{config.model_type} is not an architecture that generates tokens from text or speech")
 
 
 def _own_dtype(config: Any) -> torch.dtype:

@@ -1,4 +1,4 @@
-"""The model in float32, that an archive with small weights is compared with."""
+"""Measure the loss from weight compression against the model in float32."""
 
 from __future__ import annotations
 
@@ -18,29 +18,28 @@ from t2n_core.generative.archives import GenerativeArchives
 from t2n_core.generative.parts import most_tokens
 
 LENGTH: Final = 128
-"""Tokens of a text that is drawn, if the model takes so many."""
+"""Most tokens of a generated text."""
 
 
 def measure_loss(
     result: GenerativeArchives, original: nn.Module | None = None, text: Any = None, *, timeout: float = 60.0
 ) -> WeightLoss:
-    """Return what the weights of an archive lose, on a text.
+    """Return the loss from the weights of an archive, on a text.
 
-    The archive runs in its target's engine. `original` is the model in float32, with the weights that the small ones
-    were made from; without it the exported model, widened to float32. `text` are token numbers `[S]`; without it the
-    model in float32 draws up to 128 of them by itself, each with the probability that it gives to it. `timeout` is in
-    seconds for each step.
+    The archive runs in its target's engine. `original` is the model in float32, with the weights before compression;
+    by default the exported model, converted to float32. `text` are token ids `[S]`; by default the model in float32
+    samples up to 128 of them from its own distribution. `timeout` is in seconds for each step.
 
     Raises:
-        InputError: a text of less than two tokens or of more than the model takes, a model of another vocabulary, or a
-            target that generates nothing.
+        InputError: a text of fewer than two tokens or of more than the model takes, a model of another vocabulary, or a
+            target without generation.
         EngineError: the archive did not run.
     """
     engine = result.decoder.target.engine()
     if not isinstance(engine, TractRunner):
-        raise InputError(f"{engine.name} keeps no archive loaded, and generates nothing: tract does")
+        raise InputError(f"{engine.name} has no sessions, so that it cannot generate: tract has")
     model = in_float32(result.model if original is None else original)
-    inputs = {} if result.plan.encoder is None else _widened(result.plan.encoder.arguments)
+    inputs = {} if result.plan.encoder is None else _widen(result.plan.encoder.arguments)
     most = most_tokens(result.model)
     given = None if text is None else torch.as_tensor(text, dtype=torch.int64).reshape(-1)
     if given is not None and not 2 <= len(given) <= (most or len(given)):
@@ -48,14 +47,14 @@ def measure_loss(
         raise InputError(f"the text has {len(given)} tokens: it needs {bounds}")
     with torch.no_grad():
         if given is None:
-            tokens, wanted = _drawn(model, result, inputs, min(LENGTH, most or LENGTH))
+            tokens, wanted = _draw_text(model, result, inputs, min(LENGTH, most or LENGTH))
         else:
             tokens = given.numpy()
             wanted = model(**inputs, **{result.plan.call.tokens: given[None], "use_cache": False}).logits[0].numpy()
     fixed = result.encoded(timeout)
     got = archive_logits(engine, result.decoder.archive, result.state, tokens[None], fixed, timeout=timeout)
     if got.shape != wanted.shape:
-        raise InputError(f"the model in float32 gives {wanted.shape[1]} logits, and the archive {got.shape[1]}")
+        raise InputError(f"the model in float32 returns {wanted.shape[1]} logits, and the archive {got.shape[1]}")
     return weight_loss(tokens, got, wanted)
 
 
@@ -66,14 +65,14 @@ def in_float32(model: nn.Module) -> nn.Module:
     return copy.deepcopy(model).float()
 
 
-def _widened(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def _widen(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in inputs.items()}
 
 
-def _drawn(
+def _draw_text(
     model: Any, result: GenerativeArchives, inputs: Mapping[str, torch.Tensor], count: int
 ) -> tuple[Array, Array]:
-    """Return a text that a model draws, and the logits after each of its tokens."""
+    """Return a text sampled from a model, and the logits after each of its tokens."""
     call, random = result.plan.call, torch.Generator().manual_seed(0)
     ids = torch.full((1, 1), _first_token(result))
     cache, tokens, logits = None, list[int](), list[torch.Tensor]()
@@ -87,7 +86,7 @@ def _drawn(
 
 
 def _first_token(result: GenerativeArchives) -> int:
-    """Return the token that a text of this model begins with."""
+    """Return the token at the start of a text of this model."""
     names: Sequence[str] = ("decoder_start_token_id", "bos_token_id")
     known = [getattr(getattr(result.model, "generation_config", None), name, None) for name in names]
     return next((token for token in known if isinstance(token, int)), 1)

@@ -1,4 +1,4 @@
-"""The archives that a generating model needs: one decoder, and an encoder before it where the model has one."""
+"""The archives of a generating model: a decoder, and an encoder before it if the model has one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from t2n_core.torch_graph.ways_in.state_names import state_name
 TOKENS: Final = "S"
 """The symbol of the tokens of one step."""
 ENCODED: Final = "E"
-"""The symbol of the length that an encoder gives to its decoder."""
+"""The symbol of the length of the encoded input."""
 LOGITS: Final = "outputs"
-"""The name of the logits, as in the archives that tract's own runner is tested with."""
+"""The name of the logits, as in the test archives of tract's own runner."""
 _LIMITS = ("max_target_positions", "max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
 
 
@@ -52,10 +52,10 @@ def plan_of(
     one_token: bool = False,
     dynamic_axes: Mapping[str, Mapping[int, Any]] | None = None,
 ) -> Plan:
-    """Return what is exported of a model of transformers.
+    """Return the archives to export for a model of transformers.
 
-    `example` is a prompt: token numbers [batch, tokens], or the arguments of `generate` by name; without one the tokens
-    are drawn. With `one_token` a step has one token, also where the model takes more. `batch` is the symbol of a free
+    `example` is a prompt: token ids [batch, tokens], or the arguments of `generate` by name; without one the tokens are
+    random. With `one_token` a step has one token, even if the model supports more. `batch` is the symbol of a dynamic
     number of sequences. `dynamic_axes` are those of an encoder's inputs. Raises InputError.
     """
     given = _arguments(model, example)
@@ -72,14 +72,14 @@ def _arguments(model: nn.Module, example: Any) -> dict[str, Any]:
     if example is None:
         config = getattr(model, "config", None)
         if config is None:
-            raise InputError(f"{type(model).__name__} has no config to draw an example from: give token numbers")
+            raise InputError(f"{type(model).__name__} has no config to draw an example from: give token ids")
         known = config.get_text_config()
         drawn = torch.Generator().manual_seed(0)
         return {"input_ids": torch.randint(1, known.vocab_size, (1, 8), generator=drawn)}
     if isinstance(example, torch.Tensor):
         return {"input_ids": example}
     if not isinstance(example, Mapping):
-        raise InputError(f"the example is a {type(example).__name__}: give token numbers, or arguments by name")
+        raise InputError(f"the example is a {type(example).__name__}: give token ids, or arguments by name")
     return dict(example)
 
 
@@ -100,7 +100,7 @@ def _decoder(model: nn.Module, call: DecoderCall, batch: str | None, kept: Mappi
 
 
 def most_tokens(model: nn.Module) -> int | None:
-    """Return the number of tokens that a model has positions for; None for one without limit."""
+    """Return the number of tokens for which a model has positions; None for a model without limit."""
     config = getattr(model, "config", None)
     known = config if config is None else config.get_text_config(decoder=True)
     found = [getattr(known, name, None) for name in _LIMITS]
@@ -118,7 +118,7 @@ def _cache_tensors(call: DecoderCall) -> dict[str, torch.Tensor]:
 
 # ----------------------------------------------------------------------------------------------- encoders and decoders
 class CrossAttention(nn.Module):
-    """Computes the keys and values of the encoded input, as each layer of the decoder looks at them."""
+    """Computes the keys and values of the encoded input for each layer of the decoder."""
 
     def __init__(self, model: Any, start: int) -> None:
         super().__init__()
@@ -138,16 +138,16 @@ class CrossAttention(nn.Module):
 
 
 class DecoderStep(nn.Module):
-    """One step of a decoder whose cache holds what it looks at of the encoded input."""
+    """One step of a decoder whose cache holds the keys and values of the encoded input."""
 
     def __init__(self, model: Any, encoded: Any) -> None:
-        """Take a model, and an example of what its encoder returns."""
+        """Take a model, and an example of its encoder's result."""
         super().__init__()
         self.model, self.kind, self.cache = model, type(encoded), cache_argument(model)
         self.width = encoded.last_hidden_state.shape[-1]
 
     def forward(self, decoder_input_ids: torch.Tensor, cache: Any) -> dict[str, Any]:
-        """Return the logits and the cache. The model reads the size of the encoded input, and none of its numbers."""
+        """Return the logits and the cache. The model reads only the size of the encoded input, not its elements."""
         keys = cache.cross_attention_cache.layers[0].keys
         encoded = keys.new_zeros(keys.shape[0], keys.shape[2], self.width)
         found = self.model(
@@ -196,7 +196,7 @@ def _with_encoder(
 def _kept_axes(
     encoder: nn.Module, given: Mapping[str, torch.Tensor], dynamic_axes: Mapping[str, Mapping[int, Any]]
 ) -> dict[str, dict[int, str]]:
-    """Return the axes of what an encoder gives that follow the sizes of its inputs, found by running it longer."""
+    """Return the axes of an encoder's results that depend on the sizes of its inputs, found by running it longer."""
     if not dynamic_axes:
         return {}
     longer = dict(given)

@@ -1,4 +1,4 @@
-"""The archives of a generating model, with the proof of what they generate."""
+"""The archives of a generating model, with the check of their tokens."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class GenerativeResult(GenerativeArchives):
     """The archives of a generating model in one folder."""
 
     proof: GenerationOutcome | None = None
-    """The outcome of the check that came with the export."""
+    """The outcome of the check during the export."""
     loss: WeightLoss | None = None
-    """The loss by small weights against float32, if the check measured it."""
+    """The loss from weight compression against float32, if the check measured it."""
 
     def check_generation(
         self,
@@ -40,9 +40,9 @@ class GenerativeResult(GenerativeArchives):
     ) -> GenerationOutcome:
         """Run prompts and greedy steps in the target's engine, and compare each step with the model's own `generate`.
 
-        `prompts` is a number of random ones, or token numbers. Per step the token must be PyTorch's, and the logits
-        within the level. An archive for single tokens has to do the same alone. Raises InputError for prompts that the
-        model cannot take.
+        `prompts` is a number of random ones, or token ids. In each step the token must be PyTorch's, and the logits
+        within the level. An archive for single tokens is checked in the same way. Raises InputError for prompts that
+        the model cannot take.
         """
         model, fixed = self.model, None
         if self.plan.encoder is not None:
@@ -77,7 +77,7 @@ class GenerativeResult(GenerativeArchives):
 
 
 class OfOneInput(nn.Module):
-    """An encoder and decoder that is always given the same input, and so generates from the decoder's tokens."""
+    """An encoder-decoder with a fixed input, so that it generates from the decoder's tokens."""
 
     def __init__(self, model: Any, inputs: Mapping[str, torch.Tensor]) -> None:
         super().__init__()
@@ -86,11 +86,11 @@ class OfOneInput(nn.Module):
         self.generation_config = copy.copy(model.generation_config)
 
     def generate(self, tokens: torch.Tensor, attention_mask: torch.Tensor, **options: Any) -> Any:
-        """Return what transformers' common `generate` does: that of Whisper adds tokens of its own."""
+        """Return the result of transformers' common `generate`, since that of Whisper adds tokens."""
         from transformers import GenerationMixin
 
         generate: Any = GenerationMixin.generate
-        twin = copy.copy(self.model)  # what its own configuration adds to greedy steps is left out
+        twin = copy.copy(self.model)  # without the generation settings of its own configuration
         twin.generation_config = copy.copy(self.generation_config)
         twin.generation_config.decoder_start_token_id = int(tokens[0, 0])  # another one would come before the prompt
         return generate(twin, **self.inputs, decoder_input_ids=tokens, **options)

@@ -20,7 +20,7 @@ from typing import IO, Final, NamedTuple
 from isal import igzip_threaded
 
 from t2n_core.errors import Origin, WriteError
-from t2n_core.files import put_in_place
+from t2n_core.files import replace_with
 from t2n_core.nnef import dat
 from t2n_core.nnef.graph import Graph, WeightSource
 from t2n_core.nnef.spec import Spec
@@ -104,13 +104,13 @@ def _write(files: Mapping[str, _File], target: Path, compression: int | None) ->
             level = None if name.endswith(_TAR_SUFFIXES) else _LEVEL if compression is None else compression
             if target.is_dir():
                 raise WriteError(f"{target} is a directory, and a file is to be written there")
-            put_in_place(target, lambda part: _write_tar(part, files, level))
+            replace_with(target, lambda part: _write_tar(part, files, level))
         elif name.endswith(_OTHER_FILES):
             suffix = "`, `".join(_TAR_SUFFIXES + _GZIP_SUFFIXES)
             raise WriteError(f"{target}: an archive ends in `{suffix}`, and a directory has no file suffix")
         else:
             _check_replaceable(target)
-            put_in_place(target, lambda part: _write_directory(part, files), folder=True)
+            replace_with(target, lambda part: _write_directory(part, files), folder=True)
     except OSError as wrong:
         raise WriteError(f"{target} cannot be written: {wrong.strerror or wrong}", hint=_hint(target)) from wrong
     return target

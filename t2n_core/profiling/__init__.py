@@ -1,1 +1,1 @@
-"""Find where an archive's time goes: shares of time per node, mapped to statement, module and line of PyTorch."""
+"""Profile an archive: shares of time per node, mapped to the operation, module and line of PyTorch."""

@@ -1,4 +1,4 @@
-"""The engine's profile: nodes of the optimised graph with their time, and the statement that owns each."""
+"""The engine's profile: nodes of the optimised graph with their time, and the operation that owns each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from t2n_core.errors import InputError
 from t2n_core.nnef.reading.document import Assignment, Document
 
 _IDLE: Final = ("OptMatMulPack", "MatMatMulPack", "Const", "Source")
-"""Beginnings of the operators of nodes that do no work of a statement of their own."""
+"""Prefixes of the operators of nodes that do not compute an operation."""
 _PRODUCTS: Final = frozenset(("matmul", "conv", "deconv", "separable_conv", "linear", "tract_core_einsum"))
 _HEAVY_NODES: Final = ("MatMul", "Conv", "EinSum", "DepthWise")
 
@@ -25,7 +25,7 @@ class ProfiledNode:
     seconds: float
     """Mean time of one run."""
     inside: int = 0
-    """Nodes of its body, for a scan: the engine gives them no time of their own."""
+    """Nodes of its body, for a scan: the engine does not measure them separately."""
 
 
 def read_nodes(text: str) -> list[ProfiledNode]:
@@ -48,55 +48,55 @@ def _node(node: Mapping[str, Any], nested: Mapping[int, int]) -> ProfiledNode:
 
 
 class Owners:
-    """The statement that a node belongs to.
+    """Maps nodes to the operations that own them.
 
-    A node bears the name of a statement, with more after it. A product into which the engine has fused others bears
-    that of the last one: the product is found by walking back through statements that own no node.
+    The name of a node begins with that of an operation. A product into which the engine has fused others has the name
+    of the last one: the product is found by walking back through operations that own no node.
     """
 
     def __init__(self, document: Document, nodes: Iterable[ProfiledNode]) -> None:
-        self._made: dict[str, Assignment] = {name: one for one in document.assignments for name in one.results}
-        working = [(node, self.named(node.name)) for node in nodes if not node.operator.startswith(_IDLE)]
+        self._producers: dict[str, Assignment] = {name: one for one in document.assignments for name in one.results}
+        working = [(node, self.value_of(node.name)) for node in nodes if not node.operator.startswith(_IDLE)]
         doing = [name for node, name in working if self._is_product(node) or not self._multiplies(name)]
         self._owning = {name for name in doing if name}
 
     def _multiplies(self, name: str) -> bool:
-        return name in self._made and self._made[name].operator in _PRODUCTS
+        return name in self._producers and self._producers[name].operator in _PRODUCTS
 
     @staticmethod
     def _is_product(node: ProfiledNode) -> bool:
         return any(word in node.operator for word in _HEAVY_NODES)
 
-    def named(self, node: str) -> str:
+    def value_of(self, node: str) -> str:
         """Return the longest name of a value that a node's name begins with, up to `_`, `.` or its end; '' if none."""
         end = len(node)
         while end > 0:
-            if node[:end] in self._made and (end == len(node) or node[end] in "_."):
+            if node[:end] in self._producers and (end == len(node) or node[end] in "_."):
                 return node[:end]
             end -= 1
         return ""
 
     def owner(self, node: ProfiledNode) -> str:
-        """Return the value whose statement does the work of a node; '' if none is known."""
-        name = self.named(node.name)
+        """Return the value whose operation a node computes; '' if unknown."""
+        name = self.value_of(node.name)
         if not name or not self._is_product(node):
             return name
-        return next((one for one in [name, *self._absorbed(name)] if self._multiplies(one)), name)
+        return next((one for one in [name, *self._fused_values(name)] if self._multiplies(one)), name)
 
-    def _absorbed(self, name: str) -> Sequence[str]:
-        """Return the values, backwards from one, that no node of their own computes."""
+    def _fused_values(self, name: str) -> Sequence[str]:
+        """Return the values, backwards from one, that no separate node computes."""
         found: list[str] = []
         waiting = [name]
         while waiting:
-            for operand in map(str, self._made[waiting.pop(0)].names()):
-                if operand in self._made and operand not in self._owning and operand not in found:
+            for operand in map(str, self._producers[waiting.pop(0)].names()):
+                if operand in self._producers and operand not in self._owning and operand not in found:
                     found.append(operand)
                     waiting.append(operand)
         return found
 
     def statement(self, name: str) -> Assignment | None:
-        """Return the statement of a value."""
-        return self._made.get(name)
+        """Return the operation of a value."""
+        return self._producers.get(name)
 
 
 __all__ = ["Owners", "ProfiledNode", "read_nodes"]

@@ -1,4 +1,4 @@
-"""The profile of an archive in one engine: shares of the nodes' time, times the median of plain runs."""
+"""The profile of an archive in one engine: the nodes' shares of the time, scaled to the median of plain runs."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ from t2n_core.profiling.nodes import Owners, ProfiledNode, read_nodes
 
 OTHERS: Final = "(no statement)"
 SECONDS: Final = 1.0
-"""Time of the plain runs, by default."""
+"""Total time of the plain runs, by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A statement with the time of the nodes that do its work."""
+    """An operation with the time of the nodes that compute it."""
 
     name: str
     operator: str
     seconds: float
-    """Time of one run: the share of the nodes' time, times the median of plain runs."""
+    """Time in one run: the share of the nodes' time, times the median of plain runs."""
     share: float
     nodes: tuple[str, ...]
     """Operators of the engine's nodes."""
     inside: int = 0
-    """Nodes in the body of a scan, which have no time of their own."""
+    """Nodes in the body of a scan, which are not measured separately."""
     origin: str = ""
     """Operator, module and line in PyTorch."""
 
     @property
     def place(self) -> str:
-        """Return the origin, else the name, with a note where it is a scan."""
-        body = f"; {self.inside} nodes of its body have no time of their own" if self.inside else ""
+        """Return the origin, or the name if unknown, with a note for a scan."""
+        body = f"; {self.inside} nodes of its body are not measured separately" if self.inside else ""
         return f"{self.origin or self.name}{body}"
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Time per statement, the slowest first."""
+    """Time per operation, the slowest first."""
 
     engine: str
     median: float
     """Seconds of a plain run."""
     cpu: float
-    """Seconds of the processor for a plain run, by mean."""
+    """Mean CPU seconds of a plain run."""
     cpu_profiled: float
-    """Seconds of the processor for a run under the profile, by mean."""
+    """Mean CPU seconds of a profiled run."""
     lines: tuple[Line, ...]
 
     @property
     def agreement(self) -> float:
-        """Return the processor's time under the profile as a share of that of plain runs."""
+        """Return the CPU time of profiled runs relative to that of plain runs."""
         return self.cpu_profiled / self.cpu if self.cpu else 0.0
 
     def describe(self, most: int = 20) -> str:
@@ -79,7 +79,7 @@ def profile_archive(
     seconds: float = SECONDS,
     timeout: float = 60.0,
 ) -> Profile:
-    """Return where the time of an archive goes. Raises EngineRunError if it does not run, InputError if it is none."""
+    """Return the profile of an archive. Raises EngineRunError if it does not run, InputError for any other file."""
     document = read_archive(archive).document
     reply = engine.profile(archive, inputs, seconds=seconds, symbols=symbols, timeout=timeout)
     if reply.status != "ok":
@@ -102,7 +102,7 @@ def _iterations(text: str) -> int:
 def lines_of(
     document: Document, nodes: Sequence[ProfiledNode], median: float, origins: Mapping[str, str]
 ) -> tuple[Line, ...]:
-    """Return the time per statement, the slowest first."""
+    """Return the time per operation, the slowest first."""
     owners = Owners(document, nodes)
     groups: dict[str, list[ProfiledNode]] = {}
     for node in nodes:
@@ -119,9 +119,9 @@ def lines_of(
     return tuple(sorted(lines, key=lambda line: -line.share))
 
 
-def compared(profiles: Sequence[Profile], most: int = 20) -> str:
-    """Return several profiles side by side: time per origin, or per name where none is known, the slowest first."""
-    tables = [_by_place(profile) for profile in profiles]
+def comparison_table(profiles: Sequence[Profile], most: int = 20) -> str:
+    """Return several profiles side by side: time per origin, or per name if unknown, the slowest first."""
+    tables = [_seconds_by_place(profile) for profile in profiles]
     places = sorted({place for table in tables for place in table}, key=lambda p: -max(t.get(p, 0.0) for t in tables))
     heads = [f"{profile.engine} ({profile.median * 1e6:.0f} µs)" for profile in profiles]
     width = max(map(len, heads))
@@ -134,7 +134,7 @@ def compared(profiles: Sequence[Profile], most: int = 20) -> str:
     return "\n".join(rows)
 
 
-def _by_place(profile: Profile) -> dict[str, float]:
+def _seconds_by_place(profile: Profile) -> dict[str, float]:
     found: dict[str, float] = {}
     for line in profile.lines:
         place = line.origin or f"{line.operator} {line.name}"
@@ -142,4 +142,4 @@ def _by_place(profile: Profile) -> dict[str, float]:
     return found
 
 
-__all__ = ["OTHERS", "SECONDS", "Line", "Profile", "compared", "lines_of", "profile_archive"]
+__all__ = ["OTHERS", "SECONDS", "Line", "Profile", "comparison_table", "lines_of", "profile_archive"]

@@ -86,7 +86,7 @@ def test_a_stream_that_depends_on_its_pulse_is_a_mismatch_of_its_own(spoilt, err
     if error == "PiecesError":
         with pytest.raises(PiecesError, match="a stream in pulses of 8 gives other outputs than the whole: output"):
             outcome.raise_for_failure()
-        with pytest.raises(InputError, match="no node is looked for"):
+        with pytest.raises(InputError, match="nodes cannot be searched"):
             find_first_wrong_node(result)
 
 

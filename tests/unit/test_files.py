@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from t2n_core.files import archive_digest, put_in_place, replacing, write_whole
+from t2n_core.files import archive_digest, replace_with, replacing, write_whole
 
 
 def test_a_file_is_written_with_its_folders_and_ordinary_rights(tmp_path):
@@ -47,7 +47,7 @@ def test_a_folder_takes_the_place_of_another_as_a_whole(tmp_path):
     target = tmp_path / "archive"
     target.mkdir()
     (target / "old").touch()
-    put_in_place(target, lambda draft: (draft / "new").touch(), folder=True)
+    replace_with(target, lambda draft: (draft / "new").touch(), folder=True)
     assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == ["archive", "archive/new"]
 
     def fail(draft):
@@ -55,7 +55,7 @@ def test_a_folder_takes_the_place_of_another_as_a_whole(tmp_path):
         raise OSError("no space")
 
     with pytest.raises(OSError, match="no space"):
-        put_in_place(target, fail, folder=True)
+        replace_with(target, fail, folder=True)
     assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == ["archive", "archive/new"]
 
 

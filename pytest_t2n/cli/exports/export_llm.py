@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     if result.proof is not None:
         say(f"proven in {target} at `{target.check_io_tolerance}`: tokens {result.proof.tokens}")
         for one in result.proof.further:
-            say(f"  {one.name}: {one.told}")
+            say(f"  {one.name}: {one.text}")
         if result.loss is not None:
             say(f"the weights, against float32: {result.loss.describe()}")
     else:

@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     """Print a table for each case and engine, and if there are several, all of them side by side."""
     from t2n_core.engine import close_all, engine_for, resolve_engines
     from t2n_core.engine.tract.engine import TractEngine
-    from t2n_core.profiling.profile import compared, profile_archive
+    from t2n_core.profiling.profile import comparison_table, profile_archive
 
     profiles = []
     try:
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     finally:
         close_all()
     if len(profiles) > 1 and not options.json:
-        say(compared(profiles, options.most))
+        say(comparison_table(profiles, options.most))
     return 0
 
 

@@ -13,7 +13,7 @@ from pytest_t2n.records.schema import CellLine
 from pytest_t2n.report.matrix import Matrix, Row, is_surprise
 from t2n_core.errors import T2NError
 from t2n_core.extras import importing
-from t2n_core.files import put_in_place
+from t2n_core.files import replace_with
 from t2n_core.scratch import scratch_folder
 from t2n_core.text import text_of
 
@@ -87,7 +87,7 @@ def write_parquet(matrix: Matrix, path: Path) -> int:
         def write(draft: Path) -> None:
             base.execute(f"COPY cells TO '{_quoted(draft)}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 20480)")
 
-        put_in_place(path, write)
+        replace_with(path, write)
     return count
 
 

@@ -1,4 +1,4 @@
-"""The state of an archive: which outputs are the next values of which inputs."""
+"""The state of an archive: pairs of inputs and the outputs that are their next values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def state_pairs(
 ) -> tuple[StatePair, ...]:
     """Return the pairs of a graph with these names of inputs and outputs, in the order of the inputs.
 
-    An input that a call leaves as it is, is in no pair; nor is one that the graph does not read.
+    An input that a call does not change, or that the graph does not read, is in no pair.
     """
     tensors = {one.input: one for one in state.tensors}
     paths = [path for path, leaf in leaves_with_path((inputs.args, inputs.kwargs)) if isinstance(leaf, torch.Tensor)]
@@ -29,7 +29,7 @@ def state_pairs(
     for path, name in zip(paths, inputs.names, strict=True):
         one = tensors.get(path[-1]) if path[:1] == (1,) and path[1] in state.examples else None
         if one is not None and not one.is_kept and name in input_names:
-            initial = np.asarray(zeros_of(one).numpy())  # the example's numbers are those of a state that has begun
+            initial = np.asarray(zeros_of(one).numpy())  # the example's state is not an initial one
             found.append(StatePair(name, after[one.output], initial, one.growing))
     return tuple(found)
 

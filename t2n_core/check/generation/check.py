@@ -47,12 +47,12 @@ def check_generation(
 ) -> GenerationOutcome:
     """Run each prompt at the initial state, then its greedy steps, in one session of the engine.
 
-    Per step the token must be PyTorch's, and the logits within the level; where PyTorch's two best logits are closer
-    than the level tells apart, the other one is a tie. The same prompts then go in chunks, token by token, as a batch,
-    with a way back, and with state that the engine holds, as far as the archive and the engine allow that. A pass is
-    weak if every token is the same one, or if the state changes no logits. `divisible` is False for a model that
-    is outside of the level itself for a prompt in parts; `notes` are kept. `timeout` is in seconds for each step. What
-    the engine does, or what it computes, is never an exception.
+    In each step the token must be PyTorch's, and the logits within the level; if PyTorch's two best logits are closer
+    than the level can distinguish, the other one is a tie. The same prompts are then fed in chunks, token by token, as
+    a batch, with a return to an earlier state, and with state that the engine holds, as far as the archive and the
+    engine support that. A pass is weak if all tokens are the same, or if the state does not change the logits.
+    `divisible` is False for a model that is itself outside the level for a prompt in parts; `notes` are kept. `timeout`
+    is in seconds for each step. Failures of the engine are outcomes, never exceptions.
 
     Raises:
         InputError: `tolerance` is not a level, or there is no step to compare.
@@ -91,13 +91,13 @@ def check_generation(
     except Exception as exc:
         outcome = Outcome.from_error(exc, stage, **common)
         if steps and outcome.error:
-            hint = f"{len(steps)} of {total} tokens had come before"
+            hint = f"{len(steps)} of {total} tokens were generated before"
             outcome = replace(outcome, error=replace(outcome.error, hint=outcome.error.hint or hint))
         return _with_facts(GenerationOutcome(outcome, tuple(steps), total, tuple(further), tuple(notes)))
     found = GenerationOutcome(
         Outcome(Status.PASS, Stage.COMPARE, **common), tuple(steps), total, tuple(further), tuple(notes)
     )
-    return _with_facts(replace(found, outcome=_judged(found, stateless)))
+    return _with_facts(replace(found, outcome=_judge(found, stateless)))
 
 
 def _pairs(state: Sequence[StatePair]) -> list[tuple[str, str]]:
@@ -105,7 +105,7 @@ def _pairs(state: Sequence[StatePair]) -> list[tuple[str, str]]:
 
 
 def _is_stateless(decoder: Decoder, one: Continuation, level: TractCheckTolerance) -> bool:
-    """Return whether the last token alone has the same logits as after all others, whose state it lacks here."""
+    """Return whether the last token has the same logits without the state of all tokens before it."""
     if one.steps < 2:
         return False
     decoder.start()
@@ -113,8 +113,8 @@ def _is_stateless(decoder: Decoder, one: Continuation, level: TractCheckToleranc
     return compare(as_type_of(one.logits[-1], alone), alone, criteria=Judgement(level)).passed
 
 
-def _judged(found: GenerationOutcome, stateless: bool) -> Outcome:
-    """Return the outcome by its numbers."""
+def _judge(found: GenerationOutcome, stateless: bool) -> Outcome:
+    """Return the outcome of the check: a pass, a weak pass or a mismatch."""
     outputs = _worst(found)
     levels = [output.level for output in outputs]
     level = None if None in levels else max((one for one in levels if one), default=LEVELS[0])
@@ -138,23 +138,23 @@ def _judged(found: GenerationOutcome, stateless: bool) -> Outcome:
 
 
 def _worst(found: GenerationOutcome) -> tuple[OutputComparison, ...]:
-    """Return the worst comparison of all steps, and that of each other way."""
+    """Return the worst comparison of all steps, and that of each variant."""
     steps = [replace(step.logits, name=f"logits of step {step.step}, prompt {step.prompt}") for step in found.steps]
     worst = [max(steps, key=badness)] if steps else []
     return (*worst, *(replace(one.worst, name=one.name) for one in found.further if one.worst is not None))
 
 
 def _cause(found: GenerationOutcome) -> str:
-    """Return what the first difference tells."""
+    """Return a hint from the first difference."""
     first = found.first_different
     level = found.outcome.level
     if level is not None and found.right == found.total:
         return f"all tokens are right, and it holds at level `{level.value}`"
     if first is None:
-        return "the whole prompt at once is right: the state of another way differs"
+        return "the full prompt at once is right: the state of a variant differs"
     if first.step:
-        return "the prompt is right and a later step is not: the state, or a position made of its size, is wrong"
-    return "the step of the prompt is wrong already: compare the archive itself with assert_parity"
+        return "the prompt is right and a later step is not: the state, or a position computed from its size, is wrong"
+    return "the step of the prompt is already wrong: compare the archive itself with assert_parity"
 
 
 def _why_weak(found: GenerationOutcome, stateless: bool) -> str:
@@ -169,7 +169,7 @@ def _with_facts(found: GenerationOutcome) -> GenerationOutcome:
     more: Mapping[str, Any] = {
         TOKENS: found.tokens,
         "ties": found.ties,
-        "ways": {one.name: one.told for one in found.further},
+        "ways": {one.name: one.text for one in found.further},
     }
     kept = {name: value for name, value in {**more, "notes": list(found.notes)}.items() if value}
     return replace(found, outcome=replace(found.outcome, facts={**found.outcome.facts, **kept}))

@@ -19,7 +19,7 @@ class Continuation:
     logits: Array
     """float[steps, vocabulary]; the first row comes after the prompt."""
     fixed: Mapping[str, Array] = field(default_factory=dict)
-    """Inputs that are the same in each step, by name, such as what an encoder gave."""
+    """Inputs that are the same in each step, by name, such as the output of an encoder."""
 
     @property
     def steps(self) -> int:

@@ -1,4 +1,4 @@
-"""An archive that is fed with tokens, in one session of an engine."""
+"""Feed tokens to an archive, in one session of an engine."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Decoder:
     """Feeds tokens to a session, whose first regular input they are, and takes the first regular output as logits."""
 
     def __init__(self, session: EngineSession, state: Sequence[StatePair]) -> None:
-        """Take an open session and what it begins with; nothing of the latter where the engine holds it.
+        """Take an open session and its initial state; no state if the engine holds it.
 
-        Raises InputError for an archive that takes no tokens `[batch, number]`.
+        Raises InputError for an archive that takes no tokens `[batch, count]`.
         """
         self.session, self._state = session, tuple(state)
         shapes = session.shapes
         name = session.inputs[0] if session.inputs else ""
         if not name or len(shapes[name]) != 2:
-            raise InputError(f"the first input of this archive is no batch of tokens: {name or 'it has none'}")
+            raise InputError(f"the first input of this archive is not a batch of tokens: {name or 'it has none'}")
         self.batch, self.width = shapes[name]
-        """Extents of the tokens: a number, or the symbol of a free one."""
+        """Extents of the tokens: an integer, or the symbol of a dynamic size."""
 
     @property
     def takes_one_token(self) -> bool:
@@ -43,9 +43,9 @@ class Decoder:
         return isinstance(self.batch, str)
 
     def start(self, rows: int = 1) -> None:
-        """Go back to the initial state, for so many rows. Raises InputError if the archive takes another number."""
+        """Return to the initial state, for this number of rows. Raises InputError if the archive needs another one."""
         if not self.has_free_batch and self.batch != rows:
-            raise InputError(f"the archive takes batches of {self.batch}, and prompts come one by one")
+            raise InputError(f"the archive takes batches of {self.batch}, and prompts are fed one by one")
         if self.has_free_batch and self._state:
             self.session.set_state([self._in_rows(pair, rows) for pair in self._state])
         else:
@@ -73,7 +73,7 @@ class Decoder:
     def all_logits(self, ids: Array, fixed: Mapping[str, Array]) -> Array:
         """Return the logits after each of these tokens `[1, S]`, as `[S, vocabulary]`. Raises EngineError, InputError.
 
-        They go in at once if the archive gives all of their logits, and else one by one, from the initial state.
+        They are fed at once if the archive returns all of their logits, otherwise one by one, from the initial state.
         """
         if not self.takes_one_token:
             logits = self._run(ids, fixed)
@@ -89,7 +89,7 @@ class Decoder:
         try:
             others = [fixed[name] for name in self.session.inputs[1:]]
         except KeyError as missing:
-            raise InputError(f"nothing is known for the input {missing} of the archive") from None
+            raise InputError(f"there is no value for the input {missing} of the archive") from None
         logits = self.session.run([ids, *others])[0]
         return logits if logits.ndim == 3 else logits[:, None]
 
@@ -104,8 +104,8 @@ class Decoder:
     ) -> Iterator[GeneratedStep]:
         """Yield each step of some continuations, fed as the rows of one batch, until a token is wrong.
 
-        `given` has them by the number of their prompt. The prompt goes in at once, or in parts that begin at `chunks`;
-        with `begin` it has gone in before, with so many tokens after it. After a tie PyTorch's token is fed.
+        `given` has them by the index of their prompt. The prompt is fed at once, or in parts that begin at `chunks`;
+        with `begin` it has already been fed, with so many tokens after it. After a tie PyTorch's token is fed.
         """
         rows = list(given.values())
         fixed = {name: self._together(name, [row.fixed[name] for row in rows]) for name in rows[0].fixed}
@@ -118,7 +118,7 @@ class Decoder:
             for part in parts:
                 logits = self.feed(part, fixed)
             found = [
-                _judged(number, step, row, logits[place], level) for place, (number, row) in enumerate(given.items())
+                _judge(number, step, row, logits[place], level) for place, (number, row) in enumerate(given.items())
             ]
             yield from found
             if any(one.verdict is Verdict.WRONG for one in found):
@@ -126,8 +126,8 @@ class Decoder:
             parts = [np.array([[row.tokens[step]] for row in rows])]
 
 
-def _judged(number: int, step: int, row: Continuation, got: Array, level: TractCheckTolerance) -> GeneratedStep:
-    """Return one step of one prompt, by the engine's logits `[vocabulary]`."""
+def _judge(number: int, step: int, row: Continuation, got: Array, level: TractCheckTolerance) -> GeneratedStep:
+    """Return one step of one prompt, judged by the engine's logits `[vocabulary]`."""
     wanted = as_type_of(row.logits[step], got)
     comparison = compare(wanted, got, name="logits", criteria=Judgement(level))
     expected, token = int(row.tokens[step]), int(np.argmax(got))
@@ -139,7 +139,7 @@ def _judged(number: int, step: int, row: Continuation, got: Array, level: TractC
 
 
 def is_within(logits: Array, one: int, other: int, level: TractCheckTolerance) -> bool:
-    """Return whether two logits can change places if each is as wrong as the level allows."""
+    """Return whether two logits can swap ranks if each is as wrong as the level allows."""
     bounds, pair = bounds_of(level, logits.dtype), logits[[one, other]].astype(np.float64)
     return bool(abs(pair[0] - pair[1]) <= (bounds.atol + bounds.rtol * np.abs(pair)).sum())
 

@@ -3,8 +3,8 @@
     found = find_first_wrong_step(result, prompts=[[3, 1, 4]])
     print(found.describe())
 
-The exported model is called step by step in PyTorch; the engine gets the inputs of each step, its state included, from
-there. So a state that is wrong shows in the step that makes it, before any token is.
+The exported model is called step by step in PyTorch, which also provides the engine's inputs of each step, including
+the state. So a wrong state shows in the step that computes it, before any wrong token.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from t2n_core.errors import InputError
 from t2n_core.rewriter.context import without_rewrites
 
 _GROWS = "each step by itself is right: differences grow from step to step"
-_MODEL = "the exported model generates something else than the model that was asked for the reference"
+_MODEL = "the exported model generates other tokens than the reference model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class FirstWrongStep:
     """The first step that is wrong although its inputs are right, possibly before `shown`; None if there is none."""
     node: FirstWrongNode | None = None
     reason: str = ""
-    """The reason why there is no such step."""
+    """The reason if there is no such step."""
 
     def describe(self) -> str:
         """Return the result as text for a terminal."""
@@ -63,9 +63,9 @@ def find_first_wrong_step(
     state: Sequence[StatePair] | None = None,
     timeout: float = 60.0,
 ) -> FirstWrongStep:
-    """Return the first wrong node of a generation that `check_generation` with these arguments refuses.
+    """Return the first wrong node of a generation that fails `check_generation` with these arguments.
 
-    `state` is what the first step begins with, if not the export's own. `timeout` is in seconds for each run of the
+    `state` is the state before the first step, if not the export's own. `timeout` is in seconds for each run of the
     engine. Raises InputError if no step differs.
     """
     found = check_result(result, prompts, steps, tolerance, model=model, state=state, timeout=timeout)

@@ -1,4 +1,4 @@
-"""The same tokens in other ways: the prompt in chunks, prompts as one batch, going back, state in the engine."""
+"""Variants with the same tokens: the prompt in chunks, prompts as one batch, return to a state, state in the engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from t2n_core.errors import EngineError, EngineRunError
 from t2n_core.level import TractCheckTolerance
 
 STEPS = 4
-"""Tokens that are generated after a prompt that went in another way: enough to read what it left."""
+"""Tokens that are generated after a prompt in a variant: enough to test the state that it left."""
 HELD = "state held by the engine"
 """The name of the check with state that no input or output shows."""
 Prompts = Mapping[int, Continuation]
@@ -23,9 +23,9 @@ Way = Callable[[Decoder, Prompts, TractCheckTolerance], list[GeneratedStep] | st
 def further_checks(
     decoder: Decoder, prompts: Prompts, level: TractCheckTolerance, *, divisible: bool = True
 ) -> list[FurtherCheck]:
-    """Return what came of each way that one session allows. Raises EngineError where the engine dies.
+    """Return the outcome of each variant that one session supports. Raises EngineError if the engine dies.
 
-    `divisible` is False for a model that is outside of the level itself for a prompt in parts.
+    `divisible` is False for a model that is itself outside the level for a prompt in parts.
     """
     whole = _whole_only if not divisible and not decoder.takes_one_token else None
     ways: dict[str, Way] = {
@@ -34,11 +34,11 @@ def further_checks(
         "prompts in a batch": _in_a_batch,
         "back to an earlier state": _back,
     }
-    return [checked(name, partial(way, decoder, prompts, level)) for name, way in ways.items()]
+    return [run_variant(name, partial(way, decoder, prompts, level)) for name, way in ways.items()]
 
 
-def checked(name: str, run: Callable[[], Sequence[GeneratedStep] | str]) -> FurtherCheck:
-    """Run one variant, and return its outcome by its steps, or why it does not apply to this archive."""
+def run_variant(name: str, run: Callable[[], Sequence[GeneratedStep] | str]) -> FurtherCheck:
+    """Run one variant and return its outcome, or why it does not apply to this archive."""
     try:
         steps = run()
     except EngineRunError as error:  # the engine refused, and the session goes on
@@ -53,7 +53,7 @@ def checked(name: str, run: Callable[[], Sequence[GeneratedStep] | str]) -> Furt
 
 
 def _whole_only(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> str:
-    return f"PyTorch itself is outside of `{level.value}` for a prompt in parts"
+    return f"PyTorch itself is outside `{level.value}` for a prompt in parts"
 
 
 def _in_chunks(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> list[GeneratedStep] | str:
@@ -73,7 +73,7 @@ def _in_chunks(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -
 
 def _one_by_one(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> list[GeneratedStep] | str:
     if decoder.takes_one_token:
-        return "the archive takes one token a step, and every prompt went in so"
+        return "the archive takes one token a step, and all prompts were fed so"
     number, one = next(iter(prompts.items()))
     decoder.start()
     return list(decoder.follow({number: one}, level, chunks=range(1, one.prompt.shape[1]), steps=STEPS))
@@ -86,17 +86,17 @@ def _in_a_batch(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) 
     groups = [dict(group) for _, group in groupby(ordered, lambda item: item[1].prompt.shape[1])]
     largest = max(groups, key=len)
     if len(largest) < 2:
-        return "no two prompts are of one length"
+        return "no two prompts have the same length"
     decoder.start(len(largest))
     return list(decoder.follow(largest, level))
 
 
 def _back(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> list[GeneratedStep] | str:
-    """Go on with other tokens than PyTorch's, go back, and take PyTorch's."""
+    """Continue with other tokens than PyTorch's, return to the earlier state, and feed PyTorch's."""
     number, one = next(iter(prompts.items()))
     middle = one.steps // 2
     if not middle:
-        return "one step leaves nothing to go back to"
+        return "after one step there is no earlier state"
     vocabulary = one.logits.shape[1]
     decoder.start()
     found = list(decoder.follow({number: one}, level, steps=middle))
@@ -108,7 +108,7 @@ def _back(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> lis
 
 
 def held_check(open_held: Callable[[], Decoder], prompts: Prompts, level: TractCheckTolerance) -> FurtherCheck:
-    """Return what came of state that the engine holds. Raises EngineError where the engine dies in a step."""
+    """Return the outcome with state that the engine holds. Raises EngineError if the engine dies in a step."""
 
     def run() -> list[GeneratedStep] | str:
         try:
@@ -121,7 +121,7 @@ def held_check(open_held: Callable[[], Decoder], prompts: Prompts, level: TractC
             found += decoder.follow({number: one}, level)
         return found
 
-    return checked(HELD, run)
+    return run_variant(HELD, run)
 
 
-__all__ = ["HELD", "STEPS", "checked", "further_checks", "held_check"]
+__all__ = ["HELD", "STEPS", "further_checks", "held_check", "run_variant"]

@@ -1,4 +1,4 @@
-"""Loss by small weights: the archive's logits on a text, against those of the model in float32."""
+"""Loss from weight compression: the archive's logits on a text, compared with those of the model in float32."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class WeightLoss:
     tokens: int
     """Tokens of the text."""
     perplexity: float
-    """The archive's: the exponential of the mean negative logarithm of what it gives to each next token of the text."""
+    """The archive's: the exponential of the mean negative log-likelihood of each next token of the text."""
     reference: float
     """The same of the model in float32."""
     agreement: float
-    """The share of places where both have the same best token."""
+    """The share of positions with the same best token."""
     divergence: float
     """Mean Kullback-Leibler divergence of the archive's distribution from the model's, in nats."""
 
@@ -60,7 +60,7 @@ def archive_logits(
 def weight_loss(text: Array, got: Array, wanted: Array) -> WeightLoss:
     """Return the loss on a text `[S]`, from logits `[S, vocabulary]` of the archive and of the model in float32.
 
-    Raises InputError for a text of less than two tokens: none of them would be predicted.
+    Raises InputError for a text of fewer than two tokens, of which none would be predicted.
     """
     if len(text) < 2:
         raise InputError("a text needs two tokens or more, for a perplexity")

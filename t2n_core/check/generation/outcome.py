@@ -1,4 +1,4 @@
-"""The outcome of a generation: tokens that are right, the step that differs first, and the numbers of each step."""
+"""The outcome of a generation: right tokens, the first step that differs, and the comparison of each step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Verdict(StrEnum):
 
     RIGHT = "right"
     TIE = "tie"
-    """Another token than PyTorch's, whose logits are so close that the tolerance covers their difference."""
+    """Another token than PyTorch's, with logits so close that the tolerance covers their difference."""
     WRONG = "wrong"
 
 
@@ -46,8 +46,8 @@ class GeneratedStep:
         where = f"step {self.step} of prompt {self.prompt}"
         if self.verdict is Verdict.WRONG:
             return f"{where}: token {self.got}, PyTorch's is {self.expected}"
-        told = f", a tie with {self.got}" if self.verdict is Verdict.TIE else ""
-        return f"{where}: token {self.expected}{told}, logits differ beyond `{self.logits.required.value}`"
+        tie = f", a tie with {self.got}" if self.verdict is Verdict.TIE else ""
+        return f"{where}: token {self.expected}{tie}, logits differ beyond `{self.logits.required.value}`"
 
 
 class FurtherStatus(StrEnum):
@@ -60,17 +60,17 @@ class FurtherStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FurtherCheck:
-    """The same tokens in another way: the prompt in chunks, prompts in a batch, after going back, …"""
+    """A variant with the same tokens: the prompt in chunks, prompts in a batch, return to an earlier state, …"""
 
     name: str
     status: FurtherStatus
     reason: str = ""
     """The reason why it was skipped, or the first difference."""
     worst: OutputComparison | None = None
-    """The comparison of logits that is worst."""
+    """The worst comparison of logits."""
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         return f"{self.status.value}: {self.reason}" if self.reason else self.status.value
 
 
@@ -79,14 +79,14 @@ class GenerationOutcome:
     """The result of a check of an archive that generates."""
 
     outcome: Outcome
-    """Status, stage, engine and level, as for any check; `outputs` has the worst step, and the worst of each way."""
+    """Status, stage, engine and level, as for any check; `outputs` has the worst step, and that of each variant."""
     steps: tuple[GeneratedStep, ...] = ()
     """Every step that was compared, prompt by prompt; a prompt ends with its first wrong token."""
     total: int = 0
     """Tokens that were to be compared."""
     further: tuple[FurtherCheck, ...] = ()
     notes: tuple[str, ...] = ()
-    """Sentences about what the prompts do not reach, such as the end of a sliding window."""
+    """Sentences about gaps of the prompts, such as the end of a sliding window."""
 
     @property
     def passed(self) -> bool:
@@ -94,7 +94,7 @@ class GenerationOutcome:
 
     @property
     def right(self) -> int:
-        """Return how many tokens are right; a tie is none that is wrong."""
+        """Return how many tokens are right; a tie counts as right."""
         return sum(step.verdict is not Verdict.WRONG for step in self.steps)
 
     @property
@@ -108,7 +108,7 @@ class GenerationOutcome:
 
     @property
     def first_different(self) -> GeneratedStep | None:
-        """Return the first step whose token is wrong or whose logits are outside of the level."""
+        """Return the first step whose token is wrong or whose logits are outside the level."""
         return next((step for step in self.steps if not step.passed), None)
 
     @property
@@ -119,7 +119,7 @@ class GenerationOutcome:
         """Return the result as text for a terminal."""
         ties = f", {self.ties} of them ties" if self.ties else ""
         lines = [f"tokens {self.tokens}{ties}"]
-        lines += [f"  {one.name}: {one.told}" for one in self.further]
+        lines += [f"  {one.name}: {one.text}" for one in self.further]
         lines += [f"  {note}" for note in self.notes]
         return "\n".join([self.outcome.describe(), *lines])
 

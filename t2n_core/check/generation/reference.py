@@ -1,4 +1,4 @@
-"""The tokens that a model generates in PyTorch: by its own `generate`, or by its steps if it has none."""
+"""The tokens that a model generates in PyTorch: by its own `generate`, or step by step if it has none."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from t2n_core.torch_graph.ways_in.results import tensors_of
 from t2n_core.torch_graph.ways_in.sources import Source
 
 LENGTHS = (7, 7, 4)
-"""Tokens of the prompts that are drawn: two go in one batch, one is of another length."""
+"""Lengths of random prompts: two fit in one batch, one has another length."""
 _TRIES = 12
-"""Prompts that are drawn at most until two tokens of all continuations differ."""
+"""Most prompts that are drawn until two tokens of all continuations differ."""
 _NEAR = 96
-"""A window up to this size is filled by prompts that are drawn."""
+"""A window up to this size is filled by random prompts."""
 
 Generate = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 """A function from a prompt `[1, S]` to the tokens `[steps]` after it and the logits `[steps, vocabulary]` of each."""
@@ -51,14 +51,13 @@ def continuations_of(
     state: Sequence[StatePair] | None = None,
     fixed: Mapping[str, Array] | None = None,
 ) -> tuple[list[Continuation], list[str]]:
-    """Return the greedy continuations of prompts, and notes on what they do not reach. The model is not changed.
+    """Return the greedy continuations of prompts, and notes on gaps of the prompts. The model is not changed.
 
-    `prompts` is a number of random ones, tensors of tokens `[S]` or `[B, S]`, or lists of tokens. `model`, else that of
-    the export, is asked by its `generate` of transformers, without any processing of logits and without an end of
-    text. Where it has none, or the archive takes further inputs, the exported model is called step by step; it begins
-    with `state`, else that of the export. `fixed` are these further inputs, such as an encoder gave them, for a model
-    whose `generate` computes them by itself. The weights are those that the archive holds; bfloat16 is computed in
-    float32.
+    `prompts` is a number of random ones, tensors of tokens `[S]` or `[B, S]`, or lists of tokens. The tokens come from
+    transformers' `generate` of `model`, by default that of the export, without any processing of logits and without an
+    end of text. If it has none, or the archive takes further inputs, the exported model is called step by step, from
+    `state`, by default that of the export. `fixed` are these further inputs, such as outputs of an encoder, for a model
+    whose `generate` computes them by itself. The weights are those of the archive; bfloat16 is computed in float32.
 
     Raises:
         InputError: a prompt is empty or too long, or the model's `generate` is not greedy.
@@ -95,7 +94,7 @@ def continuations_of(
 
 
 def is_divisible(stepper: Stepper, prompt: Array, level: TractCheckTolerance) -> bool:
-    """Return whether PyTorch itself has the same logits after a prompt `[1, S]` in parts as after the whole one."""
+    """Return whether PyTorch itself has the same logits after a prompt `[1, S]` in parts as after the full prompt."""
     ids = torch.from_numpy(prompt)
     with torch.no_grad(), without_rewrites():
         whole, _ = stepper.step(ids, stepper.initial)
@@ -106,7 +105,7 @@ def is_divisible(stepper: Stepper, prompt: Array, level: TractCheckTolerance) ->
 
 
 class Stepper:
-    """An exported model that is called with one row of tokens and with its state, all by the names of the archive."""
+    """An exported model that is called with one row of tokens and its state, by the archive's names."""
 
     def __init__(self, result: ExportedArchive, state: Sequence[StatePair] | None = None) -> None:
         """Take an export, and the state before the first step if it is not the export's own.
@@ -121,13 +120,15 @@ class Stepper:
         pairs = {pair.input: pair for pair in (result.state if state is None else state)}
         regular = [name for name in result.input_names if name not in pairs]
         if not regular or len(shapes[regular[0]]) != 2:
-            raise InputError(f"the first input of this archive is no batch of tokens: {', '.join(regular) or 'none'}")
+            raise InputError(
+                f"the first input of this archive is not a batch of tokens: {', '.join(regular) or 'none'}"
+            )
         self.tokens, *others = regular
         self._batch, self._width = shapes[self.tokens]
         if self._batch != 1 and is_static((self._batch,)):
             raise InputError(
-                f"the archive takes batches of {self._batch}, and prompts come one by one",
-                hint='let the size of the batch be free, such as batch="B", or give an example of one sequence',
+                f"the archive takes batches of {self._batch}, and prompts are fed one by one",
+                hint='make the batch size dynamic, such as batch="B", or give an example of one sequence',
             )
         examples = dict(zip(self._inputs.names, self._inputs.tensors, strict=True))
         self.fixed = {name: self._row(examples[name], shapes[name]) for name in others}
@@ -138,7 +139,7 @@ class Stepper:
         """The state before the first step, by the name of its input."""
 
     def _row(self, tensor: torch.Tensor, shape: Shape) -> torch.Tensor:
-        """Return the first row of a tensor, along each axis that is the batch."""
+        """Return the first row of a tensor along each batch axis."""
         for axis, size in enumerate(shape):
             if size == self._batch and not is_static((size,)):
                 tensor = tensor.narrow(axis, 0, 1)
@@ -159,17 +160,17 @@ class Stepper:
     def step(self, ids: torch.Tensor, state: State) -> tuple[torch.Tensor, State]:
         """Return the logits after the last of these tokens, and the next state."""
         for part in self.parts(ids):
-            logits, state = self._read(self._called(part, state)[1])
+            logits, state = self._read(self._call(part, state)[1])
         return logits, state
 
     def sampled_step(self, ids: torch.Tensor, state: State) -> tuple[Sample, State]:
-        """Return all inputs and outputs of a step, as those of any check of the archive, and the next state."""
-        tensors, outputs = self._called(ids, state)
+        """Return all inputs and outputs of a step as a sample, and the next state."""
+        tensors, outputs = self._call(ids, state)
         sizes = sizes_of([value.shape for value in self._result.captured.graph.inputs], tensors)
         arrays = [tuple(tensor.detach().cpu().numpy() for tensor in part) for part in (tensors, outputs)]
         return Sample(arrays[0], arrays[1], sizes), self._read(outputs)[1]
 
-    def _called(self, ids: torch.Tensor, state: State) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    def _call(self, ids: torch.Tensor, state: State) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         given = {**self.fixed, **state, self.tokens: ids}
         examples = zip(self._inputs.names, self._inputs.tensors, strict=True)
         tensors = [given.get(name, example) for name, example in examples]
@@ -186,7 +187,7 @@ class Stepper:
 def _prompts(
     given: Prompts, steps: int, window: int | None, vocabulary: int, found: list[Continuation]
 ) -> Iterator[torch.Tensor]:
-    """Yield prompts `[1, S]`. Those that are drawn go on until two tokens in `found` differ."""
+    """Yield prompts `[1, S]`; random ones until two tokens in `found` differ."""
     if given is not None and not isinstance(given, int):
         for one in [given] if isinstance(given, torch.Tensor) else given:
             rows = torch.as_tensor(one, dtype=torch.int64)
@@ -205,15 +206,15 @@ def _prompts(
 
 
 def _by_generate(model: Any, steps: int, weights: Mapping[str, torch.Tensor]) -> Generate:
-    """Return the model's own `generate`, greedy, of exactly so many tokens."""
+    """Return the model's own `generate`, greedy, with exactly this number of tokens."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the export has said it
+        warnings.simplefilter("ignore", UserWarning)  # the export has already warned
         model, _ = without_bfloat16(model, [])
     own = model.generation_config
     kept = {name: getattr(own, name, None) for name in ("bos_token_id", "decoder_start_token_id")}
-    twin = copy.copy(model)  # its parts are the model's own
-    twin.generation_config = type(own)(do_sample=False, num_beams=1, use_cache=True, pad_token_id=0, **kept)
-    source = Source(twin, "generate")
+    shallow = copy.copy(model)  # shares the parts of the model
+    shallow.generation_config = type(own)(do_sample=False, num_beams=1, use_cache=True, pad_token_id=0, **kept)
+    source = Source(shallow, "generate")
 
     def generate(prompt: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         options: dict[str, Any] = {"max_new_tokens": steps, "output_logits": True, "return_dict_in_generate": True}
@@ -221,7 +222,7 @@ def _by_generate(model: Any, steps: int, weights: Mapping[str, torch.Tensor]) ->
         answer = source.run_with(weights, (prompt,), options) if weights else source.run((prompt,), options)
         tokens, logits = answer.sequences[0, prompt.shape[1] :], torch.cat(answer.logits)
         if len(tokens) != steps or not torch.equal(logits.argmax(-1), tokens):
-            raise InputError(f"`generate` of {type(model).__name__} does not take the token of the largest logit")
+            raise InputError(f"`generate` of {type(model).__name__} does not choose the token of the largest logit")
         return tokens, logits
 
     return generate
@@ -240,12 +241,12 @@ def _by_steps(stepper: Stepper, steps: int) -> Generate:
 
 
 def _weights(result: ExportedArchive) -> dict[str, torch.Tensor]:
-    """Return the weights that the archive holds in another form, as the engine reads them."""
+    """Return the weights with another storage format in the archive, as the engine reads them."""
     return stored_values(result.stored, result.reference.source)
 
 
 def _number(config: Any, name: str) -> int | None:
-    """Return a number of a model's configuration, or of its part for text; None if it has none."""
+    """Return an integer of a model's configuration, or of its text configuration; None if it has none."""
     for part in (config, getattr(config, "text_config", None)):
         value = getattr(part, name, None)
         used = name != "sliding_window" or getattr(part, "use_sliding_window", True)

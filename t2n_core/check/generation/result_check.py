@@ -30,7 +30,7 @@ def check_result(
     fixed: Mapping[str, Array] | None = None,
     timeout: float = 60.0,
 ) -> GenerationOutcome:
-    """Return the outcome of generating so many tokens after each prompt.
+    """Return the outcome of generating `steps` tokens after each prompt.
 
     `prompts`, `model`, `state` and `fixed` are those of `continuations_of`. `timeout` is in seconds for each step.
 
@@ -44,7 +44,7 @@ def check_result(
     except Exception as cause:
         return GenerationOutcome(Outcome.from_error(cause, Stage.SETUP))
     if not isinstance(engine, TractRunner):
-        raise InputError(f"{engine.name} keeps no archive loaded, and generates nothing: tract does")
+        raise InputError(f"{engine.name} has no sessions, so that it cannot generate: tract has")
     continuations, notes = continuations_of(result, prompts, steps, model=model, state=state, fixed=fixed)
     longest = max((one.prompt for one in continuations), key=lambda prompt: prompt.shape[1])
     found = check_generation(

@@ -1,1 +1,1 @@
-"""Judgements: numbers that a check requires beside a level, and metrics of a user's own."""
+"""Judgements: tolerances that a check requires in place of a level, and the user's own metrics."""

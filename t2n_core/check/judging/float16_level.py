@@ -1,7 +1,7 @@
-"""The level `float16`: errors against float64, in units of an output's largest number and of its spread.
+"""The level `float16`: errors against float64, relative to an output's largest value and to its standard deviation.
 
-Both are free of the scale of the net. An element-wise tolerance is not: it has an absolute part, within which outputs
-of 1e-9 may be zeros, and numbers near zero decide where it has none.
+Both are independent of the scale of the net. An element-wise tolerance is not: with an absolute part, outputs of 1e-9
+may be zeros, and without one, values near zero decide.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray  # not at the start of each session of pytest
 
 LARGEST: Final = 5e-3
-"""The largest error of an element that passes, as a share of the largest number of its output."""
+"""The largest error of an element that passes, as a share of the largest value of its output."""
 
 
 def peak(expected: Sequence[Any], actual: Sequence[Any]) -> float:
-    """Return the largest error as a share of the largest number of its output.
+    """Return the largest error as a share of the largest value of its output.
 
-    Infinite where integers differ, numbers are NaN or infinite on one side only, or an output of zeros has others.
+    Infinite if integers differ, elements are NaN or infinite on one side only, or an output of zeros is not zero.
     """
     return max((_of_output(a, b, by_spread=False) for a, b in zip(expected, actual, strict=True)), default=0.0)
 

@@ -1,4 +1,4 @@
-"""Further batches in the job of a check: those of comparisons of the engine with itself, and those out of the range."""
+"""Further batches in the job of a check: those that compare the engine with itself, and those out of the range."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from t2n_core.engine.protocol import Array, EngineReply
 
 Batches = Sequence[Sequence[Array]]
 Call = tuple[int, int]
-"""The index of the sample whose State is used again, and that of the one which it runs then."""
+"""The index of the sample whose State is used again, and that of the sample which then runs in it."""
 Fed = tuple[int, Pairs]
-"""The index of a batch, and the places of its inputs that are outputs of the batch before it, with theirs."""
+"""The index of a batch, and the indices of its inputs with those of the previous batch's outputs that feed them."""
 _LIMITS = ("timeout", "oom")
-"""Statuses of a job that took too much time or memory."""
+"""Statuses of a job that exceeded its time or memory."""
 Run = Callable[[Batches, Sequence[Fed], Sequence[Call]], EngineReply]
 
 
@@ -26,14 +26,14 @@ class SelfComparison(ABC):
 
     batches: Batches = ()
     pairs: Pairs = ()
-    """The places of an input and of an output: each batch but the first takes what the one before it gave."""
+    """Indices of an input and of an output: each batch but the first takes that output of the batch before it."""
     calls: Sequence[Call] = ()
 
     @abstractmethod
     def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
-        """Return a pass as it is, with facts, or the mismatch that this comparison finds.
+        """Return a pass with facts added, or the mismatch that this comparison finds.
 
-        `reply` is the engine's to the samples, and `own` the one to the batches of this comparison.
+        `reply` is the engine's reply to the samples, and `own` the one to the batches of this comparison.
         """
 
 
@@ -43,8 +43,8 @@ def run_with_further(
     """Run all batches in one job, and return the replies to the samples, to each comparison, and to those outside.
 
     A failure in a comparison may end the job; all others then run again without it. One that reaches a limit of the job
-    is the reply to the samples: whether the comparison holds is not known. Calls come last: where a batch outside ends
-    the job, the others run again without these. A job that fails with all batches answered has failed in a call.
+    is the reply to the samples: whether the comparison holds is unknown. Calls come last: if a batch outside the range
+    ends the job, the others run again without these. A job that fails with all batches answered has failed in a call.
     """
     failed: dict[int, EngineReply] = {}
     beyond: EngineReply | None = None
@@ -79,7 +79,7 @@ def run_with_further(
 
 
 def _split(reply: EngineReply, count: int) -> tuple[EngineReply, EngineReply]:
-    """Return the reply to the first batches, and that to the others, which come only if the first ones ran."""
+    """Return the reply to the first batches, and that to the others, which run only after the first ones."""
     inside = {index: text for index, text in reply.refused.items() if index < count}
     if inside:
         first = min(inside)

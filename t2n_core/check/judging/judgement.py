@@ -1,6 +1,6 @@
-"""Requirements of outputs: a level, tolerances of the user's own, or metrics.
+"""Requirements of outputs: a level, the user's own tolerances, or metrics.
 
-No numpy, since a plugin reads this while it collects tests.
+Does not import numpy, since a plugin imports this while it collects tests.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ MetricFunction: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], float]
 FLOAT16_LEVEL: Final = "float16"
 """The level that compares with the model in float64."""
 _ANY = ""
-"""The name that stands for all outputs without a number of their own."""
+"""The name that stands for all outputs without a separate tolerance."""
 _BOUND = re.compile(r"\s*(<=|>=)\s*(\S+)\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A function of the user's own that judges all outputs of a sample together."""
+    """A user's function that judges all outputs of a sample together."""
 
     name: str
     function: MetricFunction
     bound: float
     at_least: bool = False
-    """True where more is better, as for an accuracy."""
+    """True if larger is better, as for an accuracy."""
 
     @property
     def decides_nothing(self) -> bool:
-        """Return whether every number is within the bound."""
+        """Return whether every value is within the bound."""
         return math.isinf(self.bound)
 
     def holds(self, value: float) -> bool:
@@ -54,20 +54,20 @@ class Metric:
 class Judgement:
     """Requirements that decide whether outputs pass.
 
-    An output with numbers (`atol`, `rtol`) is judged by `|expected - actual| <= atol + rtol * |actual|`, any other one
-    by its level. Without `elementwise` the metrics alone decide, beside what no tolerance can mend: shapes, dtypes, NaN
-    and infinities.
+    An output with `atol` and `rtol` is judged by `|expected - actual| <= atol + rtol * |actual|`, any other one by its
+    level. Without `elementwise` only the metrics decide, apart from shapes, dtypes, NaN and infinities, which no
+    tolerance covers.
     """
 
     level: TractCheckTolerance = DEFAULT_LEVEL
     levels: Mapping[str, TractCheckTolerance] = field(default_factory=dict)
     """Levels of single outputs, by name."""
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """atol and rtol by the name of the output; those under `` are of all others."""
+    """atol and rtol by the name of the output; those under the empty name apply to all others."""
     metrics: tuple[Metric, ...] = ()
     elementwise: bool = True
     in_float64: bool = False
-    """True where the expected numbers are those of the model computed in float64."""
+    """True if the expected values are those of the model computed in float64."""
 
     @classmethod
     def parse(cls, tolerance: str | TractCheckTolerance | Judgement) -> Judgement:
@@ -89,7 +89,7 @@ class Judgement:
 
         Args:
             tolerance: a level, or a mapping of names of outputs to levels; or a judgement, which the others add to.
-                `float16` compares with the model in float64: no error above 0.5 % of the largest number of its output.
+                `float16` compares with the model in float64: no error above 0.5 % of the largest value of its output.
             atol, rtol: a number for all outputs, or a mapping of names of outputs to numbers; the other one is 0.
             metric: a function of the expected and the actual outputs, or a mapping of names to such functions.
             bound: the largest value that passes, or a text such as `">= 0.99"`; by name for several metrics.
@@ -119,7 +119,7 @@ class Judgement:
 
     @property
     def required(self) -> TractCheckTolerance | None:
-        """Return the default level of outputs without one of their own; None if only metrics decide."""
+        """Return the level of outputs without a separate one; None if only metrics decide."""
         return self.level if self.elementwise else None
 
     def level_of(self, name: str) -> TractCheckTolerance:
@@ -160,7 +160,7 @@ def _by_name(argument: str, given: Any) -> dict[str, float]:
     found = {}
     for name, number in given.items() if isinstance(given, Mapping) else [(_ANY, given)]:
         if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < math.inf:
-            raise _input_error(f"{argument}={given!r} is no number from 0 on, nor one for each name of an output")
+            raise _input_error(f"{argument}={given!r} is neither a number from 0 on nor a mapping of outputs to such")
         found[str(name)] = float(number)
     return found
 
@@ -168,7 +168,7 @@ def _by_name(argument: str, given: Any) -> dict[str, float]:
 def _metrics(metric: Any, bound: Any) -> list[Metric]:
     if metric is None:
         if bound is not None:
-            raise _input_error(f"bound={bound!r} is of no metric: give metric=")
+            raise _input_error(f"bound={bound!r} without a metric: give metric=")
         return []
     if not isinstance(metric, Mapping):
         name = getattr(metric, "__name__", type(metric).__name__)
@@ -179,9 +179,9 @@ def _metrics(metric: Any, bound: Any) -> list[Metric]:
     found = []
     for name, function in functions.items():
         if not callable(function):
-            raise _input_error(f"metric={function!r} is no function of the expected and the actual outputs")
+            raise _input_error(f"metric={function!r} is not a function of the expected and the actual outputs")
         if bounds.get(name) is None:
-            raise _input_error(f"metric `{name}` has no bound: say bound=0.01, or bound='>= 0.99' where more is better")
+            raise _input_error(f"metric `{name}` has no bound: give bound=0.01, or bound='>= 0.99' if larger is better")
         found.append(_bounded(str(name), function, bounds[name]))
     return found
 

@@ -1,7 +1,7 @@
-"""Calls in States that are kept, as servers make them: what one call leaves in a State must not change the next.
+"""Repeated calls in one State, as in servers: a call must not change the outputs of the next.
 
-They are compared with calls of the same inputs in a fresh State, whatever PyTorch computes: an engine computes the same
-elements each time, so that the level is a tight one, and not that of the check.
+They are compared with calls of the same inputs in a fresh State, independent of PyTorch: an engine computes the same
+elements each time, so the level is tight, and not that of the check.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ REPEATED: tuple[Call, ...] = ((0, 0),)
 _CRITERIA = Judgement(TractCheckTolerance.CLOSE)
 _SCAN = "tract_core_scan("
 _KEEPS = re.compile(r"\b(?:tract_core_scan|tract_core_gru_seq|tract_pulse_\w+|tract_\w*kv_cache\w*)\(")
-"""Statements of operators that have a state."""
-_HINT = "a server that keeps a State gets these: call the archive in a fresh State each time, or export it anew"
+"""Operators that have a state, in the text of a graph."""
+_HINT = "a server that keeps a State gets these: call the archive in a fresh State each time, or export it again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class KeptCalls(SelfComparison):
     """Calls in States that have run before."""
 
     def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
-        """Return a pass as it is, with the number of calls, or the mismatch of the first one with other outputs."""
+        """Return a pass with the number of calls added, or the mismatch of the first one with other outputs."""
         found = replace(found, facts={**found.facts, KEPT_CALLS: len(self.calls)})
         if own.status != "ok":
             return _mismatch(found, request.samples[self.calls[0][1]], f"fails: {own.message}", found.outputs)
@@ -61,15 +61,15 @@ class KeptCalls(SelfComparison):
 
 
 def plan_calls(states: KeptStates, archive: Path, samples: Sequence[Sample]) -> KeptCalls | None:
-    """Return the calls that a check makes in States that have run before.
+    """Return the calls of a check in States that have run before.
 
-    The smallest sample runs again after another size, or after other inputs where there is none. In an archive that has
-    operators with a state, the smallest that shares its sizes with another runs after itself, after other inputs and
-    after another size. None where the release keeps the states of scans whatever the archive says.
+    The smallest sample runs again after another size, or after other inputs if there is none. In an archive with
+    stateful operators, the smallest that shares its sizes with another runs after itself, after other inputs and after
+    another size. None if the release always keeps the states of scans.
     """
     try:
         text = graph_text(archive)
-    except (OSError, ValueError):  # the engine says what is wrong with it
+    except (OSError, ValueError):  # the engine reports the problem
         text = ""
     if not states.resets_scans and _SCAN in text:
         return None

@@ -1,4 +1,4 @@
-"""Metrics of a user's own: the worst value over all samples, and whether a metric tells samples apart at all."""
+"""A user's own metrics: the worst value over all samples, and whether a metric distinguishes samples at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MetricResult:
     sizes: Mapping[str, int]
     """Sizes of the dynamic axes where it is worst."""
     weak: str = ""
-    """The reason why a pass proves little; empty where it proves enough."""
+    """The reason why a pass proves little; empty if it proves enough."""
 
     def __str__(self) -> str:
         at = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
@@ -36,9 +36,9 @@ def measure(
     outputs: Sequence[Sequence[Array]],
     indifferent: Mapping[str, str],
 ) -> tuple[MetricResult, ...]:
-    """Return the worst value of each metric; `indifferent` are reasons why one proves little, by its name.
+    """Return the worst value of each metric; `indifferent` has the reasons why a metric proves little, by name.
 
-    Raises InputError for a metric that gives no number, and what a metric raises.
+    Raises InputError for a metric that returns no number, and any exception of a metric.
     """
     found = []
     for metric in metrics:
@@ -52,7 +52,7 @@ def measure(
 
 
 def indifferences(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[str, str]:
-    """Return for each metric that accepts the outputs of other inputs of the same shapes why it proves little."""
+    """Return why a metric proves little, for each that accepts the outputs of other inputs of the same shapes."""
     groups: dict[tuple[tuple[int, ...], ...], list[Sample]] = {}
     for sample in samples:
         groups.setdefault(tuple(output.shape for output in sample.expected), []).append(sample)
@@ -71,7 +71,7 @@ def indifferences(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[
 def _accepts(metric: Metric, one: Sample, other: Sample) -> bool:
     try:
         return metric.holds(_value(metric, one.reference, other.expected))
-    except Exception:  # it refuses them, so it tells them apart
+    except Exception:  # it refuses them, so it distinguishes them
         return False
 
 
@@ -80,7 +80,7 @@ def _value(metric: Metric, expected: Sequence[Array], actual: Sequence[Array]) -
     try:
         return float(given)
     except (TypeError, ValueError):
-        raise InputError(f"metric `{metric.name}` gave {type(given).__name__}, which is no number") from None
+        raise InputError(f"metric `{metric.name}` returned {type(given).__name__}, which is not a number") from None
 
 
 def _badness(metric: Metric, value: float) -> tuple[bool, float]:

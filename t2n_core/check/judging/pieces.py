@@ -1,8 +1,8 @@
-"""Pieces of a sequence: an archive with state must give in pieces what it gives for the whole.
+"""Pieces of a sequence: an archive with state must return for pieces what it returns for the full sequence.
 
-A time axis is one of dynamic size along which all inputs run but the state. One sample runs again in two pieces, in the
-same job: the second one takes the state that the engine gave for the first. Both are compared with what the engine gave
-for the whole, so that no PyTorch is needed as long as they agree.
+A time axis is a dynamic axis that all inputs have except the state. One sample runs again in two pieces, in the same
+job: the second takes the state that the engine returned for the first. Both are compared with the engine's outputs for
+the full sequence, so that PyTorch is only needed if they differ.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from t2n_core.errors import PiecesError
 from t2n_core.level import TractCheckTolerance
 
 COMPARED_PIECES = "compared_pieces"
-"""Fact of the outcome: the number of pieces that were compared with the whole."""
+"""Fact of the outcome: the number of pieces that were compared with the full sequence."""
 PIECES = "pieces"
-"""Fact of the outcome: why pieces that differ from the whole are no mismatch."""
+"""Fact of the outcome: why pieces that differ from the full sequence are not a mismatch."""
 DIFFERENT = "different in the model"
 UNKNOWN = "different in the engine, without a model to ask"
 _ROUNDINGS = 8
-"""Most units in the last place of an output's largest number, or differences of the model's, that are rounding.
+"""Differences up to this many units in the last place of an output's largest value, or times the model's, are rounding.
 
 Engines and PyTorch multiply matrices of other sizes by other kernels: up to 4 units were measured.
 """
 _CUTS = 8
 """Most cuts of one sample that are tried."""
-_HINT = "in the model the pieces give what the whole gives: feed no state back, or export it anew"
+_HINT = "in the model, pieces and full sequence agree: feed no state back, or export it again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,20 +51,20 @@ class Pieces(SelfComparison):
     sample: int
     """The index of the sample."""
     joined: Mapping[int, int | None]
-    """The outputs to compare: the axis along which the pieces are joined, None where the last piece gives it."""
+    """The outputs to compare: the axis along which the pieces are concatenated, None for that of the last piece."""
 
     def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
-        """Return a pass as it is, with facts, or the mismatch of outputs that differ between the pieces and the whole.
+        """Return a pass with facts added, or the mismatch of outputs that differ between pieces and full sequence.
 
-        `own` is the engine's reply to the pieces. The model is asked only if those of the engine differ, and an output
-        is a mismatch if it differs by far more than that of the model.
+        `own` is the engine's reply to the pieces. The model runs only if those of the engine differ, and an output is a
+        mismatch if it differs by far more than that of the model.
         """
         sample, whole = request.samples[self.sample], reply.outputs[self.sample]
         names = [output.name for output in found.outputs]
         facts = {**found.facts, COMPARED_PIECES: len(self.batches)}
         compared: tuple[OutputComparison, ...] = found.outputs
         if own.status == "ok":
-            compared = _compared(self, own.outputs, whole, names)
+            compared = _compare(self, own.outputs, whole, names)
             if all(output.passed for output in compared):
                 return replace(found, facts=facts)
         if request.model is None:
@@ -75,7 +75,7 @@ class Pieces(SelfComparison):
             return replace(found, facts={**facts, PIECES: DIFFERENT})
         what = f"fails: {own.message}"
         if own.status == "ok":
-            compared = _compared(self, own.outputs, whole, names, allowed)
+            compared = _compare(self, own.outputs, whole, names, allowed)
             bad = [output.name for output in compared if not output.passed]
             if not bad:
                 return replace(found, facts={**facts, PIECES: DIFFERENT})
@@ -87,9 +87,9 @@ class Pieces(SelfComparison):
 
 
 def cut_sample(samples: Sequence[Sample], pairs: Pairs, holds: Callable[[Mapping[str, int]], bool]) -> Pieces | None:
-    """Return the smallest sample with three steps or more in two pieces, else one of two steps.
+    """Return the smallest sample with three steps or more in two pieces, otherwise one of two steps.
 
-    None for samples without a time axis or whose state does not fit the next call, and where the archive does not hold
+    None for samples without a time axis, with a state that does not fit the next call, or if the archive is not valid
     for two pieces.
     """
     time = _time_axis(samples, pairs) if pairs else None
@@ -97,7 +97,7 @@ def cut_sample(samples: Sequence[Sample], pairs: Pairs, holds: Callable[[Mapping
         return None
     name, axes = time
     growing = _growing_sizes(samples, pairs, name)
-    joined = _joined(samples, pairs, name)
+    joined = _joined_axes(samples, pairs, name)
     if growing is None or all(axis is None for axis in joined.values()):
         return None
     counts = [sample.sizes[name] for sample in samples]
@@ -111,13 +111,13 @@ def cut_sample(samples: Sequence[Sample], pairs: Pairs, holds: Callable[[Mapping
             sizes = {**sample.sizes, name: cut}, {**sample.sizes, **later, name: steps - cut}
             if all(map(holds, sizes)):
                 places = range(cut), range(cut, steps)
-                batches = tuple(tuple(map(_taken, sample.inputs, axes, [part] * len(axes))) for part in places)
+                batches = tuple(tuple(map(_take, sample.inputs, axes, [part] * len(axes))) for part in places)
                 return Pieces(batches=batches, pairs=pairs, sample=index, joined=joined)
     return None
 
 
 def _time_axis(samples: Sequence[Sample], pairs: Pairs) -> tuple[str, list[int | None]] | None:
-    """Return the name of the size along which all inputs run but the state, and the axis of each; None for state."""
+    """Return the name of the size that all inputs have except the state, and the axis of each; None for state."""
     state = {place for place, _ in pairs}
     for name in samples[0].sizes:
         if len({sample.sizes[name] for sample in samples}) < 2:
@@ -130,7 +130,7 @@ def _time_axis(samples: Sequence[Sample], pairs: Pairs) -> tuple[str, list[int |
 
 
 def _growing_sizes(samples: Sequence[Sample], pairs: Pairs, name: str) -> set[str] | None:
-    """Return the sizes of state that each call makes larger by its steps; None if the state does not fit the next."""
+    """Return the state sizes that grow by the steps of a call; None if the state does not fit the next call."""
     growing: set[str] = set()
     for place, output in pairs:
         before = [sample.inputs[place] for sample in samples]
@@ -148,10 +148,10 @@ def _growing_sizes(samples: Sequence[Sample], pairs: Pairs, name: str) -> set[st
     return growing
 
 
-def _joined(samples: Sequence[Sample], pairs: Pairs, name: str) -> dict[int, int | None]:
-    """Return the outputs that pieces can give: the axis of time of each, None for state and what has no such axis.
+def _joined_axes(samples: Sequence[Sample], pairs: Pairs, name: str) -> dict[int, int | None]:
+    """Return the outputs to compare for pieces: the time axis of each, None for state and outputs without one.
 
-    An output whose other sizes follow the number of steps is left out, such as weights of attention.
+    An output whose other sizes depend on the number of steps is left out, such as attention weights.
     """
     state = {output for _, output in pairs}
     found: dict[int, int | None] = {}
@@ -173,18 +173,18 @@ def _axes_of(arrays: Sequence[Array], samples: Sequence[Sample], name: str) -> l
     return [axis for axis in range(arrays[0].ndim) if [array.shape[axis] for array in arrays] == sizes]
 
 
-def _taken(array: Array, axis: int | None, part: range) -> Array:
+def _take(array: Array, axis: int | None, part: range) -> Array:
     return array if axis is None else np.ascontiguousarray(np.take(array, part, axis))
 
 
-def _compared(
+def _compare(
     plan: Pieces,
     pieces: Sequence[Sequence[Array]],
     whole: Sequence[Array],
     names: Sequence[str],
     allowed: Mapping[int, float] | None = None,
 ) -> tuple[OutputComparison, ...]:
-    """Return the comparison of each output; `allowed` are the differences of the model by the place of the output."""
+    """Return the comparison of each output; `allowed` are the differences of the model by the index of the output."""
     found = []
     for place, joined in _join(plan, pieces).items():
         difference = 0.0 if allowed is None else allowed.get(place, math.inf)
@@ -199,7 +199,7 @@ def _compared(
 
 
 def _join(plan: Pieces, pieces: Sequence[Sequence[Array]]) -> dict[int, Array]:
-    """Return the outputs that the pieces give together."""
+    """Return the outputs of the pieces put together."""
     found = {}
     for place, axis in plan.joined.items():
         parts = [outputs[place] for outputs in pieces]
@@ -209,13 +209,13 @@ def _join(plan: Pieces, pieces: Sequence[Sequence[Array]]) -> dict[int, Array]:
 
 
 def _rounding(array: Array) -> float:
-    """Return the distance of the array's largest number to the next one."""
+    """Return the distance of the array's largest value to the next representable one."""
     largest = np.abs(array[np.isfinite(array)]).max(initial=0)
     return float(np.finfo(array.dtype).eps) * float(largest)
 
 
 def _differences(model: Answer, plan: Pieces, sample: Sample) -> dict[int, float]:
-    """Return the largest difference of each output of the model between the pieces and the whole."""
+    """Return the largest difference of each output of the model between the pieces and the full sequence."""
     pieces: list[Sequence[Array]] = []
     for batch in plan.batches:
         inputs = list(batch)

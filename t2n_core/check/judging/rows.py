@@ -1,8 +1,8 @@
-"""Rows of a dynamic batch: what one row gives must not depend on the other rows.
+"""Rows of a dynamic batch: the outputs of one row must not depend on the other rows.
 
-A batch is an axis of dynamic size that is the first one of all inputs and outputs. One sample runs again with some of
-its rows kept and the others replaced: in the same job, of the same shapes and so with the same kernels, so that the
-level is a tight one, and not that of the check.
+A batch is a dynamic axis that is the first one of all inputs and outputs. One sample runs again with some of its rows
+kept and the others replaced: in the same job, with the same shapes and so the same kernels, so the level is tight, and
+not that of the check.
 """
 
 from __future__ import annotations
@@ -27,34 +27,33 @@ from t2n_core.level import TractCheckTolerance
 KEPT_ROWS = "kept_rows"
 """Fact of the outcome: the number of rows that were compared while others were replaced."""
 ROWS = "rows"
-"""Fact of the outcome: why rows that depend on each other are no mismatch."""
+"""Fact of the outcome: why rows that depend on each other are not a mismatch."""
 DEPENDENT = "dependent in the model"
 UNKNOWN = "dependent in the engine, without a model to ask"
 _CRITERIA = Judgement(TractCheckTolerance.CLOSE)
-_HINT = "the rows of the model are independent: run one row at a time, or export it anew"
+_HINT = "the rows of the model are independent: run one row at a time, or export it again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacedRows(SelfComparison):
-    """The inputs of a sample with other rows in place of all but some."""
+    """The inputs of a sample with all rows replaced except some."""
 
     sample: int
     """The index of the sample."""
     kept: tuple[int, ...]
-    """The rows that are those of the sample, at the same places."""
+    """The rows that are those of the sample, at the same indices."""
 
     def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
-        """Return a pass as it is, with facts, or the mismatch of outputs that changed with the rows beside theirs.
+        """Return a pass with facts added, or the mismatch of outputs that changed with other rows.
 
-        `own` is the engine's reply to the replaced rows. The model is asked only if rows of the engine depend on each
-        other.
+        `own` is the engine's reply to the replaced rows. The model runs only if the engine's rows depend on each other.
         """
         sample, model = request.samples[self.sample], request.model
         facts = {**found.facts, KEPT_ROWS: len(self.kept)}
         names = [output.name for output in found.outputs]
         compared: tuple[OutputComparison, ...] = found.outputs
         if own.status == "ok":
-            compared = _compared(reply.outputs[self.sample], own.outputs[0], self.kept, names)
+            compared = _compare(reply.outputs[self.sample], own.outputs[0], self.kept, names)
             bad = [output.name for output in compared if not output.passed]
             if not bad:
                 return replace(found, facts=facts)
@@ -72,10 +71,10 @@ class ReplacedRows(SelfComparison):
 
 
 def replace_rows(samples: Sequence[Sample]) -> ReplacedRows | None:
-    """Return the smallest sample of three rows or more with replaced rows, else one of two rows.
+    """Return the smallest sample of three rows or more with replaced rows, otherwise one of two rows.
 
-    The other rows are those of another sample, of the same sizes where there is one. None for samples without a
-    batch, and where no row would change.
+    The other rows are those of another sample, of the same sizes if there is one. None for samples without a batch, or
+    if no row would change.
     """
     symbol = _batch_symbol(samples)
     if symbol is None:
@@ -89,7 +88,7 @@ def replace_rows(samples: Sequence[Sample]) -> ReplacedRows | None:
         kept = tuple(range(1, max(2, rows - 1), 3))
         for other in _donors(index, samples):
             inputs = tuple(
-                _replaced(*pair, kept) for pair in zip(samples[index].inputs, samples[other].inputs, strict=True)
+                _replace(*pair, kept) for pair in zip(samples[index].inputs, samples[other].inputs, strict=True)
             )
             if not all(map(_are_equal, inputs, samples[index].inputs)):
                 return ReplacedRows(batches=[inputs], sample=index, kept=kept)
@@ -108,13 +107,13 @@ def _batch_symbol(samples: Sequence[Sample]) -> str | None:
 
 
 def _donors(index: int, samples: Sequence[Sample]) -> list[int]:
-    """Return the samples whose rows fit into this one, those of its own sizes first."""
+    """Return the samples whose rows fit into this one, those of the same sizes first."""
     shapes = [[array.shape[1:] for array in sample.inputs] for sample in samples]
     others = [other for other in range(len(samples)) if other != index and shapes[other] == shapes[index]]
     return sorted(others, key=lambda other: samples[other].sizes != samples[index].sizes)
 
 
-def _replaced(own: Array, other: Array, kept: Sequence[int]) -> Array:
+def _replace(own: Array, other: Array, kept: Sequence[int]) -> Array:
     changed = np.ascontiguousarray(other[np.arange(len(own)) % len(other)]).astype(own.dtype, copy=False)
     changed[list(kept)] = own[list(kept)]
     return changed
@@ -124,7 +123,7 @@ def _are_equal(one: Array, other: Array) -> bool:
     return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
 
 
-def _compared(
+def _compare(
     before: Sequence[Array], after: Sequence[Array], kept: Sequence[int], names: Sequence[str]
 ) -> tuple[OutputComparison, ...]:
     places = list(kept)
@@ -135,12 +134,12 @@ def _compared(
 
 
 def _depends(model: Answer, inputs: Sequence[Array], plan: ReplacedRows) -> bool:
-    """Return whether rows of the model depend on each other too, or the model refuses the replaced rows."""
+    """Return whether rows of the model also depend on each other, or the model refuses the replaced rows."""
     try:
         before, after = model(inputs), model(plan.batches[0])
     except Exception:
         return True
-    return not all(output.passed for output in _compared(before, after, plan.kept, ()))
+    return not all(output.passed for output in _compare(before, after, plan.kept, ()))
 
 
 __all__ = ["DEPENDENT", "KEPT_ROWS", "ROWS", "UNKNOWN", "ReplacedRows", "replace_rows"]

@@ -1,1 +1,1 @@
-"""Causes of a mismatch that can be named: decisions on sizes, inputs that make NaN, and rounding."""
+"""Causes of a mismatch that can be identified: decisions on sizes, inputs that lead to NaN, and rounding."""

@@ -1,4 +1,4 @@
-"""Causes of a mismatch that the capture and the reference know: a decision on a size, or an input that makes NaN."""
+"""Causes of a mismatch found from capture and reference: a decision on a size, or an input that leads to NaN."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from t2n_core.torch_graph.ways_in.results import tensors_of
 
 
 def with_causes(outcome: Outcome, reference: Reference, samples: Sequence[Sample]) -> Outcome:
-    """Return the outcome of a mismatch with what is known of its cause in front of its hint."""
+    """Return the outcome of a mismatch with its known causes before its hint."""
     if outcome.error is None:
         return outcome
     captured = reference.captured
@@ -35,7 +35,7 @@ def with_causes(outcome: Outcome, reference: Reference, samples: Sequence[Sample
 def deciding(
     decisions: Sequence[SizeDecision], failed: Sequence[Mapping[str, int]], checked: Sequence[Mapping[str, int]]
 ) -> SizeDecision | None:
-    """Return the decision that is violated at every size that failed and at none that passed; None without one."""
+    """Return the decision that is violated at exactly the sizes that failed; None if there is none."""
     passed = [sizes for sizes in checked if sizes not in failed]
     for decision in decisions:
         if failed and not any(map(decision.holds, failed)) and all(map(decision.holds, passed)):
@@ -44,18 +44,18 @@ def deciding(
 
 
 def _cause_of_nan(sample: Sample, reference: Reference) -> str:
-    """Say which input makes PyTorch compute NaN: the one that makes none with the values of the example in its place.
+    """Return a sentence with the input that makes PyTorch compute NaN: without NaN if it has the example's values.
 
     The model runs once for each input.
     """
     named = list(zip(reference.inputs.names, sample.inputs, strict=True))
     where = f" at {sizes_text([sample.sizes])}" if sample.sizes else ""
-    said = f"PyTorch itself computes NaN{where}"
+    fact = f"PyTorch itself computes NaN{where}"
     if sample.label == "example":
         odd = [f"`{name}`{remark}" for name, array in named if (remark := _suspicious(array))]
-        return f"PyTorch itself computes NaN of the example{f': its input {odd[0]}' if odd else ''}"
+        return f"PyTorch itself computes NaN for the example{f': its input {odd[0]}' if odd else ''}"
     usual = [
-        _enlarged(tensor.detach().cpu().numpy(), a.shape)
+        _enlarge(tensor.detach().cpu().numpy(), a.shape)
         for tensor, a in zip(reference.inputs.tensors, sample.inputs, strict=True)
     ]
     names = [
@@ -64,13 +64,13 @@ def _cause_of_nan(sample: Sample, reference: Reference) -> str:
         if usual[place] is not None and _is_cured(reference, sample.inputs, place, usual[place])
     ]
     if not names:
-        return f"{said}, whichever input has the values of the example"
+        return f"{fact}, whichever input has the values of the example"
     return (
-        f"{said} because of the input {' or '.join(names)}: with the values of the example in its place there is none"
+        f"{fact} because of the input {' or '.join(names)}: with the values of the example in its place there is none"
     )
 
 
-def _enlarged(example: Any, shape: Sequence[int]) -> Any:
+def _enlarge(example: Any, shape: Sequence[int]) -> Any:
     """Return the example at other sizes, its elements repeated; None for an empty one."""
     if not example.size or example.ndim != len(shape):
         return None

@@ -1,4 +1,4 @@
-"""Is a Khronos graph wrong, or is what differs rounding? The interpreter computes it in float64 to tell."""
+"""Tell a wrong Khronos graph from rounding, by computing it in float64 with the interpreter."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from t2n_core.torch_graph.ways_in.inputs import ModelInputs
 from t2n_core.torch_graph.ways_in.sources import Source
 
 AGREES = 1e-6
-"""Relative to the largest number of an output; literals of the text are float32, which alone makes about 1e-8."""
+"""Relative to the largest value of an output; float32 literals in the text alone lead to errors of about 1e-8."""
 
 
 def recheck_in_float64(
     outcome: Outcome, archive: Path, samples: Sequence[Sample], source: Source, example: ModelInputs
 ) -> Outcome:
-    """Return the outcome of a mismatch with the answer as its hint, and as the fact `float64`."""
+    """Return the outcome of a mismatch with the result as its hint, and as the fact `float64`."""
     try:
         expected = [output for sample in samples for output in double_outputs(source.run_in_float64, example, sample)]
         replies = KhronosEngine.shared().interpreter.run_double(archive, [sample.inputs for sample in samples]).outputs
         found = [output for reply in replies for output in reply]
         errors = [_relative_error(a, b) for a, b in zip(expected, found, strict=True) if a.dtype.kind == "f"]
-    except Exception as cause:  # a model that cannot run in float64 is judged in float32 alone
+    except Exception as cause:  # a model that cannot run in float64 is judged only in float32
         return replace(outcome, facts={**outcome.facts, "float64": f"not compared: {cause}"})
     largest = max(errors, default=0.0)
     if largest < AGREES:
-        words = f"in float64 graph and model agree to {largest:.1g}: the graph is right, and what differs is rounding"
+        words = f"in float64 graph and model agree to {largest:.1g}: the graph is right, and the difference is rounding"
         facts = {"float64": words, ROUNDING: words}
     else:
-        words = f"in float64 too graph and model differ, by {largest:.2g}: the graph computes something else"
+        words = f"graph and model also differ in float64, by {largest:.2g}: the graph computes something else"
         facts = {"float64": words}
     error = None if outcome.error is None else replace(outcome.error, hint=words)
     return replace(outcome, error=error, facts={**outcome.facts, **facts})

@@ -1,4 +1,4 @@
-"""Is what differs rounding? The engine's errors against the model in float64, beside those of PyTorch in float32."""
+"""Tell rounding from a wrong result: compare the engine's errors against float64 with those of PyTorch in float32."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from t2n_core.check.samples import Array, Sample
 from t2n_core.engine.protocol import Engine
 
 ROUNDING = "rounding"
-"""Fact of a mismatch that is rounding, in words."""
+"""Fact of a mismatch that is rounding, as text."""
 _ROOT_MEAN_SQUARE = 2.0
-"""Most errors of an engine in units of PyTorch's, as PyTorch's own tests of its compiler allow them."""
+"""Largest error of an engine relative to PyTorch's, as PyTorch's own tests of its compiler allow it."""
 _LARGEST = 4.0
-"""The same of single elements: one wrong number among many moves the mean little, and this a lot."""
+"""The same for single elements: one wrong value among many changes the mean little, and this a lot."""
 
 
 @dataclass(slots=True)
@@ -30,11 +30,11 @@ class _Errors:
     largest: float
     root_mean_square: float
     scale: float
-    """The largest number of the output."""
+    """The largest value of the output."""
 
     @classmethod
     def of(cls, found: Array, right: Array) -> _Errors:
-        """Return the errors where an output is finite; elsewhere it has to be the same, or the errors are NaN."""
+        """Return the errors where an output is finite; elsewhere both must be equal, or the errors are NaN."""
         finite = np.isfinite(right)
         if not np.array_equal(found[~finite], right[~finite], equal_nan=True):
             return cls(np.nan, np.nan, np.nan)
@@ -42,8 +42,8 @@ class _Errors:
         largest, scale = (float(np.abs(x).max(initial=0.0)) for x in (error, right[finite]))
         return cls(largest, float(np.sqrt(np.square(error).mean())) if error.size else 0.0, scale)
 
-    def near(self, other: _Errors) -> bool:
-        """Return whether these are of the size of the other ones; NaN never is."""
+    def is_near(self, other: _Errors) -> bool:
+        """Return whether these errors are about as large as the others; False for NaN."""
         few = self.root_mean_square <= _ROOT_MEAN_SQUARE * other.root_mean_square
         return few and self.largest <= _LARGEST * other.largest
 
@@ -51,8 +51,8 @@ class _Errors:
 def note_rounding(mismatch: Outcome, engine: Engine, request: CheckRequest, reference: Reference) -> Outcome:
     """Return the outcome of a mismatch; if it is rounding, with that as its hint, and as the fact `rounding`.
 
-    It is rounding if for every output that failed the engine is about as near to the model in float64 as PyTorch is in
-    float32. What the engine answers at the sizes that failed is asked for once more.
+    It is rounding if for every failed output the engine is about as near to the model in float64 as PyTorch is in
+    float32. The engine runs once more at the failed sizes.
     """
     failed = [sample for sample in request.samples if sample.sizes in mismatch.failed_sizes]
     try:
@@ -62,19 +62,19 @@ def note_rounding(mismatch: Outcome, engine: Engine, request: CheckRequest, refe
             for sample, answer in zip(reference.in_float64(failed, keep=True), reply.outputs, strict=True)
             for pair in _errors(sample, answer, request.criteria)
         ]
-    except Exception:  # there is no model in float64, or no second answer: nothing is known of the cause
+    except Exception:  # without a model in float64, or a second answer, the cause is unknown
         return mismatch
     if (
         reply.status != "ok"
         or mismatch.error is None
         or not errors
-        or not all(found.near(own) for found, own in errors)
+        or not all(found.is_near(own) for found, own in errors)
     ):
         return mismatch
     found, own = max(errors, key=lambda pair: pair[0].largest)
     words = (
-        f"what differs is rounding: the engine is {found.largest:.2g} off the model in float64, and PyTorch in "
-        f"float32 is {own.largest:.2g} off, of numbers up to {own.scale:.2g}"
+        f"the difference is rounding: the engine is {found.largest:.2g} off the model in float64, and PyTorch in "
+        f"float32 is {own.largest:.2g} off, of values up to {own.scale:.2g}"
     )
     return replace(mismatch, error=replace(mismatch.error, hint=words), facts={**mismatch.facts, ROUNDING: words})
 
@@ -82,7 +82,7 @@ def note_rounding(mismatch: Outcome, engine: Engine, request: CheckRequest, refe
 def _errors(sample: Sample, answer: Sequence[Array], criteria: Judgement) -> list[tuple[_Errors, _Errors]]:
     """Return the errors of the engine and of PyTorch in the outputs of a sample that fail.
 
-    Raises ValueError if shapes differ, or what is no float.
+    Raises ValueError if shapes or values other than floats differ.
     """
     errors = []
     compared = compare_outputs(sample.expected, answer, criteria=criteria)
@@ -90,7 +90,7 @@ def _errors(sample: Sample, answer: Sequence[Array], criteria: Judgement) -> lis
         if result.passed:
             continue
         if single.shape != found.shape or single.dtype.kind != "f":
-            raise ValueError(f"{result.name} is other than by rounding")
+            raise ValueError(f"{result.name} differs by more than rounding")
         errors.append((_Errors.of(found, right), _Errors.of(single, right)))
     return errors
 

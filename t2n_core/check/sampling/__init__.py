@@ -1,1 +1,1 @@
-"""Samples to check a model with, and how far its outputs move from one to another."""
+"""Samples to check a model with, and how much its outputs change from one to another."""

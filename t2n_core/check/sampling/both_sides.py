@@ -1,7 +1,7 @@
-"""Choose sizes on both sides of the conditions that a model was seen to ask about, by trying many of them.
+"""Choose sizes on both sides of the conditions that a run of a model evaluates, by trying many of them.
 
-A condition is computed at all sizes of a grid, so that nothing here depends on how a condition is solved elsewhere.
-What the model asks on the other side is looked at in its turn.
+A condition is computed at all sizes of a grid, so that nothing here depends on how conditions are solved elsewhere.
+Conditions that the model evaluates on the other side are treated in turn.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from t2n_core.check.sampling.size_values import value_of
 Sizes: TypeAlias = Mapping[str, int]
 Grid: TypeAlias = dict[str, NDArray[np.int64]]
 _LINE, _PLANE, _BOX = 1 << 16, 512, 40
-"""Sizes of a symbol that are tried where a condition is on one symbol, on two, and on more."""
+"""Sizes of a symbol that are tried if a condition has one symbol, two, or more."""
 _NEAREST = 2048
-"""Most points of the grid that are looked at for one condition."""
+"""Most points of the grid that are tested for one condition."""
 _WANTED = 3
 """Sizes on the other side of a condition of the model: next to it, and further away."""
 _TRIED = 8
 """Most sizes that are tried for one of those."""
 _RUNS = 6
-"""Most runs whose conditions are looked at."""
+"""Most runs whose conditions are treated."""
 _QUESTIONS = 1000
 """Questions after which there are no more runs."""
 _MOST = 12
@@ -37,22 +37,22 @@ _MOST = 12
 
 @dataclass(slots=True)
 class BothSides:
-    """The search for sizes on both sides of what a model asks."""
+    """The search for sizes on both sides of a model's conditions."""
 
     ask: Callable[[Sizes], Sequence[Question]]
     """Returns the questions of a run at some sizes."""
     allowed: Callable[[Sizes], bool]
-    """Tells whether sizes are in the range, and no waste of time."""
+    """Returns whether sizes are in the range, and worth a run."""
     take: Callable[[Sizes], bool]
-    """Takes sizes into the check; false if the model cannot run there."""
+    """Adds sizes to the check; returns False if the model cannot run there."""
     bounds: Mapping[str, tuple[int, int | None]]
     known: list[Sizes]
-    """Sizes that are checked already."""
+    """Sizes that are already checked."""
     _added: int = 0
     _asked: set[tuple[str, bool]] = field(default_factory=set)
 
     def search(self, *starts: Sizes) -> None:
-        """Take sizes on the other side of each question at these sizes, and of those that are asked there."""
+        """Add sizes on the other side of each question at these sizes, and of the questions asked there."""
         ahead = list(starts)
         for _ in range(_RUNS):
             if not ahead or self._added >= _MOST or len(self._asked) > _QUESTIONS:
@@ -69,18 +69,18 @@ class BothSides:
                     ahead.append(there)
 
     def _across(self, question: Question, before: Sequence[Question], here: Sizes) -> Sizes | None:
-        """Return sizes in the check at which a question has another answer; take some if there are too few."""
+        """Return sizes in the check at which a question has another answer; add some if there are too few."""
         before = [one for one in before if one.is_the_models and not one.is_number] if question.is_the_models else []
         try:
             there = [sizes for sizes in self.known if _turns(question, before, sizes)]
             wanted = _WANTED if question.is_the_models else 1
             if len(there) < wanted:
-                there += self._taken(question, before, here, wanted - len(there))
-        except KeyError:  # an expression that is not known here
+                there += self._take_across(question, before, here, wanted - len(there))
+        except KeyError:  # an expression that is not supported here
             return None
         return there[0] if there else None
 
-    def _taken(self, question: Question, before: Sequence[Question], here: Sizes, wanted: int) -> list[Sizes]:
+    def _take_across(self, question: Question, before: Sequence[Question], here: Sizes, wanted: int) -> list[Sizes]:
         found: list[Sizes] = []
         points = [p for p in self._points(question, before, here) if p not in self.known]
         for sizes in [*points[: wanted - 1], *_further(points, here), *points[wanted - 1 :]][:_TRIED]:
@@ -93,8 +93,8 @@ class BothSides:
         return found
 
     def _points(self, question: Question, before: Sequence[Question], here: Sizes) -> list[Sizes]:
-        """Return allowed sizes across a question, the nearest first; with the answers before it as they were, if there
-        are such."""
+        """Return allowed sizes on the other side of a question, the nearest first; preferably with the same answers to
+        the questions before it."""
         names = _symbols(question)
         if not names <= self.bounds.keys():
             return []
@@ -128,7 +128,7 @@ class BothSides:
             }
 
     def _ends(self, name: str, count: int) -> tuple[int, int]:
-        """Return the least and the greatest size of a symbol that are tried."""
+        """Return the smallest and largest size of a symbol to try."""
         low, high = self.bounds[name]
         end = max(count, low + count // 8)
         return low, end if high is None else min(high, end)
@@ -143,7 +143,7 @@ def _value(question: Question, sizes: Mapping[str, Any]) -> Any:
 
 
 def _turns(question: Question, before: Sequence[Question], sizes: Mapping[str, Any]) -> Any:
-    """Return whether a question has another answer at these sizes, and all before it have theirs."""
+    """Return whether a question has another answer at these sizes, and all questions before it the same."""
     across = np.asarray(_value(question, sizes)) != question.answer
     for one in before:
         across = across & (np.asarray(_value(one, sizes)) == one.answer)

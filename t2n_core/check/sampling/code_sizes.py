@@ -1,4 +1,4 @@
-"""Choose sizes to check at by what the Python code of a model asks about sizes."""
+"""Choose sizes to check at from the conditions on sizes in a model's Python code."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from t2n_core.torch_graph.proofs.compared_numbers import compared_numbers, sizes
 
 _Sizes: TypeAlias = Mapping[str, int]
 _LARGE = 512
-"""A largest size that is worth a run of the model, also where the example is small."""
+"""A largest size that is worth a run of the model, even if the example is small."""
 _FEW = 1 << 14
-"""Elements of inputs that cost little, also where they are many times those of the example."""
+"""Elements of inputs that cost little, even if they are many times those of the example."""
 _ASKED = 1 << 20
-"""Elements of inputs at which the other side of a decision is looked for."""
+"""Most elements of inputs at which the other side of a decision is searched."""
 _DECIDED = 8
-"""Number of sizes that are tried next to what the code of the model compares."""
+"""Number of sizes that are tried next to integers that the model's code compares with."""
 
 
 def largest(traced: int) -> int:
@@ -34,7 +34,7 @@ def largest(traced: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CodeSizes:
-    """The search for sizes that the code of one model may treat apart."""
+    """The search for sizes that the code of one model may treat differently."""
 
     code: torch.nn.Module
     run: Callable[[Sequence[torch.Tensor]], Any]
@@ -50,20 +50,20 @@ class CodeSizes:
     held: SizeRange | None
 
     def samples(self, example: Sample, others: Sequence[Sample]) -> list[Sample]:
-        """Return samples beside the others; none if the code asks nothing about a size that varies."""
+        """Return further samples; an empty list if the code has no condition on a size that varies."""
         runs = [run_of(self.code, self.run, example)]
         if not runs[0].notes:
             return []
-        other = max(others, key=self._moved, default=None)
+        other = max(others, key=self._count_changed, default=None)
         if other is not None:
             runs.append(run_of(self.code, self.run, other))
             if not any(varying(runs)):
                 return []
-        found = self._near_numbers([example, *others])
+        found = self._near_compared_integers([example, *others])
         return [*found, *self._across(runs, [*others, *found], other)]
 
-    def _near_numbers(self, known: Sequence[Sample]) -> list[Sample]:
-        """Return samples of sizes next to the numbers that the code compares, where the model can run."""
+    def _near_compared_integers(self, known: Sequence[Sample]) -> list[Sample]:
+        """Return samples of sizes next to the integers that the code compares with, if the model can run there."""
         found: list[Sample] = []
         seen = [sample.sizes for sample in known]
         for sizes in sizes_near(compared_numbers(self.code), self.symbols):
@@ -79,7 +79,7 @@ class CodeSizes:
         return found
 
     def _across(self, runs: Sequence[Run], samples: Sequence[Sample], other: Sample | None) -> list[Sample]:
-        """Return samples on the other side of what the model is seen to ask about its sizes, where it can run."""
+        """Return samples on the other side of the conditions that the model evaluates, if it can run there."""
         found: list[Sample] = []
         if not leaves_open(self.code, self.run, runs, samples):
             return found
@@ -98,13 +98,13 @@ class CodeSizes:
 
         bounds = dict.fromkeys(self.symbols, (1, None)) if self.held is None else self.held.bounds
         known: list[_Sizes] = [self.symbols, *(sample.sizes for sample in samples)]
-        starts = [self.symbols]  # at sizes of 0 and 1 a model may ask less, or not run on tensors without numbers
+        starts = [self.symbols]  # at sizes of 0 and 1 a model may have fewer conditions, or not run on fake tensors
         starts += [other.sizes] if other is not None and min(self.symbols.values()) < 2 else []
         BothSides(ask, allowed, take, bounds, known).search(*starts)
         return found
 
-    def _moved(self, sample: Sample) -> int:
-        """Return the number of symbols that are not as in the example."""
+    def _count_changed(self, sample: Sample) -> int:
+        """Return the number of symbols with another size than in the example."""
         return sum(sample.sizes[name] != size for name, size in self.symbols.items())
 
     def _holds(self, sizes: _Sizes) -> bool:

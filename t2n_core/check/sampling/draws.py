@@ -1,4 +1,4 @@
-"""Random inputs of a model, drawn like its example; where the example has no spread, the draws have."""
+"""Random inputs of a model, distributed like its example; constant inputs get some spread."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ Extents: TypeAlias = tuple[int, ...]
 _FEW = 16
 """Floats that are too few to show how they are distributed."""
 _FAR = 0.1
-"""Share of the floats of both signs that are drawn further out than the example's."""
+"""Share of the floats of both signs that are drawn beyond the example's range."""
 _FURTHER = 3.0
 _FILLED = 0.15
-"""Share of the numbers of a sparse input that are not 0."""
+"""Share of nonzero elements in a sparse input."""
 _HALVINGS = 5
-"""Steps of the search between an index that a model takes and one that it refuses."""
+"""Steps of the bisection between an index that a model accepts and one that it refuses."""
 _LARGEST_INTEGER = 1 << 15
-"""Integers that stand for indices are not tried beyond it."""
+"""Indices are not tried beyond it."""
 
 
 class Distribution(Enum):
-    """The distributions that inputs are drawn from; a model may be unable to run on some of them."""
+    """The distributions from which inputs are drawn; a model may be unable to run on some of them."""
 
     ALIKE = "alike"
-    """Draws like the example; constants become normal floats, indices that the model takes, masks of both values.
+    """Draws like the example; constants become normal floats, indices that the model accepts, masks of both values.
 
-    Of floats with both signs some are further out, since models clip and switch at numbers that an example seldom has.
+    Some floats of both signs are further out, since models clip and branch at values that an example seldom has.
     """
     NEAR = "near"
     """As ALIKE, with no float further out than the example's."""
     GENTLE = "gentle"
     """As NEAR, but masks are lengths (one value first, then the other), and floats of a constant keep its sign."""
     OWN = "own"
-    """Values of the example alone: what is constant stays constant."""
+    """Values of the example only: constants stay constant."""
     SIGNED = "signed"
     """Floats are normal, about as large as the example's; if those have one sign, most of these have the other.
 
@@ -54,14 +54,14 @@ class Distribution(Enum):
     SPECIAL = "special"
     """Floats with infinities and NaN among them; others as SIGNED."""
     SPARSE = "sparse"
-    """As COARSE, and most of them 0; masks have few values that are true."""
+    """As COARSE, and most of them 0; masks have few true values."""
 
 
 _FREE = (Distribution.ALIKE, Distribution.NEAR)
 
 
 class _Kind(Enum):
-    """The kinds of inputs, as they seem by their examples."""
+    """The kinds of inputs, guessed from their examples."""
 
     EMPTY = "empty"
     MASK = "mask"
@@ -78,11 +78,11 @@ class _Input:
     example: Array
     kind: _Kind
     bound: tuple[int, int] | None = None
-    """The input and its axis that no length exceeds."""
+    """The input and the axis that bound the lengths."""
 
     @cached_property
     def values(self) -> Array:
-        """The different values, sorted."""
+        """The distinct values, sorted."""
         return np.unique(self.example)
 
     @cached_property
@@ -93,7 +93,7 @@ class _Input:
 
     @cached_property
     def order(self) -> int:
-        """1 or -1 where the last axis is sorted, and 0 where it is not."""
+        """1 or -1 if the last axis is sorted, 0 if it is not."""
         rows = self.example
         if self.kind is _Kind.LENGTHS and len(self.values) == 1:
             return -1
@@ -104,7 +104,7 @@ class _Input:
 
     @cached_property
     def permutes(self) -> bool:
-        """Return whether each row holds all positions along the last axis, not in their order: an order to sort by."""
+        """Return whether each row is a permutation of the positions along the last axis, other than the identity."""
         if self.kind is not _Kind.VALUES or self.example.dtype.kind not in "iu" or self.order or not self.example.ndim:
             return False
         return bool((np.sort(self.example, axis=-1) == np.arange(self.example.shape[-1])).all())
@@ -114,7 +114,7 @@ class Draws:
     """Random inputs of one model."""
 
     def __init__(self, examples: Sequence[Array], runs: Callable[[Sequence[Array]], bool]) -> None:
-        """Take the example's arrays, and a function that says whether the model runs with other arrays."""
+        """Take the example's arrays, and a function that returns whether the model runs with other arrays."""
         arrays = [np.asarray(array) for array in examples]
         self._inputs = [_input_of(place, arrays) for place in range(len(arrays))]
         self._runs = runs
@@ -125,7 +125,7 @@ class Draws:
 
     @property
     def has_one_sign(self) -> bool:
-        """Return whether an input has floats that differ and are all of one sign."""
+        """Return whether an input has distinct floats that all have the same sign."""
         floats = [one.finite for one in self._inputs if one.kind is _Kind.VALUES and one.example.dtype.kind == "f"]
         return any(known.size > 0 and not known[0] < 0 < known[-1] for known in floats)
 
@@ -134,7 +134,7 @@ class Draws:
     ) -> list[Array]:
         """Return new arrays of these shapes, with the example's dtypes; floats are finite unless they are masks."""
         self.has_drawn = True
-        found = [self._drawn(place, shapes, rng, distribution) for place in range(len(self._inputs))]
+        found = [self._draw_one(place, shapes, rng, distribution) for place in range(len(self._inputs))]
         for place, sorted_by in self._sorters.items():
             found[place] = np.argsort(found[sorted_by], axis=-1, kind="stable").astype(found[place].dtype)
         return found
@@ -151,7 +151,7 @@ class Draws:
             if (np.diff(np.take_along_axis(values, one.example.astype(np.int64), -1), axis=-1) >= 0).all()
         }
 
-    def _drawn(
+    def _draw_one(
         self, place: int, shapes: Sequence[Extents], rng: np.random.Generator, distribution: Distribution
     ) -> Array:
         one, shape = self._inputs[place], tuple(shapes[place])
@@ -167,17 +167,17 @@ class Draws:
             return np.asarray(rng.standard_normal(shape) if dtype.kind == "f" else np.zeros(shape), dtype)
         if one.kind is _Kind.LENGTHS and one.bound is not None and not own:
             other, axis = one.bound
-            return _sorted(rng.integers(1, max(shapes[other][axis], 1) + 1, shape).astype(dtype), one.order)
+            return _sort(rng.integers(1, max(shapes[other][axis], 1) + 1, shape).astype(dtype), one.order)
         if one.permutes:
             return np.argsort(rng.random(shape), axis=-1).astype(dtype)
         limit = None if own else self._limit_of(place)
         if limit is not None:
             low, high = limit.ends(shapes)
             drawn = rng.integers(low, high + 1, shape)
-            if drawn.size and rng.random() < 0.5:  # few random ones are the last index, or the whole length
+            if drawn.size and rng.random() < 0.5:  # few random integers are the last index, or the full length
                 drawn = np.asarray(drawn)
                 drawn.flat[rng.integers(drawn.size)] = high
-            return _sorted(np.asarray(drawn, dtype), self._order(place))
+            return _sort(np.asarray(drawn, dtype), self._order(place))
         if one.kind is _Kind.INDICES and distribution is not Distribution.GENTLE and not own:
             ends = int(one.values[0]), self._highest_of(place)
             return rng.integers(min(0, *ends), max(0, *ends) + 1, shape).astype(dtype)
@@ -185,11 +185,11 @@ class Draws:
             return _integers(one, shape, rng, permuted=distribution in (*_FREE, Distribution.GENTLE))
         return _floats(one, shape, rng, distribution)
 
-    def words(self, names: Sequence[str]) -> dict[str, str]:
-        """Return how each input is drawn where the model takes all that is drawn; `names` are those of the inputs."""
-        return {name: self._words_of(place, names) for place, name in enumerate(names)}
+    def describe(self, names: Sequence[str]) -> dict[str, str]:
+        """Return how each input is drawn if the model accepts all draws; `names` are those of the inputs."""
+        return {name: self._describe_input(place, names) for place, name in enumerate(names)}
 
-    def _words_of(self, place: int, names: Sequence[str]) -> str:
+    def _describe_input(self, place: int, names: Sequence[str]) -> str:
         one = self._inputs[place]
         if place in self._sorters:
             return f"the order of the elements of {names[self._sorters[place]]}"
@@ -197,12 +197,12 @@ class Draws:
             return "permutations of the positions along its last axis"
         if one.kind in (_Kind.INDICES, _Kind.VALUES) and one.example.dtype.kind != "f":
             if (limit := self._limit_of(place)) is not None:
-                return f"{limit.words(names)}{', sorted' if self._order(place) else ''}"
+                return f"{limit.describe(names)}{', sorted' if self._order(place) else ''}"
             if one.kind is _Kind.INDICES:
-                return f"integers from 0 to {self._highest_of(place)}, the largest that the model takes"
+                return f"integers from 0 to {self._highest_of(place)}, the largest that the model accepts"
             return f"the example's integers{', sorted' if one.order else ''}"
         if one.kind is _Kind.LENGTHS and one.bound is not None:
-            words = Limit(1, *one.bound, is_index=False).words(names)
+            words = Limit(1, *one.bound, is_index=False).describe(names)
             return f"{words}{', sorted' if one.order else ''}"
         if one.kind is _Kind.EMPTY:
             return "normal floats" if one.example.dtype.kind == "f" else "zeros"
@@ -220,7 +220,7 @@ class Draws:
         return self._limits[place]
 
     def _order(self, place: int) -> int:
-        """Return the order of bounded integers; those that are all equal are sorted if the model asks for it."""
+        """Return the order of bounded integers; if all are equal, they are sorted if the model requires it."""
         one, limit = self._inputs[place], self._limit_of(place)
         if limit is None or one.example.ndim != 1 or len(one.example) < 2 or len(one.values) > 1:
             return one.order
@@ -238,7 +238,7 @@ class Draws:
         return self._runs(examples)
 
     def _highest_of(self, place: int) -> int:
-        """Return the largest index that the model takes in this input, or one that is little smaller."""
+        """Return the largest index that the model accepts in this input, or a slightly smaller one."""
         if place not in self._highest:
             example = self._inputs[place].example
             most = min(_LARGEST_INTEGER, int(np.iinfo(example.dtype).max))
@@ -278,7 +278,7 @@ def _input_of(place: int, examples: Sequence[Array]) -> _Input:
 def _bound_of(place: int, examples: Sequence[Array]) -> tuple[int, int] | None:
     """Return the input and axis whose extent is the largest of these integers, if they look like lengths of its rows.
 
-    Lengths are a vector with one number from 1 on for each row of an input that has at least two axes.
+    Lengths are a vector with one integer from 1 on for each row of an input that has at least two axes.
     """
     example = examples[place]
     if example.ndim != 1 or example.min() < 1:
@@ -294,7 +294,7 @@ def _bound_of(place: int, examples: Sequence[Array]) -> tuple[int, int] | None:
 
 
 def _mask(one: _Input, shape: Extents, rng: np.random.Generator, distribution: Distribution) -> Array:
-    """Return a mask whose rows hold both values, if they have room for two; a sparse one may have rows without."""
+    """Return a mask whose rows hold both values if they have room for two; rows of a sparse mask may have only one."""
     example = one.example
     first = example.reshape(-1)[0]
     low, high = one.values if len(one.values) == 2 else (np.zeros_like(first), np.ones_like(first))
@@ -314,13 +314,13 @@ def _mask(one: _Input, shape: Extents, rng: np.random.Generator, distribution: D
 
 
 def _integers(one: _Input, shape: Extents, rng: np.random.Generator, *, permuted: bool) -> Array:
-    """Return integers of the example: its axes permuted where the shape is the same, so that no row gets ties."""
+    """Return integers of the example; for the same shape, permuted along its axes, so that no row gets ties."""
     if permuted and shape == one.example.shape and not one.order:
         drawn = one.example
         for axis, extent in enumerate(shape):
             drawn = np.take(drawn, rng.permutation(extent), axis)
         return drawn
-    return _sorted(rng.choice(one.example.reshape(-1), size=shape).astype(one.example.dtype), one.order)
+    return _sort(rng.choice(one.example.reshape(-1), size=shape).astype(one.example.dtype), one.order)
 
 
 def _floats(one: _Input, shape: Extents, rng: np.random.Generator, distribution: Distribution) -> Array:
@@ -346,17 +346,17 @@ def _floats(one: _Input, shape: Extents, rng: np.random.Generator, distribution:
     if distribution is Distribution.ALIKE and known[0] < 0 < known[-1]:
         drawn = np.where(rng.random(shape) < _FAR, _FURTHER * drawn, drawn)
     biggest = float(np.finfo(dtype).max)
-    return _sorted(np.asarray(np.clip(drawn, -biggest, biggest), dtype), one.order)
+    return _sort(np.asarray(np.clip(drawn, -biggest, biggest), dtype), one.order)
 
 
 def _around(constant: float, shape: Extents, rng: np.random.Generator, *, signed: bool) -> Array:
-    """Return floats in place of a constant: normal ones, or such as have its sign."""
+    """Return floats in place of a constant: normally distributed ones, or floats of its sign."""
     if signed or not constant:
         return rng.standard_normal(shape)
     return constant * rng.uniform(0.5, 1.5, shape)
 
 
-def _sorted(drawn: Array, order: int) -> Array:
+def _sort(drawn: Array, order: int) -> Array:
     if not order or not drawn.ndim:
         return drawn
     ascending = np.sort(drawn, axis=-1)

@@ -1,4 +1,4 @@
-"""Input sets drawn by hypothesis, where a strategy stands in place of a list of them."""
+"""Input sets drawn by hypothesis, if a strategy is given in place of a list."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 EXAMPLES = 10
-"""Drawn from a strategy; each is one more run of the archive, none of the capture."""
+"""Number of draws from a strategy; each is one more run of the archive, without a capture."""
 
 
 def is_strategy(value: object) -> bool:
@@ -16,9 +16,9 @@ def is_strategy(value: object) -> bool:
 
 
 def draw_inputs(strategy: Any, count: int = EXAMPLES) -> list[Any]:
-    """Draw at most `count` different values, the same in each session, with arrays of NumPy as tensors.
+    """Draw at most `count` different values, the same in each session, with NumPy arrays as tensors.
 
-    Raises what the strategy raises.
+    Exceptions of the strategy propagate.
     """
     import numpy as np
     import torch

@@ -1,4 +1,4 @@
-"""Inputs that a user's function makes for given sizes, in place of random ones."""
+"""Inputs from a user's function of sizes, in place of random ones."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from t2n_core.torch_graph.ways_in.inputs import ModelInputs
 
 @dataclass(frozen=True, slots=True)
 class InputFunction:
-    """A function from the sizes of dynamic axes, by name, to arguments of the model; None where it has none."""
+    """A function from the sizes of dynamic axes, by name, to arguments of the model, or None if it has none there."""
 
     function: Callable[[Mapping[str, int]], Any]
     bind: Callable[[Any], ModelInputs]
-    """Binds what the function returns as the example was bound."""
+    """Binds the function's result to the model's parameters, like the example."""
 
     def arrays(
         self, sizes: Mapping[str, int], turn: object, shapes: Sequence[Shape], example: ModelInputs
     ) -> list[Array] | None:
-        """Return the function's inputs for these sizes; each turn has random numbers of its own, the same in every
+        """Return the function's inputs for these sizes; each turn has a separate random seed, the same in every
         session.
 
-        Raises InputError for what the function raises, and for inputs of other names, types or shapes.
+        Raises InputError for exceptions of the function, and for inputs of other names, types or shapes.
         """
         where = ", ".join(f"{name}={size}" for name, size in sizes.items()) or "the example's sizes"
         try:
-            with _seeded((sorted(sizes.items()), turn)):
+            with _seeded_generators((sorted(sizes.items()), turn)):
                 given = self.function(dict(sizes))
         except Exception as cause:
             raise InputError(f"the function of `inputs` failed at {where}: {type(cause).__name__}: {cause}") from cause
@@ -45,27 +45,29 @@ class InputFunction:
         call = self.bind(given)
         if call.names != example.names:
             raise InputError(
-                f"the function of `inputs` gave {', '.join(call.names)} at {where}; the model has "
+                f"the function of `inputs` returned {', '.join(call.names)} at {where}; the model has "
                 f"{', '.join(example.names)}"
             )
         found = []
         for name, tensor, like, shape in zip(call.names, call.tensors, example.tensors, shapes, strict=True):
             wanted = [evaluate(extent, sizes) for extent in shape]
             if list(tensor.shape) != wanted:
-                raise InputError(f"the function of `inputs` gave `{name}` of shape {list(tensor.shape)} at {where}, "
-                                 f"where it is {wanted}")  # fmt: skip
+                actual = list(tensor.shape)
+                raise InputError(
+                    f"the function of `inputs` returned `{name}` of shape {actual} at {where}, where it is {wanted}"
+                )
             if tensor.dtype == torch.bfloat16 and like.dtype == torch.float32:  # the model was widened, too
                 tensor = tensor.float()
             if tensor.dtype != like.dtype:
                 raise InputError(
-                    f"the function of `inputs` gave `{name}` in {tensor.dtype}, the example has {like.dtype}"
+                    f"the function of `inputs` returned `{name}` in {tensor.dtype}, the example has {like.dtype}"
                 )
             found.append(np.array(tensor.detach().cpu().numpy()))
         return found
 
 
 @contextlib.contextmanager
-def _seeded(words: object) -> Iterator[None]:
+def _seeded_generators(words: object) -> Iterator[None]:
     """Seed the generators of torch, NumPy and Python for a block; afterwards they are as before."""
     seed = int.from_bytes(hashlib.sha256(repr(words).encode()).digest()[:4], "little")
     of_python, of_numpy = random.getstate(), np.random.get_state()

@@ -1,4 +1,4 @@
-"""Find the axis that bounds the integers of an input, as indices or lengths, by what a model takes and refuses."""
+"""Find the axis that bounds the integers of an input, as indices or lengths, by trying what a model accepts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from t2n_core.check.samples import Array
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Integers from `low` to the size of an axis, or to the last index of it."""
+    """Integers from `low` to the size of an axis, or to its last index."""
 
     low: int
     input: int
@@ -20,10 +20,10 @@ class Limit:
     is_index: bool
 
     def ends(self, shapes: Sequence[Sequence[int]]) -> tuple[int, int]:
-        """Return the least and the greatest integer for inputs of these shapes."""
+        """Return the smallest and largest integer for inputs of these shapes."""
         return self.low, max(self.low, shapes[self.input][self.axis] - self.is_index)
 
-    def words(self, names: Sequence[str]) -> str:
+    def describe(self, names: Sequence[str]) -> str:
         axis = f"axis {self.axis} of {names[self.input]}"
         if self.is_index:
             return f"indices from {self.low} to the last of {axis}"
@@ -31,9 +31,9 @@ class Limit:
 
 
 def limit_of(place: int, examples: Sequence[Array], runs: Callable[[Sequence[Array]], bool]) -> Limit | None:
-    """Return the limit of the integers in one input; None if the model takes larger ones, or other axes say nothing.
+    """Return the limit of the integers in one input; None if the model accepts larger ones, or no axis fits.
 
-    An axis bounds them if the model takes its size, or what is one less, and not the integer after it.
+    An axis bounds them if the model accepts its size, or one less, and not the next integer.
     """
     example = examples[place]
     highest = int(example.max())

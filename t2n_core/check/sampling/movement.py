@@ -1,4 +1,4 @@
-"""How much outputs move from one sample to another: what never moves is matched by any constant near it."""
+"""How much outputs change from one sample to another: an output that never changes would be matched by a constant."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.samples import Array, Sample
 
 _GROWN = 10.0
-"""Outputs so many times as large as the example's come from floats too far out: all that they show is rounding."""
+"""Outputs this many times as large as the example's come from floats too far out, and show only rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """How far an output moves between samples of equal shapes, by what PyTorch computes."""
+    """How much an output changes between samples of equal shapes in PyTorch."""
 
     largest: float | None
-    """The largest difference of an element; None where no two samples have equal shapes."""
+    """The largest difference of an element; None if no two samples have equal shapes."""
     share: float = 0.0
     """Share of the elements that differ by more than the tolerance, for the two samples that differ most."""
     weak: str = ""
-    """The reason why a pass of this output proves little; empty where it proves enough."""
+    """The reason why a pass of this output proves little; empty if it proves enough."""
     not_finite: float = 0.0
-    """Share of the elements that are NaN or infinite, of all samples that count."""
+    """Share of the elements that are NaN or infinite in all samples that count."""
 
 
 def movements(
@@ -40,9 +40,9 @@ def movements(
 ) -> list[Movement]:
     """Return the movement of each output.
 
-    An output is weak if the same numbers would pass for all samples of equal shapes. Samples with NaN or infinities
-    among their inputs do not count where the example has none, unless `strays` is true. The `constant` outputs, which
-    no input reaches, are not weak unless all outputs are.
+    An output is weak if the same values would pass for all samples of equal shapes. Samples with NaN or infinities
+    among their inputs do not count if the example has none, unless `strays` is true. The `constant` outputs, which no
+    input reaches, are not weak unless all outputs are constant.
     """
     found = []
     count = len(samples[0].expected)
@@ -84,7 +84,7 @@ def _movement(groups: Sequence[Sequence[Array]], name: str, criteria: Judgement,
 
 
 def _middle(group: Sequence[Array]) -> Array:
-    """Return the numbers that are nearest to all arrays; of integers, which must be equal, those of the first."""
+    """Return the values nearest to all arrays; for integers, which must be equal, those of the first."""
     first = group[0]
     if first.dtype.kind != "f":
         return first
@@ -97,25 +97,25 @@ def _middle(group: Sequence[Array]) -> Array:
 
 
 def _has_strays(sample: Sample, example: Sample) -> bool:
-    """Return whether an input has NaN or infinities that the example's has not."""
+    """Return whether an input has NaN or infinities and the example's has none."""
     pairs = zip(sample.inputs, example.inputs, strict=True)
     return any(np.isfinite(before).all() and not np.isfinite(after).all() for after, before in pairs)
 
 
 def overflows(sample: Sample, example: Sample) -> bool:
-    """Return True if an output has NaN or infinities that the example's has not."""
+    """Return whether an output has NaN or infinities and the example's has none."""
     pairs = zip(sample.expected, example.expected, strict=False)
     return any(np.isfinite(before).all() and not np.isfinite(after).all() for after, before in pairs)
 
 
 def has_grown(sample: Sample, example: Sample) -> bool:
-    """Return True if the floats of an output are on average many times as large as the example's."""
+    """Return whether the floats of an output are on average many times as large as the example's."""
     pairs = zip(sample.expected, example.expected, strict=False)
     return any(_magnitude(after) > _GROWN * _magnitude(before) for after, before in pairs if before.dtype.kind == "f")
 
 
 def _magnitude(array: Array) -> float:
-    """Return the root of the mean square of the finite numbers."""
+    """Return the root mean square of the finite elements."""
     finite = array[np.isfinite(array)].astype(np.float64)
     return math.sqrt(np.square(finite).mean()) if finite.size else 0.0
 

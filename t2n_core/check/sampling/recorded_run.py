@@ -1,8 +1,8 @@
-"""Run a model with symbolic sizes and note each condition on them, apart from every capture.
+"""Run a model with symbolic sizes and record each condition on them, independent of any capture.
 
-The tensors of the run are fake, and its shape environment is our own: it answers a question about a size by the
-number that the size has, keeps no guard, fixes nothing, and notes it. So what a capture makes of such questions has
-no influence on what is seen here. Stand-ins that keep sizes symbolic in Python's own functions are those of captures.
+The tensors of the run are fake, and its shape environment is our own: it answers a condition on a size by its value,
+adds no guard, fixes nothing, and records it. So the treatment of conditions in a capture has no influence here. The
+overrides that keep sizes symbolic in Python's own functions are those of captures.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from t2n_core.torch_graph.sizes.pool_sizes import pools_of_any_size
 from t2n_core.torch_graph.stand_ins.numbers_of_sizes import numbers_of_sizes
 
 _QUESTIONS = 6000
-"""Most questions of one run: a large model is seen up to there."""
+"""Most questions of one run: a larger model is recorded up to there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +42,16 @@ class Question:
     """A condition on sizes, and its answer in one run."""
 
     condition: Any
-    """A condition of sympy, in symbols with the names of the dynamic axes."""
+    """A sympy condition, in symbols with the names of the dynamic axes."""
     answer: bool
     is_the_models: bool
-    """True if code asked that is not PyTorch's own."""
+    """True if it was evaluated by code other than PyTorch's own."""
     is_number: bool = False
-    """True if it was not asked, but a number was taken for a size, as in `range(x.shape[1])`."""
+    """True if there was no condition, but a size became a Python number, as in `range(x.shape[1])`."""
 
 
 class _EnoughError(Exception):
-    """Ends a run that asks too much."""
+    """Ends a run with too many questions."""
 
 
 def _environment(sizes: Mapping[str, int]) -> Any:
@@ -105,8 +105,8 @@ def questions(
     shapes: Sequence[Shape],
     sizes: Mapping[str, int],
 ) -> list[Question]:
-    """Return what a run of a model asks about its sizes, in the order in which it does; up to the end of the run if the
-    model cannot run on tensors without numbers.
+    """Return the conditions on sizes in a run of a model, in order; up to the first error if the model cannot run on
+    fake tensors.
 
     Args:
         model: the module, which stays as it is.
@@ -141,7 +141,7 @@ def _size(dim: Dim, symbols: Mapping[str, Any]) -> Any:
 
 
 def _is_the_models(frame: FrameType | None) -> bool:
-    """Return whether Python code that is not PyTorch's own asks, without a function of PyTorch in between."""
+    """Return whether Python code other than PyTorch's own asks, without a function of PyTorch in between."""
     while frame is not None:
         name = frame.f_globals.get("__name__") or ""
         if not name.startswith(("torch.fx.experimental", "torch._C")) and name != "torch" and name != __name__:

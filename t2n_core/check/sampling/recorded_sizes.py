@@ -1,7 +1,7 @@
-"""Integers that note what Python compares them with: the sizes of tensors, while a model runs.
+"""Integers that record their comparisons in Python: the sizes of tensors, while a model runs.
 
-The model runs as it is, with numbers in its tensors, apart from every capture. `x.shape[1]` is an integer as ever, and
-so is what is computed from it.
+The model runs as it is, on real tensors, independent of any capture. `x.shape[1]` is an integer as usual, and so is
+everything computed from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from t2n_core.torch_graph.capture.reachable import is_foreign
 
 _LAYOUT_QUESTIONS = (torch.Tensor.is_contiguous, torch.Tensor.stride)
 _NUMBERS = ("len", "__int__", "__float__", *(one.__name__ for one in _LAYOUT_QUESTIONS))
-"""Names of notes of sizes that became plain numbers or a layout: what is asked of these is not seen here."""
+"""Names of notes of sizes that became plain numbers or a layout, whose later comparisons are not recorded."""
 _CALLS = 6
 """Most samples that the model runs on to find both answers, half of them the smallest."""
 _COMPARES = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__", "__int__", "__float__")
@@ -36,7 +36,7 @@ _COMPUTES = (
 
 
 class Note(NamedTuple):
-    """A comparison of a size, or what stands in `_NUMBERS`."""
+    """A comparison of a size, or one of `_NUMBERS`."""
 
     name: str
     operand: float
@@ -45,14 +45,14 @@ class Note(NamedTuple):
     """File, line and instruction."""
     answer: bool
     sizes: frozenset[int] | None
-    """The places in `Run.sizes` of those that the operands are computed from; None if that is not known."""
+    """The indices in `Run.sizes` of the sizes that the operands are computed from; None if unknown."""
     read: int
     """The number of sizes that were read before."""
 
 
 @dataclass(slots=True)
 class Run:
-    """The sizes that a model's own code read in one run, and what it asked about them."""
+    """The sizes that a model's own code read in one run, and its comparisons of them."""
 
     sizes: list[int] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -64,16 +64,16 @@ class Run:
 
 
 class RecordingSizes(TorchFunctionMode):
-    """While active, the sizes of tensors note the comparisons of code that is not PyTorch's own."""
+    """While active, the sizes of tensors record comparisons in code other than PyTorch's own."""
 
     def __init__(self) -> None:
         super().__init__()
         self.run = Run()
 
     def read(self, size: int) -> int:
-        """Return a size as an integer that notes."""
+        """Return a size as a recording integer."""
         self.run.sizes.append(size)
-        recorded: int = _recorded(size, self, frozenset({len(self.run.sizes) - 1}))
+        recorded: int = _as_recording(size, self, frozenset({len(self.run.sizes) - 1}))
         return recorded
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -84,7 +84,7 @@ class RecordingSizes(TorchFunctionMode):
             self.run.note(func.__name__, 0, None, "", bool(result), None)
         if type(result) is int:
             size = self.read(result)
-            if getattr(func, "__name__", "") == "__len__":  # `len` makes a plain number of whatever comes from here
+            if getattr(func, "__name__", "") == "__len__":  # `len` converts any result to a plain number
                 self.run.note("len", result, None, "", True, frozenset({len(self.run.sizes) - 1}))
             return size
         return result
@@ -102,8 +102,8 @@ class _Float(float):
     __hash__ = float.__hash__
 
 
-def _recorded(result: Any, recording: RecordingSizes, sizes: frozenset[int]) -> Any:
-    """Return a number as one that notes; anything else as it is."""
+def _as_recording(result: Any, recording: RecordingSizes, sizes: frozenset[int]) -> Any:
+    """Return a number as a recording one; anything else as it is."""
     kind: type[_Int] | type[_Float] | None = _Int if type(result) is int else _Float if type(result) is float else None
     if kind is None:
         return result
@@ -113,7 +113,7 @@ def _recorded(result: Any, recording: RecordingSizes, sizes: frozenset[int]) -> 
 
 
 def _plain(value: Any) -> Any:
-    """Return the plain number of one that notes; anything else as it is."""
+    """Return the plain number of a recording one; anything else as it is."""
     if isinstance(value, _Int):
         return int.__int__(value)
     return float.__float__(value) if isinstance(value, _Float) else value
@@ -130,7 +130,7 @@ def _computing(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
         result = plain(self, *others)
         if result is NotImplemented and others and isinstance(others[0], float):  # `T * 0.5` is a float's own product
             result = getattr(float, name)(int.__float__(self), *others)
-        return _recorded(result, self.recording, _sizes_of(self, others))
+        return _as_recording(result, self.recording, _sizes_of(self, others))
 
     return method
 
@@ -150,26 +150,26 @@ def _comparing(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def run_of(model: Any, run: Callable[[Sequence[torch.Tensor]], Any], sample: Sample) -> Run:
-    """Return what a model's own code asks about sizes in one run, up to its end if the model fails.
+    """Return the comparisons of sizes by a model's own code in one run, up to the failure if the model fails.
 
-    A model that asks nothing does the same at all sizes. What the run stores in a model is as any call leaves it: sizes
-    that it stores become plain numbers.
+    A model without any computes the same at all sizes. The run leaves in a model what any call does: stored sizes
+    become plain numbers.
     """
     recording = RecordingSizes()
     found, alive = recording.run, weakref.ref(recording)
     with quiet(), torch.no_grad(), suppress(Exception), recording:
         run([torch.from_numpy(np.array(array)) for array in sample.inputs])
     del recording
-    if alive() is not None:  # only numbers that note refer to it
+    if alive() is not None:  # only recording numbers refer to it
         replace_stored(model, _plain)
     return found
 
 
 def varying(runs: Sequence[Run]) -> list[list[Note]]:
-    """Return the notes of each run that depend on a size that is not the same in all runs.
+    """Return the notes of each run that depend on a size that differs between runs.
 
-    The sizes of two runs are compared as far as both went the same way. One that no other run has read on the same way
-    may be any size.
+    The sizes of two runs are compared as far as both took the same path. A size that no other run has read on the same
+    path may be any size.
     """
     found = []
     for run in runs:
@@ -186,7 +186,7 @@ def varying(runs: Sequence[Run]) -> list[list[Note]]:
 
 
 def _alike(run: Run, other: Run) -> int:
-    """Return the number of sizes that two runs read on the same way: before the first note of another answer."""
+    """Return the number of sizes that two runs read on the same path: before the first note with another answer."""
     alike = 0
     for one, two in zip(run.notes, other.notes, strict=False):
         if (one.name, one.place, one.read) != (two.name, two.place, two.read):
@@ -204,10 +204,10 @@ def leaves_open(
     runs: Sequence[Run],
     samples: Sequence[Sample],
 ) -> bool:
-    """Return whether a model's own code asks about sizes what not all samples together answer in both ways.
+    """Return whether a model's own code compares sizes such that the samples do not cover both answers.
 
-    False where no comparison depends on the sizes of a call. True where a size becomes a plain number, which can be
-    asked anything, and where the model is not known to run at other sizes.
+    False if no comparison depends on the sizes of a call. True if a size becomes a plain number, whose comparisons are
+    unknown, or if the model is not known to run at other sizes.
 
     Args:
         model: the module, which stays as it is.
@@ -230,13 +230,13 @@ def leaves_open(
 
 
 def _path(notes: Sequence[Note]) -> tuple[tuple[str, bool], ...]:
-    """Return the answers of one run by their places, those to a comparison of the same two numbers once."""
+    """Return the answers of one run by source position; repeated comparisons of the same two numbers count once."""
     answers = {(note.name, note.operand, note.other): (note.place, note.answer) for note in reversed(notes)}
     return tuple(dict.fromkeys(reversed(answers.values())))
 
 
 def _is_open(runs: Sequence[Sequence[Note]]) -> bool:
-    """Return whether some comparison, after the same answers before it, has one answer alone."""
+    """Return whether some comparison, after the same answers before it, has only one answer."""
     paths = [_path(notes) for notes in runs]
     seen = {path[: place + 1] for path in paths for place in range(len(path))}
     return any((*path[:-1], (path[-1][0], not path[-1][1])) not in seen for path in seen)

@@ -1,4 +1,4 @@
-"""Samples of a model, run by PyTorch: the example, calls that the user gave, and random inputs."""
+"""Samples of a model, run by PyTorch: the example, calls given by the user, and random inputs."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from t2n_core.torch_graph.ways_in.results import tensors_of
 
 _Key: TypeAlias = tuple[tuple[str, int], ...]
 _HUGE = 1 << 22
-"""Elements of inputs that are not worth a run which has to fail."""
+"""Most elements of inputs for a run that is expected to fail."""
 _GROWTH = 24
 """Number of larger sizes that are tried after one at which the model itself cannot run."""
 _DISTRIBUTIONS = (Distribution.ALIKE, Distribution.NEAR, Distribution.GENTLE, Distribution.OWN)
-"""Tried in turn until the model runs, and its outputs are about as large as the example's, and as finite."""
+"""Tried in turn until the model runs, with outputs about as large as the example's, and as finite."""
 _BOLDER = (Distribution.SIGNED, Distribution.COARSE, Distribution.WIDE, Distribution.SPARSE, Distribution.SPECIAL)
-"""Tried in turn while an output does not move; the first one also where floats of the example have one sign."""
+"""Tried in turn while an output does not change; the first one also if floats of the example have one sign."""
 
 
 class Runnable(Protocol):
@@ -48,7 +48,7 @@ class Runnable(Protocol):
 
 
 class Sampler:
-    """Makes samples of one model, each the same in every session."""
+    """Creates samples of one model, reproducible in every session."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class Sampler:
     ) -> None:
         """Take a model with its example call, the symbolic shapes of its inputs, and the example's sizes.
 
-        A `function` makes the inputs that else are drawn. `code` is the module or function whose Python code is read
-        for numbers that it compares sizes with.
+        A `function` creates the inputs instead of random draws. `code` is the module or function whose Python code is
+        read for integers that it compares sizes with.
         """
         self._code = code
         self._function = function
@@ -71,15 +71,15 @@ class Sampler:
 
     @cached_property
     def example(self) -> Sample:
-        """The example call. Raises InputError if the model cannot run on it."""
+        """Sample of the example call. Raises InputError if the model cannot run on it."""
         return self._sample(self._inputs, self._inputs.tensors, self._symbols, "example")
 
     @property
     def drawn(self) -> dict[str, str]:
-        """How each input is drawn, by name, as far as the model takes it; empty where none was."""
+        """Return how each input is drawn, by name, if the model accepts that; empty if no input was drawn."""
         if self._function is not None:
             return dict.fromkeys(self._inputs.names, "by the function of `inputs`")
-        return self._draws.words(self._inputs.names) if self._draws.has_drawn else {}
+        return self._draws.describe(self._inputs.names) if self._draws.has_drawn else {}
 
     def samples(
         self,
@@ -88,55 +88,55 @@ class Sampler:
         dims: Iterable[Dim] = (),
         sizes: Sequence[Any] = (...,),
     ) -> list[Sample]:
-        """Return the example, the given calls, inputs of the example's sizes, and inputs of other sizes.
+        """Return the example, the calls in `given`, inputs of the example's sizes, and inputs of other sizes.
 
-        A size at which the model itself cannot run is not one of its sizes; the next larger one takes its place. `held`
-        are the sizes that the graph holds for, `dims` sizes that it computes, whose edges are tried. `sizes` are those
-        to check at besides the example's, where an ellipsis stands for the chosen ones.
+        A size at which the model itself cannot run is replaced by the next larger one. `held` is the range of sizes for
+        which the graph is valid, `dims` are sizes that it computes, whose edges are tried. `sizes` are those to check
+        at besides the example's, with an ellipsis for the automatic ones.
 
         Raises InputError if the model cannot run on its own example, or at one of `sizes`.
         """
-        known = [self.example, *(self._given(index, one, held) for index, one in enumerate(given))]
+        known = [self.example, *(self._user_sample(index, one, held) for index, one in enumerate(given))]
         known += self._further(known)
         resized = self._at_wanted([one for one in sizes if one is not ...], held)
         if ... in sizes:
             seen = [sample.sizes for sample in resized]
-            resized += [sample for sample in self._resized(held, dims) if sample.sizes not in seen]
-        if resized and _unmoved([*known, *resized]):  # at the example's sizes too little is left to move
-            twin = self._drawn(dict(resized[-1].sizes), _DISTRIBUTIONS, turn=1)
+            resized += [sample for sample in self._samples_at_other_sizes(held, dims) if sample.sizes not in seen]
+        if resized and _unmoved_outputs([*known, *resized]):  # too few sizes are left for outputs to change
+            twin = self._draw_sample(dict(resized[-1].sizes), _DISTRIBUTIONS, turn=1)
             resized += [] if isinstance(twin, InputError) else [twin]
         return [*known, *resized]
 
-    def at(self, sizes: Mapping[str, int]) -> Sample:
-        """Return random inputs of these sizes with their outputs. Raises InputError if the model cannot run on them."""
-        sample = self._drawn(dict(sizes), _DISTRIBUTIONS)
+    def sample_at(self, sizes: Mapping[str, int]) -> Sample:
+        """Return random inputs of these sizes and their outputs. Raises InputError if the model cannot run on them."""
+        sample = self._draw_sample(dict(sizes), _DISTRIBUTIONS)
         if isinstance(sample, InputError):
             raise sample
         return sample
 
     def others(self, count: int, turn: int = 100) -> list[Sample]:
-        """Return samples of the example's sizes, each drawn apart; fewer than `count` where the model refuses them.
+        """Return samples of the example's sizes, drawn independently; fewer than `count` if the model refuses some.
 
-        Another `turn` draws others.
+        Another `turn` draws other samples.
         """
-        drawn = (self._drawn(self._symbols, _DISTRIBUTIONS, place) for place in range(turn, turn + count))
+        drawn = (self._draw_sample(self._symbols, _DISTRIBUTIONS, place) for place in range(turn, turn + count))
         return [one for one in drawn if not isinstance(one, InputError)]
 
     def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Array, ...] | None:
-        """Return random inputs without a run of the model; None for impossible or huge sizes."""
+        """Return random inputs without running the model; None for impossible or huge sizes."""
         if any(extent < 0 for shape in self._extents(sizes) for extent in shape) or self._elements(sizes) > _HUGE:
             return None
         arrays = self._random(sizes, Distribution.ALIKE, 0)
         return tuple(np.ascontiguousarray(a).reshape(a.shape) for a in arrays)
 
-    def _given(self, index: int, call: ModelInputs, held: SizeRange | None) -> Sample:
+    def _user_sample(self, index: int, call: ModelInputs, held: SizeRange | None) -> Sample:
         sizes = sizes_of(self._shapes, call.tensors)
         if held is not None and sizes.keys() >= held.bounds.keys() and not held.holds(sizes):
-            raise InputError(f"inputs[{index}] has {ranges_text([sizes])}, outside of the range {held}")
+            raise InputError(f"inputs[{index}] has {ranges_text([sizes])}, outside the range {held}")
         return self._sample(call, call.tensors, sizes, f"inputs[{index}]")
 
     def _at_wanted(self, wanted: Sequence[Mapping[str, int]], held: SizeRange | None) -> list[Sample]:
-        """Return a sample at each of these sizes; a symbol that is not named is as in the example."""
+        """Return a sample at each of these sizes; other symbols have the example's size."""
         found = []
         for one in wanted:
             if unknown := sorted(set(one) - set(self._symbols)):
@@ -144,17 +144,17 @@ class Sampler:
                 raise InputError(f"sizes: there is no dynamic axis {', '.join(unknown)}; there are {known}")
             sizes = {**self._symbols, **one}
             if held is not None and not held.holds(sizes):
-                raise InputError(f"sizes: {ranges_text([sizes])} is outside of the range {held}")
-            found.append(self.at(sizes))
+                raise InputError(f"sizes: {ranges_text([sizes])} is outside the range {held}")
+            found.append(self.sample_at(sizes))
         return found
 
     def _further(self, known: Sequence[Sample]) -> list[Sample]:
-        """Return samples of the example's sizes, drawn apart from it, with which as many outputs move as can be.
+        """Return samples of the example's sizes, independent of it, with which as many outputs as possible change.
 
-        Where an output moves by the given calls, none is drawn: the user knows best which inputs the model takes.
+        If an output changes with the user's calls, none is drawn: the user knows best which inputs the model accepts.
         """
         found: list[Sample] = []
-        still = _unmoved(known)
+        still = _unmoved_outputs(known)
         if len(still) < len(self.example.expected):
             return []
         for turn, distributions in enumerate((_DISTRIBUTIONS, *((distribution,) for distribution in _BOLDER))):
@@ -163,16 +163,16 @@ class Sampler:
             )
             if not is_wanted and not still:
                 continue
-            drawn = self._drawn(self._symbols, distributions, turn)
+            drawn = self._draw_sample(self._symbols, distributions, turn)
             if isinstance(drawn, InputError) or _equal(drawn.inputs, self.example.inputs):
                 continue
-            left = _unmoved([*known, *found, drawn])
+            left = _unmoved_outputs([*known, *found, drawn])
             if not found or ((is_wanted or len(left) < len(still)) and not overflows(drawn, self.example)):
                 found.append(drawn)
                 still = left
         return found
 
-    def _resized(self, held: SizeRange | None, dims: Iterable[Dim]) -> list[Sample]:
+    def _samples_at_other_sizes(self, held: SizeRange | None, dims: Iterable[Dim]) -> list[Sample]:
         found, seen = [], {tuple(sorted(self._symbols.items()))}
         turns = _with_ends(edges(dims), held, self._symbols)
         for wanted in size_assignments(self._symbols, None if held is None else held.bounds, turns):
@@ -183,7 +183,7 @@ class Sampler:
                     break
                 if held is not None and not held.holds(sizes):
                     continue
-                drawn = self._drawn(sizes, _DISTRIBUTIONS)
+                drawn = self._draw_sample(sizes, _DISTRIBUTIONS)
                 if isinstance(drawn, InputError):
                     continue
                 found.append(drawn)
@@ -192,22 +192,24 @@ class Sampler:
         code = self._code if self._symbols else None
         if code is not None and reads_sizes(code):
             inputs = self._inputs.tensors
-            asked = CodeSizes(code, self._run, self._tried, self._elements, inputs, self._shapes, self._symbols, held)
+            asked = CodeSizes(
+                code, self._run, self._try_sizes, self._elements, inputs, self._shapes, self._symbols, held
+            )
             found += asked.samples(self.example, found)
         return found
 
-    def _tried(self, sizes: Mapping[str, int]) -> Sample | None:
+    def _try_sizes(self, sizes: Mapping[str, int]) -> Sample | None:
         """Return a sample of these sizes; None if the model cannot run there."""
-        drawn = self._drawn(dict(sizes), _DISTRIBUTIONS)
+        drawn = self._draw_sample(dict(sizes), _DISTRIBUTIONS)
         return None if isinstance(drawn, InputError) else drawn
 
     def _run(self, tensors: Sequence[torch.Tensor]) -> Any:
-        """Return what the model gives for tensors in place of the example's."""
+        """Run the model on tensors in place of the example's."""
         args, kwargs = self._inputs.arguments_with(tensors)
         return self._model.run(args, kwargs)
 
-    def of(self, arrays: Sequence[Array], sizes: Mapping[str, int] | None = None, label: str = "") -> Sample:
-        """Return the sample of given inputs. Raises InputError if the model refuses them."""
+    def sample_of(self, arrays: Sequence[Array], sizes: Mapping[str, int] | None = None, label: str = "") -> Sample:
+        """Return the sample of these inputs. Raises InputError if the model refuses them."""
         return self._sample(self._inputs, [torch.from_numpy(np.array(array)) for array in arrays], sizes or {}, label)
 
     def _extents(self, sizes: Mapping[str, int]) -> list[tuple[int, ...]]:
@@ -217,10 +219,10 @@ class Sampler:
         """Return the number of elements of all inputs."""
         return sum(map(math.prod, self._extents(sizes)))
 
-    def _drawn(
+    def _draw_sample(
         self, sizes: dict[str, int], distributions: Iterable[Distribution], turn: int = 0
     ) -> Sample | InputError:
-        """Return the sample of the first distribution on which the model runs as on its example, else the last one."""
+        """Return the sample of the first distribution on which the model runs as on its example, or the last sample."""
         found: Sample | None = None
         problem: InputError | None = None
         tried: list[list[Array]] = []
@@ -232,13 +234,13 @@ class Sampler:
                 continue
             label = ", ".join([*(f"{name}={size}" for name, size in sizes.items()), f"drawn {distribution.value}"])
             try:
-                found = self.of(arrays, sizes, label)
+                found = self.sample_of(arrays, sizes, label)
             except InputError as wrong:
                 tried.append(arrays)
                 problem = problem or wrong
                 continue
             if distribution is Distribution.ALIKE and has_grown(found, self.example):
-                continue  # the next distribution draws the same where no float is further out
+                continue  # the next distribution draws the same if no float is further out
             if not overflows(found, self.example):
                 break
             tried.append(arrays)
@@ -257,7 +259,7 @@ class Sampler:
 
     def _runs(self, arrays: Sequence[Array]) -> bool:
         try:
-            self.of(arrays)
+            self.sample_of(arrays)
         except InputError:
             return False
         return True
@@ -277,9 +279,9 @@ class Sampler:
 def double_outputs(
     run: Callable[[tuple[Any, ...], dict[str, Any]], Any], call: ModelInputs, sample: Sample, *, double: bool = True
 ) -> list[Any]:
-    """Return the outputs for a sample of a model whose weights are float64, to tell rounding from a wrong graph.
+    """Return the outputs for a sample of a model with float64 weights, to tell rounding from a wrong graph.
 
-    Without `double` its inputs stay as they are.
+    Without `double` the inputs stay as they are.
     """
     tensors = [torch.from_numpy(np.array(array)) for array in sample.inputs]
     args, kwargs = call.arguments_with([t.double() if double and t.is_floating_point() else t for t in tensors])
@@ -287,8 +289,8 @@ def double_outputs(
         return [_array(t) for t in tensors_of(run(args, kwargs))]
 
 
-def _unmoved(samples: Sequence[Sample]) -> set[int]:
-    """Return the places of the outputs that do not move at the default level, also where inputs are infinite."""
+def _unmoved_outputs(samples: Sequence[Sample]) -> set[int]:
+    """Return the indices of the outputs that do not change at the default level, also if inputs are infinite."""
     return {place for place, one in enumerate(movements(samples, (), DEFAULT_CRITERIA, strays=True)) if one.weak}
 
 
@@ -308,7 +310,7 @@ def _with_ends(
 
 
 def sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[str, int]:
-    """Return the values of the symbols that are an extent by themselves, read from these tensors."""
+    """Return the sizes of the symbols that are the extent of an axis, read from these tensors."""
     return {
         extent.name: int(size)
         for shape, tensor in zip(shapes, tensors, strict=True)
@@ -318,7 +320,7 @@ def sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[s
 
 
 def _larger(sizes: dict[str, int], traced: dict[str, int]) -> list[dict[str, int]]:
-    """Return these sizes, and larger ones of what differs from the example: a net may take multiples of 8 only."""
+    """Return these sizes, and larger ones for symbols that differ from the example: a net may need multiples of 8."""
 
     def grown(name: str, size: int, step: int) -> int:
         if size == traced[name]:

@@ -1,4 +1,4 @@
-"""The values of PyTorch's expressions of sizes at many sizes at once."""
+"""Evaluate PyTorch's size expressions at many sizes at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Values = NDArray[Any] | int | float | bool
 
 
-def _whole(value: Any) -> Values:
+def _to_int(value: Any) -> Values:
     return np.asarray(value).astype(np.int64)
 
 
@@ -35,11 +35,11 @@ _FORMS: Mapping[str, Callable[..., Values]] = {
     "Min": lambda *values: functools.reduce(np.minimum, values),
     "Abs": np.abs,
     "ToFloat": lambda value: np.asarray(value, np.float64),
-    "CeilToInt": lambda value: _whole(np.ceil(value)),
-    "FloorToInt": lambda value: _whole(np.floor(value)),
-    "TruncToInt": lambda value: _whole(np.trunc(value)),
+    "CeilToInt": lambda value: _to_int(np.ceil(value)),
+    "FloorToInt": lambda value: _to_int(np.floor(value)),
+    "TruncToInt": lambda value: _to_int(np.trunc(value)),
     "TruncToFloat": np.trunc,
-    "RoundToInt": lambda value: _whole(np.round(value)),
+    "RoundToInt": lambda value: _to_int(np.round(value)),
     "OpaqueUnaryFn_sqrt": np.sqrt,
     "OpaqueUnaryFn_log2": np.log2,
     "Identity": lambda value: value,
@@ -57,9 +57,9 @@ _FORMS: Mapping[str, Callable[..., Values]] = {
 
 
 def value_of(expression: Any, sizes: Mapping[Any, Values]) -> Values:
-    """Return an expression's value where its symbols have these values, numbers or arrays of one shape.
+    """Return an expression's value for these values of its symbols, numbers or arrays of one shape.
 
-    Raises KeyError for a class of expressions that is not known here.
+    Raises KeyError for a class of expressions that is not supported.
     """
     if expression.is_Symbol:
         return sizes[expression]

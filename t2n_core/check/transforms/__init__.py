@@ -1,1 +1,1 @@
-"""Checks of archives after transforms of the engine: `check.py` is the way in."""
+"""Checks of archives after transforms of the engine: `check.py` is the entry point."""

@@ -1,4 +1,4 @@
-"""Parity after transforms of the engine: what users apply to an archive is as right as the archive.
+"""Parity after transforms of the engine: a transformed model must be as right as the archive.
 
 outcome = result.check_transform("f32_to_f16")
 """
@@ -18,7 +18,7 @@ from t2n_core.check.judging.further import Batches, Call, Fed, SelfComparison, r
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.judging.kept_states import plan_calls
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
-from t2n_core.check.parity import WEAK_CHECK, check_parity, failed
+from t2n_core.check.parity import WEAK_CHECK, check_parity, failure_outcome
 from t2n_core.check.request import CheckRequest
 from t2n_core.check.sampling.movement import movements
 from t2n_core.check.transforms.interface import Interface
@@ -33,8 +33,8 @@ from t2n_core.scratch import scratch_folder
 TRANSFORMS: Final = "transforms"
 """Fact of the outcome: the transforms that were applied, in order."""
 CHANGED: Final = "transform_changed"
-"""Fact of the outcome: whether each transform changed the model; None where the engine cannot say."""
-_UNCHANGED_HINT = "take a model that has what the transform looks for, or leave the transform out"
+"""Fact of the outcome: whether each transform changed the model; None if the engine cannot report it."""
+_UNCHANGED_HINT = "use a model that contains the transform's pattern, or leave the transform out"
 
 
 def check_transform(
@@ -43,10 +43,10 @@ def check_transform(
     """Apply transforms to the archive in its engine, run all samples, and compare with PyTorch.
 
     Without `criteria` the level is that of the transforms: `own` for exact ones, see `level.py` for others. A transform
-    that leaves the model as it was makes a pass weak. What the engine does is never an exception.
+    that does not change the model makes a pass weak. Failures of the engine are outcomes, never exceptions.
 
-    Raises InputError for a transform that the release does not have or no check can judge, and where PyTorch has no
-    counterpart for the inputs or outputs that it gives to the model.
+    Raises InputError for a transform that the release does not have or no check can judge, and if PyTorch has no
+    counterpart for the inputs or outputs of the transformed model.
     """
     transforms = transforms_from(given)
     engine = _engine_for(result, transforms)
@@ -63,7 +63,7 @@ def check_transform(
         reply = engine.transformed(result.archive, transforms, scratch, timeout=timeout)
         if reply.status != "ok":
             common |= {"times": dict(reply.times), "facts": {**reply.facts, **facts}}
-            return _named(failed(reply, samples, common, timeout), transforms)
+            return _with_transform_names(failure_outcome(reply, samples, common, timeout), transforms)
         facts[CHANGED] = list(reply.facts["changed"])
         before, now = Interface.of(reply.facts), Interface.of(reply.facts["transformed"])
         plan = plan_runs(result, transforms, samples, before, now)
@@ -79,11 +79,11 @@ def check_transform(
         if facts[CHANGED] == [None] and not plan.one_state and _moves_bits(result, engine, plan, answered, timeout):
             facts[CHANGED] = [True]
         pairs = list(zip(comparisons, replies, strict=True))
-        found = _compared(result, engine, plan, criteria, answered, pairs, timeout)
+        found = _compare(result, engine, plan, criteria, answered, pairs, timeout)
     found = replace(found, facts={**found.facts, **facts})
     if found.status is Status.MISMATCH:
         found = _with_archive(found, result, own, timeout)
-    found = _named(found, transforms) if not found.passed else _weak_if_unchanged(found, transforms)
+    found = _with_transform_names(found, transforms) if not found.passed else _weak_if_unchanged(found, transforms)
     return found.with_times(result.times)
 
 
@@ -91,7 +91,7 @@ def _engine_for(result: ExportedArchive, transforms: Sequence[Transform]) -> Tra
     """Return the engine of a result that has these transforms. Raises InputError."""
     engine = result.target.engine()
     if not isinstance(engine, TractEngine):
-        raise InputError(f"{engine.name} {engine.version} applies no transforms here", hint="releases of tract do")
+        raise InputError(f"{engine.name} {engine.version} has no transforms", hint="releases of tract have")
     if getattr(result.target, "pulse", None) is not None:
         raise InputError("an archive for streams is checked in pulses", hint="check_streaming does that")
     if not transforms:
@@ -104,7 +104,7 @@ def _engine_for(result: ExportedArchive, transforms: Sequence[Transform]) -> Tra
 def _moves_bits(
     result: ExportedArchive, engine: TractEngine, plan: Plan, answered: EngineReply, timeout: float
 ) -> bool:
-    """Return whether the model without transforms answers otherwise, which only a change explains."""
+    """Return whether the model without transforms answers differently, which proves a change."""
     plain = engine.run(result.archive, [sample.inputs for sample in plan.samples], timeout=timeout)
     pairs = zip(answered.outputs, plain.outputs, strict=False)
     return plain.status == "ok" and any(
@@ -114,7 +114,7 @@ def _moves_bits(
     )
 
 
-def _compared(
+def _compare(
     result: ExportedArchive,
     engine: TractEngine,
     plan: Plan,
@@ -123,10 +123,10 @@ def _compared(
     comparisons: Sequence[tuple[SelfComparison, EngineReply]],
     timeout: float,
 ) -> Outcome:
-    """Return the outcome of an engine that has run a plan, and further calls in its States."""
+    """Return the outcome of an engine that has run a plan and further calls in its States."""
     samples = answered_dtypes(plan.samples, reply.outputs) if reply.status == "ok" else plan.samples
     names = [result.output_names[place] for place in plan.outputs]
-    moved = _moved(result, plan, criteria)
+    moved = _movements_left(result, plan, criteria)
     request = CheckRequest(result.archive, samples, names, criteria, timeout, result.range, moved=moved)
     found = check_parity(Answered(engine.version, reply), request)
     for comparison, own in comparisons:
@@ -135,32 +135,32 @@ def _compared(
     return found
 
 
-def _moved(result: ExportedArchive, plan: Plan, criteria: Judgement) -> list[Any]:
-    """Return how the outputs that are left move over all samples of the archive."""
+def _movements_left(result: ExportedArchive, plan: Plan, criteria: Judgement) -> list[Any]:
+    """Return the movements of the outputs that are left over all samples of the archive."""
     found = movements(result.samples, result.output_names, criteria, result.constant_outputs)
     return [found[place] for place in plan.outputs]
 
 
-def _named(outcome: Outcome, transforms: Sequence[Transform]) -> Outcome:
-    """Return a failure whose message says after which transforms it came."""
+def _with_transform_names(outcome: Outcome, transforms: Sequence[Transform]) -> Outcome:
+    """Return a failure with the transforms in its message."""
     error = outcome.error or ErrorInfo.of(outcome.stage, "Failure", outcome.status.value)
-    words = ", ".join(f"`{one}`" for one in transforms)
-    return replace(outcome, error=replace(error, message=f"after the transform {words}: {error.message}"))
+    names = ", ".join(f"`{one}`" for one in transforms)
+    return replace(outcome, error=replace(error, message=f"after the transform {names}: {error.message}"))
 
 
 def _with_archive(mismatch: Outcome, result: ExportedArchive, own: Judgement, timeout: float) -> Outcome:
-    """Return a mismatch that says whether the archive fails without the transforms as well."""
+    """Return a mismatch with a hint whether the archive also fails without the transforms."""
     plain = check_exported(result, criteria_for(result, own), timeout=timeout)
-    words = "passes" if plain.passed else "fails as well"
+    verdict = "passes" if plain.passed else "fails as well"
     error = mismatch.error
-    hint = f"without the transform the archive {words}"
+    hint = f"without the transform the archive {verdict}"
     if error is None:
         return mismatch
     return replace(mismatch, error=replace(error, hint="; ".join(filter(None, [error.hint, hint]))))
 
 
 def _weak_if_unchanged(outcome: Outcome, transforms: Sequence[Transform]) -> Outcome:
-    """Return a pass as weak if a transform left the model as it was, or nothing says that it did not."""
+    """Return a pass as weak if a transform did not change the model, or is not proven to have changed it."""
     pairs = zip(transforms, outcome.facts[CHANGED], strict=True)
     reasons = [_unproven(one, changed) for one, changed in pairs if not changed]
     if not reasons:

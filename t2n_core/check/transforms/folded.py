@@ -1,4 +1,4 @@
-"""Caches that a transform folds into the model: steps of one State, which begins with empty ones."""
+"""Caches that a transform folds into the model: steps of one State that starts with empty caches."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from t2n_core.check.transforms.interface import Interface
 from t2n_core.errors import InputError
 
 _STEPS = 4
-"""Number of steps at least; each continues what those before it left."""
+"""Fewest steps; each continues from the state of those before it."""
 _STORED = 96
-"""Length of a quantised cache at the end at least: the engine keeps its newest 32 steps as they came."""
+"""Least final length of a quantised cache: the engine does not quantise its newest 32 steps."""
 
 
 def steps_of(
     result: ExportedArchive, before: Interface, now: Interface, inputs: Sequence[int], *, quantised: bool
 ) -> tuple[tuple[int, ...], list[Sample]]:
-    """Return the places of the outputs that are left, and steps with the inputs and outputs that are left.
+    """Return the indices of the outputs that are left, and steps with the inputs and outputs that are left.
 
-    `inputs` are the places of the inputs that are left. There are more steps for a `quantised` cache. What PyTorch
-    expects of a step is computed with the caches that the step before gave.
+    `inputs` are the indices of the inputs that are left. There are more steps for a `quantised` cache. The expected
+    outputs of a step are computed with the caches of the previous step.
 
-    Raises InputError where the model cannot begin with empty caches.
+    Raises InputError if the model cannot start with empty caches.
     """
     pairs = _pairs(result, before, now, inputs)
     caches = dict(pairs)
@@ -36,7 +36,7 @@ def steps_of(
     steps: list[Sample] = []
     length = turn = 0
     while turn < _STEPS or (quantised and length < _STORED):
-        drawn = _drawn(result, {**_turned(result, new, turn), symbol: length})
+        drawn = _draw_sample(result, {**_step_sizes(result, new, turn), symbol: length})
         arrays = [state.get(place, array) for place, array in enumerate(drawn.inputs)]
         got = result.reference.answer(arrays, result.stored)
         state = {given: got[taken] for given, taken in pairs}
@@ -47,7 +47,7 @@ def steps_of(
 
 
 def _pairs(result: ExportedArchive, before: Interface, now: Interface, inputs: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the place of each input that is gone with that of the output that was its next value."""
+    """Return the index of each removed input with that of the output that was its next value."""
     gone = [place for place in range(len(before.inputs)) if place not in inputs]
     declared = {pair.input: pair.output for pair in result.state}
     if all(result.input_names[place] in declared for place in gone):
@@ -56,26 +56,26 @@ def _pairs(result: ExportedArchive, before: Interface, now: Interface, inputs: S
     ended = [place for place, port in enumerate(before.outputs) if port.name not in left]
     if len(ended) != len(gone):
         raise InputError(
-            f"the transform holds {', '.join(result.input_names[place] for place in gone)} in the engine, and nothing "
-            "says which outputs were their next values",
+            f"the transform keeps {', '.join(result.input_names[place] for place in gone)} in the engine, and their "
+            "next values among the outputs are not declared",
             hint="declare them with state= when the model is exported",
         )
     return list(zip(gone, ended, strict=True))
 
 
 def _growing(result: ExportedArchive, pair: tuple[int, int]) -> tuple[str, int]:
-    """Return the symbol of the axis along which a cache grows, and the place of that axis."""
+    """Return the symbol of the axis along which a cache grows, and the index of that axis."""
     value = result.graph.inputs[pair[0]]
     example = result.samples[0]
     shapes = example.inputs[pair[0]].shape, example.expected[pair[1]].shape
     for axis, (old, new) in enumerate(zip(*shapes, strict=True)):
         if old != new and str(value.shape[axis]) in result.captured.symbols:
             return str(value.shape[axis]), axis
-    raise InputError(f"the cache {value.name} grows along no dynamic axis, so that it cannot begin empty")
+    raise InputError(f"the cache {value.name} grows along no dynamic axis, so that it cannot start empty")
 
 
-def _turned(result: ExportedArchive, new: Sequence[str], turn: int) -> dict[str, int]:
-    """Return the sizes of a step: those of the example, in every other step 1 for what no cache has, if that runs."""
+def _step_sizes(result: ExportedArchive, new: Sequence[str], turn: int) -> dict[str, int]:
+    """Return the sizes of a step: the example's, or every other step 1 for symbols without a cache, if that runs."""
     sizes = dict(result.captured.symbols)
     shorter = {**sizes, **dict.fromkeys(new, 1)}
     return shorter if turn % 2 and _holds(result, shorter) else sizes
@@ -85,14 +85,14 @@ def _holds(result: ExportedArchive, sizes: Mapping[str, int]) -> bool:
     return not result.range.bounds or result.range.holds(sizes)
 
 
-def _drawn(result: ExportedArchive, sizes: dict[str, int]) -> Sample:
+def _draw_sample(result: ExportedArchive, sizes: dict[str, int]) -> Sample:
     if not _holds(result, sizes):
-        raise InputError(f"caches begin empty in the engine, and the archive holds for {result.range} alone")
+        raise InputError(f"caches start empty in the engine, and the archive is valid only for {result.range}")
     try:
         return result.sample_at(sizes)
     except InputError as cause:
         raise InputError(
-            f"caches begin empty in the engine, and the model does not run there: {cause.message}",
+            f"caches start empty in the engine, and the model does not run there: {cause.message}",
             hint="check_generation checks a model with its caches token by token",
         ) from cause
 

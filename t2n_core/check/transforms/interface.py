@@ -18,7 +18,7 @@ class Port:
     name: str
     shape: tuple[str, ...]
     dtype: np.dtype[Any] | None
-    """None for a type that NumPy does not have."""
+    """None for a type that NumPy does not support."""
 
     @classmethod
     def of(cls, name: str, fact: str) -> Port:
@@ -29,7 +29,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """All inputs and outputs of a model, in its order."""
+    """All inputs and outputs of a model, in order."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
@@ -41,10 +41,10 @@ class Interface:
         return cls(inputs, outputs)
 
 
-def places(before: Sequence[Port], after: Sequence[Port]) -> list[int] | None:
-    """Return for each port after the transforms its place before them, by name or, where one has another, by order.
+def positions(before: Sequence[Port], after: Sequence[Port]) -> list[int] | None:
+    """Return the index before the transforms of each port after them, by name or, if a name differs, by order.
 
-    None where ports came or went and the names do not tell which.
+    None if ports were added or removed and the names do not show which.
     """
     names, new = [port.name for port in before], [port.name for port in after]
     if len(set(names)) == len(names) and set(new) <= set(names):
@@ -53,7 +53,7 @@ def places(before: Sequence[Port], after: Sequence[Port]) -> list[int] | None:
 
 
 def _split(fact: str) -> list[str]:
-    """Return the parts between commas that are in no parentheses."""
+    """Return the parts between commas outside parentheses."""
     parts, depth = [""], 0
     for letter in fact:
         depth += (letter == "(") - (letter == ")")
@@ -74,4 +74,4 @@ def _dtype(word: str) -> np.dtype[Any] | None:
         return None
 
 
-__all__ = ["Interface", "Port", "places"]
+__all__ = ["Interface", "Port", "positions"]

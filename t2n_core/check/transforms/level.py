@@ -1,4 +1,4 @@
-"""The judgement of a transform without one of its own: that of the check for an exact one, a wider one otherwise."""
+"""The default judgement of a transform: that of the check for an exact transform, a wider one otherwise."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from t2n_core.engine.tract.transforms.table import Loss
 from t2n_core.engine.tract.transforms.transform import Transform
 
 PEAK: Final = 4 * LARGEST
-"""The largest error of a model in another float type, as a share of the largest element of its output. A model that is
-written in float16 where that costs little keeps within a fourth of it; here the engine sums in float16 too."""
+"""The largest error of a model in another float type, as a share of the largest element of its output. A model exported
+partly in float16 keeps within a fourth of it; here the engine also sums in float16."""
 BOUNDS: Final[Mapping[Loss, float]] = {Loss.EIGHT_BITS: 0.05, Loss.FOUR_BITS: 0.3}
 """The largest root mean square of the errors, as a share of the standard deviation of the output."""
 
 
 def loss_of(transforms: Sequence[Transform]) -> Loss:
-    """Return how much precision transforms give up together: that of the coarsest."""
+    """Return the precision loss of several transforms: that of the coarsest."""
     return max((one.entry.loss for one in transforms), default=Loss.NONE)
 
 

@@ -1,4 +1,4 @@
-"""The runs of a transformed model: samples in the form that its interface has now."""
+"""The runs of a transformed model: samples that fit its new interface."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.samples import Array, Sample
 from t2n_core.check.transforms.folded import steps_of
-from t2n_core.check.transforms.interface import Interface, Port, places
+from t2n_core.check.transforms.interface import Interface, Port, positions
 from t2n_core.check.transforms.level import loss_of
 from t2n_core.engine.tract.transforms.table import Loss
 from t2n_core.engine.tract.transforms.transform import Transform
@@ -20,13 +20,13 @@ from t2n_core.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Samples whose inputs are those of the transformed model, and whose outputs are those that it keeps."""
+    """Samples with the inputs of the transformed model and the outputs that it keeps."""
 
     samples: list[Sample]
     outputs: tuple[int, ...]
-    """The place among those of the archive of each output of the transformed model."""
+    """The index in the archive of each output of the transformed model."""
     one_state: bool = False
-    """True where the samples are steps of one State, which holds the caches."""
+    """True if the samples are steps of one State, which holds the caches."""
 
 
 def plan_runs(
@@ -38,16 +38,16 @@ def plan_runs(
 ) -> Plan:
     """Return the runs that check a transformed model.
 
-    Raises InputError where samples do not fit its interface.
+    Raises InputError if samples do not fit its interface.
     """
     by_name = {one.name: one.arguments for one in transforms}
     samples = _of_sizes(result, samples, by_name.get("set_symbols", {}).get("values", {}))
     outputs = _selected(result, before, by_name["select_outputs"]) if "select_outputs" in by_name else None
-    inputs = places(before.inputs, now.inputs)
+    inputs = positions(before.inputs, now.inputs)
     if len(now.inputs) > len(before.inputs) or inputs is None:
         came = ", ".join(port.name for port in now.inputs if port.name not in {one.name for one in before.inputs})
         raise InputError(
-            f"after {_words(transforms)} the model has inputs of its own, for which PyTorch has no counterpart: {came}",
+            f"after {_names_text(transforms)} the model has new inputs, for which PyTorch has no counterpart: {came}",
             hint="feed its state from call to call with a session of the engine",
         )
     if len(inputs) < len(before.inputs):
@@ -55,9 +55,11 @@ def plan_runs(
         samples, outputs = steps, kept if outputs is None else outputs
         return Plan([_cast(one, now.inputs) for one in samples], outputs, one_state=True)
     if outputs is None:
-        found = places(before.outputs, now.outputs)
+        found = positions(before.outputs, now.outputs)
         if found is None or len(found) != len(before.outputs):
-            raise InputError(f"after {_words(transforms)} the model has {len(now.outputs)} outputs, of unknown origin")
+            raise InputError(
+                f"after {_names_text(transforms)} the model has {len(now.outputs)} outputs, of unknown origin"
+            )
         outputs = tuple(found)
     samples = [
         replace(
@@ -74,7 +76,7 @@ def plan_runs(
 
 
 def answered_dtypes(samples: Sequence[Sample], outputs: Sequence[Sequence[Array]]) -> list[Sample]:
-    """Return the samples with what is expected in the float types in which a transformed model answers."""
+    """Return the samples with expected outputs in the float types of the transformed model's answers."""
     found = []
     for sample, got in zip(samples, outputs, strict=True):
         wanted = sample.reference
@@ -92,7 +94,7 @@ def _like(expected: Array, exact: Array, got: Array) -> Array:
 
 
 def _cast(sample: Sample, ports: Sequence[Port]) -> Sample:
-    """Return a sample with its floats in the types that the model takes."""
+    """Return a sample with its floats in the types of the model's inputs."""
     with np.errstate(over="ignore"):
         inputs = tuple(
             array.astype(port.dtype)
@@ -104,7 +106,7 @@ def _cast(sample: Sample, ports: Sequence[Port]) -> Sample:
 
 
 def _of_sizes(result: ExportedArchive, samples: Sequence[Sample], values: Mapping[str, Any]) -> Sequence[Sample]:
-    """Return the samples of the sizes that `set_symbols` gives, drawn if there are none."""
+    """Return the samples at the sizes of `set_symbols`, drawn if there are none."""
     if not values:
         return samples
     known = result.captured.symbols
@@ -113,13 +115,13 @@ def _of_sizes(result: ExportedArchive, samples: Sequence[Sample], values: Mappin
             sizes = ", ".join(known) or "none"
             raise InputError(f"set_symbols: the archive has no size {name}", hint=f"it has {sizes}")
         if not isinstance(size, int) or isinstance(size, bool):
-            raise InputError(f"set_symbols: {name} = {size!r} is no number, and samples have sizes that are numbers")
+            raise InputError(f"set_symbols: {name} = {size!r} is not an integer, and samples have integer sizes")
     of_them = [one for one in samples if all(one.sizes.get(name) == size for name, size in values.items())]
     return of_them or [result.sample_at({**known, **values})]
 
 
 def _selected(result: ExportedArchive, before: Interface, arguments: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the places of the outputs that `select_outputs` names, by the archive's names or the engine's."""
+    """Return the indices of the outputs that `select_outputs` names, by the archive's names or the engine's."""
     engine_names = [port.name for port in before.outputs]
     found = []
     for name in arguments.get("outputs", ()):
@@ -129,7 +131,7 @@ def _selected(result: ExportedArchive, before: Interface, arguments: Mapping[str
             found.append(engine_names.index(name))
         else:
             raise InputError(
-                f"select_outputs: {name!r} is no output of the archive, and PyTorch knows nothing of inner nodes",
+                f"select_outputs: {name!r} is not an output of the archive, and inner nodes have no reference",
                 hint=f"it has {', '.join(result.output_names)}",
             )
     if not found:
@@ -140,7 +142,7 @@ def _selected(result: ExportedArchive, before: Interface, arguments: Mapping[str
 def _seated(
     samples: Sequence[Sample], arguments: Mapping[str, Any], inputs: Sequence[Port], before: Interface, now: Interface
 ) -> list[Sample]:
-    """Return batches of samples of equal sizes, one seat each, as `batchify` makes a model take them."""
+    """Return batches of samples of equal sizes, one seat each, as inputs of a model after `batchify`."""
     if arguments.get("shared"):
         raise InputError("batchify: samples share no input, so that `shared` cannot be checked")
     if any(len(old.shape) + 1 != len(new.shape) for old, new in zip(inputs, now.inputs, strict=True)):
@@ -165,7 +167,7 @@ def _columns(group: Sequence[Sample]) -> tuple[list[tuple[Array, ...]], list[tup
     return [one.inputs for one in group], [one.expected for one in group]
 
 
-def _words(transforms: Sequence[Transform]) -> str:
+def _names_text(transforms: Sequence[Transform]) -> str:
     return ", ".join(map(str, transforms))
 
 

@@ -35,7 +35,7 @@ from t2n_core.engine.provision.known import known_wheels
 from t2n_core.errors import EngineProvisionError
 from t2n_core.files import file_sha256
 from t2n_core.foreign import ForeignFileError, decode_json, inside, read_file
-from t2n_core.text import clipped
+from t2n_core.text import clip
 
 Progress = Callable[[str, str], None]
 """Called with a version and what happens to it: `downloading`, `ready` or `failed`; from several threads."""
@@ -305,7 +305,7 @@ def _open_entry(folder: Path) -> StoredEngine:
     if manifest.library not in {entry.path for entry in manifest.files}:
         raise _DamagedError("its manifest.json names no library")
     if manifest.version != folder.parent.name:
-        raise _DamagedError(f"its manifest.json is that of tract {clipped(manifest.version, 40)!r}")
+        raise _DamagedError(f"its manifest.json is that of tract {clip(manifest.version, 40)!r}")
     return StoredEngine(folder, manifest)
 
 

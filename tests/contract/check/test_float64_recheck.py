@@ -19,7 +19,7 @@ def test_rounding_is_told_from_a_wrong_graph(tmp_path: Path) -> None:
     result = ModelExport(nn.LayerNorm(300).eval(), torch.randn(3, 300) * 100).to(KhronosNNEF(), tmp_path / "m.tgz")
     outcome = result.check_parity("exact")
     assert outcome.status is Status.MISMATCH
-    assert "the graph is right, and what differs is rounding" in outcome.describe()
+    assert "the graph is right, and the difference is rounding" in outcome.describe()
     assert "judged by: interpreter" in outcome.describe()
 
 
@@ -42,7 +42,7 @@ def test_a_wrong_graph_is_wrong_in_float64_too(tmp_path: Path) -> None:
     result = ModelExport(Scaled(), torch.randn(3, 5)).to(Spoiled(), tmp_path / "m.tgz")
     outcome = result.check_parity()
     assert outcome.status is Status.MISMATCH
-    assert "in float64 too graph and model differ, by 0.0" in outcome.describe()
+    assert "graph and model also differ in float64, by 0.0" in outcome.describe()
     assert "judged by: interpreter, session" in outcome.describe()
 
 

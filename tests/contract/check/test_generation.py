@@ -80,7 +80,7 @@ def test_a_window_that_the_archive_lacks_shows_at_its_first_step(tmp_path: Path)
     assert found.outcome.status is Status.MISMATCH
     assert found.first_different is not None
     assert found.first_different.step == 3  # four tokens of the prompt and three more are seven
-    assert "the state, or a position made of its size, is wrong" in str(found.outcome.error)
+    assert "the state, or a position computed from its size, is wrong" in str(found.outcome.error)
 
 
 class Shifted(TinyDecoder):
@@ -116,4 +116,4 @@ def test_an_engine_that_dies_in_a_step_is_an_outcome(tmp_path: Path) -> None:
     found = judged(exported(net, "0.23.9", tmp_path), long, [list(range(20)) * 3])
     assert found.outcome.status in (Status.CRASH, Status.ERROR)
     assert len(found.steps) == 5
-    assert "5 of 12 tokens had come before" in str(found.outcome.error)
+    assert "5 of 12 tokens were generated before" in str(found.outcome.error)

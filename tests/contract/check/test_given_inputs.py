@@ -109,7 +109,7 @@ def test_given_sizes_in_place_of_chosen_ones_or_besides() -> None:
     ("sizes", "told"),
     [
         ([{"S": 3}], "there is no dynamic axis S; there are T"),
-        ([{"T": 0}], "sizes: T = 0 is outside of the range"),
+        ([{"T": 0}], "sizes: T = 0 is outside the range"),
         ({"T": 3}, "is not a list of sizes by name"),
         ([7], "7 is not a list of sizes by name"),
         ([{"T": "7"}], "is not a list of sizes by name"),

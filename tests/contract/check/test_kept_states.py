@@ -119,7 +119,7 @@ def test_a_second_call_is_reduced_to_the_scan(tmp_path: Path, remembering: None)
 def test_a_release_that_keeps_all_states_says_so_in_the_notes(tmp_path: Path) -> None:
     result = exported("lstm", OLD, tmp_path)
     assert result.notes == (
-        f"tract {OLD} begins a scan with what the last call in one State left: call it in a fresh State each time",
+        f"tract {OLD} starts a scan from the final state of the last call in a State: use a fresh State for each call",
     )
     assert KEPT_CALLS not in result.assert_parity().facts
 

@@ -85,7 +85,7 @@ def test_tokens_that_are_all_equal_become_any_row_of_the_table() -> None:
     assert (found.min(), found.max()) == (0, 10)
     assert drawn_of(export) == {
         "x": "floats like the example's",
-        "numbers": "integers from 0 to 10, the largest that the model takes",
+        "numbers": "integers from 0 to 10, the largest that the model accepts",
     }
 
 

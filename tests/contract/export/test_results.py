@@ -150,7 +150,7 @@ NANS: dict[str, tuple[nn.Module, tuple[Tensor, ...], tuple[Tensor, ...], str]] =
         Softmax(),
         (torch.randn(2, 4), NO_ROW),
         (torch.randn(2, 4), TRUE),
-        "PyTorch itself computes NaN of the example: its input `mask`, which has rows that are all False",
+        "PyTorch itself computes NaN for the example: its input `mask`, which has rows that are all False",
     ),
 }
 

@@ -66,7 +66,7 @@ def test_a_decoder_is_one_archive_for_prompts_and_steps(tmp_path: Path) -> None:
     assert result.decoder.output_names[:3] == ["outputs", "out_cache_key_0", "out_cache_value_0"]
     found = result.assert_generation(steps=24)
     assert found.tokens == "72/72"
-    assert {one.name for one in found.further if one.told == "pass"} == {
+    assert {one.name for one in found.further if one.text == "pass"} == {
         "prompt in chunks",
         "prompt token by token",
         "prompts in a batch",
@@ -230,9 +230,9 @@ def test_an_archive_of_another_model_is_not_right(tmp_path: Path) -> None:
         ({"example": torch.ones(1, 3, dtype=torch.int64)}, "the prompt has 3 tokens, an example needs 5"),
         ({"example": [1, 2, 3]}, "the example is a list"),
         ({"example": {"inputs_embeds": torch.ones(1, 6, 24)}}, "has no input_ids of shape"),
-        ({"target": KhronosNNEF()}, "tract alone has sizes that are free"),
+        ({"target": KhronosNNEF()}, "only tract has dynamic sizes"),
         ({"dynamic_axes": {"input_ids": {1: "S"}}}, "this model has none"),
-        ({"target": TractNNEF("0.21.19", check_io=False), "kv": "engine"}, "0.21.19 holds no cache by itself"),
+        ({"target": TractNNEF("0.21.19", check_io=False), "kv": "engine"}, "0.21.19 cannot hold a cache"),
         ({"model": nn.Linear(3, 4).eval(), "example": torch.ones(1, 8, dtype=torch.int64)}, "takes no cache"),
         ({"model": nn.Linear(3, 4).eval()}, "has no config to draw an example from"),
         ({"model": nn.Linear(3, 4)}, "the model is in training mode"),

@@ -99,7 +99,7 @@ def test_weights_are_drawn_on_request(folder: Path, tmp_path: Path) -> None:
         (
             {"config.json": '{"model_type": "vit"}', "model.safetensors": ""},
             (),
-            "vit is no architecture that generates",
+            "vit is not an architecture that generates",
         ),
         (
             {"config.json": '{"model_type": "llama"}', "model.safetensors": "no"},

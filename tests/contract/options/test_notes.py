@@ -61,7 +61,7 @@ CASES: dict[str, tuple[nn.Module, Any, dict[str, Any], list[str]]] = {
         Attention(),
         (QUERY, QUERY, QUERY),
         {"reify_sdpa_operator": True, "force_attention_inner_in_f32": True},
-        ["force_attention_inner_in_f32 had no effect: no attention of float16"],
+        ["force_attention_inner_in_f32 had no effect: no float16 attention"],
     ),
     "products of float32": (
         CONV,
@@ -77,7 +77,7 @@ CASES: dict[str, tuple[nn.Module, Any, dict[str, Any], list[str]]] = {
         nn.Upsample(scale_factor=1.5),
         QUERY,
         {"upsample_with_debox": True},
-        ["upsample_with_debox had no effect: the model does no nearest upsampling by whole factors"],
+        ["upsample_with_debox had no effect: the model has no nearest upsampling by integer factors"],
     ),
     "upsampling": (nn.Upsample(scale_factor=2), QUERY, {"upsample_with_debox": True}, []),
     "convolution": (
@@ -90,14 +90,14 @@ CASES: dict[str, tuple[nn.Module, Any, dict[str, Any], list[str]]] = {
         Mixed(),
         TOKENS,
         {"weights": "q4_0"},
-        ["weights had an effect in part: `rnn.weight_ih_l0`, `rnn.weight_hh_l0` stay float32: no release"],
+        ["weights had a partial effect: `rnn.weight_ih_l0`, `rnn.weight_hh_l0` stay float32: no release"],
     ),
     "embeddings": (nn.Sequential(nn.Embedding(7, 32), nn.Linear(32, 4)), TOKENS, {"weights": "q4_0"}, []),
     "odd embeddings": (
         nn.Sequential(nn.Embedding(7, 33), nn.Linear(33, 32), nn.Linear(32, 4)),
         TOKENS,
         {"weights": "q4_0"},
-        ["weights had an effect in part: `0.weight`, `1.weight` stay float32: rows of 33 elements, no multiple of 32"],
+        ["weights had a partial effect: `0.weight`, `1.weight` stay float32: rows of 33 elements, no multiple of 32"],
     ),
     "fragments": (
         nn.ReLU(),
@@ -130,7 +130,7 @@ def test_a_release_without_the_operator_is_named(tmp_path: Path) -> None:
 
 def test_a_way_of_capture_that_a_graph_has_no_use_for_is_told(tmp_path: Path) -> None:
     for model in (torch.jit.script(nn.ReLU()), torch.export.export(nn.ReLU(), (QUERY,))):
-        with pytest.warns(OptionWarning, match="capture='trace' had no effect: .* is a graph already"):
+        with pytest.warns(OptionWarning, match="capture='trace' had no effect: .* is already a graph"):
             ModelExport(model, (QUERY,), capture="trace").to(TractNNEF("0.23.9"), tmp_path / "m.tgz")
 
 

@@ -155,7 +155,7 @@ def test_a_model_that_is_too_sharp_for_float32_is_refused(tmp_path: Path) -> Non
         def forward(self, x: Tensor) -> Tensor:
             return torch.sin(1e7 * x)
 
-    with pytest.raises(InputError, match="no plan of precision: in float32 the largest error"):
+    with pytest.raises(InputError, match="no precision plan: in float32 the largest error"):
         exported(Wild(), torch.randn(4, 8), "0.23.9", "auto", tmp_path)
     assert not list(tmp_path.iterdir())
 

@@ -101,9 +101,9 @@ def test_calls_of_the_fixture(suite):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("atol='much'", "atol='much' is no number from 0 on*"),
+        ("atol='much'", "atol='much' is neither a number from 0 on*"),
         ("metric=largest", "metric `largest` has no bound*"),
-        ("bound=1", "bound=1 is of no metric*"),
+        ("bound=1", "bound=1 without a metric*"),
         ("timeout=0", "timeout=0 is not a positive number of seconds*"),
         ("timeout='long'", "timeout='long' is not a positive number of seconds*"),
         ("tolerance={'y': 'closer'}", "'closer' is not a tolerance level*"),

@@ -254,7 +254,7 @@ def test_bisect_names_the_first_wrong_node(suite):
         [
             "*first wrong node: aten::tanh*test_wrong.py:* in forward: `hidden = torch.tanh(self.line(audio))`*",
             "*= mul(*",
-            "*to blame: the graph as it was written: wrong before the engine changes anything*",
+            "*to blame: the graph as exported: wrong before the engine changes anything*",
             "*raw: wrong, declutter: wrong, optimise: wrong*",
         ]
     )

@@ -244,7 +244,7 @@ def test_an_engine_that_runs_out_of_the_range_fails(archive, samples):
     outcome = check_parity(Guarded("runs"), request(archive, samples, range=HELD, outside=beyond(24, 40)))
     assert (outcome.status, outcome.stage) == (Status.ERROR, "run")
     assert outcome.failed_sizes == ({"T": 24}, {"T": 40})
-    assert "runs at T=24; T=40, outside of the range that the archive holds for, 1 <= T <= 23" in outcome.error.message
+    assert "runs at T=24; T=40, outside the range for which the archive is valid, 1 <= T <= 23" in outcome.error.message
 
 
 def test_wrong_numbers_count_before_what_is_outside(archive, samples):

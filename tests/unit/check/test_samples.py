@@ -62,7 +62,7 @@ def test_limits_are_respected(limits, least):
 
 
 def test_a_traced_size_outside_of_its_limits_is_an_error():
-    with pytest.raises(InputError, match="traced at 3, outside of its limits 4"):
+    with pytest.raises(InputError, match="traced at 3, outside its limits 4"):
         size_assignments({"T": 3}, {"T": (4, None)})
 
 

@@ -16,7 +16,7 @@ def row(net: str, form: str, version: str, **fields: Any) -> dict[str, Any]:
 
 def test_cells_are_sizes_and_times() -> None:
     told = (
-        "weights had an effect in part: `a`, `b` and 2 more stay float32: it crashes; "
+        "weights had a partial effect: `a`, `b` and 2 more stay float32: it crashes; "
         "`c` stays float32: rows of 27 elements; what is computed at export stays float32: 1 tensors"
     )
     rows = [

@@ -10,7 +10,7 @@ import pytest
 from t2n_core.errors import InputError
 from t2n_core.nnef.reading.parser import read_text
 from t2n_core.profiling.nodes import ProfiledNode, read_nodes
-from t2n_core.profiling.profile import Profile, compared, lines_of
+from t2n_core.profiling.profile import Profile, comparison_table, lines_of
 
 GRAPH = read_text(
     "graph g(x, w) -> (y) { a = tanh(x); m = matmul(a, w); m_1 = add(m, x); r = add(m_1, a); "
@@ -52,7 +52,7 @@ def test_time_goes_to_the_product_that_others_were_fused_into() -> None:
     assert first.share == pytest.approx(0.7)
     assert first.seconds == pytest.approx(14e-6)
     assert (second.name, second.inside) == ("s", 4)
-    assert "4 nodes of its body have no time of their own" in second.place
+    assert "4 nodes of its body are not measured separately" in second.place
     assert sum(line.share for line in lines) == pytest.approx(1.0)
 
 
@@ -66,5 +66,5 @@ def test_two_profiles_stand_side_by_side() -> None:
         Profile(name, 20e-6, 1.0, 1.1, lines_of(GRAPH, [ProfiledNode("a", op, 1.0)], 20e-6, {"a": "aten::tanh"}))
         for name, op in (("tract 1", "Tanh"), ("tract 2", "Opt"))
     )
-    assert compared([one, two]).splitlines()[1].split() == ["20.0", "µs", "20.0", "µs", "aten::tanh"]
+    assert comparison_table([one, two]).splitlines()[1].split() == ["20.0", "µs", "20.0", "µs", "aten::tanh"]
     assert "110% of its time" in one.describe()

@@ -177,7 +177,7 @@ def test_a_crash_is_an_outcome_with_the_steps_before_it(checked):
     found = checked(ToyEngine(dies))
     assert (found.outcome.status, found.outcome.error.message) == (Status.CRASH, "step 4: panicked")
     assert len(found.steps) == 3
-    assert "3 of 18 tokens had come before" in found.outcome.error.hint
+    assert "3 of 18 tokens were generated before" in found.outcome.error.hint
     with pytest.raises(EngineCrash):
         found.raise_for_failure()
 

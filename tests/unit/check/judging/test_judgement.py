@@ -142,7 +142,7 @@ def test_what_no_metric_mends(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("function", "told"),
-    [(lambda a, b: "good", "metric `metric` gave str"), (lambda a, b: [][1], "list index out of range")],
+    [(lambda a, b: "good", "metric `metric` returned str"), (lambda a, b: [][1], "list index out of range")],
 )
 def test_a_metric_that_fails(function: Any, told: str, tmp_path: Path) -> None:
     outcome = checked(tmp_path, 0.0, metric=function, bound=1)
@@ -153,14 +153,14 @@ def test_a_metric_that_fails(function: Any, told: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ({"atol": -1}, "atol=-1 is no number from 0 on"),
-        ({"rtol": "1e-3"}, "rtol='1e-3' is no number"),
-        ({"atol": {"y": float("inf")}}, "is no number from 0 on"),
-        ({"metric": 3, "bound": 1}, "metric=3 is no function"),
+        ({"atol": -1}, "atol=-1 is neither a number from 0 on"),
+        ({"rtol": "1e-3"}, "rtol='1e-3' is neither a number"),
+        ({"atol": {"y": float("inf")}}, "is neither a number from 0 on"),
+        ({"metric": 3, "bound": 1}, "metric=3 is not a function"),
         ({"metric": largest}, "metric `largest` has no bound"),
         ({"metric": {"a": largest, "b": largest}, "bound": {"a": 1}}, "metric `b` has no bound"),
         ({"metric": largest, "bound": "small"}, "bound='small' of metric `largest` is neither a number"),
-        ({"bound": 1}, "bound=1 is of no metric"),
+        ({"bound": 1}, "bound=1 without a metric"),
         ({"tolerance": {"y": "good"}}, "'good' is not a tolerance level"),
         ({"tolerance": "tight"}, "'tight' is not a tolerance level"),
     ],

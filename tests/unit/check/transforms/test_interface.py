@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from t2n_core.check.transforms.interface import Interface, Port, places
+from t2n_core.check.transforms.interface import Interface, Port, positions
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def ports(*names: str) -> tuple[Port, ...]:
     ],
 )
 def test_ports_are_found_by_name_or_by_order(before: str, after: str, expected: list[int] | None) -> None:
-    assert places(ports(*before.split()), ports(*after.split())) == expected
+    assert positions(ports(*before.split()), ports(*after.split())) == expected

@@ -82,10 +82,10 @@ def test_equal_sizes_sit_in_one_batch() -> None:
 @pytest.mark.parametrize(
     ("names", "now", "words"),
     [
-        ('{"name": "select_outputs", "outputs": ["inner"]}', faces(), "is no output of the archive"),
+        ('{"name": "select_outputs", "outputs": ["inner"]}', faces(), "is not an output of the archive"),
         ('{"name": "select_outputs", "outputs": []}', faces(outputs=""), "names no output"),
         ('{"name": "set_symbols", "values": {"T": 5}}', faces(), "has no size T"),
-        ('{"name": "set_symbols", "values": {"B": "2*T"}}', faces(), "is no number"),
+        ('{"name": "set_symbols", "values": {"B": "2*T"}}', faces(), "is not an integer"),
         ('{"name": "batchify", "shared": ["x"]}', faces("x:K,B,3,f32 ids:K,B,i64"), "share no input"),
         ("batchify", faces(), "axis moves to the front"),
         ("export_scan_state", faces("x:B,3,f32 ids:B,i64 scan.state_in:4,f32"), "scan.state_in"),

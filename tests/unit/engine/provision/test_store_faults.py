@@ -106,7 +106,7 @@ def lose_helper(library: Path) -> None:
         (lose_manifest, "it has no manifest.json"),
         (halve_manifest, "its manifest.json cannot be read"),
         (empty_folder, "it has no manifest.json"),
-        (name_what_is_outside, "is no name of a file inside the folder"),
+        (name_what_is_outside, "is not the name of a file inside the folder"),
         (deepen_manifest, "its manifest.json cannot be read"),
         (garble_manifest, "its manifest.json cannot be read"),
         (rename_version, "its manifest.json is that of tract 'no version'"),

@@ -37,7 +37,7 @@ def with_shape(extent: str) -> str:
 @pytest.mark.parametrize("name", ["../w.dat", "/tmp/w.dat", "a/../../w.dat", "C:\\w.dat", "..\\w.dat"])
 def test_a_name_that_leads_out_is_refused(name: str, tmp_path: Path) -> None:
     archive = packed(tmp_path / "m.tgz", {"graph.nnef": GRAPH.encode(), name: b""})
-    with pytest.raises(InputError, match="is no name of a file inside the folder"):
+    with pytest.raises(InputError, match="is not the name of a file inside the folder"):
         read_members(archive)
 
 

@@ -63,8 +63,7 @@ def test_case(case: Case, version: str, archive: Path, usage: Usage) -> None:
                 export.to(TractNNEF(version), archive)
             return
         result = export.to(TractNNEF(version), archive)
-    outcome = result.check_parity(case.level)
-    assert outcome.passed, outcome.describe()
+    result.assert_parity(case.level)
 
 
 TESTED_ELSEWHERE = {"t2n_capture::module_call"}

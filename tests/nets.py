@@ -10,6 +10,21 @@ from torch import nn
 from torch.nn import functional
 
 
+def net_of(forward: Callable[..., Any], **parts: Any) -> nn.Module:
+    """Return a net whose `forward` is a function of itself and its inputs, with these layers, buffers and values.
+
+    Its frame is called `forward` too, since that is where errors look for the line of a model.
+    """
+    forward.__code__ = forward.__code__.replace(co_name="forward")
+    made: nn.Module = type("Net", (nn.Module,), {"forward": forward})()
+    for name, part in parts.items():
+        if type(part) is torch.Tensor:
+            made.register_buffer(name, part)
+        else:
+            setattr(made, name, part)
+    return made
+
+
 class OfFunction(nn.Module):
     """A net of one input that computes a function of it."""
 

@@ -16,6 +16,7 @@ from t2n_core.errors import InputError, PiecesError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import KhronosNNEF, TractNNEF
+from tests.nets import net_of
 
 VERSIONS = ["0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9"]
 
@@ -51,21 +52,18 @@ def test_a_stream_gives_the_numbers_of_the_whole(version, name, tmp_path):
     assert outcome.sizes == ({"S": 32},), "the stream was checked last, in whole pulses"
 
 
-class Recurrent(nn.Module):
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self.rnn = getattr(nn, kind)(3, 4, num_layers=2, batch_first=True)
-
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return self.rnn(input.transpose(1, 2))[0]
+def recurrent(kind: str) -> nn.Module:
+    return net_of(
+        lambda self, input: self.rnn(input.transpose(1, 2))[0],
+        rnn=getattr(nn, kind)(3, 4, num_layers=2, batch_first=True),
+    )
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("version", ["0.21.19", "0.22.4", "0.23.9"])
 def test_recurrent_nets_stream(version, kind, tmp_path):
     torch.manual_seed(13)
-    outcome = exported(Recurrent(kind), TractNNEF(version, pulse=4), tmp_path).check_parity("approximate")
-    assert outcome.passed, outcome.describe()
+    outcome = exported(recurrent(kind), TractNNEF(version, pulse=4), tmp_path).assert_parity("approximate")
     assert outcome.sizes == ({"S": 32},)
 
 
@@ -102,7 +100,7 @@ def test_other_numbers_in_the_stream_are_a_mismatch(tmp_path, monkeypatch):
         return reply
 
     monkeypatch.setattr(type(engine), "run", late)
-    assert result.check_parity().passed
+    result.assert_parity()
     assert result.check_streaming(4).status.value == "mismatch"
 
 

@@ -12,6 +12,7 @@ from t2n_core import KhronosNNEF, ModelExport
 from t2n_core.check.outcome import Status
 from t2n_core.errors import LowerError
 from t2n_core.nnef.graph import Graph
+from tests.nets import net_of
 
 
 def test_rounding_is_told_from_a_wrong_graph(tmp_path: Path) -> None:
@@ -35,11 +36,8 @@ class Spoiled(KhronosNNEF):
 def test_a_wrong_graph_is_wrong_in_float64_too(tmp_path: Path) -> None:
     torch.manual_seed(1)
 
-    class Scaled(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.tanh(x) * 0.5
-
-    result = ModelExport(Scaled(), torch.randn(3, 5)).to(Spoiled(), tmp_path / "m.tgz")
+    net = net_of(lambda _, x: torch.tanh(x) * 0.5)
+    result = ModelExport(net, torch.randn(3, 5)).to(Spoiled(), tmp_path / "m.tgz")
     outcome = result.check_parity()
     assert outcome.status is Status.MISMATCH
     assert "graph and model also differ in float64, by 0.0" in outcome.describe()
@@ -55,10 +53,6 @@ def test_the_model_keeps_its_dtype(tmp_path: Path) -> None:
 
 
 def test_a_cast_that_wraps_around_is_not_supported_in_the_standard(tmp_path: Path) -> None:
-    class Narrow(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x.to(torch.uint8)
-
     for example in (torch.tensor([1, 300]), torch.tensor([1.5, 200.0])):
         with pytest.raises(LowerError, match="one integer type: a cast that wraps around to uint8"):
-            ModelExport(Narrow(), example).to(KhronosNNEF(), tmp_path / "m.tgz")
+            ModelExport(net_of(lambda _, x: x.to(torch.uint8)), example).to(KhronosNNEF(), tmp_path / "m.tgz")

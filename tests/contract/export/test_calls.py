@@ -25,6 +25,7 @@ from t2n_core.generative.calls import cache_argument
 from t2n_core.torch_graph.ways_in.inputs import bind_inputs
 from t2n_core.torch_graph.ways_in.results import DroppedResultWarning
 from t2n_core.torch_graph.ways_in.sources import source_of
+from tests.nets import net_of
 
 TARGET = "0.23.9"
 WAYS = pytest.mark.parametrize("capture", ["export", "trace"])
@@ -88,15 +89,11 @@ def test_an_object_that_holds_tensors_is_refused(make: Callable[..., Any], where
 
 
 def test_scripts_and_programs_refuse_objects_that_hold_tensors() -> None:
-    class Plain(nn.Module):
-        def forward(self, x: torch.Tensor, scale: Any = None) -> torch.Tensor:
-            return x * 2.0
-
     x = torch.randn(2, 3)
     with pytest.raises(InputError, match="is a Cache that holds tensors"):
         ModelExport(torch.jit.script(nn.ReLU()), (Cache(PAST),))
     with pytest.raises(InputError, match="`scale` of the exported program is a Cache that holds tensors"):
-        ModelExport(torch.export.export(Plain(), (x, 1.0)), (x, Cache(PAST)))
+        ModelExport(torch.export.export(net_of(lambda _, x, scale=None: x * 2.0), (x, 1.0)), (x, Cache(PAST)))
 
 
 class Registered(Cache):
@@ -174,17 +171,13 @@ def test_values_without_tensors_are_constants_and_stay_as_they_are(capture: str,
     assert config == SimpleNamespace(calls=1, words={"a": [1]})
 
 
-class Returns(nn.Module):
-    def forward(self, x: torch.Tensor) -> tuple[Any, ...]:
-        return x * 2.0, {"name": "double", "more": [x + 1.0, 3]}, None, Cache(x)
-
-
 OTHERS = r"not in the archive: \[1\]\.name: str, \[3\]: Cache$"
 
 
 @WAYS
 def test_results_that_are_neither_tensors_nor_numbers_are_named_once(capture: str, tmp_path: Path) -> None:
-    export = ModelExport(Returns(), (torch.randn(2, 3),), capture=capture)
+    net = net_of(lambda _, x: (x * 2.0, {"name": "double", "more": [x + 1.0, 3]}, None, Cache(x)))
+    export = ModelExport(net, (torch.randn(2, 3),), capture=capture)
     with pytest.warns(DroppedResultWarning, match=OTHERS) as seen:
         export.to(TractNNEF("0.21.19"), tmp_path / "m.tgz")
     assert [w.filename for w in seen if w.category is DroppedResultWarning] == [__file__]
@@ -327,13 +320,9 @@ def test_an_export_never_runs_a_model_that_it_can_write(tmp_path: Path) -> None:
 
 
 def test_a_model_that_runs_keeps_the_error_of_the_export(tmp_path: Path) -> None:
-    class Unsupported(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.linalg.eigvals(x + torch.rand(3)).real
-
     torch.manual_seed(3)
     state = torch.get_rng_state()
-    export = ModelExport(Unsupported(), (torch.eye(3),))
+    export = ModelExport(net_of(lambda _, x: torch.linalg.eigvals(x + torch.rand(3)).real), (torch.eye(3),))
     errors: list[T2NError] = []
     for version in ("0.21.19", TARGET):
         with pytest.raises(UnsupportedOpsError) as caught:
@@ -355,15 +344,11 @@ def test_buffers_that_the_run_writes_stay_as_they_are(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("capture", ["export", "trace"])
 def test_a_tensor_that_is_given_twice_is_two_inputs(tmp_path: Path, capture: str) -> None:
-    class Both(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight = nn.Parameter(torch.randn(3, 4))
-
-        def forward(self, query: torch.Tensor, keys: list[torch.Tensor]) -> torch.Tensor:
-            return query * 2 + keys[0] * 3 + keys[1] * self.weight
-
-    model, x = Both().eval(), torch.randn(3, 4)
+    both = net_of(
+        lambda self, query, keys: query * 2 + keys[0] * 3 + keys[1] * self.weight,
+        weight=nn.Parameter(torch.randn(3, 4)),
+    )
+    model, x = both.eval(), torch.randn(3, 4)
     for given in ((x, [x, x]), (model.weight, [x, model.weight])):
         export = ModelExport(model, given, capture=capture)
         export.to(TractNNEF("0.23.9", check_io=False), tmp_path / "m.tar").assert_parity("approximate")

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine.tract.engine import TractEngine
+from tests.nets import net_of
 
 VERSIONS = pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
 AXES = {"x": {1: "T"}}
@@ -27,11 +28,6 @@ class Sizes(nn.Module):
 class Size(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, int]:
         return x * 2, x.shape[1]
-
-
-class OneSize(nn.Module):
-    def forward(self, x: Tensor) -> int:
-        return x.shape[1] + 1
 
 
 def model_of(kind: str) -> Any:
@@ -82,7 +78,7 @@ def test_all_ways_in_give_the_size(kind: str, version: str, tmp_path: Path) -> N
 
 @VERSIONS
 def test_a_size_may_be_the_only_result(version: str, tmp_path: Path) -> None:
-    result = ModelExport(OneSize(), (torch.randn(2, 7, 3),), dynamic_axes=AXES).to(
+    result = ModelExport(net_of(lambda _, x: x.shape[1] + 1), (torch.randn(2, 7, 3),), dynamic_axes=AXES).to(
         TractNNEF(version), tmp_path / "m.tar"
     )
     assert [o[0].item() for o in run(result, torch.randn(2, 4, 3), torch.randn(2, 1, 3))] == [5, 2]

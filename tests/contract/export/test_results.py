@@ -14,6 +14,7 @@ from t2n_core import ModelExport, TractNNEF, rewriter
 from t2n_core.check.mismatch.causes import deciding
 from t2n_core.engine import ResolvedEngine
 from t2n_core.torch_graph.sizes.narrowing import RangeWarning
+from tests.nets import net_of
 from tests.tract_cli import make_cli
 
 OLD, NEW = "0.21.19", "0.23.9"
@@ -44,8 +45,7 @@ def sizes_checked(order: list[str], folder: Path) -> dict[str, list[int]]:
     export = ModelExport(Crop().eval(), {"x": torch.randn(2, 7, 3)}, dynamic_axes={"x": {1: "T"}}, rewriters=[masked])
     found = {}
     for version in order:
-        outcome = export.to(TractNNEF(version), folder / f"{version}.tar").check_parity()
-        assert outcome.passed, outcome.describe()
+        outcome = export.to(TractNNEF(version), folder / f"{version}.tar").assert_parity()
         found[version] = [sizes["T"] for sizes in outcome.sizes]
     return found
 
@@ -127,11 +127,6 @@ class Softmax(nn.Module):
         return (x + torch.where(mask, 0.0, float("-inf"))).softmax(-1)
 
 
-class LogSum(nn.Module):
-    def forward(self, x: Tensor, weights: Tensor) -> Tensor:
-        return torch.sqrt(x) + weights
-
-
 TRUE, NO_ROW = torch.ones(2, 4, dtype=torch.bool), torch.tensor([[True] * 4, [False] * 4])
 NANS: dict[str, tuple[nn.Module, tuple[Tensor, ...], tuple[Tensor, ...], str]] = {
     "masked row": (
@@ -141,7 +136,7 @@ NANS: dict[str, tuple[nn.Module, tuple[Tensor, ...], tuple[Tensor, ...], str]] =
         "PyTorch itself computes NaN because of the input `mask`, which has rows that are all False: with the values",
     ),
     "root of negatives": (
-        LogSum(),
+        net_of(lambda _, x, weights: torch.sqrt(x) + weights),
         (torch.rand(2, 4), torch.randn(4)),
         (-torch.ones(2, 4), torch.randn(4)),
         "PyTorch itself computes NaN because of the input `x`: with the values of the example in its place",
@@ -168,12 +163,9 @@ def test_nan_of_pytorch_names_the_input_that_led_to_it(
 
 
 def test_outputs_are_those_at_the_examples_size_whatever_the_model_returns_at_others(tmp_path: Path) -> None:
-    class Chunks(nn.Module):
-        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-            return torch.chunk(x, 2, dim=1)
-
-    export = ModelExport(Chunks(), {"x": torch.randn(2, 7)}, dynamic_axes={"x": {1: "T"}})
+    net = net_of(lambda _, x: torch.chunk(x, 2, dim=1))
+    export = ModelExport(net, {"x": torch.randn(2, 7)}, dynamic_axes={"x": {1: "T"}})
     with pytest.warns(RangeWarning):
         result = export.to(TractNNEF("0.23.9", check_io=False), tmp_path / "m.tar")
     assert result.output_names == ["output_0", "output_1"]
-    assert result.check_parity("exact").passed
+    result.assert_parity("exact")

@@ -19,7 +19,7 @@ from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import CaptureError, InputError, UnsupportedOpsError
 from t2n_core.torch_graph.sizes.narrowing import RangeWarning
-from tests.nets import OfFunction
+from tests.nets import OfFunction, net_of
 
 VERSION = "0.23.9"
 
@@ -46,12 +46,8 @@ def test_arrays_of_numpy_are_inputs(given: Any, tmp_path: Path) -> None:
 
 
 def test_random_numbers() -> None:
-    class Noisy(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x + torch.randn_like(x)
-
     with pytest.raises(UnsupportedOpsError, match="draws random numbers, and a graph has none"):
-        ModelExport(Noisy(), torch.randn(2, 3)).lower(TractNNEF(VERSION))
+        ModelExport(net_of(lambda _, x: x + torch.randn_like(x)), torch.randn(2, 3)).lower(TractNNEF(VERSION))
 
 
 COMPUTED = {
@@ -82,12 +78,9 @@ def test_an_argument_that_the_range_fixes_is_a_number() -> None:
 
 
 def test_a_derivative() -> None:
-    class Slope(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.func.grad(lambda v: v.sin().sum())(x)
-
+    net = net_of(lambda _, x: torch.func.grad(lambda v: v.sin().sum())(x))
     with pytest.raises(CaptureError, match="leaves a tensor of a function transform"):
-        ModelExport(Slope(), torch.randn(2, 3)).lower(TractNNEF(VERSION))
+        ModelExport(net, torch.randn(2, 3)).lower(TractNNEF(VERSION))
 
 
 @pytest.mark.parametrize("target", ["tract", "0.23", TractNNEF])

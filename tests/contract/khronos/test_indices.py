@@ -13,15 +13,11 @@ from torch.nn import functional
 
 from t2n_core import KhronosNNEF, ModelExport
 from t2n_core.errors import T2NError
+from tests.nets import net_of
 
 
-class Calls(nn.Module):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs: Tensor) -> Any:
-        return self.function(*inputs)
+def calls(function: Callable[..., Any]) -> nn.Module:
+    return net_of(lambda _, *inputs: function(*inputs))
 
 
 def numbers(*shape: int) -> Tensor:
@@ -78,7 +74,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_it_has_a_form(name: str, tmp_path: Path) -> None:
     function, inputs = CASES[name]
-    export = ModelExport(Calls(function), inputs)
+    export = ModelExport(calls(function), inputs)
     export.to(KhronosNNEF(), tmp_path / "a.tar").assert_parity("approximate")
 
 
@@ -89,17 +85,17 @@ def test_numbers_that_may_be_large_are_refused(name: str, tmp_path: Path) -> Non
         "product of counts": lambda x: (x > 0).sum() * 2**23,
         "largest": lambda x: x.amax(0),
     }[name]
-    export = ModelExport(Calls(function), torch.arange(7))
+    export = ModelExport(calls(function), torch.arange(7))
     with pytest.raises(T2NError, match=r"numbers may be beyond 2\^24"):
         export.to(KhronosNNEF(), tmp_path / "a.tar")
 
 
 def test_integers_of_any_size_are_compared_with_small_ones(tmp_path: Path) -> None:
-    export = ModelExport(Calls(lambda x: (x < 3, x == -2, x >= 2**23)), torch.tensor([2, 3, -2, 2**40, -(2**40)]))
+    export = ModelExport(calls(lambda x: (x < 3, x == -2, x >= 2**23)), torch.tensor([2, 3, -2, 2**40, -(2**40)]))
     export.to(KhronosNNEF(), tmp_path / "a.tar").assert_parity("exact")
 
 
 def test_a_quotient_that_is_too_large_gives_nan_and_no_wrong_remainder(tmp_path: Path) -> None:
-    export = ModelExport(Calls(lambda x: torch.fmod(x, 0.3)), torch.tensor([1e30, 1e12, 1e9]))
+    export = ModelExport(calls(lambda x: torch.fmod(x, 0.3)), torch.tensor([1e30, 1e12, 1e9]))
     outcome = export.to(KhronosNNEF(), tmp_path / "a.tar").check_parity("exact")
     assert "3 NaN where the other side has none" in outcome.describe()

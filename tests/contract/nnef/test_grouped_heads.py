@@ -12,6 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention as attention
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.torch_graph.sizes.declared_axes import SizeFrom
+from tests.nets import net_of
 
 LINES = ("0.19.15", "0.20.22", "0.21.8", "0.21.19", "0.22.4", "0.23.9")
 GROUP, SHARED, WIDTH = 3, 2, 8
@@ -96,8 +97,7 @@ def test_the_engines_attention_repeats_nothing(way: str, tmp_path: Path) -> None
         assert "tract_transformers_sdpa" in names
         assert not {*DOUBLED, "softmax"} & {*names}
         assert not result.notes
-        outcome = result.check_parity("approximate")
-        assert outcome.passed, outcome.describe()
+        result.assert_parity("approximate")
 
 
 @pytest.mark.parametrize("way", ["expanded", "grouped"])
@@ -111,22 +111,15 @@ def test_halves_are_not_cast(way: str, tmp_path: Path) -> None:
         casts = [o for o in made if o.name == "tract_core_cast" and o.outputs[0].rank == 4]
         of_past = [o for o in casts if str(o.outputs[0].shape[2]) == "P + S"]
         assert len(of_past) == (0 if version in ("0.21.19", "0.23.9") else 2)
-        outcome = result.check_parity("approximate")
-        assert outcome.passed, outcome.describe()
+        result.assert_parity("approximate")
 
 
 def test_repeated_weights_of_a_stack(tmp_path: Path) -> None:
-    class Stacked(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight = nn.Parameter(torch.randn(4, 5))
-
-        def forward(self, x: Tensor) -> Tensor:
-            return torch.bmm(x, self.weight.expand(x.shape[0], 4, 5))
-
-    export = ModelExport(Stacked().eval(), torch.randn(3, 2, 4), dynamic_axes={"x": {0: "B", 1: "T"}})
+    net = net_of(
+        lambda self, x: torch.bmm(x, self.weight.expand(x.shape[0], 4, 5)), weight=nn.Parameter(torch.randn(4, 5))
+    )
+    export = ModelExport(net.eval(), torch.randn(3, 2, 4), dynamic_axes={"x": {0: "B", 1: "T"}})
     for version in LINES:
         result = export.to(TractNNEF(version, offline=True), tmp_path / f"{version}.nnef.tar")
         assert not [o for o in result.graph.operations if o.name in DOUBLED]
-        outcome = result.check_parity("approximate")
-        assert outcome.passed, outcome.describe()
+        result.assert_parity("approximate")

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from t2n_core import ExportResult, ModelExport, TractNNEF
+from tests.nets import net_of
 
 READING_WRONGLY = ("0.21.8", "0.21.13", "0.21.19", "0.22.4")
 RIGHT = ("0.21.7", "0.23.0")
@@ -18,21 +19,15 @@ WIDTH = 36
 AXES = {"x": {0: "B"}}
 
 
-class Function(nn.Module):
-    def __init__(self, function: Callable[[Tensor, nn.Module], Tensor]) -> None:
-        super().__init__()
-        self.function = function
-        self.line = nn.Linear(WIDTH, WIDTH, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.function(x, self.line)
+def function_net(function: Callable[[Tensor, nn.Module], Tensor]) -> nn.Module:
+    return net_of(lambda self, x: function(x, self.line), line=nn.Linear(WIDTH, WIDTH, bias=False))
 
 
 def export(
     version: str, path: Path, function: Callable[[Tensor, nn.Module], Tensor], **options: object
 ) -> ExportResult:
     torch.manual_seed(3)
-    model, x = Function(function).eval(), torch.randn(2, 4, WIDTH)
+    model, x = function_net(function).eval(), torch.randn(2, 4, WIDTH)
     axes = options.get("axes", AXES)
     return ModelExport(model, (x,), dynamic_axes=axes).to(TractNNEF(version), path / "model.nnef.tar")  # type: ignore[arg-type]
 
@@ -47,8 +42,7 @@ def gated(x: Tensor, line: nn.Module) -> Tensor:
 
 @pytest.mark.parametrize("version", [*RIGHT, *READING_WRONGLY])
 def test_what_is_computed_in_place_is_right(version: str, tmp_path: Path) -> None:
-    outcome = export(version, tmp_path, gated).check_parity("close")
-    assert outcome.passed, outcome.describe()
+    export(version, tmp_path, gated).assert_parity("close")
 
 
 @pytest.mark.parametrize("version", [*RIGHT, "0.21.10", *READING_WRONGLY])
@@ -61,8 +55,7 @@ def test_a_sum_over_a_dynamic_axis_leaves_one(version: str, tmp_path: Path) -> N
 
 def test_one_known_index_is_a_slice_to_the_engine(tmp_path: Path) -> None:
     result = export("0.22.4", tmp_path, lambda x, line: x[None, :1, :, None] * x.sin()[None, :1, :, None])
-    outcome = result.check_parity("close")
-    assert outcome.passed, outcome.describe()
+    result.assert_parity("close")
 
 
 @pytest.mark.parametrize("version", [*RIGHT, *READING_WRONGLY])
@@ -77,8 +70,7 @@ def test_another_operand_in_front_costs_nothing(tmp_path: Path) -> None:
     front = next(addition.inputs()).producer
     assert front is not None
     assert front.name == "select"
-    outcome = result.check_parity("approximate")
-    assert outcome.passed, outcome.describe()
+    result.assert_parity("approximate")
 
 
 @pytest.mark.parametrize(
@@ -96,12 +88,10 @@ def test_another_operand_in_front_costs_nothing(tmp_path: Path) -> None:
 def test_the_rest_is_written_as_ever(function: Callable[[Tensor, nn.Module], Tensor], tmp_path: Path) -> None:
     result = export("0.22.4", tmp_path, function)
     assert "tract_core_cast" not in operators(result)
-    outcome = result.check_parity("approximate")
-    assert outcome.passed, outcome.describe()
+    result.assert_parity("approximate")
 
 
 def test_known_sizes_are_right_without(tmp_path: Path) -> None:
     result = export("0.22.4", tmp_path, gated, axes=None)
     assert "tract_core_cast" not in operators(result)
-    outcome = result.check_parity("close")
-    assert outcome.passed, outcome.describe()
+    result.assert_parity("close")

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from t2n_core import ModelExport, TractNNEF
+from tests.nets import OfFunction
 
 BETWEEN = ("0.20.22", "0.21.19", "0.22.4")
 VERSIONS = ["0.19.15", "0.23.9", *(pytest.param(v, marks=pytest.mark.all_engines) for v in BETWEEN)]
@@ -22,20 +23,11 @@ MILLION, NO_BLOCKS = 1_000_000, 1_000_003  # a prime has no factors
 Net = Callable[[Tensor], Any]
 
 
-class Function(nn.Module):
-    def __init__(self, function: Net) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Tensor) -> Any:
-        return self.function(x)
-
-
 def assert_right(
     net: Net, version: str, path: Path, example: Tensor, *others: Tensor, axes: Mapping[int, Any] | None = None
 ) -> None:
     export = ModelExport(
-        Function(net).eval(),
+        OfFunction(net).eval(),
         example,
         input_names=["x"],
         dynamic_axes={"x": axes} if axes else None,

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from t2n_core import ModelExport, TractNNEF
+from tests.nets import OfFunction
 
 BETWEEN = ("0.20.22", "0.21.19", "0.22.4")
 VERSIONS = ["0.19.15", "0.23.9", *(pytest.param(v, marks=pytest.mark.all_engines) for v in BETWEEN)]
@@ -24,19 +25,10 @@ AXES = {"x": {0: "N"}}
 Net = Callable[[Tensor], Any]
 
 
-class Function(nn.Module):
-    def __init__(self, function: Net) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Tensor) -> Any:
-        return self.function(x)
-
-
 def assert_exact(net: Net, version: str, path: Path, example: Tensor, *others: Tensor, axes: Mapping[str, Any]) -> None:
     """Assert that the engine gives just PyTorch's numbers, for the example and the other inputs."""
     export = ModelExport(
-        Function(net).eval(), example, input_names=["x"], dynamic_axes=axes, extra_inputs=[(one,) for one in others]
+        OfFunction(net).eval(), example, input_names=["x"], dynamic_axes=axes, extra_inputs=[(one,) for one in others]
     )
     export.to(TractNNEF(version, check_io=False), path / "model.nnef.tar").assert_parity("exact")
 

@@ -22,6 +22,7 @@ from t2n_core.nnef.graph import FLOAT16, FLOAT32
 from t2n_core.nnef.options.precision import PrecisionPlan
 from t2n_core.torch_graph.precision.kernels import lacks_kernels
 from tests.contract.options.exports import every_line
+from tests.nets import net_of
 
 
 class Block(nn.Module):
@@ -151,12 +152,8 @@ def test_a_search_leaves_float32_to_few_where_all_in_float16_are_a_little_off(tm
 
 
 def test_a_model_that_is_too_sharp_for_float32_is_refused(tmp_path: Path) -> None:
-    class Wild(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            return torch.sin(1e7 * x)
-
     with pytest.raises(InputError, match="no precision plan: in float32 the largest error"):
-        exported(Wild(), torch.randn(4, 8), "0.23.9", "auto", tmp_path)
+        exported(net_of(lambda _, x: torch.sin(1e7 * x)), torch.randn(4, 8), "0.23.9", "auto", tmp_path)
     assert not list(tmp_path.iterdir())
 
 

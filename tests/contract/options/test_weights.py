@@ -20,6 +20,7 @@ from t2n_core.errors import InputError
 from t2n_core.op.stored.scales import least_error, percentile
 from t2n_core.profiling.profile import profile_archive
 from tests.contract.options.exports import every_line, exported
+from tests.nets import net_of
 
 
 class Tagger(nn.Module):
@@ -150,15 +151,8 @@ def test_a_tied_weight_is_one_file(version: str, form: str, tmp_path: Path) -> N
 
 
 def test_a_tied_weight_that_one_reader_cannot_take_stays(tmp_path: Path) -> None:
-    class Both(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight = nn.Parameter(torch.randn(4, 64))
-
-        def forward(self, x: Tensor) -> Tensor:
-            return F.linear(x, self.weight) @ self.weight
-
-    result = exported(Both(), torch.randn(2, 64), TractNNEF("0.23.9", weights="q4_0"), tmp_path)
+    net = net_of(lambda self, x: F.linear(x, self.weight) @ self.weight, weight=nn.Parameter(torch.randn(4, 64)))
+    result = exported(net, torch.randn(2, 64), TractNNEF("0.23.9", weights="q4_0"), tmp_path)
     assert not result.stored
     assert "`weight` stays float32: no release of tract reads q4_0 in plain products" in result.notes[0]
 

@@ -13,6 +13,7 @@ from torch import nn
 
 from t2n_core import ModelExport, TractNNEF, rewriter
 from t2n_core.errors import CaptureError, RewriteError
+from tests.nets import net_of
 
 
 class Gate(nn.Module):
@@ -126,11 +127,8 @@ def test_the_model_is_as_it_was_after_a_failure(x: torch.Tensor, failing: str) -
     def factory(ctx: rewriter.RewriteContext, module: Gate) -> nn.Module:
         if failing == "factory":
             raise ValueError("no")
-        return {"capture": Gate(4), "lowering": nn.Sequential(Eigenvalues())}[failing]
-
-    class Eigenvalues(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.linalg.eigvals(x[..., :4, :4]).real.sum() + x
+        model = net_of(lambda _, x: torch.linalg.eigvals(x[..., :4, :4]).real.sum() + x)
+        return {"capture": Gate(4), "lowering": nn.Sequential(model)}[failing]
 
     net = nn.Sequential(Half(Gate(4)), Gate(4)).eval()
     before = facts(net)

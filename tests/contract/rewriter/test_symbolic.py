@@ -13,16 +13,11 @@ from torch import nn
 from t2n_core import KhronosNNEF, ModelExport, TractNNEF, rewriter
 from t2n_core.errors import CaptureError, RegistryError, RewriteError, UnsupportedOpsError
 from t2n_core.rewriter.patches import _patches
+from tests.nets import net_of
 
 
-class Calling(nn.Module):
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.linear = nn.Linear(4, 6)
-        self.function = function
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.function(self.linear(x))
+def calling(function: Any) -> nn.Module:
+    return net_of(lambda self, x: function(self.linear(x)), linear=nn.Linear(4, 6))
 
 
 class Cube(torch.autograd.Function):
@@ -70,7 +65,7 @@ def test_a_rule_over_the_built_in_one(proven: Any, x: torch.Tensor) -> None:
     def hardtanh__tract(g: Any, self: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
         return g.sub(g.add(g.min(g.max(self, min_val), max_val), 1.0), 1.0)
 
-    net = Calling(F.hardtanh)
+    net = calling(F.hardtanh)
     plain = statements(proven(net, (x,)))
     result = proven(net, (x,), hardtanh__tract, dynamic_axes={"x": {0: "B", 1: "T"}})
     assert "sub" in statements(result) - plain
@@ -84,12 +79,12 @@ def test_a_rule_for_all_overloads_beats_a_built_in_one_for_an_overload(proven: A
         total = g.neg(g.sum_reduce(g.neg(self), axes=axes))
         return total if keepdim else g.squeeze(total, axes=axes)
 
-    assert "neg" in statements(proven(Calling(lambda x: x.sum(-1)), (x,), sum__any))
+    assert "neg" in statements(proven(calling(lambda x: x.sum(-1)), (x,), sum__any))
 
 
 def test_only_the_target_it_is_for(x: torch.Tensor) -> None:
     rule = rewriter.symbolic("aten::relu", target="khronos")(lambda g, self: g.max(self, 0.0))
-    export = ModelExport(Calling(F.relu), (x,), rewriters=[rule])
+    export = ModelExport(calling(F.relu), (x,), rewriters=[rule])
     assert "max" in {o.name for o in export.lower(KhronosNNEF()).operations}
     assert "max" not in {o.name for o in export.lower(TractNNEF("0.23.9")).operations}
     assert len(export._captures.known) == 1  # rules change nothing of what is captured
@@ -98,11 +93,11 @@ def test_only_the_target_it_is_for(x: torch.Tensor) -> None:
 def test_a_built_in_rule_is_switched_off(proven: Any, x: torch.Tensor) -> None:
     """The need behind open-mmlab/mmdeploy#2218."""
     off = rewriter.switch_off("aten::silu", target="tract")
-    net = Calling(F.silu)
+    net = calling(F.silu)
     result = proven(net, (x,), off)
     assert result.rewrites.applied[off] >= 1
     with pytest.raises(UnsupportedOpsError, match="no rule for aten::bmm"):
-        proven(Calling(lambda x: torch.bmm(x, x.mT)), (x,), rewriter.switch_off(torch.ops.aten.bmm))
+        proven(calling(lambda x: torch.bmm(x, x.mT)), (x,), rewriter.switch_off(torch.ops.aten.bmm))
 
 
 def test_a_rule_for_a_custom_operator(proven: Any, x: torch.Tensor) -> None:
@@ -111,7 +106,7 @@ def test_a_rule_for_a_custom_operator(proven: Any, x: torch.Tensor) -> None:
         return torch.from_numpy(abs(x.detach().numpy()) * factor)
 
     scaled_sign.register_fake(lambda x, factor=1.0: torch.empty_like(x))
-    net = Calling(lambda x: scaled_sign(x, 0.5))
+    net = calling(lambda x: scaled_sign(x, 0.5))
     for subject in (scaled_sign, "t2n_test::scaled_sign"):
         rule = rewriter.symbolic(subject)(lambda g, x, factor: g.mul(g.abs(x), factor))
         assert proven(net, (x,), rule, dynamic_axes={"x": {1: "T"}}).rewrites.applied == {rule: 1}
@@ -127,9 +122,9 @@ APPLIED = {
 @pytest.mark.parametrize("call", APPLIED.values(), ids=APPLIED)
 def test_an_autograd_function_is_one_node(proven: Any, x: torch.Tensor, call: Any) -> None:
     with pytest.raises(CaptureError):
-        proven(Calling(call), (x,))
+        proven(calling(call), (x,))
     rule = rewriter.symbolic(Cube, target="tract", outputs=like_first)(cube_rule)
-    result = proven(Calling(call), (x,), rule, dynamic_axes={"x": {0: "B", 1: "T"}})
+    result = proven(calling(call), (x,), rule, dynamic_axes={"x": {0: "B", 1: "T"}})
     assert result.rewrites.applied == {rule: 1}
     assert not _patches
 
@@ -140,7 +135,7 @@ def test_the_outputs_of_an_autograd_function_are_those_of_its_forward(proven: An
         axis = x.rank - 1
         return g.add(x, x), g.squeeze(g.sum_reduce(x, axes=[axis]), axes=[axis])
 
-    result = proven(Calling(Pair.apply), (x,), pair, dynamic_axes={"x": {0: "B", 1: "T"}})
+    result = proven(calling(Pair.apply), (x,), pair, dynamic_axes={"x": {0: "B", 1: "T"}})
     assert "mul" not in statements(result)
 
 
@@ -150,7 +145,7 @@ def test_an_autograd_function_that_reads_data_is_refused_with_what_to_declare(pr
         def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
             return x * 2 if x.sum() > 0 else x
 
-    net = Calling(Positive.apply)
+    net = calling(Positive.apply)
     rule = rewriter.symbolic(Positive)(lambda g, x: g.select(g.gt(g.sum_reduce(x, axes=[0, 1, 2]), 0.0), x, x))
     with pytest.raises(CaptureError, match=r"`outputs=` of the rule for .*Positive can return empty tensors"):
         proven(net, (x,), rule)
@@ -160,19 +155,19 @@ def test_an_autograd_function_that_reads_data_is_refused_with_what_to_declare(pr
 
 def test_other_autograd_functions_are_followed(proven: Any, x: torch.Tensor) -> None:
     rule = rewriter.symbolic(Cube, outputs=like_first)(cube_rule)
-    proven(Calling(lambda x: Pair.apply(Cube.apply(x, 2.0))), (x,), rule)
+    proven(calling(lambda x: Pair.apply(Cube.apply(x, 2.0))), (x,), rule)
 
 
 def test_a_rule_with_wrong_arguments(x: torch.Tensor) -> None:
     wrong = rewriter.symbolic("aten::relu")(lambda g, self, alpha: self)
-    export = ModelExport(Calling(F.relu), (x,), rewriters=[wrong])
+    export = ModelExport(calling(F.relu), (x,), rewriters=[wrong])
     with pytest.raises(RegistryError, match=r"test_symbolic\.py:\d+: aten::relu has no argument alpha"):
         export.lower(TractNNEF("0.23.9"))
     short = rewriter.symbolic(Cube, outputs=like_first)(lambda g, x: x)
-    export = ModelExport(Calling(lambda x: Cube.apply(x, 1.0)), (x,), rewriters=[short])
+    export = ModelExport(calling(lambda x: Cube.apply(x, 1.0)), (x,), rewriters=[short])
     with pytest.raises(UnsupportedOpsError, match=r"the rule for .*Cube \(.*test_symbolic\.py:\d+\)"):
         export.lower(TractNNEF("0.23.9"))
-    export = ModelExport(Calling(F.relu), (x,), rewriters=[rewriter.symbolic(nn.ReLU)(lambda g, x: x)])
+    export = ModelExport(calling(F.relu), (x,), rewriters=[rewriter.symbolic(nn.ReLU)(lambda g, x: x)])
     with pytest.raises(RewriteError, match="no operator, nor a class of autograd functions"):
         _ = export.captured
 
@@ -180,4 +175,4 @@ def test_a_rule_with_wrong_arguments(x: torch.Tensor) -> None:
 def test_a_rule_that_gives_another_shape_is_refused(x: torch.Tensor) -> None:
     rule = rewriter.symbolic("aten::relu")(lambda g, self: g.unsqueeze(self, axes=[0]))
     with pytest.raises(UnsupportedOpsError, match="PyTorch returns"):
-        ModelExport(Calling(F.relu), (x,), rewriters=[rule]).lower(TractNNEF("0.23.9"))
+        ModelExport(calling(F.relu), (x,), rewriters=[rule]).lower(TractNNEF("0.23.9"))

@@ -11,16 +11,11 @@ from torch import nn
 
 from t2n_core import ModelExport, TractNNEF, rewriter
 from t2n_core.errors import RewriteError, UnsupportedOpsError
+from tests.nets import net_of
 
 
-class Calling(nn.Module):
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.linear = nn.Linear(4, 6)
-        self.function = function
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.function(self.linear(x))
+def calling(function: Any) -> nn.Module:
+    return net_of(lambda self, x: function(self.linear(x)), linear=nn.Linear(4, 6))
 
 
 def passing_on(subject: Any, **options: Any) -> Any:
@@ -61,7 +56,7 @@ SPELLINGS = {
 @pytest.mark.parametrize(("subject", "count", "function"), SPELLINGS.values(), ids=SPELLINGS)
 def test_all_spellings(proven: Any, x: torch.Tensor, subject: Any, count: int, function: Any) -> None:
     rewrite = passing_on(subject, spellings=[F.mish] if subject is F.silu else ())
-    result = proven(Calling(function), (x,), rewrite)
+    result = proven(calling(function), (x,), rewrite)
     assert result.rewrites.applied == {rewrite: count}
 
 
@@ -81,7 +76,7 @@ def test_operands_of_a_reflected_operator(proven: Any, x: torch.Tensor) -> None:
         seen.append((input, isinstance(other, torch.Tensor)))
         return torch.add(input, -other)
 
-    proven(Calling(lambda x: 2.0 - x), (x,), sub__any)
+    proven(calling(lambda x: 2.0 - x), (x,), sub__any)
     assert seen == [(2.0, True)]
 
 
@@ -98,7 +93,7 @@ def test_it_is_off_inside_itself_and_on_for_others(proven: Any, x: torch.Tensor)
         order.append("relu")
         return torch.clamp(input, min=0.0)
 
-    proven(Calling(lambda x: x @ x.mT), (x,), matmul__any, relu__any)
+    proven(calling(lambda x: x @ x.mT), (x,), matmul__any, relu__any)
     assert order == ["matmul", "relu", "relu"]
 
 
@@ -115,15 +110,11 @@ def test_calls_inside_torch_s_python_are_seen(proven: Any, x: torch.Tensor) -> N
         weights = torch.softmax(query @ key.mT * (scale or query.shape[-1] ** -0.5), dim=-1)
         return weights @ value
 
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.attention(x, x, x, need_weights=False)[0]
-
-    proven(Net(), (x,), attention__tract, dynamic_axes={"x": {0: "B", 1: "T"}})
+    model = net_of(
+        lambda self, x: self.attention(x, x, x, need_weights=False)[0],
+        attention=nn.MultiheadAttention(4, 2, batch_first=True),
+    )
+    proven(model, (x,), attention__tract, dynamic_axes={"x": {0: "B", 1: "T"}})
     assert calls == ["attention"]
 
 
@@ -136,7 +127,7 @@ def test_an_aten_overload_whatever_calls_it(proven: Any, x: torch.Tensor) -> Non
         assert ctx.target.name == "tract"  # type: ignore[union-attr]
         return (self.unsqueeze(-1) * other.unsqueeze(-3)).sum(-2)
 
-    net = Calling(lambda x: x @ x.mT + torch.matmul(x, x.mT) + x.matmul(x.mT) + torch.ops.aten.matmul(x, x.mT))
+    net = calling(lambda x: x @ x.mT + torch.matmul(x, x.mT) + x.matmul(x.mT) + torch.ops.aten.matmul(x, x.mT))
     result = proven(net, (x,), matmul__tract, dynamic_axes={"x": {0: "B", 1: "T"}})
     assert paths == [""] * 8
     assert "matmul" not in {o.name for o in result.graph.operations if "matmul" in str(o.origin)}
@@ -147,7 +138,7 @@ def test_an_aten_rewrite_may_use_the_operator_itself(proven: Any, x: torch.Tenso
     def gelu__any(ctx: rewriter.RewriteContext, self: Any, *, approximate: str = "none") -> Any:
         return ctx.original(-self * 1.0, approximate=approximate) + self
 
-    result = proven(Calling(lambda x: F.gelu(x, approximate="tanh")), (x,), gelu__any)
+    result = proven(calling(lambda x: F.gelu(x, approximate="tanh")), (x,), gelu__any)
     assert list(result.rewrites.applied.values()) == [1]
 
 
@@ -159,7 +150,7 @@ def test_a_failing_aten_rewrite_says_where_it_is(x: torch.Tensor) -> None:
     from t2n_core.errors import LowerError
 
     with pytest.raises(LowerError, match=r"gelu.*test_torch_calls\.py:\d+.*nothing") as caught:
-        ModelExport(Calling(F.gelu), (x,), rewriters=[gelu__any]).lower(TractNNEF("0.23.9"))
+        ModelExport(calling(F.gelu), (x,), rewriters=[gelu__any]).lower(TractNNEF("0.23.9"))
     assert caught.value.origin is not None
 
 
@@ -172,7 +163,7 @@ def test_a_custom_operator_is_written_by_others(proven: Any, x: torch.Tensor) ->
     def _(x: torch.Tensor, factor: float = 1.0) -> torch.Tensor:
         return torch.empty_like(x)
 
-    net = Calling(lambda x: cube(x, 0.5))
+    net = calling(lambda x: cube(x, 0.5))
     with pytest.raises(UnsupportedOpsError, match="t2n_test::cube"):
         proven(net, (x,))
     for subject in (cube, torch.ops.t2n_test.cube.default, "t2n_test::cube"):
@@ -182,4 +173,4 @@ def test_a_custom_operator_is_written_by_others(proven: Any, x: torch.Tensor) ->
 
 def test_a_wrong_operator_is_an_error(x: torch.Tensor) -> None:
     with pytest.raises(RewriteError, match="gelu"):
-        _ = ModelExport(Calling(F.gelu), (x,), rewriters=[passing_on("aten::gelo")]).captured
+        _ = ModelExport(calling(F.gelu), (x,), rewriters=[passing_on("aten::gelo")]).captured

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from t2n_core import ModelExport, TractNNEF, rewriter
+from tests.nets import net_of
 
 
 class Gate(nn.Module):
@@ -25,11 +26,6 @@ class Net(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.gelu(self.gate(self.linear(x))) @ torch.ones(6, 2)
-
-
-class Negated(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return 1.0 - torch.sigmoid(-x) + x
 
 
 @rewriter.function(torch.matmul)
@@ -54,7 +50,7 @@ def gelu__any(g: Any, self: Any, approximate: str = "none") -> Any:
     return g.add(half, g.mul(half, g.call("tract_core_erf", g.mul(self, 0.5**0.5))[0]))
 
 
-negated = rewriter.module(Gate)(lambda ctx, module: Negated())
+negated = rewriter.module(Gate)(lambda ctx, module: net_of(lambda _, x: 1.0 - torch.sigmoid(-x) + x))
 
 
 def test_a_traced_model(proven: Any, x: torch.Tensor) -> None:

@@ -16,19 +16,17 @@ from torch.nn import functional
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine.tract.engine import TractEngine
+from tests.nets import net_of
 
 VERSIONS = ("0.21.19", "0.23.9")
 
 
-class Net(nn.Module):
-    def __init__(self, function: Callable[..., Tensor]) -> None:
-        super().__init__()
-        self.function = function
-        self.register_buffer("table", torch.linspace(-1, 1, 196 * 4).reshape(1, 196, 4))
-        self.embedding = nn.Embedding(9, 4, padding_idx=0)
-
-    def forward(self, *inputs: Tensor) -> Tensor:
-        return self.function(self, *inputs)
+def net_for(function: Callable[..., Tensor]) -> nn.Module:
+    return net_of(
+        lambda self, *inputs: function(self, *inputs),
+        table=torch.linspace(-1, 1, 196 * 4).reshape(1, 196, 4),
+        embedding=nn.Embedding(9, 4, padding_idx=0),
+    )
 
 
 def grid(net: Any, x: Tensor) -> Tensor:
@@ -174,7 +172,7 @@ CASES = [
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.function.__name__)
 def test_the_other_side_of_a_decision_is_refused(case: Case, version: str, tmp_path: Path) -> None:
-    model = Net(case.function).eval()
+    model = net_for(case.function).eval()
     inputs = dict(zip(("x", "y"), case.example, strict=False))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -202,7 +200,7 @@ def test_a_proof_runs_the_model_on_inputs_that_it_takes_there(values: list[int])
         return chosen
 
     example = (torch.zeros(2, 7, 4), torch.tensor(values))
-    export = ModelExport(Net(indexed).eval(), example, dynamic_axes={"x": {1: "T"}}, input_names=["x", "places"])
+    export = ModelExport(net_for(indexed).eval(), example, dynamic_axes={"x": {1: "T"}}, input_names=["x", "places"])
     assert str(export.captured.range) == "T >= 1"
     assert (3, True) in ran
 
@@ -214,7 +212,7 @@ def test_a_proof_meets_sizes_at_which_an_operator_cannot_run() -> None:
         part = functional.pad(x, (-1, -1)).split(5, 3)[-1]
         return torch.arange(part.shape[3]) / 13
 
-    export = ModelExport(Net(last_part).eval(), {"x": floats(2, 3, 8, 10)}, dynamic_axes={"x": {3: "W"}})
+    export = ModelExport(net_for(last_part).eval(), {"x": floats(2, 3, 8, 10)}, dynamic_axes={"x": {3: "W"}})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert str(export.captured.range) == "8 <= W <= 12"

@@ -7,28 +7,22 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
 from t2n_core import ModelExport, TractNNEF
-
-
-class Padded(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return F.pad(x, (0, torch.sym_max(5 - x.shape[1], 0))) * 2.0
-
-
-class Joined(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([x, x.new_zeros(x.shape[0], torch.sym_max(5 - x.shape[1], 0))], 1) * 2.0
-
-
-class Cropped(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return x[:, :5].sum(1)
+from tests.nets import net_of
 
 
 @pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
-@pytest.mark.parametrize("model", [Padded(), Joined(), Cropped()], ids=["padded", "joined", "cropped"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        net_of(lambda _, x: F.pad(x, (0, torch.sym_max(5 - x.shape[1], 0))) * 2.0),
+        net_of(lambda _, x: torch.cat([x, x.new_zeros(x.shape[0], torch.sym_max(5 - x.shape[1], 0))], 1) * 2.0),
+        net_of(lambda _, x: x[:, :5].sum(1)),
+    ],
+    ids=["padded", "joined", "cropped"],
+)
 def test_both_sides_of_a_least_size_are_right(model: nn.Module, version: str, tmp_path: Path) -> None:
     export = ModelExport(model, {"x": torch.randn(2, 7)}, dynamic_axes={"x": {1: "T"}})
     outcome = export.to(TractNNEF(version), tmp_path / "m.tar").assert_parity("approximate")

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine.tract.engine import TractEngine
+from tests.nets import net_of
 
 VERSIONS = ("0.19.15", "0.21.19", "0.23.9")
 LENGTHS = (7, 1, 2, 3, 5, 8, 16, 29)
@@ -27,17 +28,14 @@ def positions(count: Any) -> Tensor:
     return torch.arange(count) * 0.5
 
 
-class Net(nn.Module):
-    def __init__(self, function: Callable[..., Tensor]) -> None:
-        super().__init__()
-        self.function = function
-        self.register_buffer("flag", torch.tensor(False))
-        self.register_buffer("mask", torch.tensor([True, False, True, True]))
-        self.register_buffer("repeats", torch.tensor([1, 0, 3, 2]))
-        self.register_buffer("scale", torch.tensor(-2.5))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.function(self, x)
+def net_for(function: Callable[..., Tensor]) -> nn.Module:
+    return net_of(
+        lambda self, x: function(self, x),
+        flag=torch.tensor(False),
+        mask=torch.tensor([True, False, True, True]),
+        repeats=torch.tensor([1, 0, 3, 2]),
+        scale=torch.tensor(-2.5),
+    )
 
 
 def half_rounded_up(net: Any, x: Tensor) -> Tensor:
@@ -101,7 +99,7 @@ FUNCTIONS = [
 
 @functools.lru_cache(maxsize=1)
 def export_of(function: Callable[..., Tensor]) -> ModelExport:
-    return ModelExport(Net(function), {"x": drawn(LENGTHS[0])}, dynamic_axes={"x": {1: "T"}})
+    return ModelExport(net_for(function), {"x": drawn(LENGTHS[0])}, dynamic_axes={"x": {1: "T"}})
 
 
 def drawn(length: int) -> Tensor:
@@ -120,5 +118,5 @@ def test_the_values_are_those_of_pytorch(function: Callable[..., Tensor], versio
     reply = engine.run(result.archive, [[drawn(length).numpy()] for length in LENGTHS], keep_going=True)
     assert (reply.status, reply.refused) == ("ok", {}), reply.message
     for length, (output,) in zip(LENGTHS, reply.outputs, strict=True):
-        expected = Net(function)(drawn(length))
+        expected = net_for(function)(drawn(length))
         torch.testing.assert_close(torch.from_numpy(output), expected, rtol=1e-4, atol=1e-4, msg=f"at {length}")

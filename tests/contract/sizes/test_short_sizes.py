@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
+from tests.nets import net_of
 
 
 def overwritten(x: Tensor) -> Tensor:
@@ -33,13 +34,8 @@ NETS: dict[str, Callable[[Tensor], Any]] = {
 }
 
 
-class Net(nn.Module):
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.function = NETS[name]
-
-    def forward(self, x: Tensor) -> Any:
-        return self.function(x)
+def net(name: str) -> nn.Module:
+    return net_of(lambda self, x: self.function(x), function=NETS[name])
 
 
 @pytest.mark.parametrize("version", ["0.19.15", "0.21.19", "0.23.9"])
@@ -47,8 +43,7 @@ class Net(nn.Module):
 def test_sizes_from_one_on_are_right(name: str, version: str, tmp_path: Path) -> None:
     torch.manual_seed(len(name))
     others = [torch.randn(2, size, 4) for size in (1, 2, 3, 5, 9)]
-    export = ModelExport(Net(name), torch.randn(2, 8, 4), dynamic_axes={"x": {1: "T"}}, extra_inputs=others)
+    export = ModelExport(net(name), torch.randn(2, 8, 4), dynamic_axes={"x": {1: "T"}}, extra_inputs=others)
     result = export.to(TractNNEF(version, check_io=False), tmp_path / "model.nnef.tar")
     assert str(result.range) == "T >= 1"
-    outcome = result.check_parity()
-    assert outcome.passed, outcome.describe()
+    result.assert_parity()

@@ -17,6 +17,7 @@ from torch.export import Dim
 from t2n_core import ExportResult, ModelExport, TractNNEF
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.engine.tract.engine import TractEngine
+from tests.nets import net_of
 
 VERSIONS = "0.19.15 0.20.22 0.21.5 0.21.6 0.21.7 0.21.8 0.21.19 0.22.4 0.23.0 0.23.9".split()
 B, T, S = ("B", "T", "S")
@@ -145,8 +146,7 @@ def test_the_check_says_what_was_refused(version: str, tmp_path: Path) -> None:
     model = nn.Sequential(nn.Linear(4, 6), nn.LayerNorm(6), nn.GELU()).eval()
     axes = {"input": {0: "B", 1: Dim("T", min=2, max=16)}}
     result = ModelExport(model, torch.randn(2, 7, 4), dynamic_axes=axes).to(TractNNEF(version), tmp_path / "m.tar")
-    outcome = result.check_parity("approximate")
-    assert outcome.passed, outcome.describe()
+    outcome = result.assert_parity("approximate")
     assert outcome.range == str(result.range) == "B >= 1, 2 <= T <= 16"
     assert all(result.range.holds(sizes) for sizes in outcome.sizes)
     assert {tuple(sizes.values()) for sizes in outcome.refused_sizes} == {(0, 7), (2, 1), (2, 17)}
@@ -161,8 +161,7 @@ def test_outputs_that_are_empty_with_their_axes_need_no_statement(
     result = export.to(TractNNEF("0.20.22"), tmp_path / "model.tar")
     assert result.graph.guarded is guarded
     assert any("in_range" in operation.outputs[0].name for operation in result.graph.operations) is guarded
-    outcome = result.check_parity("approximate")
-    assert outcome.passed, outcome.describe()
+    result.assert_parity("approximate")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -175,8 +174,7 @@ def test_an_empty_past(version: str, tmp_path: Path) -> None:
     axes = {"x": {1: "S"}, "past": {1: Dim("P", min=0, max=8)}}
     example = {"x": torch.randn(1, 2, 4), "past": torch.randn(1, 3, 4)}
     result = ModelExport(Cached(), example, dynamic_axes=axes).to(TractNNEF(version), tmp_path / "m.tar")
-    outcome = result.check_parity("approximate")
-    assert outcome.passed, outcome.describe()
+    outcome = result.assert_parity("approximate")
     assert outcome.range == "0 <= P <= 8, S >= 1"
     assert {sizes["P"] for sizes in outcome.sizes} >= {0, 3, 8}
     assert [dict(sizes) for sizes in outcome.refused_sizes] == [{"P": 9, "S": 2}, {"P": 3, "S": 0}]
@@ -186,17 +184,11 @@ def test_an_empty_past(version: str, tmp_path: Path) -> None:
 def test_scenarios_of_a_user_keep_the_range(version: str, tmp_path: Path) -> None:
     lines = ["tract_assert tg: S == 1", "tract_assert pp: S >= 4", "tract_assert P <= 8"]
     axes = {"x": {1: "S"}, "past": {1: "P"}}
-    model = Joined()
+    model = net_of(lambda _, x, past: torch.cat([past, x], 1) * 2)
     example = {"x": torch.randn(1, 5, 4), "past": torch.randn(1, 3, 4)}
     target = TractNNEF(version, custom_extensions=lines)
     result = ModelExport(model, example, dynamic_axes=axes).to(target, tmp_path / "m.tar")
     assert str(result.range) == "1 <= P <= 8, S >= 1, S == 1 or S >= 4"
-    outcome = result.check_parity()
-    assert outcome.passed, outcome.describe()
+    outcome = result.assert_parity()
     assert {sizes["S"] for sizes in outcome.sizes} >= {1, 5}
     assert {tuple(sizes.values()) for sizes in outcome.refused_sizes} >= {(9, 5), (3, 3)}
-
-
-class Joined(nn.Module):
-    def forward(self, x: Tensor, past: Tensor) -> Tensor:
-        return torch.cat([past, x], 1) * 2

@@ -19,6 +19,7 @@ from t2n_core.rewriter.builtin import _of, builtin_rewriters
 from t2n_core.rewriter.builtin.marks import builtin_function
 from t2n_core.rewriter.resolve import resolve
 from t2n_core.rewriter.selection import select
+from tests.nets import net_of
 
 
 def library(name: str) -> Any:
@@ -217,19 +218,14 @@ def test_global_attention_is_refused(by_name: bool) -> None:
 
 
 def test_an_encoder_alone_is_not_assumed_to_be_without_global_tokens() -> None:
-    class Encoder(nn.Module):
-        def __init__(self, encoder: nn.Module) -> None:
-            super().__init__()
-            self.encoder = encoder
-
-        def forward(self, x: torch.Tensor, mask: torch.Tensor) -> Any:
-            return self.encoder(x, attention_mask=mask)[0]
+    def encoder_net(encoder: nn.Module) -> nn.Module:
+        return net_of(lambda _, x, mask: encoder(x, attention_mask=mask)[0])
 
     encoder = longformer(library("transformers")).model.encoder  # type: ignore[union-attr]
     mask = torch.zeros(1, 8)
     mask[:, 2] = 1.0
     with pytest.raises(CaptureError):
-        _ = ModelExport(Encoder(encoder).eval(), (torch.randn(1, 8, 16), mask)).captured
+        _ = ModelExport(encoder_net(encoder).eval(), (torch.randn(1, 8, 16), mask)).captured
 
 
 def test_a_complex_spectrogram_stays_one() -> None:

@@ -11,6 +11,7 @@ from t2n_core.errors import CaptureError
 from t2n_core.export.model import ModelExport
 from t2n_core.inference_target import TractNNEF
 from t2n_core.torch_graph.sizes.narrowing import RangeWarning
+from tests.nets import net_of
 
 PADDED = torch.tensor([[False, False, False], [False, False, True]])
 
@@ -35,16 +36,11 @@ def test_a_padding_mask_of_nested_tensors_is_refused():
 def test_a_padding_mask_without_nested_tensors_passes(tmp_path):
     torch.manual_seed(5)
     export = ModelExport(Encoder(nested=False).eval(), (torch.randn(2, 3, 4), PADDED))
-    assert export.to(TractNNEF("0.23.9"), tmp_path / "a.tar").check_parity().passed
+    export.to(TractNNEF("0.23.9"), tmp_path / "a.tar").assert_parity()
 
 
-class Loss(nn.Module):
-    def __init__(self, reduction: str) -> None:
-        super().__init__()
-        self.reduction = reduction
-
-    def forward(self, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        return functional.multilabel_margin_loss(x, target, reduction=self.reduction)
+def loss(reduction: str) -> nn.Module:
+    return net_of(lambda _, x, target: functional.multilabel_margin_loss(x, target, reduction=reduction))
 
 
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
@@ -52,8 +48,8 @@ class Loss(nn.Module):
 def test_the_margins_of_many_labels(targets, reduction, tmp_path):
     torch.manual_seed(7)
     target = torch.tensor(targets)
-    export = ModelExport(Loss(reduction).eval(), (torch.randn(target.shape), target))
-    assert export.to(TractNNEF("0.23.9"), tmp_path / "a.tar").check_parity("approximate").passed
+    export = ModelExport(loss(reduction).eval(), (torch.randn(target.shape), target))
+    export.to(TractNNEF("0.23.9"), tmp_path / "a.tar").assert_parity("approximate")
 
 
 KEYWORDS = {
@@ -66,19 +62,14 @@ KEYWORDS = {
 }
 
 
-class Called(nn.Module):
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-
-    def forward(self, x: torch.Tensor):
-        return KEYWORDS[self.name](x)
+def called(name: str) -> nn.Module:
+    return net_of(lambda _, x: KEYWORDS[name](x))
 
 
 @pytest.mark.parametrize("name", list(KEYWORDS))
 def test_functions_are_captured_with_all_names_of_their_arguments(name):
     x = torch.randn(2, 6, 4)
-    graph = ModelExport(Called(name).eval(), {"x": x}, dynamic_axes={"x": {0: "B"}}).captured.graph
+    graph = ModelExport(called(name).eval(), {"x": x}, dynamic_axes={"x": {0: "B"}}).captured.graph
     found = KEYWORDS[name](x)
     shapes = [tuple(t.shape[1:]) for t in ([found] if isinstance(found, torch.Tensor) else found)]
     assert [output.shape[1:] for output in graph.outputs] == shapes
@@ -98,10 +89,7 @@ def test_pixels_of_a_slice_are_unshuffled_where_there_are_some(sizes):
 
 @pytest.mark.parametrize("squeezed", [torch.squeeze, torch.squeeze_copy, torch.ops.aten.squeeze_copy.dims])
 def test_that_an_axis_stays_is_a_decision(squeezed):
-    class Squeezed(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return squeezed(x, (1,)) * 2
-
+    net = net_of(lambda _, x: squeezed(x, (1,)) * 2)
     with pytest.warns(RangeWarning, match="T != 1"):
-        captured = ModelExport(Squeezed(), {"x": torch.randn(2, 5)}, dynamic_axes={"x": {1: "T"}}).captured
+        captured = ModelExport(net, {"x": torch.randn(2, 5)}, dynamic_axes={"x": {1: "T"}}).captured
     assert str(captured.range) == "T >= 2"

@@ -10,6 +10,7 @@ from torch import nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import InputError
+from tests.nets import net_of
 
 X = {"x": torch.randn(3, 4)}
 
@@ -29,11 +30,6 @@ class WithLoss(nn.Module):
         return (y, y.sum()) if self.training else y
 
 
-class Alike(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.relu(x) if self.training else x.clamp(min=0)
-
-
 @pytest.mark.parametrize(
     "model", [Scaled(), WithLoss(), nn.Sequential(nn.ReLU(), Scaled())], ids=["x", "loss", "inside"]
 )
@@ -46,6 +42,6 @@ def test_a_branch_of_the_training_is_refused(model: nn.Module, tmp_path: Path) -
 
 
 def test_a_branch_that_changes_no_number_is_exported_as_it_is(tmp_path: Path) -> None:
-    model = Alike()
+    model = net_of(lambda self, x: torch.relu(x) if self.training else x.clamp(min=0))
     ModelExport(model, X).to(TractNNEF("0.23.9"), tmp_path / "m.tar").assert_parity()
     assert model.training

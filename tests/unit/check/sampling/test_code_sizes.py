@@ -8,23 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.code_sizes import CodeSizes, largest
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
+from tests.nets import OfFunction
 
 T = symbol("T")
-
-
-class Net(nn.Module):
-    def __init__(self, function: Callable[[Tensor], Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Tensor) -> Any:
-        return self.function(x)
 
 
 def sample(sizes: Mapping[str, int]) -> Sample:
@@ -32,7 +24,7 @@ def sample(sizes: Mapping[str, int]) -> Sample:
 
 
 def chosen(function: Callable[[Tensor], Any], high: int | None = None) -> list[int]:
-    net = Net(function)
+    net = OfFunction(function)
 
     def run(given: Sequence[Tensor]) -> Any:
         return net(*given)

@@ -11,6 +11,7 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import InputError
 from t2n_core.nnef.graph import FLOAT16, Graph
 from t2n_core.op.stored.float16 import as_float16, loss
+from tests.nets import net_of
 
 
 def lowered(model: nn.Module, x: torch.Tensor, version: str = "0.23.9", **options: object) -> Graph:
@@ -79,15 +80,8 @@ def test_a_norm_is_folded_by_the_engine() -> None:
 def test_a_capture_serves_both_forms() -> None:
     """What is computed of a weight at export is computed of the rounded one for one archive only."""
 
-    class Turned(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight = nn.Parameter(torch.randn(16, 8))
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x @ (self.weight * 2).t()
-
-    export = ModelExport(Turned().eval(), torch.randn(3, 8))
+    net = net_of(lambda self, x: x @ (self.weight * 2).t(), weight=nn.Parameter(torch.randn(16, 8)))
+    export = ModelExport(net.eval(), torch.randn(3, 8))
     weight = export.model.weight.detach()
 
     def numbers(**options: object) -> np.ndarray:

@@ -13,6 +13,7 @@ from torch.ao.quantization import quantize_fx as fx
 from t2n_core import ModelExport
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.rewriter.quantised.exchange import whole_numbers
+from tests.nets import net_of
 
 
 class Net(nn.Module):
@@ -62,17 +63,14 @@ def test_weights_have_the_names_of_their_layers(capture: Any) -> None:
     assert held == {"conv.weight": torch.int8, "fc.weight": torch.int8}
 
 
-class Tokens(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.words, self.net, self.cell = nn.Embedding(7, 4), nn.LSTM(4, 3, 2, bidirectional=True), nn.GRUCell(6, 3)
-
-    def forward(self, tokens: torch.Tensor) -> Any:
-        return self.cell(self.net(self.words(tokens))[0][0])
-
-
 def test_names_of_recurrent_weights_are_those_of_the_float_model() -> None:
-    model = Tokens().eval()
+    net = net_of(
+        lambda self, tokens: self.cell(self.net(self.words(tokens))[0][0]),
+        words=nn.Embedding(7, 4),
+        net=nn.LSTM(4, 3, 2, bidirectional=True),
+        cell=nn.GRUCell(6, 3),
+    )
+    model = net.eval()
     floats = {name for name in model.state_dict() if "weight" in name}
     model.words.qconfig = ao.float_qparams_weight_only_qconfig  # type: ignore[assignment]
     model = ao.quantize_dynamic(ao.convert(ao.prepare(model)), {nn.LSTM, nn.GRUCell})
@@ -82,15 +80,10 @@ def test_names_of_recurrent_weights_are_those_of_the_float_model() -> None:
 
 
 def test_a_graph_of_fx() -> None:
-    class Functions(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight = nn.Parameter(torch.randn(3, 4))
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return nn.functional.linear(x, self.weight) + 1.0
-
-    prepared = fx.prepare_fx(Functions().eval(), ao.get_default_qconfig_mapping("x86"), (torch.randn(2, 4),))
+    functions = net_of(
+        lambda self, x: nn.functional.linear(x, self.weight) + 1.0, weight=nn.Parameter(torch.randn(3, 4))
+    )
+    prepared = fx.prepare_fx(functions.eval(), ao.get_default_qconfig_mapping("x86"), (torch.randn(2, 4),))
     prepared(torch.randn(2, 4))
     model, x = fx.convert_fx(prepared), torch.randn(2, 4)
     with whole_numbers(model) as found:

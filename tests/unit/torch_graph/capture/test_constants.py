@@ -11,23 +11,21 @@ from torch import Tensor, nn
 
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.capture.tracer import TorchModuleTracer, bind_inputs
+from tests.nets import net_of
 
 
-class Net(nn.Module):
-    def __init__(self, function: Callable[..., Tensor]) -> None:
-        super().__init__()
-        self.function = function
-        self.register_buffer("flag", torch.tensor(True))
-        self.register_buffer("count", torch.tensor(3))
-        self.register_buffer("mask", torch.tensor([True, False, True, True]))
-        self.scale = nn.Parameter(torch.tensor(-2.5))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.function(self, x)
+def net_for(function: Callable[..., Tensor]) -> nn.Module:
+    return net_of(
+        lambda self, x: function(self, x),
+        flag=torch.tensor(True),
+        count=torch.tensor(3),
+        mask=torch.tensor([True, False, True, True]),
+        scale=nn.Parameter(torch.tensor(-2.5)),
+    )
 
 
 def captured(function: Callable[..., Tensor]) -> Any:
-    model = Net(function)
+    model = net_for(function)
     kept = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     try:
         return TorchModuleTracer(model, bind_inputs(model, (torch.randn(2, 7, 4),)), {"x": {1: "T"}}).trace()

@@ -11,6 +11,7 @@ from torch.fx.experimental import proxy_tensor
 
 from t2n_core import ModelExport
 from t2n_core.torch_graph.capture.cost import cheaper_capture
+from tests.nets import net_of
 
 
 class Net(nn.Module):
@@ -50,10 +51,7 @@ def test_no_memory_format_is_asked_for() -> None:
 def test_a_tensor_that_is_made_in_python_costs_no_second_trace() -> None:
     """PyTorch writes `detach_` after it, as in the first layer of an empty cache."""
 
-    class WithEmpty(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.cat([torch.tensor([]), x]) * torch.tensor([1.0, 2.0])
-
     with patch.object(torch.export.ExportedProgram, "run_decompositions", side_effect=AssertionError):
-        graph = ModelExport(WithEmpty(), torch.randn(3, 2)).captured.graph
+        net = net_of(lambda _, x: torch.cat([torch.tensor([]), x]) * torch.tensor([1.0, 2.0]))
+        graph = ModelExport(net, torch.randn(3, 2)).captured.graph
     assert [op.kind for op in graph.op_nodes] == ["aten::cat", "aten::mul.Tensor"]

@@ -13,6 +13,7 @@ from torch.fx import proxy
 from t2n_core.torch_graph.capture.stack_traces import short_stack_traces
 from t2n_core.torch_graph.capture.tracer import TorchModuleTracer
 from t2n_core.torch_graph.ways_in.inputs import bind_inputs
+from tests.nets import net_of
 
 
 class Inner(nn.Module):
@@ -27,18 +28,13 @@ class Inner(nn.Module):
         return torch.tanh(x) + 1.0
 
 
-class Outer(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(Inner(), nn.ReLU())
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.layers(x) * (x.shape[0] + 2)
+def outer() -> nn.Module:
+    return net_of(lambda self, x: self.layers(x) * (x.shape[0] + 2), layers=nn.Sequential(Inner(), nn.ReLU()))
 
 
 def traces() -> list[Any]:
     free = {"x": {0: torch.export.Dim.DYNAMIC}}
-    program = torch.export.export(Outer().eval(), (torch.randn(5, 4),), dynamic_shapes=free, strict=False)
+    program = torch.export.export(outer().eval(), (torch.randn(5, 4),), dynamic_shapes=free, strict=False)
     return [(node.name, node.meta.get("stack_trace")) for node in program.graph.nodes]
 
 
@@ -62,8 +58,8 @@ def test_no_traceback_is_looked_up(frames: int, monkeypatch: pytest.MonkeyPatch)
     plain = torch._C._profiler.symbolize_tracebacks
     taken: list[object] = []
     monkeypatch.setattr(torch._C._profiler, "symbolize_tracebacks", lambda found: taken.append(found) or plain(found))
-    inputs = bind_inputs(Outer(), (torch.randn(5, 4),))
-    graph = deep(frames, TorchModuleTracer(Outer().eval(), inputs).trace).graph
+    inputs = bind_inputs(outer(), (torch.randn(5, 4),))
+    graph = deep(frames, TorchModuleTracer(outer().eval(), inputs).trace).graph
     sources = [op.origin.source for op in graph.op_nodes if op.origin and "tanh" in op.kind]
     assert [source.endswith("(x.shape[0] * 3)`") for source in sources] == [True]
     assert not taken

@@ -11,6 +11,7 @@ from torch import nn
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer, bind_inputs
+from tests.nets import net_of
 
 
 def capture(model: nn.Module, args: object, axes: object = None) -> CapturedModel:
@@ -134,16 +135,6 @@ class Difference(nn.Module):
         return a - 2 * b
 
 
-class Several(nn.Module):
-    def forward(self, *all: torch.Tensor) -> torch.Tensor:
-        return all[0] - 2 * all[1]
-
-
-class Keywords(nn.Module):
-    def forward(self, **named: torch.Tensor) -> torch.Tensor:
-        return named["a"] - 2 * named["b"]
-
-
 ONE, TEN = torch.ones(2), torch.full((2,), 10.0)
 
 
@@ -155,8 +146,8 @@ ONE, TEN = torch.ones(2), torch.full((2,), 10.0)
         (Difference(), {"b": TEN, "a": ONE}, ["a", "b"]),
         (Difference(), {"x": ONE, "y": TEN}, ["x", "y"]),
         (Difference(), {"y": TEN, "x": ONE}, ["x", "y"]),
-        (Several(), {"x": ONE, "y": TEN}, None),
-        (Keywords(), {"b": TEN, "a": ONE}, None),
+        (net_of(lambda _, *all: all[0] - 2 * all[1]), {"x": ONE, "y": TEN}, None),
+        (net_of(lambda _, **named: named["a"] - 2 * named["b"]), {"b": TEN, "a": ONE}, None),
     ],
     ids=[
         "in order",
@@ -199,12 +190,8 @@ def test_duplicate_names_are_refused() -> None:
 
 
 def test_data_dependent_control_flow_is_a_capture_error() -> None:
-    class Branch(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x if x.sum() > 0 else -x
-
     with pytest.raises(CaptureError):
-        capture(Branch(), (torch.randn(2, 4),))
+        capture(net_of(lambda _, x: x if x.sum() > 0 else -x), (torch.randn(2, 4),))
 
 
 class Positions(nn.Module):

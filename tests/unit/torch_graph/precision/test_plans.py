@@ -15,6 +15,7 @@ from t2n_core.nnef.options.precision import PlanEntry, PrecisionPlan
 from t2n_core.torch_graph.precision.apply import in_precision
 from t2n_core.torch_graph.precision.rules import ruled_out
 from t2n_core.torch_graph.precision.units import unit_of
+from tests.nets import net_of
 
 TARGET = TractNNEF("0.23.9", check_io=False)
 
@@ -80,15 +81,8 @@ def test_entries_name_modules_and_operators() -> None:
 
 
 def test_a_weight_that_both_read_is_there_twice() -> None:
-    class Tied(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.words = nn.Embedding(9, 8)
-
-        def forward(self, x: Tensor) -> Tensor:
-            return F.linear(self.words(x), self.words.weight)
-
-    graph = lowered(Tied(), torch.randint(0, 9, (2, 3)), PrecisionPlan())
+    net = net_of(lambda self, x: F.linear(self.words(x), self.words.weight), words=nn.Embedding(9, 8))
+    graph = lowered(net, torch.randint(0, 9, (2, 3)), PrecisionPlan())
     weights = {op.arguments["label"]: value.dtype for op, value in graph.variables() if value.rank == 2}
     assert weights == {"words.weight": FLOAT32, "words.weight.float16": FLOAT16}
 

@@ -11,6 +11,7 @@ from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.precision.order import order_of
 from t2n_core.torch_graph.precision.roundings import Rounding, roundings_of
 from t2n_core.torch_graph.precision.units import unit_of
+from tests.nets import net_of
 
 TARGET = TractNNEF("0.23.9", check_io=False)
 FIRST, SECOND, THIRD = (("", name) for name in ("first", "second", "third"))
@@ -80,12 +81,9 @@ def test_what_is_chosen_by_numbers_has_no_estimate_and_comes_last() -> None:
 
 
 def test_a_unit_of_whole_numbers_rounds_nothing() -> None:
-    class Counts(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            return torch.tanh(x) * ((x > 0).float() + 1)
-
     x = torch.randn(3, 8)
-    found = roundings_of(ModelExport(Counts(), x).simplified(TARGET), [x], {})
+    net = net_of(lambda _, x: torch.tanh(x) * ((x > 0).float() + 1))
+    found = roundings_of(ModelExport(net, x).simplified(TARGET), [x], {})
     assert [one.units for one in found if one.error == 0] == [{("", "add")}]
     assert {unit for one in found if one.error for unit in one.units} == {("", "tanh"), ("", "mul")}
 

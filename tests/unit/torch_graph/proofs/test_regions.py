@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from t2n_core import ModelExport
 from t2n_core.torch_graph.sizes.declared_axes import SizeFrom
 from t2n_core.torch_graph.sizes.narrowing import RangeWarning
-from tests.nets import OfFunction
+from tests.nets import OfFunction, net_of
 
 
 def range_of(function: Callable[[Tensor], Tensor]) -> str:
@@ -102,10 +102,7 @@ def test_a_model_that_fails_on_the_other_side_has_no_such_sizes() -> None:
 
 
 def test_a_size_that_several_inputs_share_is_proven() -> None:
-    class Masked(nn.Module):
-        def forward(self, x: Tensor, past: Tensor, kept: Tensor) -> Tensor:
-            return torch.cat([past, x], 1).mean(1, keepdim=True) + x * kept[None, :, None]
-
     inputs = {"x": torch.randn(2, 3, 4), "past": torch.randn(2, 5, 4), "kept": torch.ones(3) > 0}
     axes = {"x": {1: "S"}, "past": {1: SizeFrom("P", 0)}, "kept": {0: "S"}}
-    assert str(ModelExport(Masked().eval(), inputs, dynamic_axes=axes).captured.range) == "P >= 0, S >= 1"
+    net = net_of(lambda _, x, past, kept: torch.cat([past, x], 1).mean(1, keepdim=True) + x * kept[None, :, None])
+    assert str(ModelExport(net.eval(), inputs, dynamic_axes=axes).captured.range) == "P >= 0, S >= 1"

@@ -12,6 +12,7 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import LowerError, UnsupportedOpsError
 from t2n_core.torch_graph.simplify.complex_pairs import Pair, fourier
 from t2n_core.torch_graph.simplify.decompositions import Refusal
+from tests.nets import net_of
 
 aten = torch.ops.aten
 SIZES = [1, 2, 7, 16, 400, 1024, 1025, 1200, 2048, 2053, 4096]
@@ -88,12 +89,8 @@ def test_the_way_in_and_out_is_said() -> None:
         ModelExport(Net(), signal(3)).lower(TractNNEF("0.23.9"))
     assert "view_as_real" in str(problem.value)
 
-    class Out(torch.nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            return x.abs()
-
     with pytest.raises(LowerError, match="complex64") as problem:
-        ModelExport(Out(), spectrum(3)).lower(TractNNEF("0.23.9"))
+        ModelExport(net_of(lambda _, x: x.abs()), spectrum(3)).lower(TractNNEF("0.23.9"))
     assert "view_as_complex" in str(problem.value)
 
 

@@ -24,23 +24,18 @@ from t2n_core.torch_graph.sizes.capture_sizes import (
 )
 from t2n_core.torch_graph.sizes.declared_axes import AxisSize
 from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision
+from tests.nets import net_of
 
 B, T = symbol("B"), symbol("T")
 BT = {"x": {0: "B", 1: "T"}}
 
 
-class Net(nn.Module):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-        self.start = nn.Parameter(torch.randn(1, 1, 4))
-
-    def forward(self, x: Tensor) -> Any:
-        return self.function(x, self.start)
+def net(function: Callable[..., Any]) -> nn.Module:
+    return net_of(lambda self, x: function(x, self.start), start=nn.Parameter(torch.randn(1, 1, 4)))
 
 
 def capture(function: Callable[..., Any], example: Tensor, way: Any = "export") -> CapturedModel:
-    model: Any = Net(function).eval()
+    model: Any = net(function).eval()
     return TorchModuleTracer(model, bind_inputs(model, example), BT, capture=way).trace()
 
 
@@ -228,7 +223,7 @@ def test_the_error_is_that_of_the_example() -> None:
 
 def test_the_example_is_the_first_sample() -> None:
     example = torch.randn(1, 9, 4)
-    export = ModelExport(Net(NETS["einsum"]).eval(), example, dynamic_axes=BT)
+    export = ModelExport(net(NETS["einsum"]).eval(), example, dynamic_axes=BT)
     export.lower(TractNNEF("0.23.9"))
     first, *others = export.samples
     assert first.label == "example"

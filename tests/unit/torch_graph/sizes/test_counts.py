@@ -15,19 +15,11 @@ from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
 from t2n_core.torch_graph.sizes.rounded_sizes import first_difference, fraction_of
 from t2n_core.torch_graph.ways_in.inputs import bind_inputs
 from t2n_core.torch_graph.ways_in.sources import source_of
-
-
-class Function(torch.nn.Module):
-    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.function(x)
+from tests.nets import OfFunction
 
 
 def captured(function: Callable[[torch.Tensor], torch.Tensor]) -> CapturedModel:
-    model = Function(function)
+    model = OfFunction(function)
     inputs = bind_inputs(source_of(model), {"x": torch.randn(2, 3, 7)})
     return TorchModuleTracer(model, inputs, {"x": {2: "T"}}).trace()
 

@@ -14,6 +14,7 @@ from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.ranges import Bounds, SizeRange
 from t2n_core.torch_graph.sizes.declared_axes import AxisSize, DynamicAxes, SizeFrom, normalise
 from t2n_core.torch_graph.sizes.narrowing import RangeWarning
+from tests.nets import net_of
 
 SHAPES = {"x": (2, 8, 4), "y": (2, 17)}
 T = Dim("T", min=2, max=16)
@@ -92,11 +93,8 @@ def test_inputs_share_a_size_from_0_on() -> None:
 
 @pytest.mark.parametrize("axis", [SizeFrom("P"), Dim("P", min=0, max=64)])
 def test_a_size_from_0_on_is_kept_or_refused(axis: Any) -> None:
-    class NotEmpty(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x * 2 if x.shape[0] >= 1 else torch.zeros(3, 4)
-
-    export = ModelExport(NotEmpty(), (torch.randn(6, 4),), dynamic_axes={"x": {0: axis}})
+    net = net_of(lambda _, x: x * 2 if x.shape[0] >= 1 else torch.zeros(3, 4))
+    export = ModelExport(net, (torch.randn(6, 4),), dynamic_axes={"x": {0: axis}})
     if isinstance(axis, SizeFrom):
         with pytest.raises(CaptureError, match="P is declared from 0 to any size; the captured graph holds only for"):
             _ = export.captured
@@ -106,26 +104,19 @@ def test_a_size_from_0_on_is_kept_or_refused(axis: Any) -> None:
 
 
 def test_a_largest_size_that_nobody_declared_is_found() -> None:
-    class Short(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x * 2 if x.shape[0] <= 20 else x
-
-    export = ModelExport(Short(), (torch.randn(6, 4),), dynamic_axes={"x": {0: SizeFrom("P", 1)}})
+    model = net_of(lambda _, x: x * 2 if x.shape[0] <= 20 else x)
+    export = ModelExport(model, (torch.randn(6, 4),), dynamic_axes={"x": {0: SizeFrom("P", 1)}})
     with pytest.warns(RangeWarning, match="P"):
         assert export.captured.range == SizeRange({"P": (1, 20)})
 
 
-class Halves(nn.Module):
-    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return y.reshape(y.shape[0], -1, 2, 4).sum(2) + x
-
-
-class Both(nn.Module):
-    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return x * 2, y.reshape(y.shape[0], y.shape[1] // 2, 8).relu()
-
-
-@pytest.mark.parametrize("model", [Halves(), Both()])
+@pytest.mark.parametrize(
+    "model",
+    [
+        net_of(lambda _, x, y: y.reshape(y.shape[0], -1, 2, 4).sum(2) + x),
+        net_of(lambda _, x, y: (x * 2, y.reshape(y.shape[0], y.shape[1] // 2, 8).relu())),
+    ],
+)
 @pytest.mark.parametrize("order", [["x", "y"], ["y", "x"]])
 def test_a_multiple_of_a_size(model: nn.Module, order: list[str]) -> None:
     inputs = {"x": torch.randn(2, 3, 4), "y": torch.randn(2, 6, 4)}
@@ -139,10 +130,7 @@ def test_a_multiple_of_a_size(model: nn.Module, order: list[str]) -> None:
 
 
 def test_a_size_that_is_fixed_is_told() -> None:
-    class Fixed(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x + torch.ones(6, 4)
-
-    export = ModelExport(Fixed(), (torch.randn(2, 6, 4),), dynamic_axes={"x": {1: 2 * T}})
+    fixed = net_of(lambda _, x: x + torch.ones(6, 4))
+    export = ModelExport(fixed, (torch.randn(2, 6, 4),), dynamic_axes={"x": {1: 2 * T}})
     with pytest.raises(CaptureError, match="6"):
         _ = export.captured

@@ -13,6 +13,7 @@ from torch import nn
 from t2n_core.errors import CaptureError
 from t2n_core.nnef.sizes.dims import evaluate
 from t2n_core.torch_graph.capture.tracer import TorchModuleTracer, bind_inputs
+from tests.nets import net_of
 
 EXACT: dict[str, Callable[[Any], Any]] = {
     "ceil of a third": lambda n: math.ceil(n / 3),
@@ -29,18 +30,13 @@ EXACT: dict[str, Callable[[Any], Any]] = {
 }
 
 
-class Rows(nn.Module):
-    def __init__(self, count: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self.count = count
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x.new_zeros(self.count(x.shape[1]), 3)
+def rows_net(count: Callable[[Any], Any]) -> nn.Module:
+    return net_of(lambda _, x: x.new_zeros(count(x.shape[1]), 3))
 
 
 def rows(count: Callable[[Any], Any]) -> Any:
-    inputs = bind_inputs(Rows(count), (torch.randn(2, 17, 4),))
-    return TorchModuleTracer(Rows(count), inputs, {"x": {1: "T"}}).trace().graph.outputs[0].shape[0]
+    inputs = bind_inputs(rows_net(count), (torch.randn(2, 17, 4),))
+    return TorchModuleTracer(rows_net(count), inputs, {"x": {1: "T"}}).trace().graph.outputs[0].shape[0]
 
 
 @pytest.mark.parametrize("name", list(EXACT))

@@ -15,6 +15,7 @@ from t2n_core.torch_graph.stand_ins.numbers_of_sizes import numbers_of_sizes
 from t2n_core.torch_graph.stand_ins.window_functions import cosines
 from t2n_core.torch_graph.ways_in.inputs import bind_inputs
 from t2n_core.torch_graph.ways_in.sources import source_of
+from tests.nets import OfFunction
 
 
 @pytest.mark.parametrize("periodic", [True, False])
@@ -31,17 +32,8 @@ def test_windows(periodic: bool) -> None:
                 torch.testing.assert_close(found, plain(size, periodic, dtype=dtype), atol=1e-6, rtol=1e-5)
 
 
-class Function(torch.nn.Module):
-    def __init__(self, function: Callable[[torch.Tensor], Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.function(x)
-
-
 def captured(function: Callable[[torch.Tensor], Any], size: int = 5) -> CapturedModel:
-    model = Function(function)
+    model = OfFunction(function)
     inputs = bind_inputs(source_of(model), {"x": torch.randn(2, size)})
     return TorchModuleTracer(model, inputs, {"x": {1: "T"}}).trace()
 

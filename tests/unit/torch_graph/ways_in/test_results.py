@@ -11,11 +11,7 @@ from torch import nn
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer, bind_inputs
 from t2n_core.torch_graph.ways_in.results import Results, tensors_of
-
-
-class Numbers(nn.Module):
-    def forward(self, x: torch.Tensor) -> Any:
-        return x * 2, {"size": x.shape[1], "mean": 1 / x.shape[1]}, 3, 0.5, True, "name"
+from tests.nets import net_of
 
 
 def capture(model: Any, axes: Any = None, way: Any = "export") -> CapturedModel:
@@ -37,7 +33,8 @@ def test_numbers_have_places_among_the_results() -> None:
 
 @pytest.mark.parametrize("axes", [None, {"x": {1: "T"}}])
 def test_a_size_among_the_results_is_an_output(axes: Any) -> None:
-    captured = capture(Numbers(), axes)
+    net = net_of(lambda _, x: (x * 2, {"size": x.shape[1], "mean": 1 / x.shape[1]}, 3, 0.5, True, "name"))
+    captured = capture(net, axes)
     dtypes = [torch.float32, torch.int64, torch.float32, torch.int64, torch.float32, torch.bool]
     assert [o.dtype for o in captured.graph.outputs] == dtypes
     assert [o.shape for o in captured.graph.outputs[1:]] == [()] * 5
@@ -48,8 +45,8 @@ def test_a_size_among_the_results_is_an_output(axes: Any) -> None:
 
 
 def test_a_trace_has_the_same_outputs() -> None:
-    class Two(nn.Module):
-        def forward(self, x: torch.Tensor) -> Any:
-            return x * 2, x.shape[1], 3
-
-    assert [o.dtype for o in capture(Two(), way="trace").graph.outputs] == [torch.float32, torch.int64, torch.int64]
+    assert [o.dtype for o in capture(net_of(lambda _, x: (x * 2, x.shape[1], 3)), way="trace").graph.outputs] == [
+        torch.float32,
+        torch.int64,
+        torch.int64,
+    ]

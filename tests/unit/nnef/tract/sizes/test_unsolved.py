@@ -8,24 +8,20 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
 from torch.export import Dim
 
 from t2n_core import ModelExport, TractNNEF
+from tests.nets import net_of
 
 T = Dim("T")
-
-
-class Sums(nn.Module):
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return x.sum(1) - y.sum(1)
 
 
 def graph_of(axes: Any, version: str, folder: Path) -> str:
     example = tuple(torch.randn(2, size, 4) for _, size in axes.values())
     dynamic = {name: {1: axis} for name, (axis, _) in axes.items()}
     target = TractNNEF(version, check_io=False)
-    archive = ModelExport(Sums(), example, dynamic_axes=dynamic).to(target, folder / "model.nnef.tar").archive
+    net = net_of(lambda _, x, y: x.sum(1) - y.sum(1))
+    archive = ModelExport(net, example, dynamic_axes=dynamic).to(target, folder / "model.nnef.tar").archive
     with tarfile.open(archive) as opened:
         file = opened.extractfile("graph.nnef")
         assert file is not None

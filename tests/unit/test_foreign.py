@@ -35,7 +35,7 @@ def test_files_have_a_kind_and_a_size(tmp_path: Path) -> None:
     with pytest.raises(ForeignFileError, match="has 5 bytes, more than 4"):
         read_file(tmp_path / "file", 4)
     for path in (tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(ForeignFileError, match="is no file"):
+        with pytest.raises(ForeignFileError, match="is not a regular file"):
             open_file(path)
     with pytest.raises(IsADirectoryError):
         open_file(tmp_path)

@@ -70,7 +70,7 @@ def reads_sizes(model: Any) -> bool:
 
 
 def _class_reads_sizes(kind: type[torch.nn.Module]) -> bool:
-    return kind.__module__ == "builtins" or _reads_sizes(kind.forward)
+    return kind.__module__ == "builtins" or _reads_sizes(getattr(kind, "forward", None))
 
 
 def _reads_sizes(function: Any) -> bool:

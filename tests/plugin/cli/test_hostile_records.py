@@ -122,4 +122,4 @@ def test_a_pipe_is_no_file_of_records(command, tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe")
     more = ["-o", str(tmp_path / "out")] if command != "md" else []
     assert main(["matrix", command, str(tmp_path / "pipe"), *more]) == 1
-    assert f"error: {tmp_path / 'pipe'} is no file" in capsys.readouterr().err
+    assert f"error: {tmp_path / 'pipe'} is not a regular file" in capsys.readouterr().err

@@ -314,7 +314,7 @@ def test_a_manifest_that_cannot_be_read_is_one_line(bundle, capsys, text, told):
 def test_a_manifest_that_is_a_pipe(bundle, capsys):
     os.mkfifo(bundle.folder / "manifest.json")
     assert main(words(bundle.folder)) == 1
-    assert "manifest.json is no file" in capsys.readouterr().err
+    assert "manifest.json is not a regular file" in capsys.readouterr().err
 
 
 def test_a_check_that_cannot_be_read_is_named_with_its_place(bundle, tmp_path, capsys):

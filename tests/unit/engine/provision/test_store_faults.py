@@ -110,7 +110,7 @@ def lose_helper(library: Path) -> None:
         (deepen_manifest, "its manifest.json cannot be read"),
         (garble_manifest, "its manifest.json cannot be read"),
         (rename_version, "its manifest.json is that of tract 'no version'"),
-        (pipe_manifest, "manifest.json is no file"),
+        (pipe_manifest, "manifest.json is not a regular file"),
         (link_elsewhere, "is a link that leads out of the folder"),
         (open_to_all, "is world-writable"),
     ],

@@ -59,7 +59,7 @@ def test_links_and_pipes_are_refused(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "graph.nnef").write_text(GRAPH)
     os.mkfifo(folder / "w.dat")
-    with pytest.raises(InputError, match=r"w\.dat is no file"):
+    with pytest.raises(InputError, match=r"w\.dat is not a regular file"):
         read_members(folder)
     (folder / "w.dat").unlink()
     (folder / "w.dat").symlink_to("/etc/passwd")
@@ -130,7 +130,7 @@ def test_origins_are_a_file_of_texts(tmp_path: Path) -> None:
             read_origins(tmp_path)
     file.unlink()
     os.mkfifo(file)
-    with pytest.raises(InputError, match="is no file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         read_origins(tmp_path)
 
 

@@ -61,7 +61,7 @@ def resolve_binary(path: Path, requested: str) -> ResolvedEngine:
     except InvalidVersion:
         version = None
     if version is None:
-        raise EngineProvisionError(f"{path} ---version prints {answer.strip()[:200]!r}, not a tract version", hint=hint)
+        raise EngineProvisionError(f"{path} --version prints {answer.strip()[:200]!r}, not a tract version", hint=hint)
     return ResolvedEngine("cli", str(version), path.absolute(), hashlib.sha256(content).hexdigest(), requested)
 
 

@@ -153,8 +153,8 @@ PANIC = """
         ("os.kill(os.getpid(), 11)", "crash", "load", "died of SIGSEGV"),
         ("os.kill(os.getpid(), 9)", "crash", "load", "killed by SIGKILL from outside"),
         ("log('memory allocation of 99 bytes failed'); os.abort()", "oom", "load", "memory allocation of 99 bytes"),
-        ("sys.exit(0)", "crash", "run", "it ended well but left no outputs"),
-        ("open(options['--save-outputs'], 'w').close(); sys.exit(0)", "crash", "run", "left no outputs"),
+        ("sys.exit(0)", "crash", "run", "it succeeded but wrote no outputs"),
+        ("open(options['--save-outputs'], 'w').close(); sys.exit(0)", "crash", "run", "wrote no outputs"),
         ("sys.exit(3)", "crash", "load", "exited with status 3"),
         ("os.kill(os.getpid(), 15)", "crash", "load", "SIGTERM"),
         ("os.kill(os.getpid(), 10)", "crash", "load", "SIGUSR1"),
@@ -227,7 +227,7 @@ def test_a_flood_of_stderr_takes_no_memory(make: Make, archive: Path) -> None:
 def test_outputs_that_are_none(behaviour: str, make: Make, archive: Path) -> None:
     reply = make(behaviour).run(archive, [[X, Y]], timeout=10.0)
     assert (reply.status, reply.stage) == ("crash", "run")
-    assert "left no outputs" in reply.message
+    assert "wrote no outputs" in reply.message
 
 
 def test_a_lower_limit_of_the_shell_stays(make: Make, archive: Path) -> None:
@@ -255,7 +255,7 @@ def test_wrong_use(make: Make, archive: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_no_tract_is_refused(make: Make, tmp_path: Path) -> None:
-    with pytest.raises(EngineProvisionError, match="not tract and a version"):
+    with pytest.raises(EngineProvisionError, match="not a tract version"):
         make(version="something 1.0")
     for path, reason in [(tmp_path / "nothing", "cannot be read"), (tmp_path / "text", "does not work")]:
         (tmp_path / "text").write_text("hello")

@@ -48,5 +48,5 @@ def test_after_a_refused_batch_there_is_nothing_to_take(
     batches = [[rows(3)[..., :1], EMPTY], [rows(2), EMPTY], [rows(2), EMPTY]]
     reply = tract_engine(version).run(write_graph(SUM), batches, fed=[(1, PAIRS)], keep_going=True)
     assert sorted(reply.refused) == [0, 1]
-    assert "output 1 of the batch before" in reply.refused[1]
+    assert "output 1 of the previous batch" in reply.refused[1]
     assert reply.outputs[2]

@@ -1,4 +1,4 @@
-"""Rewriters: models that do not export as they are, adapted while they are exported and left as they were.
+"""Rewriters: changes to models that cannot be exported as they are, applied during the export and undone afterwards.
 
 from t2n_core import rewriter
 

@@ -1,4 +1,4 @@
-"""The patches that are in force while one model is captured with rewriters, and undone in any case."""
+"""The patches that are active while one model is captured with rewriters, and always undone afterwards."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from torch.overrides import TorchFunctionMode
 
 from t2n_core.rewriter.autograd import whole_functions
 from t2n_core.rewriter.context import CAPTURE_LOCK, CURRENT, Session
-from t2n_core.rewriter.modules import exchanged
-from t2n_core.rewriter.patches import patched
-from t2n_core.rewriter.quantised.exchange import whole_numbers
+from t2n_core.rewriter.modules import exchange_modules
+from t2n_core.rewriter.patches import intercept
+from t2n_core.rewriter.quantised.exchange import integer_weights
 from t2n_core.rewriter.selection import Selection
 from t2n_core.rewriter.specs import Rewriter
 from t2n_core.rewriter.torch_calls import RewrittenCalls
@@ -23,36 +23,36 @@ from t2n_core.rewriter.torch_calls import RewrittenCalls
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A model with rewriters in force."""
+    """A model with active rewriters."""
 
     model: torch.nn.Module
     """The model to capture: the user's own, or the replacement of the whole model."""
     modes: tuple[TorchFunctionMode, ...]
-    """Modes to enter last of all, so that a user's rewrites come first."""
+    """Modes to enter last, so that a user's rewrites come first."""
     running: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Makes what is active while the model runs."""
+    """Returns the context that is active while the model runs."""
     labels: Mapping[Any, str] = field(default_factory=dict)
-    """Place of a tensor that the user's model holds in another form -> its name in the archive."""
+    """Place of a tensor that the user's model stores differently -> its name in the archive."""
 
 
 @contextmanager
 def rewriting(
     model: torch.nn.Module, selection: Selection, session: Session, *, builtin: bool = True
 ) -> Iterator[Rewritten]:
-    """While active, calls of this thread are rewritten; `builtin` says whether models of torch.ao are.
+    """While active, calls of this thread are rewritten; with `builtin` also those of models of torch.ao.
 
-    The user's model holds its replacements meanwhile, hence the lock: captures and reference runs of other threads
+    The user's model contains its replacements meanwhile, hence the lock: captures and reference runs of other threads
     wait.
-    An export inside an export is governed by its own rewriters alone.
+    An export inside an export uses only its own rewriters.
     """
     with CAPTURE_LOCK, ExitStack() as stack:
-        model = stack.enter_context(exchanged(model, selection.modules, session))
-        quantised = stack.enter_context(whole_numbers(model)) if builtin else None
+        model = stack.enter_context(exchange_modules(model, selection.modules, session))
+        quantised = stack.enter_context(integer_weights(model)) if builtin else None
         session.selection = selection
         stack.callback(CURRENT.reset, CURRENT.set(session))
         stack.enter_context(whole_functions(selection.functions))
         if selection.subjects:
-            stack.enter_context(patched(selection.subjects.values(), _dispatch))
+            stack.enter_context(intercept(selection.subjects.values(), _dispatch))
         if selection.subjects or selection.torch:
             stack.enter_context(_followed_paths(model, session))
         modes = (RewrittenCalls(session, selection.torch),) if selection.torch else ()
@@ -75,7 +75,7 @@ def _dispatch(subject: Any, original: Callable[..., Any], args: tuple[Any, ...],
 
 
 def _nearest(owners: Mapping[Any, Rewriter], args: tuple[Any, ...]) -> Rewriter | None:
-    """Return the rewriter of the nearest class of the object (or of the class itself), else that for all."""
+    """Return the rewriter of the nearest class of the object (or of the class itself), or the one for all classes."""
     if args:
         for base in (args[0] if isinstance(args[0], type) else type(args[0])).__mro__:
             if base in owners:

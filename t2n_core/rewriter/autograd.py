@@ -1,7 +1,7 @@
-"""Autograd functions that stay one node with a rule of the user's.
+"""Autograd functions that stay one node with a user's rule.
 
-`apply` of the class is replaced while a model is captured. A handle that was taken before, `cube = Cube.apply`, is not
-reached by that; it ends in the class's `forward`, which is replaced too.
+`apply` of the class is replaced while a model is captured. A reference that was taken before, `cube = Cube.apply`, is
+not affected; it ends in the class's `forward`, which is replaced too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from t2n_core.rewriter.context import CURRENT
-from t2n_core.rewriter.patches import patched
+from t2n_core.rewriter.patches import intercept
 from t2n_core.rewriter.specs import Rewriter
 from t2n_core.torch_graph.capture.module_calls import WholeCall, write_node
 
@@ -60,21 +60,21 @@ def whole_functions(functions: Mapping[type, Rewriter]) -> Iterator[None]:
     """While active, calls of these autograd functions and of their subclasses are one node each."""
     forwards = {id(f): f for cls in functions if isinstance(f := vars_of(cls, "forward"), types.FunctionType)}
     with ExitStack() as stack:
-        stack.enter_context(patched(forwards.values(), _forward))
+        stack.enter_context(intercept(forwards.values(), _forward))
         for cls in functions:
-            if vars_of(cls, "apply") is vars(torch.autograd.Function)["apply"]:  # else it is one of the user's own
-                stack.enter_context(_replaced_apply(cls))
+            if vars_of(cls, "apply") is vars(torch.autograd.Function)["apply"]:  # otherwise it is the user's own
+                stack.enter_context(_replace_apply(cls))
         yield
 
 
 def vars_of(cls: type, name: str) -> Any:
-    """Return a member of a class as it stands in its namespace, without binding; a static method's function."""
+    """Return a member of a class from its namespace, without binding; for a static method its function."""
     held = next(vars(base)[name] for base in cls.__mro__ if name in vars(base))
     return held.__func__ if isinstance(held, staticmethod) else held
 
 
 @contextmanager
-def _replaced_apply(cls: type) -> Iterator[None]:
+def _replace_apply(cls: type) -> Iterator[None]:
     @classmethod  # type: ignore[misc]
     def apply(kind: Any, *args: Any, **kwargs: Any) -> Any:
         rewriter = _rewriter_of(kind)
@@ -90,7 +90,7 @@ def _replaced_apply(cls: type) -> Iterator[None]:
 
 
 def _forward(subject: Any, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Dispatch a call of `forward` that a handle of `apply` made."""
+    """Dispatch a call of `forward` from a reference to `apply`."""
     session = CURRENT.get()
     functions = session.selection.functions if session is not None else {}
     owners = [cls for cls in functions if vars_of(cls, "forward") is subject]
@@ -112,7 +112,7 @@ def _node(cls: Any, rewriter: Rewriter, *args: Any, **kwargs: Any) -> Any:
 
 
 def _rewriter_of(cls: type) -> Rewriter | None:
-    """Return the rewriter of the nearest class of a function; None outside of a session, or without one."""
+    """Return the rewriter of the nearest class of a function; None outside a session, or without one."""
     session = CURRENT.get()
     if session is None:
         return None

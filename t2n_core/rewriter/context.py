@@ -1,4 +1,4 @@
-"""The context that a rewrite is given, and the session of the export that this thread captures."""
+"""The context that is passed to a rewrite, and the session of the export that this thread captures."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from t2n_core.inference_target.base import InferenceTarget
 from t2n_core.rewriter.specs import Rewriter
 
 CAPTURE_LOCK = threading.RLock()
-"""Held while a model is captured or run for reference: PyTorch's tracers change process-wide state themselves."""
+"""Locked while a model is captured or run for reference: PyTorch's tracers change process-wide state themselves."""
 
 
 class Target:
-    """The target of an export. It records that a rewrite asked for it: the capture then holds for this target only."""
+    """The target of an export. It records that a rewrite read it: the capture is then valid for this target only."""
 
     def __init__(self, target: InferenceTarget | None) -> None:
         self._target = target
@@ -32,7 +32,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class RewriteContext:
-    """The first argument of a function's and of a module's rewrite."""
+    """The first argument of the rewrite of a function or a module."""
 
     original: Callable[..., Any]
     """The replaced object: the function, taking `self` or `cls` explicitly if it is a method; or the module."""
@@ -44,7 +44,7 @@ class RewriteContext:
 
     @property
     def target(self) -> InferenceTarget | None:
-        """Return the target, with its options as attributes; None where a model is captured for none."""
+        """Return the target, with its options as attributes; None if a model is captured without one."""
         return self._target.get()
 
 
@@ -55,12 +55,12 @@ class Session:
     target: Target
     options: Mapping[str, Any]
     selection: Any = None
-    """The `Selection` in force; the session of an operator's rewrite has none."""
+    """The active `Selection`; the session of an operator's rewrite has none."""
     hits: Counter[Rewriter] = field(default_factory=Counter)
     paths: list[str] = field(default_factory=list)
     """Paths of the modules that are running, innermost last."""
     busy: set[tuple[Rewriter, int]] = field(default_factory=set)
-    """Rewrites that are running, with the object whose method they stand for."""
+    """Rewrites that are running, with the object whose method they replace."""
 
     def context(self, original: Callable[..., Any], path: str | None = None) -> RewriteContext:
         if path is None:
@@ -75,17 +75,17 @@ class Session:
         kwargs: dict[str, Any],
         instance_id: int = 0,
     ) -> Any:
-        """Call the rewrite in place of `original`. Inside it, the function's own name means the original again.
+        """Call the rewrite in place of `original`. Inside it, the function's name means the original again.
 
-        Calls from within the original are rewritten as usual, so recursive structures are too. `instance_id` is the
-        identity of a method's object: the same method of another object is rewritten inside as well.
+        Calls from within the original are rewritten as usual, and so are recursive structures. `instance_id` is the
+        `id` of a method's object: the same method of another object is rewritten inside as well.
         """
         key = (rewriter, instance_id)
         if key in self.busy:
             return original(*args, **kwargs)
 
         @wraps(original, assigned=("__name__", "__qualname__", "__doc__", "__module__"))
-        def resumed(*args: Any, **kwargs: Any) -> Any:
+        def call_original(*args: Any, **kwargs: Any) -> Any:
             self.busy.discard(key)
             try:
                 return original(*args, **kwargs)
@@ -93,7 +93,7 @@ class Session:
                 self.busy.add(key)
 
         from_torch = (getattr(original, "__module__", None) or "torch").partition(".")[0] == "torch"
-        context = self.context(original if from_torch else resumed)
+        context = self.context(original if from_torch else call_original)
         self.hits[rewriter] += 1
         self.busy.add(key)
         try:
@@ -103,12 +103,12 @@ class Session:
 
 
 CURRENT: ContextVar[Session | None] = ContextVar("t2n_rewriting", default=None)
-"""The session of this thread; that of the innermost export if they nest, and None in a new thread."""
+"""The session of this thread; that of the innermost export if exports nest, and None in a new thread."""
 
 
 @contextmanager
 def without_rewrites() -> Iterator[None]:
-    """While active, nothing is rewritten in this thread, and no other thread has the model's modules exchanged."""
+    """While active, nothing is rewritten in this thread, and no other thread has replaced the model's modules."""
     with CAPTURE_LOCK:
         token = CURRENT.set(None)
         try:

@@ -1,4 +1,4 @@
-"""Operators with a rule or a body of the user's."""
+"""Operators with a user's rule or body."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from t2n_core.torch_graph.graph.ir import TorchOp
 
 
 class RulesOfAnExport(Registry):
-    """The rules of another registry with those of an export before them."""
+    """The rules of another registry, preceded by those of an export."""
 
     def __init__(self, base: Registry, selection: Selection, hits: Counter[Rewriter]) -> None:
         super().__init__()
@@ -42,11 +42,11 @@ class RulesOfAnExport(Registry):
         op(key, registry=made)(rewriter.replacement)
         (rule,) = made
 
-        def counted(*args: Any, **kwargs: Any) -> Any:
+        def counting_rule(*args: Any, **kwargs: Any) -> Any:
             self.hits[rewriter] += 1
             return rule.function(*args, **kwargs)
 
-        return replace(rule, function=counted)
+        return replace(rule, function=counting_rule)
 
 
 def operator_bodies(

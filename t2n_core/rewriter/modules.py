@@ -1,4 +1,4 @@
-"""Modules exchanged for others while a model is captured: in every place of every parent, and put back."""
+"""Replacement of modules while a model is captured, in every place of every parent, and their restoration."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Undo = list[Callable[[], None]]
 
 
 @contextmanager
-def exchanged(
+def exchange_modules(
     model: torch.nn.Module, rewriters: Mapping[type, Rewriter], session: Session
 ) -> Iterator[torch.nn.Module]:
-    """While active, the model holds its replacements; yield the model, or the replacement of the whole model.
+    """While active, the model contains its replacements; yield the model, or the replacement of the whole model.
 
     A module in several places is replaced once. Children are replaced before their parents, whose factory sees them.
     """
@@ -54,9 +54,9 @@ def inputs_of_replacement(source: Source, replacement: torch.nn.Module, inputs: 
 def restore_labels(
     graph: TorchModuleIRGraph, model: torch.nn.Module | None, others: Mapping[Any, str] = MappingProxyType({})
 ) -> None:
-    """Give weights of the user's model their names there, if a replacement holds them under others.
+    """Give weights the names that they have in the user's model, if a replacement names them differently.
 
-    `others` are names of tensors by their place, which the model has in another form.
+    `others` are names of tensors that the model stores differently, by their place.
     """
     names: dict[Any, str] = dict(others)
     for name, tensor in {} if model is None else model.state_dict().items():
@@ -113,12 +113,12 @@ def _replacement(rewriter: Rewriter, module: torch.nn.Module, path: str, session
 
 
 def _places(model: torch.nn.Module) -> dict[int, list[Callable[[Any, Undo], None]]]:
-    """Return, by a module's identity, a setter for each of its places: child, attribute, item of a container."""
+    """Return, by a module's `id`, a setter for each of its places: child, attribute, item of a container."""
     places: dict[int, list[Callable[[Any, Undo], None]]] = {}
 
-    def note(held: Any, put: Callable[..., None], *where: Any) -> None:
-        if isinstance(held, torch.nn.Module):
-            places.setdefault(id(held), []).append(partial(put, *where))
+    def note(value: Any, put: Callable[..., None], *where: Any) -> None:
+        if isinstance(value, torch.nn.Module):
+            places.setdefault(id(value), []).append(partial(put, *where))
 
     for parent in model.modules():
         for name, child in parent._modules.items():

@@ -1,9 +1,9 @@
-"""Python functions intercepted at their code, so that every reference to them is reached.
+"""Interception of Python functions through their code objects, which affects every reference to them.
 
-A function's `__code__` is exchanged for a trampoline that asks which export runs in this thread: names imported long
-ago, tuples, partials, default arguments, closures and descriptors all hold the same function object, and nothing has to
+A function's `__code__` is exchanged for a trampoline that looks up which export runs in this thread: earlier imports,
+tuples, partials, default arguments, closures and descriptors all refer to the same function object, and nothing has to
 be searched. A callable without Python code (C functions, scripted functions, caches) is replaced by name in the modules
-that hold it. Patches are counted: exports that nest or run in threads share one, and the last one takes it off.
+that contain it. Patches are counted: exports that nest or run in threads share one, and the last one removes it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _patches: dict[int, _Patch] = {}
 
 
 @contextmanager
-def patched(subjects: Iterable[Any], dispatch: Dispatch) -> Iterator[None]:
+def intercept(subjects: Iterable[Any], dispatch: Dispatch) -> Iterator[None]:
     """While active, calls of the subjects go through `dispatch`."""
     with ExitStack() as stack:
         for subject in subjects:
@@ -50,7 +50,7 @@ def patched(subjects: Iterable[Any], dispatch: Dispatch) -> Iterator[None]:
 
 
 def original_of(function: Any) -> Any:
-    """Return the original of a function that is patched now; else the function itself."""
+    """Return the original of a function that is currently patched; otherwise the function itself."""
     patch = _patches.get(id(function))
     return function if patch is None else patch.original
 
@@ -76,7 +76,7 @@ def _remove(subject: Any) -> None:
 
 def _exchange_code(function: types.FunctionType, dispatch: Dispatch) -> _Patch:
     code, signature = function.__code__, inspect.signature(function)
-    original = copied(function, function.__globals__)
+    original = copy_function(function, function.__globals__)
 
     def enter(*args: Any, **kwargs: Any) -> Any:
         return dispatch(function, original, args, kwargs)
@@ -94,10 +94,10 @@ def _exchange_code(function: types.FunctionType, dispatch: Dispatch) -> _Patch:
     return _Patch(function, original, undo)
 
 
-def copied(
+def copy_function(
     function: types.FunctionType, namespace: dict[str, Any], closure: tuple[Any, ...] | None = None
 ) -> types.FunctionType:
-    """Return a copy of a function with other globals, and other cells if given."""
+    """Return a copy of a function with other globals, and other cells if passed."""
     cells = function.__closure__ if closure is None else closure
     twin = types.FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, cells)
     twin.__kwdefaults__ = function.__kwdefaults__
@@ -106,11 +106,11 @@ def copied(
 
 
 def _trampoline(code: types.CodeType, enter: Callable[..., Any]) -> types.CodeType:
-    """Return code that only calls `enter`, with as many free variables as the function has cells, as Python wants."""
+    """Return code that only calls `enter`, with a free variable per cell of the function, as Python requires."""
     free = "".join(f"{name}, " for name in code.co_freevars)
     text = f"def outer({free}):\n  def inner(*args, **kwargs):\n    return {_MARK!r}(*args, **kwargs)\n    ({free})\n"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a text is not callable, and will not be one
+        warnings.simplefilter("ignore")  # Python warns that a string is not callable, but it is replaced
         outer = compile(text, code.co_filename, "exec")
     for _ in range(2):
         outer = next(c for c in outer.co_consts if isinstance(c, types.CodeType))
@@ -120,13 +120,13 @@ def _trampoline(code: types.CodeType, enter: Callable[..., Any]) -> types.CodeTy
         co_name=code.co_name,
         co_qualname=code.co_qualname,
         co_filename=code.co_filename,
-        co_firstlineno=code.co_firstlineno,  # what is reported of a call is the place of the function
+        co_firstlineno=code.co_firstlineno,  # reports of a call show the place of the function
     )
 
 
 def _replace_names(subject: Any, dispatch: Dispatch) -> _Patch:
     @functools.wraps(subject, updated=())
-    def replaced(*args: Any, **kwargs: Any) -> Any:
+    def replacement(*args: Any, **kwargs: Any) -> Any:
         return dispatch(subject, subject, args, kwargs)
 
     found: list[tuple[dict[str, Any], str]] = []
@@ -135,11 +135,11 @@ def _replace_names(subject: Any, dispatch: Dispatch) -> _Patch:
         if isinstance(namespace, dict):
             found += [(namespace, name) for name, value in list(namespace.items()) if value is subject]
     for namespace, name in found:
-        namespace[name] = replaced
+        namespace[name] = replacement
 
     def undo() -> None:
         for namespace, name in found:
-            if namespace.get(name) is replaced:  # else somebody else has set it since
+            if namespace.get(name) is replacement:  # otherwise it has been set by others since
                 namespace[name] = subject
 
     return _Patch(subject, subject, undo)

@@ -12,7 +12,7 @@ from t2n_core.rewriter.specs import Rewriter
 
 
 class RewriteWarning(UserWarning):
-    """Rewriters that an export was given and that had no effect."""
+    """Warning about rewriters of an export that had no effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,9 @@ class RewriteReport:
     """The rewriters of one export: how often each applied, and which did not."""
 
     applied: Mapping[Rewriter, int]
-    """The number of times that each applied."""
+    """How often each applied."""
     unapplied: Mapping[Rewriter, str]
-    """The rewriters that fit the target and did nothing, with the reason where it is known."""
+    """The rewriters for the target that had no effect, with the reason if it is known."""
 
     @classmethod
     def of(cls, selection: Selection, hits: Counter[Rewriter]) -> RewriteReport:

@@ -1,4 +1,4 @@
-"""Resolution of the subjects that users name to the sites that are intercepted: callables, classes and operators."""
+"""Resolution of the subjects that users name to the sites to intercept: callables, classes and operators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from t2n_core.torch_graph.compat.private import CustomOpDef, OpOverload, OpOverl
 
 @dataclass(frozen=True, slots=True)
 class PythonSite:
-    """A Python function, or a callable that is replaced by name; for one class's objects if `owner` is given."""
+    """A Python function, or a callable that is replaced by name; only for objects of one class if `owner` is set."""
 
     function: Any
     owner: type | None = None
@@ -53,17 +53,17 @@ class ClassSite:
 Site = PythonSite | TorchSite | OperatorSite | ClassSite
 
 
-class Absent(Exception):  # noqa: N818  it is no error
-    """The subject belongs to a package that is not there; the model cannot use it."""
+class Absent(Exception):  # noqa: N818  not an error
+    """Raised if the subject belongs to a package that is not installed, so that the model cannot use it."""
 
 
 def resolve(rewriter: Rewriter) -> Site:
-    """Return the site where a rewriter acts. Raises Absent, and RewriteError for a name that its package lacks."""
+    """Return the site where a rewriter acts. Raises Absent, and RewriteError for a name that does not exist."""
     subject = rewriter.subject
     if isinstance(subject, str):
         if "::" in subject:
             return _operator(rewriter, subject)
-        subject, name = _imported(rewriter, subject)
+        subject, name = _import(rewriter, subject)
         if rewriter.level is Level.FUNCTION and name:
             return _member(rewriter, subject, name)
     if rewriter.name:
@@ -76,13 +76,13 @@ def resolve(rewriter: Rewriter) -> Site:
         return OperatorSite(subject._qualified_op_name)
     if rewriter.level is Level.FUNCTION:
         return _function(rewriter, subject)
-    wanted = torch.nn.Module if rewriter.level is Level.MODULE else torch.autograd.Function
-    if isinstance(subject, type) and issubclass(subject, wanted):
+    base = torch.nn.Module if rewriter.level is Level.MODULE else torch.autograd.Function
+    if isinstance(subject, type) and issubclass(subject, base):
         return ClassSite(subject)
-    raise RewriteError(f"{rewriter.place}: {rewriter.subject_name} is no {_WANTED[rewriter.level]}")
+    raise RewriteError(f"{rewriter.place}: {rewriter.subject_name} is not a{_EXPECTED[rewriter.level]}")
 
 
-_WANTED = {Level.MODULE: "class of modules", Level.SYMBOLIC: "operator, nor a class of autograd functions"}
+_EXPECTED = {Level.MODULE: " class of modules", Level.SYMBOLIC: "n operator or a class of autograd functions"}
 
 
 def _function(rewriter: Rewriter, subject: Any) -> Site:
@@ -106,37 +106,37 @@ def _function(rewriter: Rewriter, subject: Any) -> Site:
 def _member(rewriter: Rewriter, owner: Any, name: str) -> Site:
     """Return the site of a method, through its descriptor; it keeps `owner` only for a method of a base class."""
     if not isinstance(owner, type):
-        raise RewriteError(f"{rewriter.place}: {owner!r} is no class, so it has no method {name}")
+        raise RewriteError(f"{rewriter.place}: {owner!r} is not a class, so it has no method {name}")
     home = next((base for base in owner.__mro__ if name in vars(base)), None)
     if home is None and rewriter.builtin:
         raise Absent(f"{owner.__qualname__} has no {name}")
     if home is None:
         raise RewriteError(f"{rewriter.place}: {owner.__qualname__} has no method {name!r}{_near(name, dir(owner))}")
-    held = vars(home)[name]
-    if isinstance(held, staticmethod) and home is not owner:
+    member = vars(home)[name]
+    if isinstance(member, staticmethod) and home is not owner:
         raise RewriteError(
             f"{rewriter.place}: the static method {name} of {owner.__qualname__} is that of {home.__qualname__}",
-            hint=f"name it as {home.__qualname__}.{name}; a call does not say through which class it came",
+            hint=f"name it as {home.__qualname__}.{name}; a call does not show through which class it was made",
         )
-    found: Any = held
-    if isinstance(held, staticmethod | classmethod):
-        found = held.__func__
-    elif isinstance(held, property):
-        found = held.fget
-    elif isinstance(held, cached_property):
-        found = held.func
-    if isinstance(found, types.FunctionType):
-        return PythonSite(found, None if home is owner else owner)
-    if is_torch_function(found):
-        return TorchSite(found)
+    function: Any = member
+    if isinstance(member, staticmethod | classmethod):
+        function = member.__func__
+    elif isinstance(member, property):
+        function = member.fget
+    elif isinstance(member, cached_property):
+        function = member.func
+    if isinstance(function, types.FunctionType):
+        return PythonSite(function, None if home is owner else owner)
+    if is_torch_function(function):
+        return TorchSite(function)
     raise RewriteError(f"{rewriter.place}: {owner.__qualname__}.{name} is not written in Python")
 
 
-def _imported(rewriter: Rewriter, path: str) -> tuple[Any, str]:
+def _import(rewriter: Rewriter, path: str) -> tuple[Any, str]:
     """Return the object of an import path; for a member of a class, the class and the member's name.
 
-    A built-in rewriter's module is looked at only if the program has it loaded already: nothing is imported for it, and
-    a version of the library that lacks the name is left alone.
+    A built-in rewriter's module is inspected only if the program has already loaded it: nothing is imported for it, and
+    a version of the library that lacks the name is ignored.
     """
     named, _, rest_of_path = path.partition(":")
     parts = path.replace(":", ".").split(".")
@@ -167,11 +167,11 @@ def _longest_module(parts: list[str], rewriter: Rewriter) -> tuple[Any, list[str
         try:
             if name in sys.modules or importlib.util.find_spec(name) is not None:
                 return importlib.import_module(name), parts[count:]
-        except ModuleNotFoundError:  # a parent that is no package: the rest are attributes
+        except ModuleNotFoundError:  # a parent that is not a package: the rest are attributes
             continue
         except ImportError as cause:
             raise Absent(f"{name} cannot be imported: {cause}") from cause
-    raise RewriteError(f"{rewriter.place}: nothing can be imported of {'.'.join(parts)}")
+    raise RewriteError(f"{rewriter.place}: nothing of {'.'.join(parts)} can be imported")
 
 
 def _operator(rewriter: Rewriter, key: str) -> OperatorSite:

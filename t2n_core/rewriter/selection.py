@@ -1,4 +1,4 @@
-"""Selection of the rewriters of one export: those that fit its target, and the most specific one for each subject."""
+"""Selection of the rewriters of one export: those for its target, and the most specific one for each subject."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from t2n_core.rewriter.torch_calls import spellings
 
 @dataclass(slots=True)
 class Selection:
-    """The rewriters of one export by what they act on."""
+    """The rewriters of one export by their subjects."""
 
     python: dict[int, dict[type | None, Rewriter]] = field(default_factory=dict)
-    """Rewriters by the identity of the function, then by the class of its object; None stands for all classes."""
+    """Rewriters by the `id` of the function, then by the class of its object; None means all classes."""
     subjects: dict[int, Any] = field(default_factory=dict)
     torch: dict[Any, tuple[Rewriter, bool]] = field(default_factory=dict)
-    """The rewriter of each function of torch, and True if its two operands are exchanged."""
+    """The rewriter of each function of torch, and True if its two operands are swapped."""
     operators: dict[str, Rewriter] = field(default_factory=dict)
     modules: dict[type, Rewriter] = field(default_factory=dict)
     rules: dict[str, Rewriter] = field(default_factory=dict)
@@ -59,7 +59,7 @@ def select(rewriters: Iterable[Rewriter], target: Any) -> Selection:
                     f"two rewriters for {rewriter.subject_name} are equally specific: "
                     f"{known.place} and {rewriter.place}",
                     target=str(target) if target is not None else None,
-                    hint="leave one out, or give one of them a target or a range of versions",
+                    hint="remove one, or restrict one of them to a target or a range of versions",
                 )
             if known is None or rewriter.rank > known.rank:
                 best[key], values[key] = rewriter, value
@@ -78,7 +78,7 @@ def _sites(rewriter: Rewriter) -> dict[Any, Any]:
         return {(rewriter.level, site.key): site.key}
     if rewriter.level is not Level.FUNCTION:
         raise RewriteError(
-            f"{rewriter.place}: {rewriter.subject_name} is no operator, nor a class of autograd functions"
+            f"{rewriter.place}: {rewriter.subject_name} is not an operator or a class of autograd functions"
         )
     sites: dict[Any, Any] = {}
     for one in (site, *(resolve(_spelling(rewriter, s)) for s in rewriter.spellings)):

@@ -1,9 +1,9 @@
-"""Rewriters, each with its subject, its replacement and its target, and the decorators that make them.
+"""Rewriters, each with its subject, its replacement and its target, and the decorators that create them.
 
     @rewriter.function(torch.matmul, target="tract", versions="<0.22")
     def matmul__tract(ctx: RewriteContext, input, other): ...
 
-A decorator returns a value and registers nothing: an export uses the rewriters that it is given, and no others.
+A decorator returns a value and registers nothing: an export uses only the rewriters that are passed to it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Decorator: TypeAlias = Callable[[Any], "Rewriter"]
 
 
 class Level(StrEnum):
-    """The place where a rewriter acts."""
+    """The level at which a rewriter acts."""
 
     FUNCTION = "function"
     MODULE = "module"
@@ -33,7 +33,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rewriter:
-    """One replacement, made by `function`, `method`, `module`, `symbolic` or `switch_off`."""
+    """One replacement, created by `function`, `method`, `module`, `symbolic` or `switch_off`."""
 
     level: Level
     subject: Any
@@ -41,7 +41,7 @@ class Rewriter:
     replacement: Any
     """The function, module or rule that takes its place; None for a rule that is switched off."""
     name: str = ""
-    """The method's name, where the subject is its class."""
+    """The method's name, if the subject is its class."""
     target: str | None = None
     versions: Releases | None = None
     spellings: tuple[Any, ...] = ()
@@ -52,7 +52,7 @@ class Rewriter:
     """`file:line` of the replacement."""
 
     def fits(self, target: Any) -> bool:
-        """Return True if the rewriter is for this target. None stands for no target in particular."""
+        """Return whether the rewriter is for this target; None means no particular target."""
         if self.target is None:
             return True
         if target is None or target.name != self.target:
@@ -61,9 +61,9 @@ class Rewriter:
 
     @property
     def rank(self) -> tuple[bool, bool, bool]:
-        """Return the rank among rewriters of one subject; the highest one acts.
+        """Return the rank among rewriters of one subject; the highest one applies.
 
-        A user's rewriter is before a built-in one, one for a target before one for all, one for some versions first.
+        A user's rewriter precedes a built-in one, one for a target one for all, and one for some versions one without.
         """
         return (not self.builtin, self.target is not None, self.versions is not None)
 
@@ -89,7 +89,7 @@ def function(
             path of one (`"transformers.models.bert.modeling_bert.BertModel.forward"`).
         target: `"tract"`, `"khronos"` or the name of a user's own; all if None.
         versions: of the target, as a PEP 440 specifier: `">=0.21,<0.23"`.
-        spellings: further callables that are the same function with the same arguments.
+        spellings: other callables that are the same function with the same arguments.
 
     Raises:
         RewriteError: a subject that is none of these, or versions that cannot be read.
@@ -114,8 +114,8 @@ def module(
 ) -> Decorator:
     """Replace all modules of a class by one module, or each by the result of a factory `(ctx, module) -> Module`.
 
-    A subclass is replaced too, unless it has a forward of its own or a nearer class is registered. `where` chooses
-    among the instances.
+    A subclass is replaced too, unless it has its own forward or a nearer class is registered. `where` selects
+    instances.
     """
     return _decorator(Level.MODULE, subject, target, versions, where=where)
 
@@ -132,15 +132,16 @@ def symbolic(
     Args:
         subject: `"aten::gelu"` (all overloads), `"aten::sum.dim_IntList"`, an operator, a `torch.library.custom_op`; or
             a subclass of `torch.autograd.Function`, which then is one node whose rule gets the arguments of `apply`.
-            The same goes for its subclasses without a rule of their own.
-        outputs: for a Function whose forward cannot run on fake tensors: gives tensors of the right shapes and dtypes.
+            The same applies to its subclasses without their own rule.
+        outputs: for a Function whose forward cannot run on fake tensors: returns tensors of the right shapes and
+        dtypes.
     """
     return _decorator(Level.SYMBOLIC, subject, target, versions, outputs=outputs)
 
 
 def switch_off(subject: Any, *, target: str | None = None, versions: str | None = None) -> Rewriter:
-    """Switch the built-in rule of an operator off: PyTorch decomposes it then, or it is refused."""
-    return _made(Level.SYMBOLIC, subject, target, versions, None, _caller())
+    """Disable the built-in rule of an operator: PyTorch then decomposes it, or it is refused."""
+    return _make(Level.SYMBOLIC, subject, target, versions, None, _caller())
 
 
 def _decorator(level: Level, subject: Any, target: str | None, versions: str | None, **more: Any) -> Decorator:
@@ -154,12 +155,12 @@ def _decorator(level: Level, subject: Any, target: str | None, versions: str | N
             )
         if not callable(replacement):
             raise RewriteError(f"{caller}: {replacement!r} cannot replace {_name_of(subject)}: it is not callable")
-        return _made(level, subject, target, versions, replacement, _place(replacement) or caller, **more)
+        return _make(level, subject, target, versions, replacement, _place(replacement) or caller, **more)
 
     return decorate
 
 
-def _made(
+def _make(
     level: Level, subject: Any, target: str | None, versions: str | None, replacement: Any, place: str, **more: Any
 ) -> Rewriter:
     if not (isinstance(subject, str) or callable(subject)):
@@ -183,7 +184,7 @@ def _checked_versions(target: str | None, versions: str | None, place: str) -> R
     try:
         return Releases.parse(versions)
     except InvalidSpecifier as wrong:
-        raise RewriteError(f"{place}: versions={versions!r} is no range", hint="write '>=0.21,<0.23'") from wrong
+        raise RewriteError(f"{place}: versions={versions!r} is not a range", hint="write '>=0.21,<0.23'") from wrong
 
 
 def _place(replacement: Any) -> str:
@@ -203,7 +204,7 @@ def _name_of(thing: Any) -> str:
     if isinstance(thing, str):
         return thing
     name = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None)
-    if name is None or type(thing).__module__ == "torch._ops":  # an operator says its own name
+    if name is None or type(thing).__module__ == "torch._ops":  # an operator prints its own name
         return str(thing) if type(thing).__module__.startswith("torch.") else type(thing).__qualname__
     if inspect.isbuiltin(thing):
         return f"torch.{thing.__name__}" if name.startswith("_VariableFunctions") else str(thing.__name__)

@@ -1,8 +1,8 @@
-"""Functions of torch's API that are written in C: intercepted by torch's own override protocol, in all spellings.
+"""Functions of torch's API that are written in C: intercepted by torch's own override protocol, under all names.
 
-Of a torch function written in Python, such as `multi_head_attention_forward`, the protocol shows the call and hides
-what the body calls. So its body is run on a view of its globals in which nothing asks for overrides again, and with the
-mode still on: `torch.bmm` in there is seen like any other.
+For a torch function written in Python, such as `multi_head_attention_forward`, the protocol shows the call but not the
+calls in its body. So its body is run on a view of its globals in which nothing checks for overrides again, with the
+mode still on: `torch.bmm` in the body is intercepted like any other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from t2n_core.rewriter.context import CURRENT, Session
-from t2n_core.rewriter.patches import copied, original_of
+from t2n_core.rewriter.patches import copy_function, original_of
 from t2n_core.rewriter.specs import Rewriter
 from t2n_core.torch_graph.compat.private import (
     _VariableFunctions,
@@ -33,7 +33,7 @@ _OPERATORS = {
     "le": "__le__", "gt": "__gt__", "ge": "__ge__",
 }  # fmt: skip
 _REFLECTED = {"sub": "rsub __rsub__", "div": "__rtruediv__ __rdiv__"}
-"""Operators with their operands the other way round."""
+"""Operators with swapped operands."""
 _ALIASES = (
     "abs absolute, add, arccos acos, arcsin asin, arctan atan, arctan2 atan2, cat concat concatenate, clamp clip, "
     "div divide true_divide, eq, ge greater_equal, gt greater, le less_equal, lt less, mul multiply, ne not_equal, "
@@ -55,33 +55,33 @@ def is_torch_function(subject: Any) -> bool:
 
 
 def spellings(subject: Any) -> Iterator[tuple[Any, bool]]:
-    """Yield the callables that are the same function, each with whether its two operands are exchanged."""
+    """Yield the callables that are the same function, each with whether its two operands are swapped."""
     yield subject, False
     for name in _SAME.get(subject.__name__, (subject.__name__,)):
         for home in (torch, torch.Tensor, neural_functions, linalg_functions, special_functions):
-            yield from ((found, False) for found in _found(home, name))
+            yield from ((found, False) for found in _named(home, name))
         for word in _OPERATORS.get(name, "").split():
-            yield from ((found, False) for found in _found(torch.Tensor, word))
+            yield from ((found, False) for found in _named(torch.Tensor, word))
         for word in _REFLECTED.get(name, "").split():
             for home in (torch, torch.Tensor):
-                yield from ((found, True) for found in _found(home, word))
+                yield from ((found, True) for found in _named(home, word))
 
 
-def _found(home: Any, name: str) -> list[Any]:
+def _named(home: Any, name: str) -> list[Any]:
     found = getattr(home, name, None)
     operator = name.startswith("__")
     return [found] if found is not None and (operator or is_torch_function(found) or name == "rsub") else []
 
 
 class RewrittenCalls(TorchFunctionMode):
-    """While active, the given functions are rewritten for one session; calls of other sessions pass."""
+    """While active, the given functions are rewritten for one session; calls of other sessions are not affected."""
 
     def __init__(self, session: Session, rewriters: dict[Any, tuple[Rewriter, bool]]) -> None:
         super().__init__()
         self.session, self.rewriters = session, rewriters
         self._views: dict[Any, Any] = {}
         self._open: set[Any] = set()
-        """Functions of torch whose body is running: one that asks for overrides in another way comes back here."""
+        """Functions of torch whose body is running: one that checks for overrides in another way calls back here."""
 
     def __torch_function__(self, func: Any, types_: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -90,7 +90,7 @@ class RewrittenCalls(TorchFunctionMode):
         chosen = self.rewriters.get(func)
         if chosen is not None and (chosen[0], 0) not in self.session.busy:
             rewriter, reflected = chosen
-            original = _reflected(func) if reflected else func
+            original = _swap_operands(func) if reflected else func
             if reflected:
                 args = (args[1], args[0], *args[2:])
             with self:
@@ -113,12 +113,12 @@ class RewrittenCalls(TorchFunctionMode):
             self._open.discard(func)
 
 
-def _reflected(func: Callable[..., Any]) -> Callable[..., Any]:
+def _swap_operands(func: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(func)
-    def exchanged(first: Any, second: Any, *rest: Any, **kwargs: Any) -> Any:
+    def swapped_call(first: Any, second: Any, *rest: Any, **kwargs: Any) -> Any:
         return func(second, first, *rest, **kwargs)
 
-    return exchanged
+    return swapped_call
 
 
 class _WithoutChecks(dict[str, Any]):
@@ -137,9 +137,9 @@ def _never(*tensors: Any) -> bool:
 
 
 def _transparent(function: types.FunctionType, within: frozenset[Any] = frozenset()) -> types.FunctionType | None:
-    """Return a function of torch whose body is run without asking for overrides; None for one that does not ask.
+    """Return a function of torch whose body runs without checks for overrides; None for one without such checks.
 
-    Some hold the functions that ask in cells, and choose between them (`max_pool2d` with and without indices).
+    Some have the functions with the checks in cells, and choose between them (`max_pool2d` with and without indices).
     """
     if (function.__module__ or "").partition(".")[0] != "torch" or function in within:
         return None
@@ -151,4 +151,4 @@ def _transparent(function: types.FunctionType, within: frozenset[Any] = frozense
     if not asks and not any(views):
         return None
     cells = tuple(types.CellType(view or h) for view, h in zip(views, held, strict=True))
-    return copied(function, _WithoutChecks(function.__globals__), cells or None)
+    return copy_function(function, _WithoutChecks(function.__globals__), cells or None)

@@ -1,4 +1,4 @@
-"""Rewriters that real libraries need, one file per library. They act where it is loaded, and cost nothing elsewhere."""
+"""Rewriters that real libraries need, one file per library. They apply if it is loaded, and cost nothing otherwise."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from t2n_core.rewriter.specs import Rewriter
 
 
 def builtin_rewriters() -> tuple[Rewriter, ...]:
-    """Return the rewriters for the libraries that this program has loaded, and those that packages bring.
+    """Return the rewriters for the libraries that this program has loaded, and those from packages.
 
     Raises InputError for a package whose rewriters cannot be loaded.
     """
     own = tuple(r for library in _LIBRARIES if library in sys.modules for r in _of(library))
-    return (*own, *_brought())
+    return (*own, *_from_packages())
 
 
 @cache
-def _brought() -> tuple[Rewriter, ...]:
+def _from_packages() -> tuple[Rewriter, ...]:
     found: list[Rewriter] = []
     for name, value in load_entry_points("t2n.rewriters").items():
         for one in [value] if isinstance(value, Rewriter) else value:
             if not isinstance(one, Rewriter):
-                raise InputError(f"`{name}` of t2n.rewriters holds {one!r}, which is no rewriter")
+                raise InputError(f"`{name}` of t2n.rewriters has {one!r}, which is not a rewriter")
             found.append(one)
     return tuple(found)
 

@@ -16,8 +16,8 @@ MODELS = "transformers.models"
 
 
 # ------------------------------------------------------------- convolutions that keep their padding in tensors
-def _padded(convolution: Any, hidden_states: Tensor) -> Tensor:
-    """Pad as the module does, but with stride, kernel and padding as Python numbers in place of tensors."""
+def _pad(convolution: Any, hidden_states: Tensor) -> Tensor:
+    """Pad as the module does, but with stride, kernel and padding as Python numbers instead of tensors."""
     conv = convolution.conv
     stride, kernel = conv.stride[0], (conv.kernel_size[0] - 1) * conv.dilation[0] + 1
     total, length = kernel - stride, hidden_states.shape[-1]
@@ -30,7 +30,7 @@ def _padded(convolution: Any, hidden_states: Tensor) -> Tensor:
 
 @builtin_function(f"{MODELS}.encodec.modeling_encodec:EncodecConv1d.forward")
 def encodec_convolution(ctx: RewriteContext, self: Any, hidden_states: Tensor) -> Tensor:
-    convolved: Tensor = self.conv(_padded(self, hidden_states))
+    convolved: Tensor = self.conv(_pad(self, hidden_states))
     return self.norm(convolved) if self.norm_type == "time_group_norm" else convolved
 
 
@@ -38,28 +38,28 @@ def encodec_convolution(ctx: RewriteContext, self: Any, hidden_states: Tensor) -
 def mimi_convolution(ctx: RewriteContext, self: Any, hidden_states: Tensor, padding_cache: Any = None) -> Any:
     if padding_cache is not None:
         return ctx.original(self, hidden_states, padding_cache)
-    return self.conv(_padded(self, hidden_states))
+    return self.conv(_pad(self, hidden_states))
 
 
 # ------------------------------------------------------------------------------- experts as a loop in Python
 @builtin_function("transformers.integrations.moe:ExpertsInterface.get_interface")
 def experts(ctx: RewriteContext, self: Any, experts_implementation: str | None, default: Any) -> Any:
-    """Return the library's experts as products of all rows, where it would loop over those that rows were sent to."""
+    """Select the library's experts as products of all rows, where it would loop over those that rows are routed to."""
     is_loop = experts_implementation in (None, "eager")
     return ctx.original(self, "batched_mm" if is_loop else experts_implementation, default)
 
 
-# --------------------------------------------------------------------- attention with tokens that all others see
+# ------------------------------------------------------------------------------------ attention with global tokens
 _windowed: ContextVar[bool] = ContextVar("t2n_windowed_attention", default=False)
-"""True while a model runs that was given no global tokens."""
+"""True while a model without global tokens runs."""
 
 
 def _without_global_attention(ctx: RewriteContext, self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Run the model without global tokens, on which its shapes would depend. Raises CaptureError if given a mask."""
+    """Run the model without global tokens, on which its shapes would depend. Raises CaptureError for a mask."""
     given = inspect.signature(ctx.original).bind(self, *args, **kwargs).arguments
     if given.get("global_attention_mask") is not None:
         raise CaptureError(
-            f"{type(self).__name__} is given a global_attention_mask, and the shapes inside depend on its numbers",
+            f"{type(self).__name__} has a global_attention_mask, and the shapes inside depend on its values",
             hint="export the model without it: windowed attention only",
         )
     token = _windowed.set(True)
@@ -70,13 +70,13 @@ def _without_global_attention(ctx: RewriteContext, self: Any, *args: Any, **kwar
 
 
 def _windowed_attention(ctx: RewriteContext, self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Tell the layer that no token is global, which the encoder would read out of its mask in Python."""
+    """Pass to the layer that no token is global, which the encoder would read from its mask in Python."""
     known = {"is_global_attn": False} if _windowed.get() and "is_global_attn" in kwargs else {}
     return ctx.original(self, *args, **{**kwargs, **known})
 
 
 def _chunks(ctx: RewriteContext, hidden_states: Tensor, window_overlap: int, onnx_export: bool = False) -> Any:
-    """Cut windows by the library's form for ONNX, which uses `unfold` and not strides."""
+    """Split into windows by the library's variant for ONNX, which uses `unfold` instead of strides."""
     return ctx.original(hidden_states, window_overlap, True)
 
 

@@ -1,4 +1,4 @@
-"""The decorator of built-in rewriters: those of users come before them, and they are not reported where unused."""
+"""The decorator of built-in rewriters: users' rewriters precede them, and they are not reported if unused."""
 
 from __future__ import annotations
 

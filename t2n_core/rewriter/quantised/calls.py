@@ -1,4 +1,4 @@
-"""Functions of PyTorch that are called with quantised tensors or packed weights, each with what computes it."""
+"""Functions of PyTorch that take quantised tensors or packed weights, each with its integer implementation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from t2n_core.errors import CaptureError
 from t2n_core.rewriter.quantised import elementwise as el
 from t2n_core.rewriter.quantised.dynamic import Dynamic, Recurrent
 from t2n_core.rewriter.quantised.embeddings import embedding, embedding_bag
-from t2n_core.rewriter.quantised.grid import Grid, quantised, requantised
+from t2n_core.rewriter.quantised.grid import QuantisedTensor, quantise, requantise
 from t2n_core.rewriter.quantised.packed import CellWeights, PackedWeight
 from t2n_core.rewriter.quantised.products import Products
 
@@ -26,29 +26,29 @@ _LAYOUT = frozenset(
     "swapdims tile __getitem__ reshape_as view_as expand_as index_select tensor_split hsplit vsplit ravel amax amin "
     "adaptive_max_pool2d".split()
 )
-"""Functions that move numbers and compute none, or only choose the largest ones; the grid stays."""
+"""Functions that only move elements, or select the largest ones; the grid is unchanged."""
 _QUESTIONS = frozenset("size dim numel stride is_contiguous ndimension storage_offset is_floating_point".split())
-"""Functions of a tensor's form, which are asked of its numbers."""
+"""Functions of a tensor's layout, which are called on its integers."""
 _SAME_GRID: dict[str, Callable[..., Any]] = {
-    "dequantize": Grid.real,
-    "relu": el.rectified, "relu6": el.relu6, "hardtanh": el.hardtanh, "clamp": el.clamped, "clip": el.clamped,
-    "mean": el.mean, "cat": el.cat, "concat": el.cat, "concatenate": el.cat, "stack": el.stack, "pad": el.padded,
-    "avg_pool1d": el.averaged(F.avg_pool1d),
-    # as after a convolution, whose result is channels-last; of a contiguous tensor PyTorch rounds other ties
-    "avg_pool2d": el.averaged(F.avg_pool2d, requantised), "avg_pool3d": el.averaged(F.avg_pool3d, requantised),
-    "adaptive_avg_pool1d": el.adaptive(F.adaptive_avg_pool1d, 1),
-    "adaptive_avg_pool2d": el.adaptive(F.adaptive_avg_pool2d, 2),
-    "adaptive_avg_pool3d": el.adaptive(F.adaptive_avg_pool3d, 3),
-    "interpolate": el.interpolated, "upsample": el.interpolated,
-    "leaky_relu": el.through(F.leaky_relu), "hardswish": el.through(F.hardswish), "elu": el.through(F.elu),
-    "threshold": el.through(F.threshold),
-    "sigmoid": el.through(torch.sigmoid, 1 / 256), "hardsigmoid": el.through(F.hardsigmoid, 1 / 256),
-    "tanh": el.through(torch.tanh, 2 / 256, 128),
+    "dequantize": QuantisedTensor.real,
+    "relu": el.rectify, "relu6": el.relu6, "hardtanh": el.hardtanh, "clamp": el.clamp, "clip": el.clamp,
+    "mean": el.mean, "cat": el.cat, "concat": el.cat, "concatenate": el.cat, "stack": el.stack, "pad": el.pad_spatial,
+    "avg_pool1d": el.average_pool(F.avg_pool1d),
+    # as after a convolution, whose result is channels-last; for a contiguous tensor PyTorch rounds ties differently
+    "avg_pool2d": el.average_pool(F.avg_pool2d, requantise), "avg_pool3d": el.average_pool(F.avg_pool3d, requantise),
+    "adaptive_avg_pool1d": el.adaptive_average_pool(F.adaptive_avg_pool1d, 1),
+    "adaptive_avg_pool2d": el.adaptive_average_pool(F.adaptive_avg_pool2d, 2),
+    "adaptive_avg_pool3d": el.adaptive_average_pool(F.adaptive_avg_pool3d, 3),
+    "interpolate": el.interpolate, "upsample": el.interpolate,
+    "leaky_relu": el.via_float(F.leaky_relu), "hardswish": el.via_float(F.hardswish), "elu": el.via_float(F.elu),
+    "threshold": el.via_float(F.threshold),
+    "sigmoid": el.via_float(torch.sigmoid, 1 / 256), "hardsigmoid": el.via_float(F.hardsigmoid, 1 / 256),
+    "tanh": el.via_float(torch.tanh, 2 / 256, 128),
     "q_scale": lambda x: x.scale, "q_zero_point": lambda x: x.zero,
     "qscheme": lambda x: torch.per_tensor_affine,
     "int_repr": lambda x: x.numbers.to(torch.uint8 if x.dtype is torch.quint8 else torch.int8),
 }  # fmt: skip
-"""Functions of quantised tensors that say no grid: most keep that of their input."""
+"""Functions of quantised tensors without a grid argument: most keep the grid of their input."""
 _WITH_GRID: dict[str, Callable[..., Any]] = {
     "add": el.add, "add_relu": functools.partial(el.add, relu=True),
     "mul": el.mul, "mul_relu": functools.partial(el.mul, relu=True),
@@ -56,16 +56,16 @@ _WITH_GRID: dict[str, Callable[..., Any]] = {
     "mul_scalar": el.mul_scalar, "mul_scalar_relu": functools.partial(el.mul_scalar, relu=True),
     "matmul": el.matmul,
     "cat": lambda tensors, dim, scale=None, zero_point=None: el.cat(tensors, dim, scale, zero_point),
-    "cat_relu": lambda tensors, dim, scale=None, zero_point=None: el.rectified(el.cat(tensors, dim, scale, zero_point)),
-    "relu6": el.relu6, "clamp": el.clamped, "max_pool1d": F.max_pool1d, "max_pool2d": F.max_pool2d,
+    "cat_relu": lambda tensors, dim, scale=None, zero_point=None: el.rectify(el.cat(tensors, dim, scale, zero_point)),
+    "relu6": el.relu6, "clamp": el.clamp, "max_pool1d": F.max_pool1d, "max_pool2d": F.max_pool2d,
     "leaky_relu": el.leaky_relu,
-    "hardswish": el.onto(F.hardswish), "sigmoid": el.onto(torch.sigmoid), "softmax": el.onto(F.softmax, 1),
-    "dropout": lambda x, scale, zero, *rest: quantised(x.real(), scale, zero, x.dtype),
-    "elu": lambda x, scale, zero, alpha=1.0, *rest: quantised(F.elu(x.real(), alpha), scale, zero, x.dtype),
-    "celu": lambda x, scale, zero, alpha=1.0: quantised(F.celu(x.real(), alpha), scale, zero, x.dtype),
-    "threshold": el.through(F.threshold),
-    "layer_norm": el.onto(F.layer_norm, 4), "group_norm": el.onto(F.group_norm, 4),
-    "instance_norm": el.onto(el.instance_norm, 3),
+    "hardswish": el.to_grid(F.hardswish), "sigmoid": el.to_grid(torch.sigmoid), "softmax": el.to_grid(F.softmax, 1),
+    "dropout": lambda x, scale, zero, *rest: quantise(x.real(), scale, zero, x.dtype),
+    "elu": lambda x, scale, zero, alpha=1.0, *rest: quantise(F.elu(x.real(), alpha), scale, zero, x.dtype),
+    "celu": lambda x, scale, zero, alpha=1.0: quantise(F.celu(x.real(), alpha), scale, zero, x.dtype),
+    "threshold": el.via_float(F.threshold),
+    "layer_norm": el.to_grid(F.layer_norm, 4), "group_norm": el.to_grid(F.group_norm, 4),
+    "instance_norm": el.to_grid(el.instance_norm, 3),
     **{f"batch_norm{n}": el.batch_norm for n in ("", "1d", "2d", "3d")},
     **{f"batch_norm{n}_relu": functools.partial(el.batch_norm, relu=True) for n in ("", "1d", "2d", "3d")},
 }  # fmt: skip
@@ -75,7 +75,7 @@ _HINT = "export the float model, or end the quantised part before it with torch.
 
 
 class QuantisedCalls(TorchFunctionMode):
-    """While active, functions that are given grids or packed weights compute with integers."""
+    """While active, functions of quantised tensors or packed weights compute with integers."""
 
     def __init__(self, engine: str) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class QuantisedCalls(TorchFunctionMode):
         return self.call(func, args, kwargs or {})
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return what a function gives; one that is not of quantised tensors is called as it is."""
+        """Return the result of a function; without quantised tensors it is called unchanged."""
         namespace, name = _name_of(func)
         if namespace == "quantized":
             return self._operator(name, args, kwargs)
@@ -94,12 +94,12 @@ class QuantisedCalls(TorchFunctionMode):
             return _quantise(name, args, kwargs)
         if name in ("quantized_lstm", "quantized_gru"):
             return self._recurrent(name, args, kwargs)
-        grids = [leaf for leaf in _leaves((args, kwargs)) if isinstance(leaf, Grid)]
+        grids = [leaf for leaf in _leaves((args, kwargs)) if isinstance(leaf, QuantisedTensor)]
         if not grids:
             return func(*args, **kwargs)
         if name in _QUESTIONS:
             return func(args[0].numbers, *args[1:], **kwargs)
-        return _of_grids(func, name, args, kwargs)
+        return _of_quantised(func, name, args, kwargs)
 
     def _operator(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         known = self._packed.get(name) or _WITH_GRID.get(name)
@@ -119,7 +119,7 @@ class QuantisedCalls(TorchFunctionMode):
         if isinstance(x.shape[1 if batch_first else 0], torch.SymInt):
             raise CaptureError(
                 f"the time axis of a dynamic quantised {name.removeprefix('quantized_').upper()} is dynamic",
-                hint="its state is quantised anew at every step, so the steps are written one by one: declare the time "
+                hint="its state is requantised at every step, so the steps are written one by one: declare the time "
                 "axis static",
             )
         settings = Recurrent(layers, 2 if bidirectional else 1, batch_first)
@@ -133,28 +133,28 @@ def _name_of(func: Any) -> tuple[str, str]:
     return (namespace, name) if namespace else ("", getattr(func, "__name__", str(func)))
 
 
-def _of_grids(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _of_quantised(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     stem = name.rstrip("_") if not name.endswith("__") else name
     in_place = name != stem or kwargs.get("inplace") is True
     if stem in _SAME_GRID:
         found = _SAME_GRID[stem](*args, **kwargs)
-    elif name in _LAYOUT and isinstance(args[0], Grid):
+    elif name in _LAYOUT and isinstance(args[0], QuantisedTensor):
         grid = args[0]
-        moved = func(grid.numbers, *_numbers(args[1:]), **{key: _numbers(value) for key, value in kwargs.items()})
+        moved = func(grid.numbers, *_integers(args[1:]), **{key: _integers(value) for key, value in kwargs.items()})
         found = type(moved)(map(grid.like, moved)) if isinstance(moved, list | tuple) else grid.like(moved)
     else:
         raise CaptureError(f"`{name}` of a quantised tensor is not supported", op=name, hint=_HINT)
-    if in_place and isinstance(args[0], Grid) and isinstance(found, Grid):
+    if in_place and isinstance(args[0], QuantisedTensor) and isinstance(found, QuantisedTensor):
         vars(args[0]).update(vars(found))
         return args[0]
     return found
 
 
-def _numbers(value: Any) -> Any:
-    """Return the argument with the numbers of grids in their place."""
-    if isinstance(value, Grid):
+def _integers(value: Any) -> Any:
+    """Return the argument with integers in place of quantised tensors."""
+    if isinstance(value, QuantisedTensor):
         return value.numbers
-    return type(value)(map(_numbers, value)) if type(value) in (list, tuple) else value
+    return type(value)(map(_integers, value)) if type(value) in (list, tuple) else value
 
 
 def _quantise(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -162,32 +162,38 @@ def _quantise(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise CaptureError(f"torch.{name} while the model runs is not supported", op=name, hint=_HINT)
     given = dict(zip(("input", "scale", "zero_point", "dtype"), args, strict=False)) | kwargs
     x, scale, zero = given["input"], given["scale"], given["zero_point"]
-    x = x.real() if isinstance(x, Grid) else x
+    x = x.real() if isinstance(x, QuantisedTensor) else x
     if any(isinstance(number, Tensor) for number in (scale, zero)):
         raise CaptureError(
             "the scale of torch.quantize_per_tensor is a tensor that the model computes",
             op=name,
-            hint="convert the model with torch.ao.quantization.convert, which makes it a number",
+            hint="convert the model with torch.ao.quantization.convert, which makes it a constant",
         )
-    return quantised(x, float(scale), int(zero), given["dtype"])
+    return quantise(x, float(scale), int(zero), given["dtype"])
 
 
 def _products(of: Products) -> dict[str, Callable[..., Any]]:
     """Return the operators on packed weights whose grid is known: linear layers and convolutions."""
 
-    def product(x: Grid, weight: PackedWeight, *grid: Any, relu: bool = False, **named: Any) -> Grid:
+    def product(
+        x: QuantisedTensor, weight: PackedWeight, *grid: Any, relu: bool = False, **named: Any
+    ) -> QuantisedTensor:
         scale, zero = _grid_of(grid, named)
         return of.product(x, weight, scale, zero, relu)
 
-    def with_sum(x: Grid, plus: Grid, weight: PackedWeight, *grid: Any, relu: bool = False, **named: Any) -> Grid:
+    def with_sum(
+        x: QuantisedTensor, plus: QuantisedTensor, weight: PackedWeight, *grid: Any, relu: bool = False, **named: Any
+    ) -> QuantisedTensor:
         scale, zero = _grid_of(grid, named)
         return of.product(x, weight, scale, zero, relu, plus)
 
-    def leaky(x: Grid, weight: PackedWeight, scale: float, zero: int, negative_slope: float) -> Grid:
-        return of.activated(x, weight, scale, zero, lambda real: F.leaky_relu(real, negative_slope))
+    def leaky(
+        x: QuantisedTensor, weight: PackedWeight, scale: float, zero: int, negative_slope: float
+    ) -> QuantisedTensor:
+        return of.product_with_activation(x, weight, scale, zero, lambda real: F.leaky_relu(real, negative_slope))
 
-    def tanh(x: Grid, weight: PackedWeight, scale: float, zero: int) -> Grid:
-        return of.activated(x, weight, scale, zero, torch.tanh)
+    def tanh(x: QuantisedTensor, weight: PackedWeight, scale: float, zero: int) -> QuantisedTensor:
+        return of.product_with_activation(x, weight, scale, zero, torch.tanh)
 
     table: dict[str, Callable[..., Any]] = {"linear_leaky_relu": leaky, "linear_tanh": tanh}
     for name in ("linear", "conv1d", "conv2d", "conv3d", *(f"conv_transpose{n}d" for n in (1, 2, 3))):
@@ -197,13 +203,13 @@ def _products(of: Products) -> dict[str, Callable[..., Any]]:
 
 
 def _grid_of(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[float, int]:
-    """Return scale and zero point, which come last. Older forms have the settings of a convolution before them."""
+    """Return scale and zero point, which come last. Older variants have the settings of a convolution before them."""
     scale, zero = (*args, *named.values())[-2:]
     return float(scale), int(zero)
 
 
 def _dynamic(of: Dynamic) -> dict[str, Callable[..., Any]]:
-    """Return the operators on packed weights whose grid is found while the model runs, and embeddings."""
+    """Return the operators on packed weights whose grid is computed while the model runs, and embeddings."""
     relu = functools.partial(of.product, relu=True)
     table: dict[str, Callable[..., Any]] = {
         "linear_dynamic": of.product, "linear_relu_dynamic": relu,

@@ -1,7 +1,7 @@
-"""Dynamic quantisation: the grid of an input is found while the model runs, the output is real.
+"""Dynamic quantisation: the grid of an input is computed while the model runs, the output is float.
 
-The grid holds the smallest and the largest number of the whole tensor and 0. It has 8 bits, or 7 where `reduce_range`
-is asked for, which qnnpack ignores.
+The grid covers 0 and the smallest and the largest element of the whole tensor. It has 8 bits, or 7 with `reduce_range`,
+which qnnpack ignores.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from t2n_core.rewriter.quantised.products import real_product
 from t2n_core.torch_graph.stand_ins.whole_numbers import bounded
 
 _SMALLEST_SCALE = 6.1e-5
-"""PyTorch takes no smaller scale, since some processors take numbers near 1 / scale for 0."""
+"""PyTorch uses no smaller scale, since some processors flush 1 / scale to 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,13 @@ class Dynamic:
     engine: str
 
     def product(self, x: Tensor, weight: PackedWeight, reduce_range: bool = False, relu: bool = False) -> Tensor:
-        """Return the product of real numbers and a packed weight."""
+        """Return the product of a float tensor and a packed weight."""
         numbers, scale = self._on_grid(x, reduce_range)
         real = real_product(numbers, scale, weight)
         return real.relu() if relu else real
 
     def _on_grid(self, x: Tensor, reduce_range: bool) -> tuple[Tensor, Tensor]:
-        """Return the centred numbers of a tensor on its own grid, and the scale."""
+        """Return the centred integers of a tensor on its own grid, and the scale."""
         high = 127.0 if reduce_range and self.engine != "qnnpack" else 255.0
         lowest, highest = x.amin().clamp(max=0.0), x.amax().clamp(min=0.0)
         wanted = (highest - lowest) / high

@@ -1,4 +1,4 @@
-"""Sums, products, joins, activations, pools and norms of quantised tensors, each with PyTorch's own rounding."""
+"""Sums, products, concatenations, activations, pools and norms of quantised tensors, with PyTorch's own rounding."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from t2n_core.rewriter.quantised.grid import (
-    Grid,
-    quantised,
+    QuantisedTensor,
+    quantise,
     reciprocal,
-    requantised,
-    rounded_as_quantize,
-    rounded_on,
+    requantise,
+    round_as_quantize,
+    round_with_zero_point,
     single,
 )
 from t2n_core.torch_graph.stand_ins.whole_numbers import bounded
 
 
 # ------------------------------------------------------------------------------------------------ two operands
-def add(a: Any, b: Any, scale: float = 1.0, zero: int = 0, relu: bool = False) -> Grid:
-    if not (isinstance(a, Grid) and isinstance(b, Grid)):
+def add(a: Any, b: Any, scale: float = 1.0, zero: int = 0, relu: bool = False) -> QuantisedTensor:
+    if not (isinstance(a, QuantisedTensor) and isinstance(b, QuantisedTensor)):
         return add_scalar(*_grid_first(a, b), relu)
-    return requantised((a.real() + b.real()) * reciprocal(scale), scale, zero, a.dtype, relu)
+    return requantise((a.real() + b.real()) * reciprocal(scale), scale, zero, a.dtype, relu)
 
 
-def mul(a: Any, b: Any, scale: float = 1.0, zero: int = 0, relu: bool = False) -> Grid:
-    if not (isinstance(a, Grid) and isinstance(b, Grid)):
+def mul(a: Any, b: Any, scale: float = 1.0, zero: int = 0, relu: bool = False) -> QuantisedTensor:
+    if not (isinstance(a, QuantisedTensor) and isinstance(b, QuantisedTensor)):
         return mul_scalar(*_grid_first(a, b), relu)
     factor = single(single(single(a.scale) * single(b.scale)) * reciprocal(scale))
-    return requantised((a.centred * b.centred) * factor, scale, zero, a.dtype, relu)
+    return requantise((a.centred * b.centred) * factor, scale, zero, a.dtype, relu)
 
 
-def _grid_first(a: Any, b: Any) -> tuple[Grid, float]:
-    return (a, float(b)) if isinstance(a, Grid) else (b, float(a))
+def _grid_first(a: Any, b: Any) -> tuple[QuantisedTensor, float]:
+    return (a, float(b)) if isinstance(a, QuantisedTensor) else (b, float(a))
 
 
-def add_scalar(x: Grid, number: float, relu: bool = False) -> Grid:
-    """Return x + number: the same numbers with another zero point, as long as that is on the grid."""
+def add_scalar(x: QuantisedTensor, number: float, relu: bool = False) -> QuantisedTensor:
+    """Return x + number: the same integers with another zero point, as long as that is on the grid."""
     low, high = x.limits
     scale = single(x.scale)
     steps = round(number / scale)
@@ -49,84 +49,92 @@ def add_scalar(x: Grid, number: float, relu: bool = False) -> Grid:
     if not low <= zero <= high:
         end, zero = (high, low) if zero < low else (low, high)
         wider = abs(end - (x.zero - steps)) / (high - low) * scale
-        return requantised((x.centred + steps) * single(scale * reciprocal(wider)), wider, zero, x.dtype, relu)
-    found = Grid(x.numbers, x.scale, zero, x.dtype)
-    return rectified(found) if relu else found
+        return requantise((x.centred + steps) * single(scale * reciprocal(wider)), wider, zero, x.dtype, relu)
+    found = QuantisedTensor(x.numbers, x.scale, zero, x.dtype)
+    return rectify(found) if relu else found
 
 
-def mul_scalar(x: Grid, number: float, relu: bool = False) -> Grid:
-    """Return x · number: the same numbers with another scale, mirrored where the number is negative."""
+def mul_scalar(x: QuantisedTensor, number: float, relu: bool = False) -> QuantisedTensor:
+    """Return x · number: the same integers with another scale, mirrored if the number is negative."""
     low, high = x.limits
     if number > 0:
-        found = Grid(x.numbers, x.scale * number, x.zero, x.dtype)
+        found = QuantisedTensor(x.numbers, x.scale * number, x.zero, x.dtype)
     elif number == 0:
-        found = Grid(torch.zeros_like(x.numbers), 0.1, 0, x.dtype)
+        found = QuantisedTensor(torch.zeros_like(x.numbers), 0.1, 0, x.dtype)
     else:
-        found = Grid(high + low - x.numbers, -x.scale * number, high + low - x.zero, x.dtype)
-    return rectified(found) if relu else found
+        found = QuantisedTensor(high + low - x.numbers, -x.scale * number, high + low - x.zero, x.dtype)
+    return rectify(found) if relu else found
 
 
-def matmul(a: Grid, b: Grid, scale: float, zero: int) -> Grid:
-    return quantised(torch.matmul(a.real(), b.real()), scale, zero, a.dtype)
+def matmul(a: QuantisedTensor, b: QuantisedTensor, scale: float, zero: int) -> QuantisedTensor:
+    return quantise(torch.matmul(a.real(), b.real()), scale, zero, a.dtype)
 
 
-def cat(tensors: Sequence[Grid], dim: int = 0, scale: float | None = None, zero: int | None = None) -> Grid:
-    """Return the tensors joined on one grid, that of the first where none is given."""
+def cat(
+    tensors: Sequence[QuantisedTensor], dim: int = 0, scale: float | None = None, zero: int | None = None
+) -> QuantisedTensor:
+    """Return the concatenation of the tensors on one grid, by default that of the first."""
     first = tensors[0]
     scale, zero = (first.scale, first.zero) if scale is None or zero is None else (scale, zero)
-    moved = [t.numbers if (t.scale, t.zero) == (scale, zero) else _moved(t, scale, zero).numbers for t in tensors]
-    return Grid(torch.cat(moved, dim), scale, zero, first.dtype)
+    moved = [
+        t.numbers if (t.scale, t.zero) == (scale, zero) else _requantise_to(t, scale, zero).numbers for t in tensors
+    ]
+    return QuantisedTensor(torch.cat(moved, dim), scale, zero, first.dtype)
 
 
-def _moved(x: Grid, scale: float, zero: int) -> Grid:
-    return quantised(x.real(), scale, zero, x.dtype)
+def _requantise_to(x: QuantisedTensor, scale: float, zero: int) -> QuantisedTensor:
+    return quantise(x.real(), scale, zero, x.dtype)
 
 
-def stack(tensors: Sequence[Grid], dim: int = 0) -> Grid:
+def stack(tensors: Sequence[QuantisedTensor], dim: int = 0) -> QuantisedTensor:
     place = dim if dim >= 0 else dim + tensors[0].ndim + 1
     return cat([t.like(t.numbers.unsqueeze(place)) for t in tensors], place)
 
 
 # -------------------------------------------------------------------------------------------------- activations
-def rectified(x: Grid, inplace: bool = False) -> Grid:
+def rectify(x: QuantisedTensor, inplace: bool = False) -> QuantisedTensor:
     return x.like(bounded(x.numbers, float(x.zero), float(x.limits[1])))
 
 
-def clamped(x: Grid, min: Any = None, max: Any = None, inplace: bool = False) -> Grid:
+def clamp(x: QuantisedTensor, min: Any = None, max: Any = None, inplace: bool = False) -> QuantisedTensor:
     low, high = x.limits
-    return x.like(bounded(x.numbers, low if min is None else _number(x, min), high if max is None else _number(x, max)))
+    return x.like(
+        bounded(x.numbers, low if min is None else _integer(x, min), high if max is None else _integer(x, max))
+    )
 
 
-def hardtanh(x: Grid, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Grid:
-    return clamped(x, min_val, max_val)
+def hardtanh(x: QuantisedTensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> QuantisedTensor:
+    return clamp(x, min_val, max_val)
 
 
-def relu6(x: Grid, inplace: bool = False) -> Grid:
-    return clamped(x, 0.0, 6.0)
+def relu6(x: QuantisedTensor, inplace: bool = False) -> QuantisedTensor:
+    return clamp(x, 0.0, 6.0)
 
 
-def _number(x: Grid, real: float) -> int:
-    """Return the number of the grid that is nearest to a real one."""
+def _integer(x: QuantisedTensor, real: float) -> int:
+    """Return the integer of the grid that is nearest to a real value."""
     low, high = x.limits
     return min(max(round(single(real) * reciprocal(x.scale)) + x.zero, low), high)
 
 
-def through(function: Callable[..., Tensor], scale: float | None = None, zero: int = 0) -> Callable[..., Grid]:
-    """Return a function of grids that computes with real numbers, and rounds to a grid, by default the input's."""
+def via_float(
+    function: Callable[..., Tensor], scale: float | None = None, zero: int = 0
+) -> Callable[..., QuantisedTensor]:
+    """Lift a float function to quantised tensors; the result is requantised, by default to the input's grid."""
 
-    def computed(x: Grid, *args: Any, inplace: bool = False, **kwargs: Any) -> Grid:
+    def compute(x: QuantisedTensor, *args: Any, inplace: bool = False, **kwargs: Any) -> QuantisedTensor:
         real = function(x.real(), *args, **kwargs)
         if scale is None:
-            return quantised(real, x.scale, x.zero, x.dtype)
-        return quantised(real, scale, zero + (0 if x.dtype is torch.quint8 else x.limits[0]), x.dtype)
+            return quantise(real, x.scale, x.zero, x.dtype)
+        return quantise(real, scale, zero + (0 if x.dtype is torch.quint8 else x.limits[0]), x.dtype)
 
-    return computed
+    return compute
 
 
-def onto(function: Callable[..., Tensor], settings: int = 0) -> Callable[..., Grid]:
-    """Return a function of grids whose grid comes as its last arguments, after some settings of its own."""
+def to_grid(function: Callable[..., Tensor], settings: int = 0) -> Callable[..., QuantisedTensor]:
+    """Lift a float function to quantised tensors; the last arguments are the grid, after some settings."""
 
-    def computed(x: Grid, *args: Any, **kwargs: Any) -> Grid:
+    def compute(x: QuantisedTensor, *args: Any, **kwargs: Any) -> QuantisedTensor:
         scale = kwargs.pop("output_scale", None)
         zero = kwargs.pop("output_zero_point", None)
         rest = list(args)
@@ -134,72 +142,83 @@ def onto(function: Callable[..., Tensor], settings: int = 0) -> Callable[..., Gr
             zero = rest.pop(settings + (scale is None))
         if scale is None:
             scale = rest.pop(settings)
-        return quantised(function(x.real(), *rest, **kwargs), float(scale), int(zero), x.dtype)
+        return quantise(function(x.real(), *rest, **kwargs), float(scale), int(zero), x.dtype)
 
-    return computed
+    return compute
 
 
-def leaky_relu(x: Grid, slope: float, inplace: bool, scale: float, zero: int) -> Grid:
-    return quantised(F.leaky_relu(x.real(), slope), scale, zero, x.dtype)
+def leaky_relu(x: QuantisedTensor, slope: float, inplace: bool, scale: float, zero: int) -> QuantisedTensor:
+    return quantise(F.leaky_relu(x.real(), slope), scale, zero, x.dtype)
 
 
 # ---------------------------------------------------------------------------------------------- pools and means
-def averaged(pool: Callable[..., Tensor], rounding: Callable[..., Grid] = rounded_on) -> Callable[..., Grid]:
-    """Return an average pool of grids, on the input's grid."""
+def average_pool(
+    pool: Callable[..., Tensor], rounding: Callable[..., QuantisedTensor] = round_with_zero_point
+) -> Callable[..., QuantisedTensor]:
+    """Return an average pool of quantised tensors, on the input's grid."""
 
-    def computed(x: Grid, *args: Any, **kwargs: Any) -> Grid:
+    def compute(x: QuantisedTensor, *args: Any, **kwargs: Any) -> QuantisedTensor:
         return rounding(pool(x.centred, *args, **kwargs), x.scale, x.zero, x.dtype)
 
-    return computed
+    return compute
 
 
-def adaptive(pool: Callable[..., Tensor], rank: int) -> Callable[..., Grid]:
-    """Return an average pool of grids that takes the size of its output, over the last `rank` axes."""
+def adaptive_average_pool(pool: Callable[..., Tensor], rank: int) -> Callable[..., QuantisedTensor]:
+    """Return an average pool of quantised tensors to an output size, over the last `rank` axes."""
 
-    def computed(x: Grid, output_size: Any) -> Grid:
+    def compute(x: QuantisedTensor, output_size: Any) -> QuantisedTensor:
         sizes = set(output_size) if isinstance(output_size, list | tuple) else {output_size}
         if sizes == {1}:
             return mean(x, tuple(range(-rank, 0)), keepdim=True)
-        return rounded_on(pool(x.centred, output_size), x.scale, x.zero, x.dtype)
+        return round_with_zero_point(pool(x.centred, output_size), x.scale, x.zero, x.dtype)
 
-    return computed
+    return compute
 
 
-def mean(x: Grid, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Grid:
-    """Return the mean as an exact sum times 1 / count: half of 36 of 36 is a tie, which engines divide differently."""
+def mean(x: QuantisedTensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> QuantisedTensor:
+    """Return the mean as an exact sum times 1 / count: 18 / 36 is a tie, for which engines divide differently."""
     axes = list(range(x.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     counts = [x.shape[axis] for axis in axes]
     total = x.centred.sum(axes, keepdim)
     if all(type(count) is int for count in counts):
-        return rounded_on(total * single(1 / math.prod(counts)), x.scale, x.zero, x.dtype)
-    return rounded_on(x.centred.mean(axes, keepdim), x.scale, x.zero, x.dtype)
+        return round_with_zero_point(total * single(1 / math.prod(counts)), x.scale, x.zero, x.dtype)
+    return round_with_zero_point(x.centred.mean(axes, keepdim), x.scale, x.zero, x.dtype)
 
 
-def interpolated(x: Grid, *args: Any, **kwargs: Any) -> Grid:
+def interpolate(x: QuantisedTensor, *args: Any, **kwargs: Any) -> QuantisedTensor:
     mode = kwargs.get("mode", args[2] if len(args) > 2 else "nearest")
     if mode.startswith("nearest"):
         return x.like(F.interpolate(x.numbers, *args, **kwargs))
-    return rounded_as_quantize(F.interpolate(x.centred, *args, **kwargs), x.scale, x.zero, x.dtype)
+    return round_as_quantize(F.interpolate(x.centred, *args, **kwargs), x.scale, x.zero, x.dtype)
 
 
-def padded(x: Grid, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Grid:
+def pad_spatial(
+    x: QuantisedTensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> QuantisedTensor:
     if mode != "constant":
         return x.like(F.pad(x.numbers, pad, mode))
-    return x.like(F.pad(x.numbers, pad, mode, float(_number(x, value or 0.0))))
+    return x.like(F.pad(x.numbers, pad, mode, float(_integer(x, value or 0.0))))
 
 
 # -------------------------------------------------------------------------------------------------------- norms
 def batch_norm(
-    x: Grid, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, eps: float, output_scale: float,
-    output_zero_point: int, relu: bool = False,
-) -> Grid:  # fmt: skip
+    x: QuantisedTensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor,
+    var: Tensor,
+    eps: float,
+    output_scale: float,
+    output_zero_point: int,
+    relu: bool = False,
+) -> QuantisedTensor:
     slope = 1.0 / torch.sqrt(var + eps)
     slope = slope if weight is None else slope * weight
     offset = (-mean * slope if bias is None else bias - mean * slope) / single(output_scale)
     slope = slope * single(single(x.scale) / single(output_scale))
     each = (-1, *[1] * (x.ndim - 2))
     moved = x.centred * slope.reshape(each) + offset.reshape(each)
-    return requantised(moved, output_scale, output_zero_point, x.dtype, relu)
+    return requantise(moved, output_scale, output_zero_point, x.dtype, relu)
 
 
 def instance_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
@@ -207,7 +226,7 @@ def instance_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: fl
 
 
 __all__ = [
-    "adaptive", "add", "add_scalar", "averaged", "batch_norm", "cat", "clamped", "hardtanh", "instance_norm",
-    "interpolated", "leaky_relu", "matmul", "mean", "mul", "mul_scalar", "onto", "padded", "rectified",
-    "relu6", "stack", "through",
+    "adaptive_average_pool", "add", "add_scalar", "average_pool", "batch_norm", "cat", "clamp", "hardtanh",
+    "instance_norm", "interpolate", "leaky_relu", "matmul", "mean", "mul", "mul_scalar", "pad_spatial", "rectify",
+    "relu6", "stack", "to_grid", "via_float",
 ]  # fmt: skip

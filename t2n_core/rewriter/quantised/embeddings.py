@@ -1,4 +1,4 @@
-"""Embeddings whose rows are numbers of 8 or 4 bits, each row with a scale and a lowest value."""
+"""Embeddings whose rows are integers of 8 or 4 bits, each row with a scale and a lowest value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MODES = ("sum", "mean", "max")
 
 
 def embedding(weight: PackedWeight, indices: Tensor, pruned_weights: bool = False) -> Tensor:
-    """Return rows as real numbers; they are picked as they are stored."""
+    """Return rows as floats; they are picked before they are dequantised."""
     numbers = F.embedding(indices, weight.stored).to(torch.float32)
     return numbers * F.embedding(indices, weight.scales) + F.embedding(indices, weight.lowest)
 
@@ -29,7 +29,7 @@ def embedding_bag(
     if offsets is not None or indices.dim() != 2 or pruned_weights:
         raise CaptureError(
             "an embedding bag of 8 bits has bags of different lengths here",
-            hint="give the indices as [bags, entries], without offsets",
+            hint="pass the indices as [bags, entries], without offsets",
         )
     rows = embedding(weight, indices)
     if per_sample_weights is not None:

@@ -1,4 +1,4 @@
-"""Puts what stands for packed weights into a model while it is captured, and the model's own back."""
+"""Replacement of packed weights in a model while it is captured, and their restoration."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import torch
 
 from t2n_core.errors import CaptureError
 from t2n_core.rewriter.quantised.calls import QuantisedCalls
-from t2n_core.rewriter.quantised.grid import Grid
-from t2n_core.rewriter.quantised.packed import opened
+from t2n_core.rewriter.quantised.grid import QuantisedTensor
+from t2n_core.rewriter.quantised.packed import unpack
 from t2n_core.torch_graph.compat.private import FunctionModifiers
 from t2n_core.torch_graph.graph.from_export import memory_key
 
 _GRIDS = re.compile(r"(\w*_)?(scale|zero_point)(_\d+)?")
-"""Names of buffers that hold one number of a grid, in modules of torch.ao and in graphs of FX."""
+"""Names of buffers with a scale or a zero point, in modules of torch.ao and in graphs of FX."""
 _STEM = "t2n_"
 Undo = list[Callable[[], None]]
 
@@ -36,17 +36,17 @@ class Quantised:
     def running(self) -> Iterator[None]:
         """While active, calls of the model compute with integers."""
         calls = QuantisedCalls(self.engine)
-        before, Grid.of_calls = Grid.of_calls, calls.call
+        before, QuantisedTensor.of_calls = QuantisedTensor.of_calls, calls.call
         try:
             with calls:
                 yield
         finally:
-            Grid.of_calls = before
+            QuantisedTensor.of_calls = before
 
 
 @contextmanager
-def whole_numbers(model: torch.nn.Module) -> Iterator[Quantised | None]:
-    """While active, a model of torch.ao holds int8 buffers for packed weights. Yield None for a model without any.
+def integer_weights(model: torch.nn.Module) -> Iterator[Quantised | None]:
+    """While active, a model of torch.ao has int8 buffers for packed weights. Yield None for a model without any.
 
     Raises CaptureError for packed objects that are not supported.
     """
@@ -60,7 +60,7 @@ def whole_numbers(model: torch.nn.Module) -> Iterator[Quantised | None]:
     try:
         for path, module in named:
             if isinstance(module, torch.fx.GraphModule) or _is_quantised(module):
-                _put(vars(module), "_buffers", dict(module._buffers), undo)  # the order of its own stays
+                _put(vars(module), "_buffers", dict(module._buffers), undo)  # the order of its own buffers is kept
                 _open(path, module, paths, labels, undo)
                 _fix_grids(module, undo)
         yield Quantised(labels, torch.backends.quantized.engine)
@@ -82,16 +82,16 @@ def _open(
     if kept:
         raise CaptureError(
             f"a {type(module).__name__} holds a quantised tensor, `{path}.{kept[0]}`, which is not supported",
-            hint="leave this layer real: qconfig = None before the conversion",
+            hint="keep this layer in float: qconfig = None before the conversion",
         )
     held = {name: value for name, value in vars(module).items() if isinstance(value, torch.ScriptObject)}
-    # PyTorch's own would ask the packed object for its tensors
+    # PyTorch's own would read the tensors of the packed object
     _put(vars(module), "_save_to_state_dict", functools.partial(torch.nn.Module._save_to_state_dict, module), undo)
     for name in _compiled_methods(type(module)):  # torch.jit.trace would compile them, with the packed objects
         _put(vars(module), name, functools.partial(getattr(module, name)), undo)
     for name, packed in held.items():
-        found = opened(packed, module, f"{_STEM}{name}_")
-        _put(vars(module), name, found.stand_in, undo)
+        found = unpack(packed, module, f"{_STEM}{name}_")
+        _put(vars(module), name, found.replacement, undo)
         for buffer, tensor in found.tensors.items():
             module._buffers[buffer] = tensor
             word = buffer.removeprefix(f"{_STEM}{name}_")
@@ -105,7 +105,7 @@ def _compiled_methods(kind: type[torch.nn.Module]) -> tuple[str, ...]:
 
 
 def label_of(path: str, attribute: str, word: str, paths: dict[str, torch.nn.Module]) -> str:
-    """Return the name in the archive of a tensor out of the packed object `path.attribute`.
+    """Return the name in the archive of a tensor from the packed object `path.attribute`.
 
     It is that of the layer's own weight: `fc.weight` for `fc._packed_params._packed_params`, `rnn.weight_ih_l0` for a
     recurrent one.
@@ -126,7 +126,7 @@ def label_of(path: str, attribute: str, word: str, paths: dict[str, torch.nn.Mod
 
 
 def _fix_grids(module: torch.nn.Module, undo: Undo) -> None:
-    """Make numbers of the buffers that hold a scale or a zero point."""
+    """Replace the buffers with a scale or a zero point by Python numbers."""
     for name, buffer in list(module._buffers.items()):
         if buffer is not None and buffer.numel() == 1 and _GRIDS.fullmatch(name):
             del module._buffers[name]
@@ -141,4 +141,4 @@ def _put(holder: Any, key: str, value: Any, undo: Undo) -> None:
     holder[key] = value
 
 
-__all__ = ["Quantised", "label_of", "whole_numbers"]
+__all__ = ["Quantised", "integer_weights", "label_of"]

@@ -1,4 +1,4 @@
-"""A quantised tensor while a model is captured: integers as float32, with scale and zero point beside them."""
+"""Quantised tensors while a model is captured: integers as float32, with scale and zero point."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LIMITS = {torch.quint8: (0, 255), torch.qint8: (-128, 127)}
 Call = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
-class Grid:
-    """Stands for a quantised tensor. `numbers` are those of the grid, any shape, float32."""
+class QuantisedTensor:
+    """A quantised tensor: its integers as float32, `numbers`, and its grid: scale, zero point and dtype."""
 
     of_calls: Call | None = None
-    """Computes a function of PyTorch whose arguments hold grids."""
+    """Computes a function of PyTorch with quantised tensors among its arguments."""
 
     def __init__(self, numbers: Tensor, scale: float, zero: int, dtype: torch.dtype = torch.quint8) -> None:
         self.numbers, self.scale, self.zero, self.dtype = numbers, float(scale), int(zero), dtype
@@ -31,7 +31,7 @@ class Grid:
 
     @property
     def centred(self) -> Tensor:
-        """Return the numbers without their zero point: real values in units of the scale."""
+        """Return the integers minus the zero point: real values in units of the scale."""
         return self.numbers - self.zero if self.zero else self.numbers
 
     @property
@@ -50,9 +50,9 @@ class Grid:
     def device(self) -> torch.device:
         return self.numbers.device
 
-    def like(self, numbers: Tensor) -> Grid:
-        """Return other numbers of the same grid."""
-        return Grid(numbers, self.scale, self.zero, self.dtype)
+    def like(self, numbers: Tensor) -> QuantisedTensor:
+        """Return other integers on the same grid."""
+        return QuantisedTensor(numbers, self.scale, self.zero, self.dtype)
 
     def real(self) -> Tensor:
         return self.centred * single(self.scale)
@@ -61,27 +61,27 @@ class Grid:
         return len(self.numbers)
 
     def __getitem__(self, index: Any) -> Any:
-        return self._called(torch.Tensor.__getitem__, index)
+        return self._call(torch.Tensor.__getitem__, index)
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(torch.Tensor, name, None)
         if name.startswith("__") or not callable(method):
             raise AttributeError(f"a quantised tensor has no `{name}`")
-        return functools.partial(self._called, method)
+        return functools.partial(self._call, method)
 
-    def _called(self, function: Any, *args: Any, **kwargs: Any) -> Any:
-        assert Grid.of_calls is not None
-        return Grid.of_calls(function, (self, *args), kwargs)
+    def _call(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        assert QuantisedTensor.of_calls is not None
+        return QuantisedTensor.of_calls(function, (self, *args), kwargs)
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Make PyTorch take grids where it takes tensors."""
-        assert Grid.of_calls is not None
-        return Grid.of_calls(function, args, kwargs or {})
+        """Make PyTorch accept quantised tensors where it accepts tensors."""
+        assert QuantisedTensor.of_calls is not None
+        return QuantisedTensor.of_calls(function, args, kwargs or {})
 
 
 def single(x: float) -> float:
-    """Return a number rounded to float32, in which PyTorch computes with scales."""
+    """Return a scale rounded to float32, in which PyTorch computes with scales."""
     found: float = struct.unpack("f", struct.pack("f", x))[0]
     return found
 
@@ -91,44 +91,46 @@ def reciprocal(scale: float) -> float:
     return single(1.0 / single(scale))
 
 
-def requantised(real: Tensor, scale: float, zero: int, dtype: torch.dtype, relu: bool = False) -> Grid:
-    """Return real numbers in units of the new scale on their grid: rounded to even, then the zero point is added."""
+def requantise(real: Tensor, scale: float, zero: int, dtype: torch.dtype, relu: bool = False) -> QuantisedTensor:
+    """Quantise real values in units of the new scale: they are rounded to even, then the zero point is added."""
     low, high = LIMITS[dtype]
     rounded = torch.round(real)
     moved = rounded + zero if zero else rounded
-    return Grid(bounded(moved, max(low, zero) if relu else low, high), scale, zero, dtype)
+    return QuantisedTensor(bounded(moved, max(low, zero) if relu else low, high), scale, zero, dtype)
 
 
-def rounded_on(real: Tensor, scale: float, zero: int, dtype: torch.dtype, relu: bool = False) -> Grid:
-    """Return the same where PyTorch adds the zero point before it rounds: other ties."""
+def round_with_zero_point(
+    real: Tensor, scale: float, zero: int, dtype: torch.dtype, relu: bool = False
+) -> QuantisedTensor:
+    """Quantise like `requantise`, where PyTorch adds the zero point before it rounds, which changes ties."""
     low, high = LIMITS[dtype]
     moved = real + zero if zero else real
-    return Grid(bounded(torch.round(moved), max(low, zero) if relu else low, high), scale, zero, dtype)
+    return QuantisedTensor(bounded(torch.round(moved), max(low, zero) if relu else low, high), scale, zero, dtype)
 
 
-rounded_as_quantize = requantised if QUANTIZE_ROUNDS_FIRST else rounded_on
-"""Puts real numbers in units of the scale on their grid in the order of `torch.quantize_per_tensor`."""
+round_as_quantize = requantise if QUANTIZE_ROUNDS_FIRST else round_with_zero_point
+"""Quantises real values in units of the scale, in the order of operations of `torch.quantize_per_tensor`."""
 
 
-def quantised(x: Tensor, scale: float, zero: int, dtype: torch.dtype, relu: bool = False) -> Grid:
-    """Return real numbers on a grid, with the order of rounding and zero point of the installed PyTorch.
+def quantise(x: Tensor, scale: float, zero: int, dtype: torch.dtype, relu: bool = False) -> QuantisedTensor:
+    """Quantise real values, with the order of rounding and zero point of the installed PyTorch.
 
-    A PyTorch that rounds x / scale + zero once takes a fused product and sum for it: without one, 7 of 6 million random
-    numbers become their neighbours. Raises CaptureError for a dtype without a form.
+    A PyTorch that rounds x / scale + zero once uses a fused multiply-add: without one, 7 of 6 million random values are
+    off by one. Raises CaptureError for an unsupported dtype.
     """
     if dtype not in LIMITS:
         raise CaptureError(f"quantised tensors of {dtype} are not supported", hint="quint8 and qint8 are")
-    return rounded_as_quantize(x * reciprocal(scale), scale, zero, dtype, relu)
+    return round_as_quantize(x * reciprocal(scale), scale, zero, dtype, relu)
 
 
 __all__ = [
     "LIMITS",
     "Call",
-    "Grid",
-    "quantised",
+    "QuantisedTensor",
+    "quantise",
     "reciprocal",
-    "requantised",
-    "rounded_as_quantize",
-    "rounded_on",
+    "requantise",
+    "round_as_quantize",
+    "round_with_zero_point",
     "single",
 ]

@@ -1,4 +1,4 @@
-"""Packed weights of torch.ao, opened: numbers of int8, scales and a bias, as buffers of the module that has them."""
+"""Packed weights of torch.ao, unpacked to int8 integers, scales and a bias, as buffers of their module."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from t2n_core.torch_graph.stand_ins.whole_numbers import dequantised, dequantise
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Buffers:
-    """Reads buffers of a module, which are other tensors while it is captured."""
+    """Access to the buffers of a module, which are other tensors during capture."""
 
     owner: torch.nn.Module
     stem: str
@@ -27,11 +27,11 @@ class Buffers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedWeight:
-    """Stands for the packed parameters of a linear layer, a convolution or an embedding."""
+    """The unpacked parameters of a linear layer, a convolution or an embedding."""
 
     buffers: Buffers
     zeros: tuple[float, ...] = ()
-    """Zero points of the weight: none if they are all 0, else one, or one per output channel."""
+    """Zero points of the weight: empty if they are all 0, otherwise one, or one per output channel."""
     stride: Sequence[int] = ()
     padding: Sequence[int] = ()
     dilation: Sequence[int] = ()
@@ -46,27 +46,27 @@ class PackedWeight:
 
     @property
     def scales(self) -> Tensor:
-        """Return the scale, or scales [out], of an embedding [rows, 1], float32."""
-        return self._needed("scales")
+        """Return the scale, or the scales [out], or those of an embedding [rows, 1], float32."""
+        return self._require("scales")
 
     @property
     def lowest(self) -> Tensor:
-        """Return the values [rows, 1] of the number 0 in an embedding's rows."""
-        return self._needed("lowest")
+        """Return the values [rows, 1] of the integer 0 in an embedding's rows."""
+        return self._require("lowest")
 
     @property
     def stored(self) -> Tensor:
-        """Return the numbers as they are stored: int8 [out, in / groups, …], or uint8 [rows, columns]."""
-        return self._needed("weight")
+        """Return the integers as they are stored: int8 [out, in / groups, …], or uint8 [rows, columns]."""
+        return self._require("weight")
 
     def centred(self) -> Tensor:
-        """Return the numbers without their zero points, float32; the archive keeps them as they are stored."""
+        """Return the integers minus their zero points, float32; the archive keeps them as they are stored."""
         if len(set(self.zeros)) <= 1:
             return dequantised(self.stored, 1.0, int(self.zeros[0]) if self.zeros else 0)
-        zeros = self._needed("zeros")
+        zeros = self._require("zeros")
         return dequantised_along(self.stored, torch.ones_like(zeros), zeros, int(self.transposed))
 
-    def _needed(self, word: str) -> Tensor:
+    def _require(self, word: str) -> Tensor:
         found = self.buffers.get(word)
         assert found is not None
         return found
@@ -74,29 +74,29 @@ class PackedWeight:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellWeights:
-    """Stands for the packed parameters of one direction of one layer of a dynamic LSTM or GRU."""
+    """The unpacked parameters of one direction of one layer of a dynamic LSTM or GRU."""
 
     w_ih: PackedWeight
     w_hh: PackedWeight
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A packed object as it is while a model is captured, and the buffers that it reads: name -> tensor."""
+class Unpacked:
+    """The replacement of a packed object during capture, and the buffers that it reads: name -> tensor."""
 
-    stand_in: PackedWeight | CellWeights
+    replacement: PackedWeight | CellWeights
     tensors: dict[str, Tensor] = field(default_factory=dict)
 
 
-def opened(packed: Any, owner: torch.nn.Module, stem: str) -> Opened:
-    """Return what stands for a ScriptObject of packed parameters. Raises CaptureError for a kind without a form."""
+def unpack(packed: Any, owner: torch.nn.Module, stem: str) -> Unpacked:
+    """Return the replacement of a ScriptObject of packed parameters. Raises CaptureError for an unsupported kind."""
     kind = packed._type().qualified_name().rpartition(".")[2]
     if kind == "LinearPackedParamsBase":
         return _linear(packed, owner, stem)
     if kind in ("Conv2dPackedParamsBase", "Conv3dPackedParamsBase"):
         try:
             weight, bias = packed.unpack()
-        except RuntimeError as cause:  # of qnnpack, but for conv2d
+        except RuntimeError as cause:  # from qnnpack, except for conv2d
             raise CaptureError(
                 f"PyTorch does not give the weights of a packed convolution back: {cause}",
                 hint='convert the model with torch.backends.quantized.engine = "x86"',
@@ -112,7 +112,7 @@ def opened(packed: Any, owner: torch.nn.Module, stem: str) -> Opened:
     raise CaptureError(f"the model holds a {kind}, which is not a tensor and is not supported")
 
 
-def _linear(packed: Any, owner: torch.nn.Module, stem: str) -> Opened:
+def _linear(packed: Any, owner: torch.nn.Module, stem: str) -> Unpacked:
     weight, bias = operator("quantized::linear_unpack")(packed)
     if not weight.is_quantized:
         raise CaptureError(
@@ -122,7 +122,7 @@ def _linear(packed: Any, owner: torch.nn.Module, stem: str) -> Opened:
     return _of_tensor(weight, bias, owner, stem, {})
 
 
-def _of_tensor(weight: Tensor, bias: Tensor | None, owner: torch.nn.Module, stem: str, how: dict[str, Any]) -> Opened:
+def _of_tensor(weight: Tensor, bias: Tensor | None, owner: torch.nn.Module, stem: str, how: dict[str, Any]) -> Unpacked:
     numbers = weight.int_repr()
     per_tensor = weight.qscheme() == torch.per_tensor_affine
     scales = torch.tensor(weight.q_scale()) if per_tensor else weight.q_per_channel_scales().float()
@@ -133,21 +133,21 @@ def _of_tensor(weight: Tensor, bias: Tensor | None, owner: torch.nn.Module, stem
         tensors["zeros"] = zeros
     if bias is not None:
         tensors["bias"] = bias.detach().clone()
-    return _registered(PackedWeight(Buffers(owner, stem), kept, **how), tensors, stem)
+    return _unpacked(PackedWeight(Buffers(owner, stem), kept, **how), tensors, stem)
 
 
-def _rows(weight: Tensor, owner: torch.nn.Module, stem: str) -> Opened:
-    """Return an embedding's rows, each with a scale and the value of the number 0."""
+def _rows(weight: Tensor, owner: torch.nn.Module, stem: str) -> Unpacked:
+    """Return an embedding's rows, each with a scale and the value of the integer 0."""
     scales = weight.q_per_channel_scales().float()
     rows = {"scales": scales, "lowest": -weight.q_per_channel_zero_points().float() * scales}
-    if weight.dtype is torch.quint4x2:  # PyTorch stores these as float16 beside 4 bits
+    if weight.dtype is torch.quint4x2:  # PyTorch stores these as float16 next to the 4 bits
         rows = {name: numbers.half().float() for name, numbers in rows.items()}
-    tensors = {"weight": _numbers_of(weight), **{name: numbers[:, None] for name, numbers in rows.items()}}
-    return _registered(PackedWeight(Buffers(owner, stem)), tensors, stem)
+    tensors = {"weight": _integers_of(weight), **{name: numbers[:, None] for name, numbers in rows.items()}}
+    return _unpacked(PackedWeight(Buffers(owner, stem)), tensors, stem)
 
 
-def _numbers_of(weight: Tensor) -> Tensor:
-    """Return the numbers of a quantised tensor; those of 4 bits are two in a byte, the first one in its lower half."""
+def _integers_of(weight: Tensor) -> Tensor:
+    """Return the integers of a quantised tensor; of 4 bits there are two in a byte, the first one in its lower half."""
     numbers = weight.int_repr()
     if weight.dtype is not torch.quint4x2:
         return numbers
@@ -155,23 +155,23 @@ def _numbers_of(weight: Tensor) -> Tensor:
     return torch.stack([pairs & 15, pairs >> 4], 1).reshape(-1)[: weight.numel()].reshape(weight.shape)
 
 
-def _cell(packed: Any, owner: torch.nn.Module, stem: str) -> Opened:
+def _cell(packed: Any, owner: torch.nn.Module, stem: str) -> Unpacked:
     (kind, biases, _, _, parts), _ = packed.__getstate__()
     if kind != "quantized_dynamic":
         raise CaptureError(
             f"a recurrent layer with weights `{kind}` is not supported", hint="quantise with torch.qint8"
         )
-    stand_ins, tensors = [], dict[str, Tensor]()
+    replacements, tensors = [], dict[str, Tensor]()
     for part, bias, word in zip(parts, biases, ("ih", "hh"), strict=True):
         weight, own = operator("quantized::linear_unpack")(part)
         found = _of_tensor(weight, own if own is not None else bias, owner, f"{stem}{word}_", {})
-        stand_ins.append(found.stand_in)
+        replacements.append(found.replacement)
         tensors |= found.tensors
-    return Opened(CellWeights(*stand_ins), tensors)  # type: ignore[arg-type]
+    return Unpacked(CellWeights(*replacements), tensors)  # type: ignore[arg-type]
 
 
-def _registered(weight: PackedWeight, tensors: dict[str, Tensor], stem: str) -> Opened:
-    return Opened(weight, {stem + word: tensor.contiguous() for word, tensor in tensors.items()})
+def _unpacked(weight: PackedWeight, tensors: dict[str, Tensor], stem: str) -> Unpacked:
+    return Unpacked(weight, {stem + word: tensor.contiguous() for word, tensor in tensors.items()})
 
 
-__all__ = ["CellWeights", "Opened", "PackedWeight", "opened"]
+__all__ = ["CellWeights", "PackedWeight", "Unpacked", "unpack"]

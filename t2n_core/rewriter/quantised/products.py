@@ -1,4 +1,4 @@
-"""Linear layers and convolutions of quantised tensors, with the rounding of the backend that PyTorch computes by.
+"""Linear layers and convolutions of quantised tensors, with the rounding of PyTorch's backend.
 
 With acc = Σ (x - zero)·w, exact, and m = input scale · weight scale, everything in float32 and rounded to even:
 
@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from t2n_core.rewriter.quantised.grid import Grid, reciprocal, requantised, rounded_on, single
+from t2n_core.rewriter.quantised.grid import QuantisedTensor, reciprocal, requantise, round_with_zero_point, single
 from t2n_core.rewriter.quantised.packed import PackedWeight
 from t2n_core.torch_graph.compat.private import _is_vnni_supported
 from t2n_core.torch_graph.stand_ins.whole_numbers import whole_sums
@@ -30,7 +30,7 @@ from t2n_core.torch_graph.stand_ins.whole_numbers import whole_sums
 _CONVOLUTIONS = {3: F.conv1d, 4: F.conv2d, 5: F.conv3d}
 _TRANSPOSED = {3: F.conv_transpose1d, 4: F.conv_transpose2d, 5: F.conv_transpose3d}
 _ONEDNN_GROUPS = 100
-"""More groups of a convolution than these are computed by fbgemm where the engine is x86."""
+"""Convolutions with more groups than this are computed by fbgemm if the engine is x86."""
 
 
 class Rounding(StrEnum):
@@ -60,9 +60,15 @@ class Products:
     engine: str
 
     def product(
-        self, x: Grid, weight: PackedWeight, scale: float, zero: int, relu: bool = False, plus: Grid | None = None
-    ) -> Grid:
-        """Return the product of a grid and a weight on another grid; `plus` is added before the rounding."""
+        self,
+        x: QuantisedTensor,
+        weight: PackedWeight,
+        scale: float,
+        zero: int,
+        relu: bool = False,
+        plus: QuantisedTensor | None = None,
+    ) -> QuantisedTensor:
+        """Return the product of a quantised tensor and a weight on a grid; `plus` is added before the rounding."""
         acc = sums(x.centred, weight)
         factor = channels(weight, weight.scales, acc.dim()) * single(x.scale)
         bias = None if weight.bias is None else channels(weight, weight.bias, acc.dim())
@@ -71,27 +77,27 @@ class Products:
             real = acc * factor
             real = real if bias is None else real + bias
             real = real if plus is None else real + plus.real()
-            return rounded_on(real * reciprocal(scale), scale, zero, x.dtype, relu)
+            return round_with_zero_point(real * reciprocal(scale), scale, zero, x.dtype, relu)
         if bias is not None:
             in_sums = bias / factor
             acc = acc + (torch.round(in_sums) if rounding is Rounding.QNNPACK else in_sums)
-        return requantised(acc * (factor / single(scale)), scale, zero, x.dtype, relu)
+        return requantise(acc * (factor / single(scale)), scale, zero, x.dtype, relu)
 
-    def activated(
-        self, x: Grid, weight: PackedWeight, scale: float, zero: int, then: Callable[[Tensor], Tensor]
-    ) -> Grid:
-        """Return a product with an activation of real numbers before the rounding, as onednn has it."""
+    def product_with_activation(
+        self, x: QuantisedTensor, weight: PackedWeight, scale: float, zero: int, then: Callable[[Tensor], Tensor]
+    ) -> QuantisedTensor:
+        """Return a product with an activation before the rounding, as in onednn."""
         real = real_product(x.centred, single(x.scale), weight)
-        return rounded_on(then(real) * reciprocal(scale), scale, zero, x.dtype)
+        return round_with_zero_point(then(real) * reciprocal(scale), scale, zero, x.dtype)
 
 
 def sums(x: Tensor, weight: PackedWeight) -> Tensor:
-    """Return the sums of products of centred numbers: of a linear layer, else of a convolution."""
+    """Return the sums of products of centred integers, of a linear layer or a convolution."""
     w: Any = weight.centred()
     if w.dim() == 2:
         return whole_sums(F.linear(x, w))
     how = {"stride": tuple(weight.stride), "padding": tuple(weight.padding), "dilation": tuple(weight.dilation)}
-    flat = x.dim() == 3 and w.dim() == 4  # a convolution of one axis is packed as one of two
+    flat = x.dim() == 3 and w.dim() == 4  # a 1-d convolution is packed as a 2-d one
     if flat:
         w = w.squeeze(2)
         how = {name: numbers[1:] if len(numbers) > 1 else numbers for name, numbers in how.items()}
@@ -102,14 +108,14 @@ def sums(x: Tensor, weight: PackedWeight) -> Tensor:
 
 
 def channels(weight: PackedWeight, numbers: Tensor, rank: int) -> Tensor:
-    """Return one number per output channel in the shape that multiplies a result of this rank."""
+    """Return one value per output channel, in a shape that broadcasts against a result of this rank."""
     if weight.stored.dim() == 2 or numbers.dim() == 0:
         return numbers
     return numbers.reshape(-1, *[1] * (rank - 2))
 
 
 def real_product(x: Tensor, scale: Any, weight: PackedWeight) -> Tensor:
-    """Return the product of centred numbers of this scale and a weight, plus the bias, as real numbers."""
+    """Return the float product of centred integers of this scale and a weight, plus the bias."""
     acc = sums(x, weight)
     real: Tensor = acc * (channels(weight, weight.scales, acc.dim()) * scale)
     return real if weight.bias is None else real + channels(weight, weight.bias, acc.dim())

@@ -175,7 +175,7 @@ def test_a_capture_is_shared_by_versions_with_the_same_rewriters(
         result.assert_parity("approximate")
         assert result.rewrites.applied == ({gelu__old: 1} if version < "0.22" else {})
     assert seen == ["old"]
-    assert len(export._captures.known) == 2
+    assert len(export._captures.entries) == 2
 
 
 def test_a_capture_whose_rewrite_looked_at_its_target_is_not_shared(

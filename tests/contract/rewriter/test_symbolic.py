@@ -87,7 +87,7 @@ def test_only_the_target_it_is_for(x: torch.Tensor) -> None:
     export = ModelExport(calling(F.relu), (x,), rewriters=[rule])
     assert "max" in {o.name for o in export.lower(KhronosNNEF()).operations}
     assert "max" not in {o.name for o in export.lower(TractNNEF("0.23.9")).operations}
-    assert len(export._captures.known) == 1  # rules change nothing of what is captured
+    assert len(export._captures.entries) == 1  # rules change nothing of what is captured
 
 
 def test_a_built_in_rule_is_switched_off(proven: Any, x: torch.Tensor) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from t2n_core.errors import CaptureError
 from t2n_core.rewriter.quantised.calls import QuantisedCalls
-from t2n_core.rewriter.quantised.grid import Grid
+from t2n_core.rewriter.quantised.grid import QuantisedTensor
 
 Q = torch.ops.quantized
 SCALE, ZERO = 0.041237, 77
@@ -22,7 +22,7 @@ SCALE, ZERO = 0.041237, 77
 @pytest.fixture(autouse=True)
 def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[QuantisedCalls]:
     found = QuantisedCalls("x86")
-    monkeypatch.setattr(Grid, "of_calls", found.call)
+    monkeypatch.setattr(QuantisedTensor, "of_calls", found.call)
     return found
 
 
@@ -32,7 +32,7 @@ def tensor_of(*shape: int, scale: float = SCALE, zero: int = ZERO, dtype: torch.
 
 def as_grids(value: Any) -> Any:
     if isinstance(value, Tensor) and value.is_quantized:
-        return Grid(value.int_repr().float(), value.q_scale(), value.q_zero_point(), value.dtype)
+        return QuantisedTensor(value.int_repr().float(), value.q_scale(), value.q_zero_point(), value.dtype)
     return type(value)(map(as_grids, value)) if type(value) in (list, tuple) else value
 
 
@@ -42,7 +42,7 @@ def differing(calls: QuantisedCalls, function: Callable[..., Any], *args: Any) -
     expected = function(*args)
     with calls:
         found = function(*given)
-    if not isinstance(found, Grid):
+    if not isinstance(found, QuantisedTensor):
         assert torch.equal(torch.as_tensor(found), torch.as_tensor(expected))
         return 0
     assert (found.zero, found.dtype, tuple(found.shape)) == (expected.q_zero_point(), expected.dtype, expected.shape)

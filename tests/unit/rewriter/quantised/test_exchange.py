@@ -12,7 +12,7 @@ from torch.ao.quantization import quantize_fx as fx
 
 from t2n_core import ModelExport
 from t2n_core.errors import CaptureError, InputError
-from t2n_core.rewriter.quantised.exchange import whole_numbers
+from t2n_core.rewriter.quantised.exchange import integer_weights
 from tests.nets import net_of
 
 
@@ -74,7 +74,7 @@ def test_names_of_recurrent_weights_are_those_of_the_float_model() -> None:
     floats = {name for name in model.state_dict() if "weight" in name}
     model.words.qconfig = ao.float_qparams_weight_only_qconfig  # type: ignore[assignment]
     model = ao.quantize_dynamic(ao.convert(ao.prepare(model)), {nn.LSTM, nn.GRUCell})
-    with whole_numbers(model) as found:
+    with integer_weights(model) as found:
         assert found is not None
         assert {label for label in found.labels.values() if "weight" in label} == floats
 
@@ -86,7 +86,7 @@ def test_a_graph_of_fx() -> None:
     prepared = fx.prepare_fx(functions.eval(), ao.get_default_qconfig_mapping("x86"), (torch.randn(2, 4),))
     prepared(torch.randn(2, 4))
     model, x = fx.convert_fx(prepared), torch.randn(2, 4)
-    with whole_numbers(model) as found:
+    with integer_weights(model) as found:
         assert found is not None
         assert "_packed_weight_0.weight" in found.labels.values()
         with found.running():
@@ -95,7 +95,7 @@ def test_a_graph_of_fx() -> None:
 
 
 def test_a_float_model_is_left_alone() -> None:
-    with whole_numbers(Net()) as found:
+    with integer_weights(Net()) as found:
         assert found is None
 
 
@@ -123,7 +123,7 @@ def test_quantised_layers_in_torchscript_are_refused(make: Any) -> None:
 def test_a_layer_that_holds_a_quantised_tensor_is_refused() -> None:
     """PyTorch's kernel of PReLU is many steps off what its slopes say."""
     model = nn.Sequential(torch.ao.nn.quantized.PReLU(0.05, 100))
-    with pytest.raises(CaptureError, match=r"PReLU holds a quantised tensor, `0\.weight`"), whole_numbers(model):
+    with pytest.raises(CaptureError, match=r"PReLU holds a quantised tensor, `0\.weight`"), integer_weights(model):
         pass
 
 

@@ -12,7 +12,7 @@ import torch.ao.quantization as ao
 from torch import Tensor, nn
 
 from t2n_core.errors import CaptureError
-from t2n_core.rewriter.quantised.exchange import whole_numbers
+from t2n_core.rewriter.quantised.exchange import integer_weights
 
 ENGINES = [e for e in ("x86", "fbgemm", "onednn", "qnnpack") if e in torch.backends.quantized.supported_engines]
 
@@ -39,7 +39,7 @@ def converted(layer: nn.Module, *shape: int) -> nn.Module:
 def compared(model: nn.Module, *inputs: Tensor) -> tuple[Any, Any]:
     """Return what PyTorch computes, and what the whole numbers do."""
     expected = model(*inputs)
-    with whole_numbers(model) as quantised:
+    with integer_weights(model) as quantised:
         assert quantised is not None
         with quantised.running():
             return expected, model(*inputs)
@@ -154,6 +154,6 @@ def test_a_dynamic_convolution_is_not_supported() -> None:
 
 def test_halves_are_not_supported() -> None:
     model = ao.quantize_dynamic(nn.Sequential(nn.Linear(4, 3)), {nn.Linear}, dtype=torch.float16)
-    with pytest.raises(CaptureError, match="weights of float16"), whole_numbers(model):
+    with pytest.raises(CaptureError, match="weights of float16"), integer_weights(model):
         pass
     assert model(torch.ones(1, 4)).shape == (1, 3)

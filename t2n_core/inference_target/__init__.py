@@ -10,21 +10,21 @@ from t2n_core.inference_target.tract import TractFeatureFlag, TractNNEF
 
 
 def target_class(name: str) -> type[InferenceTarget]:
-    """Return the class of the targets called so, ours or of a package that brings it. Raises InputError."""
+    """Return the target class of a name, from this or another package. Raises InputError."""
     known: dict[str, Any] = {"tract": TractNNEF, "khronos": KhronosNNEF, **load_entry_points("t2n.targets")}
     found = known.get(name)
     if found is None:
         raise InputError(f"there is no target `{name}`; there are {', '.join(known)}")
     if not isinstance(found, type) or not issubclass(found, InferenceTarget):
-        raise InputError(f"`{name}` of t2n.targets is {found!r}, and no class over InferenceTarget")
+        raise InputError(f"`{name}` of t2n.targets is {found!r}, not a subclass of InferenceTarget")
     return found
 
 
 def require_target(value: object) -> None:
-    """Raise InputError for what is no target, such as the name of one."""
+    """Raise InputError if a value is not a target, such as the name of one."""
     if not isinstance(value, InferenceTarget):
         raise InputError(
-            f"the target is {value!r}, and no InferenceTarget", hint='say TractNNEF("0.23") or KhronosNNEF()'
+            f"the target is {value!r}, not an InferenceTarget", hint='use TractNNEF("0.23") or KhronosNNEF()'
         )
 
 

@@ -1,4 +1,4 @@
-"""The base of all targets: which operators may be written, which engine judges, and hooks for a user's own target."""
+"""Base class of targets: the allowed operators, the engine that checks archives, and hooks for a user's own target."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class InferenceTarget(ABC):
         check_io: run the archive after export and compare with PyTorch; if that fails the archive is removed. In a
             marker also called `check`.
         dynamic_axes: `{"x": {1: "T"}}`, or `{"x": [1]}` for symbols named after input and axis; negative axes count
-            from the end; one symbol may stand at several inputs. In place of a symbol a `torch.export.Dim` with bounds,
+            from the end; several inputs may share a symbol. In place of a symbol a `torch.export.Dim` with bounds,
             `Dim("T", min=2, max=16)`, or a multiple of one, `2 * Dim("T")`.
         check_io_tolerance: the level that must hold: `exact`, `close`, `approximate`, `very`, `super`, `ultra`. In a
             marker also called `tolerance`.
@@ -63,11 +63,11 @@ class InferenceTarget(ABC):
 
     @property
     def writing(self) -> WritingOptions:
-        """Return the choices between forms of an operator that this target makes."""
+        """Return the choices between lowerings that this target makes."""
         return PLAIN
 
     def folds_norm(self, channels: int, elements: int) -> bool:
-        """Return whether a norm after a filter of so many output channels and elements is made part of the filter."""
+        """Return whether a norm is folded into a preceding filter with so many output channels and elements."""
         return True
 
     @property
@@ -76,39 +76,38 @@ class InferenceTarget(ABC):
         return ()
 
     def size_range(self, sizes: SizeRange) -> SizeRange:
-        """Return the part of a range that an archive of this target holds for. Raises InputError if there is none."""
+        """Return the part of a range that an archive of this target is valid for. Raises InputError if it is empty."""
         return sizes
 
     @abstractmethod
     def engine(self) -> Engine:
-        """Return the engine that judges archives of this target. Raises EngineResolveError or EngineProvisionError."""
+        """Return the engine that checks archives of this target. Raises EngineResolveError or EngineProvisionError."""
 
     @property
     def has_dynamic_axes(self) -> bool:
-        """Return whether sizes were declared to be free."""
+        """Return whether dynamic axes were declared."""
         return bool(self.dynamic_axes)
 
-    # hooks of a user's own target, all optional, in the order in which they are called; each may raise T2NError to
-    # refuse
+    # hooks of a user's own target, all optional, in the order of their calls; each may raise T2NError to refuse
     def pre_trace(  # noqa: B027
         self, model: torch.nn.Module, input_names: Sequence[str], output_names: Sequence[str]
     ) -> None:
-        """Look at a model before capture. An override may refuse it, not change it.
+        """Inspect a model before capture. An override may refuse it, but not change it.
 
-        `input_names` are those of the archive; `output_names` those that the user gave, empty if there are none.
+        `input_names` are those of the archive; `output_names` those that the user passed, possibly empty.
         """
 
     def post_capture(self, graph: TorchModuleIRGraph) -> None:  # noqa: B027
-        """Look at the captured graph of torch operators. An override may refuse it, or edit this copy of it."""
+        """Inspect the captured graph of torch operators. An override may refuse it, or edit this copy of it."""
 
     def specific_fragments(self, model: torch.nn.Module) -> Sequence[Fragment]:
-        """Return fragments to add to the archive of a model, for statements that `post_trace` writes."""
+        """Return fragments to add to the archive of a model, for operations that `post_trace` writes."""
         return ()
 
     def post_trace(self, graph: Graph, active_extensions: list[str]) -> None:  # noqa: B027
-        """Look at the NNEF graph before it is checked and written. An override may refuse or edit it.
+        """Inspect the NNEF graph before it is checked and written. An override may refuse or edit it.
 
-        `active_extensions` are the lines of its `extension` statements, which may be added to.
+        `active_extensions` are the lines of its `extension` declarations, to which an override may add.
         """
 
     def post_export(  # noqa: B027
@@ -119,10 +118,10 @@ class InferenceTarget(ABC):
         exported_filepath: Path,
         debug_bundle_path: Path | None,
     ) -> None:
-        """Look at an archive that was written. What an override raises removes it again.
+        """Inspect a written archive. It is removed if an override raises an exception.
 
         `args` are the example's tensors in the order of the inputs; `debug_bundle_path` is the folder that the user
-        asked for, which files may be added to.
+        requested, to which an override may add files.
         """
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The Khronos standard itself: flat NNEF 1.0, judged by the group's own tools."""
+"""The target for the Khronos standard: flat NNEF 1.0, checked by Khronos' own tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tract engine, in any version that PyPI has."""
+"""The target for the tract engine, in any version on PyPI."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _EXACT = re.compile(r"\d+\.\d+\.\d+([.a-z]+\d+)*")
 
 
 class TractFeatureFlag(StrEnum):
-    """A part that tract is built with or without, beside its standard library and `tract_core`."""
+    """An optional part of tract, in addition to its standard library and `tract_core`."""
 
     DEFAULT = "default"
-    """Every part that the releases on PyPI have."""
+    """All parts of the releases on PyPI."""
     ONNX = "onnx"
     PULSE = "pulse"
     EXTRA = "extra"
@@ -53,48 +53,48 @@ class TractNNEF(InferenceTarget):
             range), `latest`. In a marker also called `versions`: it narrows the session's engines.
         feature_flags: the registries that the engine in your product is built with: any of `transformers`, `extra`,
             `pulse`, `onnx`; `[]` for `tract_core` alone; None or `default` for those of the releases on PyPI. Operators
-            of others are never written; where the exporter has another form it takes that. `complex` is refused: no
+            of others are never written; the exporter uses another lowering if it has one. `complex` is refused: no
             release since 0.20 has it.
-        specific_tract_binary_path: a tract command line that checks in place of the release from PyPI. It says its
-            version itself; a `version` given beside it must be the same release. For a test session:
+        specific_tract_binary_path: a tract command line that checks in place of the release from PyPI. It reports its
+            version itself; a `version` passed with it must be the same release. For a test session:
             `--t2n-tract=path:/to/tract`.
         specific_properties: texts for tract's `properties`, `{"name": "text"}`.
         dump_identity_properties: also write user, host and date of the export; the bytes are then not reproducible.
         force_attention_inner_in_f32: the engine's own attention operator (`reify_sdpa_operator`) computes float16 in
-            float32 inside. The form that is written without that operator always does.
+            float32 inside. The formula that is written without that operator always does.
         force_linear_accumulation_in_f32: products of float16 (linear layers, matrix products, convolutions, recurrent
             nets) are computed in float32, each result rounded once. Weights stay float16 in the archive.
         force_norm_in_f32: a batch norm of float16 is computed in float32 too. Layer, group, instance and RMS norms
             always are, as in PyTorch.
         reify_sdpa_operator: attention as `tract_transformers_sdpa`, from 0.22.0 on. Where that operator cannot express
             the call, or would be wrong (a mask that may leave a query without a key, an oblong causal mask),
-            the formula is written as without the option, and the result's notes say why.
-        upsample_with_debox: nearest upsampling by whole factors as one `debox`, from 0.23.0 on.
+            the formula is written as without the option, and the result's notes state why.
+        upsample_with_debox: nearest upsampling by integer factors as one `debox`, from 0.23.0 on.
         weights: how weights of two axes or more are stored; the engine computes with them in float32, as fast as
             before. `float16` halves the archive. `int8` stores integers with a scale for each output channel, a
-            quarter. `q4_0` stores blocks of 32 numbers of 4 bits with a scale, a seventh, where the version reads them:
+            quarter. `q4_0` stores blocks of 32 4-bit integers with a scale, a seventh, where the version reads them:
             of linear layers (from 0.21.6 on), embeddings and experts (0.21.11), convolutions that are not depthwise
             (0.21.12). By layer: `{"head": "float32", "*": "int8"}`, patterns of names of weights or modules, of which
-            the first that fits decides; or a function of name and tensor that returns a form or None. For scales of
-            your own, `StoredAs("int8", scales=...)` stands for a form. What stays as it is, is named with the reason in
-            the result's notes. The check is against the model with the rounded weights: it proves that the engine
-            computes what the archive holds, not that so few bits are enough for your model.
-        precision: a plan, or the path of one as TOML, of operators that are computed in float16 where the model is in
-            float32; inputs and outputs stay float32. With `auto` a plan is searched in the engine, and written beside
-            the archive. The check is then at the level `float16`, unless another one is asked for.
+            the first that fits decides; or a function of name and tensor that returns a format or None. For your
+            own scales, pass `StoredAs("int8", scales=...)` as a format. The result's notes name the weights that keep
+            their dtype, with the reason. The check is against the model with the rounded weights: it proves that the
+            engine computes what the archive holds, not that so few bits are enough for your model.
+        precision: a plan, or the path of one as TOML, of operators that are computed in float16 in a float32 model;
+            inputs and outputs stay float32. With `auto` a plan is searched in the engine, and written next to the
+            archive. The check is then at the level `float16`, unless another one is chosen.
         pulse: the check also runs the archive as a stream (tract's `pulse`), this many steps of its one dynamic axis at
             a time, and compares with PyTorch on the whole sequence, without the engine's delay. A node that the engine
             cannot stream fails at stage `optimise` and is named.
-        custom_extensions: further `extension` lines. An assertion on sizes, `["tract_assert T <= 16"]`, becomes a part
-            of the range of sizes that the archive holds for, which the engine then checks; of scenarios,
+        custom_extensions: further `extension` lines. An assertion on sizes, `["tract_assert T <= 16"]`, becomes part of
+            the range of sizes that the archive is valid for, which the engine then checks; of scenarios,
             `tract_assert tg: S == 1` (from 0.21.8 on), one has to hold.
         custom_fragments: fragments, as NNEF text or `Fragment`, that are in the archive and that rules of `rules=` call
             by name.
-        engine: a `ResolvedEngine`; no index is asked then. Not in markers.
+        engine: a `ResolvedEngine`; the index is not queried then. Not in markers.
         offline: take engines and version lists from the cache only. For a test session: `--t2n-offline`.
 
     Raises:
-        InputError: options that exclude each other, or a value that none has.
+        InputError: options that exclude each other, or an invalid value.
         EngineResolveError: no such release.
     """
 
@@ -126,7 +126,7 @@ class TractNNEF(InferenceTarget):
     ) -> None:
         super().__init__(version, check_io=check_io, dynamic_axes=dynamic_axes, check_io_tolerance=check_io_tolerance)
         if engine is not None and specific_tract_binary_path is not None:
-            raise InputError("give either an engine or specific_tract_binary_path")
+            raise InputError("pass either an engine or specific_tract_binary_path")
         if pulse is not None and pulse < 1:
             raise InputError(f"pulse={pulse}: a pulse has one step or more")
         self.pulse = pulse
@@ -163,7 +163,7 @@ class TractNNEF(InferenceTarget):
 
     @property
     def resolved(self) -> ResolvedEngine:
-        """Return the engine of this target, fetched if it has to be.
+        """Return the engine of this target, fetched if necessary.
 
         Raises EngineResolveError, EngineProvisionError, InputError.
         """
@@ -171,10 +171,10 @@ class TractNNEF(InferenceTarget):
             wanted = self.requested_version if self._binary is None else f"path:{self._binary}"
             found = resolve_engines(wanted, offline=self._offline)
             if not found:
-                raise InputError(f"TractNNEF takes one version, {wanted!r} means none")
+                raise InputError(f"TractNNEF takes one version, not {wanted!r}")
             if self._binary is not None:
                 self._check_binary(found[-1].version)
-            self._resolved = found[-1]  # of a range, the newest
+            self._resolved = found[-1]  # the newest of a range
         return self._resolved
 
     @property
@@ -202,13 +202,13 @@ class TractNNEF(InferenceTarget):
         return self._fragments
 
     def with_extensions(self, lines: Iterable[str]) -> TractNNEF:
-        """Return the same target with further `custom_extensions`. Raises InputError for what is none."""
+        """Return the same target with more `custom_extensions`. Raises InputError for an invalid line."""
         twin = copy.copy(self)
         twin.custom_extensions = (*self.custom_extensions, *(_extension(line) for line in lines))
         return twin
 
     def with_precision(self, plan: PrecisionPlan | None) -> TractNNEF:
-        """Return the same target with a plan of precision, and no search of one."""
+        """Return the same target with a precision plan, without a search for one."""
         twin = copy.copy(self)
         twin.searches_precision, twin._writing = False, replace(self._writing, precision=plan)
         return twin
@@ -217,7 +217,7 @@ class TractNNEF(InferenceTarget):
         return engine_for(self.resolved)
 
     def size_range(self, sizes: SizeRange) -> SizeRange:
-        if self.pulse is not None:  # a stream has sizes of its own
+        if self.pulse is not None:  # a stream has its own sizes
             return sizes
         return with_assertions(sizes, self.custom_extensions)
 
@@ -236,28 +236,28 @@ class TractNNEF(InferenceTarget):
                 export_date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             )
 
-    def _check_binary(self, said: str) -> None:
-        """Raise InputError for a binary of another release than the one asked for: it proves nothing about that."""
+    def _check_binary(self, reported: str) -> None:
+        """Raise InputError for a binary of another release than the requested one, for which it proves nothing."""
         try:
-            wanted, found = Version(self.requested_version).release, Version(said).release
+            wanted, found = Version(self.requested_version).release, Version(reported).release
         except InvalidVersion:  # `latest`, a range: any binary
             return
         if found[: len(wanted)] != wanted:
-            raise InputError(f"{self._binary} is tract {said}, not the version {self.requested_version} asked for")
+            raise InputError(f"{self._binary} is tract {reported}, not the requested version {self.requested_version}")
 
 
-def _plan(given: str | Path | PrecisionPlan | None) -> PrecisionPlan | None:
-    """Return the plan that is given; None for none, and where one is searched. Raises InputError."""
-    if given is None or isinstance(given, PrecisionPlan):
-        return given
-    return None if given == "auto" else PrecisionPlan.read(Path(given))
+def _plan(option: str | Path | PrecisionPlan | None) -> PrecisionPlan | None:
+    """Return the plan of an option; None without one, or if one is to be searched. Raises InputError."""
+    if option is None or isinstance(option, PrecisionPlan):
+        return option
+    return None if option == "auto" else PrecisionPlan.read(Path(option))
 
 
-def _flags(given: Iterable[str] | str | None) -> frozenset[TractFeatureFlag] | None:
+def _flags(option: Iterable[str] | str | None) -> frozenset[TractFeatureFlag] | None:
     """Return the chosen feature flags; None for the defaults of the releases. Raises InputError."""
-    if given is None:
+    if option is None:
         return None
-    names = [given] if isinstance(given, str) else list(given)
+    names = [option] if isinstance(option, str) else list(option)
     try:
         flags = frozenset(TractFeatureFlag(name) for name in names)
     except ValueError as wrong:
@@ -265,7 +265,7 @@ def _flags(given: Iterable[str] | str | None) -> frozenset[TractFeatureFlag] | N
         raise InputError(f"feature_flags: {wrong}", hint=f"one or more of {known}") from None
     if TractFeatureFlag.COMPLEX in flags:
         raise InputError(
-            "feature_flags: this exporter writes no complex tensors, and no release on PyPI since 0.20 can hold them",
+            "feature_flags: this exporter writes no complex tensors, and no release on PyPI since 0.20 supports them",
             hint="compute with real and imaginary parts (torch.view_as_real)",
         )
     return None if TractFeatureFlag.DEFAULT in flags else flags
@@ -279,10 +279,10 @@ def _extension(line: str) -> str:
     return plain
 
 
-def _fragment(given: str | Fragment) -> Fragment:
-    if isinstance(given, Fragment):
-        return given
+def _fragment(source: str | Fragment) -> Fragment:
+    if isinstance(source, Fragment):
+        return source
     try:
-        return fragment_of(given)
+        return fragment_of(source)
     except SpecError as wrong:
         raise InputError(f"custom_fragments: {wrong.message}") from wrong

@@ -1,1 +1,1 @@
-"""Find the release of tract in which a case ends differently from the one before it."""
+"""Search for the release of tract in which the outcome of a case differs from that in the previous release."""

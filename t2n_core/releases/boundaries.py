@@ -1,4 +1,4 @@
-"""Boundaries: neighbours among the releases of a branch in which a case ends differently."""
+"""Boundaries: consecutive releases of a branch in which the outcomes of a case differ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RIGHT = "right"
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Two releases of a branch, one made after the other, that end differently."""
+    """Two consecutive releases of a branch with different outcomes."""
 
     before: Version
     after: Version
@@ -33,7 +33,7 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Releases of a branch, one after the other, that end alike."""
+    """Consecutive releases of a branch with the same outcome."""
 
     first: Version
     last: Version
@@ -45,7 +45,7 @@ class Stretch:
 
 
 def ending_of(outcome: Outcome) -> str:
-    """Return how a case ends in a release, in words that are equal for endings of one kind."""
+    """Return the outcome of a case in a release, as a text that is equal for outcomes of one kind."""
     return RIGHT if outcome.passed else f"{outcome.status.value} at {outcome.stage.value}"
 
 
@@ -63,15 +63,15 @@ def boundaries_of(endings: Mapping[Version, str], releases: Sequence[Version]) -
 
 
 def stretches_of(endings: Mapping[Version, str], releases: Sequence[Version]) -> list[Stretch]:
-    """Return what the known releases end as, stretch by stretch; a branch's first release is in its own branch only."""
+    """Return the known outcomes as stretches of releases; the first release of a branch is in its own branch only."""
     found: list[Stretch] = []
-    told: set[Version] = set()
+    listed: set[Version] = set()
     for branch in branches(releases):
         begins = True
         for release in branch:
-            if release not in endings or release in told:
+            if release not in endings or release in listed:
                 continue
-            told.add(release)
+            listed.add(release)
             ending = endings[release]
             if begins or found[-1].ending != ending:
                 found.append(Stretch(release, release, ending))

@@ -1,4 +1,4 @@
-"""The outcome of a captured model in each release, written for it."""
+"""The outcomes of a captured model, with an archive written for each release."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def export_judge(
 ) -> Judge:
     """Return a judge that writes a captured model for each release.
 
-    Archives are put into `folder`, one for each distinct content.
+    Archives are written to `folder`, one for each distinct content.
     """
 
     def judge(release: Version) -> Outcome:

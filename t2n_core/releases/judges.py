@@ -1,4 +1,4 @@
-"""The releases of the package index, and the outcome of one archive in each."""
+"""The releases on the package index, and the outcome of one archive in each."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from t2n_core.releases.search import MOST_FETCHES, Judge, ReleaseReport, search_
 
 
 class Releases:
-    """The releases of the package index, with one worker for all of them."""
+    """The releases on the package index, with one worker for all of them."""
 
     def __init__(self, *, offline: bool = False, cache_dir: Path | None = None) -> None:
-        """Ask the index, or with `offline` the cache, which releases there are."""
+        """List the releases on the index, or with `offline` those in the cache."""
         store = EngineStore(cache_dir)
         self._offline, self._cache_dir = offline, cache_dir
         cached = [Version(stored.manifest.version) for stored in store.list_stored()]
@@ -41,21 +41,21 @@ class Releases:
         self._sweep.close()
 
     def resolved(self, release: Version) -> ResolvedEngine:
-        """Return a release, fetched if it has to be. Raises EngineProvisionError."""
+        """Return a release, fetched if necessary. Raises EngineProvisionError."""
         (found,) = resolve_engines(str(release), offline=self._offline, cache_dir=self._cache_dir)
         return found
 
     def engine(self, release: Version) -> Any:
-        """Return the engine of a release in the worker that they share. Raises EngineProvisionError."""
+        """Return the engine of a release in the shared worker. Raises EngineProvisionError."""
         return self._sweep.engine(self.resolved(release))
 
     def search(self, judge: Judge, wanted: Sequence[Version] = (), fetches: int = MOST_FETCHES) -> ReleaseReport:
-        """Return the outcomes that are needed to name the boundaries of a case."""
+        """Return the outcomes that are needed to find the boundaries of a case."""
         return search_releases(self.all, judge, cached=self.cached, wanted=wanted, fetches=fetches)
 
 
 def archive_judge(releases: Releases, request: CheckRequest) -> Judge:
-    """Return a judge that makes the same check in each release."""
+    """Return a judge that runs the same check in each release."""
     return lambda release: check_parity(releases.engine(release), request)
 
 

@@ -1,4 +1,4 @@
-"""The search for boundaries: releases on this machine are all tried, others by bisection."""
+"""The search for boundaries: all releases on this machine are tried, others by bisection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_FETCHES: Final = 7
 """Releases that a search fetches at most: 30 MB and 4 seconds each."""
 
 Judge = Callable[[Version], Outcome]
-"""Gives the outcome of the case in a release; raises EngineProvisionError for one that cannot be had."""
+"""Returns the outcome of the case in a release; raises EngineProvisionError for one that cannot be fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ReleaseReport:
 
     outcomes: Mapping[Version, Outcome]
     releases: tuple[Version, ...]
-    """All that there are."""
+    """All existing releases."""
     fetched: tuple[Version, ...] = ()
 
     @property
@@ -54,7 +54,7 @@ class ReleaseReport:
         return sorted(release for release, ending in self.endings.items() if ending == RIGHT)
 
     def nearest_right(self, release: Version) -> Version | None:
-        """Return the right release with the fewest others between it and this one, the newer of two."""
+        """Return the right release with the fewest others between it and this one; the newer of two."""
         order = sorted({*self.releases, release})
         place = order.index(release)
         return min(self.right, key=lambda one: (abs(order.index(one) - place), -order.index(one)), default=None)
@@ -66,7 +66,7 @@ class ReleaseReport:
             lines[0] += f", {len(self.fetched)} of them fetched"
         lines += [f"  {stretch.describe()}" for stretch in self.stretches]
         found = self.boundaries
-        lines.append("boundaries:" if found else "no boundary: it ends alike in all of them")
+        lines.append("boundaries:" if found else "no boundary: the outcome is the same in all of them")
         lines += [f"  {boundary.describe()}" for boundary in found]
         return "\n".join(lines)
 
@@ -79,11 +79,10 @@ def search_releases(
     wanted: Sequence[Version] = (),
     fetches: int = MOST_FETCHES,
 ) -> ReleaseReport:
-    """Try the `cached` releases and the `wanted` ones, then halve between those that end differently.
+    """Try the `cached` releases and the `wanted` ones, then bisect between those with different outcomes.
 
-    Where no boundary shows, the ends of branches are fetched first, the newest and the oldest release before others. At
-    most `fetches` releases that
-    are not cached are tried beside the wanted ones; the newest boundaries come first.
+    Without a boundary, the ends of branches are fetched first, the newest and the oldest release before others. At most
+    `fetches` releases that are not cached are tried in addition to the wanted ones; the newest boundaries come first.
     """
     outcomes: dict[Version, Outcome] = {}
     failed: set[Version] = set()

@@ -1,4 +1,4 @@
-"""Boundaries of speed: neighbours among the releases of a branch of which one is clearly faster, by paired runs."""
+"""Changes of speed: consecutive releases of a branch of which one is clearly faster, measured in paired runs."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from t2n_core.engine.protocol import Array, Engine
 from t2n_core.engine.provision.branches import branches
 
 ROUNDS: Final = 7
-"""Rounds; in each every release runs once, so that what slows the machine down slows all of them."""
+"""Rounds; in each, every release runs once, so that load on the machine affects all of them."""
 REPEATS: Final = 20
-"""Runs of a release in a round."""
+"""Runs of a release per round."""
 CLEAR: Final = 1.5
-"""Ratio of times from which on a change is one."""
+"""Ratio of times from which on a change counts."""
 _AGREEING: Final = 0.85
-"""Share of the rounds that must say the same."""
+"""Share of the rounds that must agree."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpeedChange:
-    """Two releases of a branch, one made after the other, of unlike speed."""
+    """Two consecutive releases of a branch with different speeds."""
 
     before: Version
     after: Version
@@ -41,7 +41,7 @@ class SpeedChange:
 
 @dataclass(frozen=True, slots=True)
 class SpeedReport:
-    """Seconds of a run by release, a number for each round."""
+    """Seconds of a run by release, one value per round."""
 
     seconds: Mapping[Version, tuple[float, ...]]
     failed: tuple[Version, ...] = ()

@@ -85,9 +85,9 @@ def test_a_derivative() -> None:
 
 @pytest.mark.parametrize("target", ["tract", "0.23", TractNNEF])
 def test_what_is_no_target(target: Any, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="and no InferenceTarget"):
+    with pytest.raises(InputError, match="not an InferenceTarget"):
         export_model_to_nnef(nn.Tanh(), torch.randn(2, 3), tmp_path / "m.tgz", target)
-    with pytest.raises(InputError, match="and no InferenceTarget"):
+    with pytest.raises(InputError, match="not an InferenceTarget"):
         ModelExport(nn.Tanh(), torch.randn(2, 3)).to(target, tmp_path / "m.tgz")
 
 

@@ -156,7 +156,7 @@ def planted(seed: int, size: int, plant: Callable[[Draft], str], release: str) -
         outputs,
         Signatures.of("tract", release),
         ("tract_registry tract_core",),
-    ).pruned()
+    ).prune()
 
 
 def _reaches(draft: Draft, value: str, ends: Sequence[str]) -> bool:

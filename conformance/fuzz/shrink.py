@@ -28,7 +28,7 @@ class _Shrinking(Minimiser[Program]):
     def is_over(self) -> bool:
         return time.monotonic() > self._deadline
 
-    def tidied(self, candidate: Program) -> Program:
+    def tidy(self, candidate: Program) -> Program:
         return candidate.trimmed()
 
     def fails_alike(self, candidate: Program) -> bool:

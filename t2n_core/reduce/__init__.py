@@ -1,1 +1,1 @@
-"""Reduce a failing graph: the smallest graph and the smallest tensors that still fail alike in an engine."""
+"""Test-case reduction: the smallest graph and the smallest tensors that still fail in the same way in an engine."""

@@ -1,4 +1,4 @@
-"""Arguments by their names: NNEF gives tensors by place and the rest by name, and a reducer needs all names."""
+"""Binding of arguments to names: NNEF passes tensors by position and the rest by name; a reducer needs all names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Signatures:
 
     @classmethod
     def of(cls, target: TargetName, version: str = "") -> Signatures:
-        """Return those of a version; without one, of the newest that is known. Raises SpecError."""
+        """Return the signatures of a version, by default the newest known one. Raises SpecError."""
         return cls(spec_for(target, version or _NEWEST[target]))
 
     @property
@@ -41,42 +41,41 @@ class Signatures:
         except SpecError:
             return None
 
-    def bound(self, given: Assignment) -> Assignment:
-        """Return an assignment with all its arguments by name, as far as its operator is known."""
-        signature = self.find(given.operator)
+    def bind(self, assignment: Assignment) -> Assignment:
+        """Return an assignment with all its arguments by name, if its operator is known."""
+        signature = self.find(assignment.operator)
         if signature is None:
-            return given
-        places = [place for place, one in enumerate(given.arguments) if not one.name]
+            return assignment
+        places = [place for place, one in enumerate(assignment.arguments) if not one.name]
         if len(places) > len(signature.parameters):
-            return given
+            return assignment
         names = dict(zip(places, (one.name for one in signature.parameters), strict=False))
-        arguments = [replace(one, name=names.get(place, one.name)) for place, one in enumerate(given.arguments)]
-        return replace(given, arguments=tuple(arguments))
+        arguments = [replace(one, name=names.get(place, one.name)) for place, one in enumerate(assignment.arguments)]
+        return replace(assignment, arguments=tuple(arguments))
 
-    def positional(self, given: Assignment) -> Assignment:
-        """Return an assignment as it is written: leading tensors by place, the rest by name."""
-        signature = self.find(given.operator)
+    def positional(self, assignment: Assignment) -> Assignment:
+        """Return an assignment as it is written: leading tensors by position, the rest by name."""
+        signature = self.find(assignment.operator)
         if signature is None:
-            return given
-        named = {one.name: one for one in given.arguments}
+            return assignment
+        named = {one.name: one for one in assignment.arguments}
         order = [parameter for parameter in signature.parameters if parameter.name in named]
         leading = True
         arguments = []
         for place, parameter in enumerate(order):
             leading = leading and parameter.is_tensor and signature.parameters[place] is parameter
             arguments.append(replace(named[parameter.name], name="") if leading else named[parameter.name])
-        rest = [one for one in given.arguments if signature.parameter(one.name) is None]
-        return replace(given, arguments=(*arguments, *rest))
+        rest = [one for one in assignment.arguments if signature.parameter(one.name) is None]
+        return replace(assignment, arguments=(*arguments, *rest))
 
-    def problem(self, given: Assignment) -> str:
-        """Return what an assignment lacks, '' if nothing; of an operator that the target does not have nothing is
-        known."""
-        signature = self.find(given.operator)
+    def problem(self, assignment: Assignment) -> str:
+        """Return what an assignment lacks, '' if nothing or if the target does not have its operator."""
+        signature = self.find(assignment.operator)
         if signature is None:
             return ""
-        names = {one.name for one in given.arguments}
+        names = {one.name for one in assignment.arguments}
         missing = [p.name for p in signature.parameters if p.name in signature.missing(dict.fromkeys(names))]
-        return f"`{given.operator}` lacks {missing[0]}" if missing else ""
+        return f"`{assignment.operator}` lacks {missing[0]}" if missing else ""
 
 
 __all__ = ["Signatures"]

@@ -1,4 +1,4 @@
-"""The reduction of one failing archive: engine, oracle and sample are chosen, and the result lies in a folder."""
+"""The reduction of one failing archive: the choice of engine, oracle and sample, and a folder with the result."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from t2n_core.scratch import home_in_memory
 
 IO_FILE: Final = "io.npz"
 SECONDS: Final = 60.0
-"""Time for one reduction, by default."""
+"""Default time for one reduction."""
 FLOAT64: Final = "float64"
 _ROOM: Final = 4 * 8
-"""Bytes for a number of a weight: candidates and the oracle's, each also while it is written, of at most 8 bytes."""
+"""Bytes per element of a weight: those of candidates and of the oracle, each also while written, at most 8 bytes."""
 _LEAST_ROOM: Final = 16 << 20
 
 
@@ -54,7 +54,7 @@ class FailingCase:
     engine: ResolvedEngine | None
     """None for the Khronos tools."""
     origins: Mapping[str, str] = field(default_factory=dict)
-    """Name of a value -> where it comes from in PyTorch."""
+    """Name of a value -> its origin in PyTorch."""
 
     @property
     def signatures(self) -> Signatures:
@@ -64,7 +64,7 @@ class FailingCase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReducedCase:
-    """A reduced case, as it lies in its folder: an archive as a directory, with inputs and right outputs beside it."""
+    """A reduced case in its folder: an archive as a directory, with inputs and right outputs."""
 
     folder: Path
     reduced: Reduced
@@ -82,7 +82,7 @@ class ReducedCase:
         cost = f"{found.runs} runs, oracle {self.oracle or 'none'}"
         lines = [f"{found.failure}{blamed}: {sizes}, {cost}", f"in {self.folder}"]
         if not found.complete:
-            lines.append("the time was used up: reduce this folder to go on")
+            lines.append("the time was used up: reduce this folder to continue")
         return "\n".join([*lines, program.text().rstrip()])
 
 
@@ -98,9 +98,9 @@ def reduce_case(
 ) -> ReducedCase:
     """Reduce a failing case, and write it into the folder `output` as it gets smaller.
 
-    `oracle` is a release of tract or `float64`; without one, the release nearest to the engine's that is right, else
-    float64. `seconds` are for the reduction, `timeout` for one run. Raises InputError if the case does not fail, or
-    `output` holds something else.
+    `oracle` is a release of tract or `float64`; by default, the release nearest to the engine's that is right, or
+    float64. `seconds` is the time for the reduction, `timeout` that for one run. Raises InputError if the case does not
+    fail, or `output` has other files.
     """
     _check_folder(output)
     content = read_archive(case.request.archive)
@@ -111,7 +111,7 @@ def reduce_case(
         report: ReleaseReport | None = None
         right: Oracle | None = ReleaseOracle(engine, Path(memory), timeout)
         if isinstance(engine, AdaptiveEngine) and failed.error_class == SecondCallError.__name__:
-            engine = SecondCalls(engine)  # a first call in a fresh State says what is right
+            engine = SecondCalls(engine)  # a first call in a new State gives the right values
         else:
             report, right = _oracle(case, sample, releases, oracle, Path(memory), timeout)
         judge = Judge(engine, right, Path(memory), timeout=timeout, seconds=seconds)
@@ -151,14 +151,14 @@ def _failing_sample(case: FailingCase, engine: Engine, timeout: float) -> tuple[
             return sample, found.error
     together = check_parity(engine, request)
     if ROWS in together.facts:
-        raise InputError("rows of a batch depend on each other: that shows in two runs, and is not reduced")
+        raise InputError("rows of a batch depend on each other: that needs two runs, and is not reduced")
     raise InputError(f"it does not fail in {engine.name} {engine.version}")
 
 
 def _oracle(
     case: FailingCase, sample: Sample, releases: Releases, wanted: str, memory: Path, timeout: float
 ) -> tuple[ReleaseReport | None, Oracle | None]:
-    """Return the oracle that was asked for, or the best one, with the report of the search for it."""
+    """Return the requested oracle, or the best one, with the report of the search for it."""
     report = None
     if not wanted:
         tried = archive_judge(releases, replace(case.request, samples=[sample], timeout=timeout))
@@ -180,9 +180,9 @@ def _narrow(array: Array) -> Array:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise InputError for a folder that holds something else than a reduced case."""
+    """Raise InputError for a folder with other files than a reduced case."""
     if folder.exists() and (not folder.is_dir() or any(not _is_ours(file) for file in folder.iterdir())):
-        raise InputError(f"{folder} holds something else", hint="name a folder that does not exist")
+        raise InputError(f"{folder} has other files", hint="name a folder that does not exist")
 
 
 def _is_ours(file: Path) -> bool:
@@ -199,7 +199,7 @@ def _write(folder: Path, program: Program, expected: Mapping[str, Array], origin
 
 
 def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
-    """Return a .npz; the same bytes each time."""
+    """Return an .npz file with reproducible bytes."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as packed:
         for name, array in arrays.items():

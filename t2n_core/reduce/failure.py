@@ -1,4 +1,4 @@
-"""Failures alike: what two failures of one cause have in common, whatever the names, numbers and shapes."""
+"""Comparison of failures: what two failures of one cause have in common, independent of names, values and shapes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Failure:
 
 
 def failure_of(reply: EngineReply) -> Failure:
-    """Return the failure of an engine that did not answer."""
+    """Return the failure of an engine that returned no outputs."""
     if reply.status in ("timeout", "oom"):
         return Failure(reply.status, reply.stage)
     panic = _OLD_PANIC.search(reply.message) or _PANIC.search(reply.message)
@@ -43,9 +43,9 @@ def failure_of(reply: EngineReply) -> Failure:
 
 
 def difference(want: NDArray[Any], got: NDArray[Any]) -> float:
-    """Return how far numbers are from those wanted, as a share of the largest of these; 0 if none can be judged.
+    """Return the largest difference from the expected values, as a share of the largest of them; 0 if none is finite.
 
-    A wanted number that is not finite judges nothing; one that comes as NaN or infinity instead is infinitely far.
+    Expected values that are not finite are ignored; NaN or infinity in place of a finite value counts as infinite.
     """
     if want.shape != got.shape:
         return float("inf")

@@ -15,7 +15,7 @@ from t2n_core.reduce.program import Program
 from t2n_core.releases.search import ReleaseReport
 
 _SHOWN: Final = 8
-"""Numbers that are shown of a tensor."""
+"""Elements of a tensor that are shown."""
 
 
 def issue_text(
@@ -35,9 +35,9 @@ def issue_text(
     parts.append(_numbers(program, reply, expected))
     if report is not None:
         parts.append(_releases(report))
-    told = [f"- `{name}`: {origin}" for name in program.results() if (origin := (origins or {}).get(name))]
-    if told:
-        parts.append("## PyTorch\n\n" + "\n".join(told))
+    lines = [f"- `{name}`: {origin}" for name in program.results() if (origin := (origins or {}).get(name))]
+    if lines:
+        parts.append("## PyTorch\n\n" + "\n".join(lines))
     if place:
         parts.append(f"## Files\n\n{place}")
     parts.append(f"## Machine\n\n{machine_text()}")
@@ -53,14 +53,14 @@ def machine_text() -> str:
 
 def _what(reply: EngineReply, engine: str, oracle: str) -> str:
     if reply.status == "ok":
-        return f"{engine} computes other numbers for this graph than {oracle or 'the standard says'}."
+        return f"{engine} computes other values for this graph than {oracle or 'the standard defines'}."
     how = {"crash": "dies", "timeout": "does not answer", "oom": "uses up the memory"}.get(reply.status, "refuses it")
     message = reply.message.strip()
     return f"{engine} {how} at stage `{reply.stage}`:" + (f"\n\n```\n{message}\n```" if message else "")
 
 
 def _numbers(program: Program, reply: EngineReply, expected: Mapping[str, Array]) -> str:
-    lines = ["## Numbers", "", "| tensor | shape | values |", "|---|---|---|"]
+    lines = ["## Values", "", "| tensor | shape | values |", "|---|---|---|"]
     lines += [f"| `{name}` | {list(array.shape)} | {_values(array)} |" for name, array in program.inputs.items()]
     if reply.status == "ok" and reply.outputs:
         for name, got in zip(program.outputs, reply.outputs[0], strict=False):
@@ -76,7 +76,7 @@ def _numbers(program: Program, reply: EngineReply, expected: Mapping[str, Array]
 def _values(array: Array) -> str:
     flat = array.ravel()
     if flat.size > 1 and (flat == flat[0]).all():
-        return f"{_number(flat[0])} in all places"
+        return f"{_number(flat[0])} in all elements"
     more = f", … ({flat.size})" if flat.size > _SHOWN else ""
     return ", ".join(_number(one) for one in flat[:_SHOWN]) + more
 

@@ -1,4 +1,4 @@
-"""The judge of candidates: does this one fail as the first one did?"""
+"""The judge of candidates, which decides whether a candidate fails in the same way as the original program."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from t2n_core.reduce.oracles import Oracle, ReleaseOracle
 from t2n_core.reduce.program import Program
 
 TOLERANCE: Final = 1e-2
-"""Share of the largest number by which another one is wrong; rounding is far below, and far errors are what shows."""
+"""Share of the largest value from which on a difference is wrong: rounding is far below, real errors are far above."""
 _FINEST: Final = 1e-5
 _REPEATS: Final = 5
 _DEADLY: Final = ("crash", "timeout", "oom")
-WRONG_NUMBERS: Final = "mismatch"
+WRONG_VALUES: Final = "mismatch"
 
 
 class Runner(Protocol):
@@ -31,7 +31,7 @@ class Runner(Protocol):
 
 
 class AdaptiveEngine:
-    """A release of tract whose jobs run in the worker itself, ten times as fast, until one kills it; forked then."""
+    """A release of tract whose jobs run in the worker itself, ten times as fast, until one kills it; then forked."""
 
     name = "tract"
 
@@ -49,7 +49,7 @@ class AdaptiveEngine:
         timeout: float = 60.0,
         calls: Sequence[tuple[int, int]] = (),
     ) -> EngineReply:
-        inside = self._tried and not self._deaths  # the first run has a limit of memory, so it may do what it will
+        inside = self._tried and not self._deaths  # the first run has a memory limit, so it is safe
         reply = (self._inside if inside else self._forked).run(archive, batches, timeout=timeout, calls=calls)
         self._tried = True
         self._deaths += reply.status in _DEADLY
@@ -61,7 +61,7 @@ class AdaptiveEngine:
 
 
 class SecondCalls:
-    """An engine that runs each batch twice in one State, and answers with the outputs of the second call."""
+    """An engine that runs each batch twice in one State, and returns the outputs of the second call."""
 
     kept_states = None
 
@@ -73,11 +73,11 @@ class SecondCalls:
         return last_kept_call(self._engine.run(archive, batches, timeout=timeout, calls=REPEATED))
 
     def close(self) -> None:
-        """Do nothing: the engine itself is closed by whoever opened it."""
+        """Do nothing: the caller closes the engine itself."""
 
 
 class Judge:
-    """The engine that fails, and the oracle that says what is right."""
+    """The engine that fails, and the oracle of the right values."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Judge:
         seconds: float = 60.0,
         tolerance: float = TOLERANCE,
     ) -> None:
-        """`seconds` is for the whole reduction, `timeout` for one run. Candidates are written into `folder`."""
+        """Create a judge; `seconds` is for the whole reduction, `timeout` for one run. `folder` is for candidates."""
         self.engine, self.oracle, self.tolerance = engine, oracle, tolerance
         self.runs = 0
         """Runs of the engine so far."""
@@ -107,10 +107,10 @@ class Judge:
         return time.monotonic() - self._started > self._seconds
 
     def first(self, program: Program) -> Failure | None:
-        """Return the failure of the program that is to be reduced, and learn from it how to judge others.
+        """Return the failure of the program to reduce, and set from it how to judge others.
 
-        A failure that does not show every time is looked for several times in each candidate. An oracle that cannot
-        run this program, as where all releases die of it, judges nothing.
+        For a failure that is not reproduced every time, each candidate runs several times. An oracle that cannot run
+        this program, for example because all releases crash on it, is not used.
         """
         worst = 0.0
         found: list[Failure | None] = []
@@ -122,26 +122,26 @@ class Judge:
             if reply.status != "ok":
                 found.append(failure_of(reply))
                 if reply.status in _DEADLY:
-                    break  # deaths are slow, and hardly ever by chance
+                    break  # crashes are slow, and hardly ever random
                 continue
             worst = self._error(want, reply, program)
             fine = max(_FINEST, worst / 4)
-            found.append(Failure(WRONG_NUMBERS, "compare") if worst > _FINEST else None)
+            found.append(Failure(WRONG_VALUES, "compare") if worst > _FINEST else None)
             self.tolerance = min(self.tolerance, fine) if worst > _FINEST else self.tolerance
         failures = [one for one in found if one is not None]
-        self._trusts_engine = bool(failures) and failures[0].status != WRONG_NUMBERS
+        self._trusts_engine = bool(failures) and failures[0].status != WRONG_VALUES
         if len(set(found)) > 1:
             self._repeats = _REPEATS
         return failures[0] if failures else None
 
     def failure(self, program: Program) -> Failure | None:
-        """Return how a candidate fails; None if it is right, or means nothing."""
+        """Return how a candidate fails; None if it is right or invalid."""
         key = _key(program)
         if key not in self._known:
-            self._known[key] = self._judged(program)
+            self._known[key] = self._judge(program)
         return self._known[key]
 
-    def _judged(self, program: Program) -> Failure | None:
+    def _judge(self, program: Program) -> Failure | None:
         if any(program.signatures.problem(one) for one in program.assignments):
             return None
         want = self._right(program)
@@ -152,7 +152,7 @@ class Judge:
             if reply.status != "ok":
                 return failure_of(reply)
             if self._error(want, reply, program) > self.tolerance:
-                return Failure(WRONG_NUMBERS, "compare")
+                return Failure(WRONG_VALUES, "compare")
         return None
 
     def run(self, program: Program) -> EngineReply:
@@ -162,9 +162,9 @@ class Judge:
         return self.engine.run(archive, [list(program.inputs.values())], timeout=self._timeout)
 
     def values(self, program: Program, names: Sequence[str]) -> Mapping[str, Array] | None:
-        """Return right values of these names; None without an oracle that can say them.
+        """Return right values of these names; None without an oracle that can compute them.
 
-        Where the engine fails otherwise than by wrong numbers, what it computes before that is right too.
+        If the engine fails otherwise than by wrong values, what it computes before the failure is right too.
         """
         for source in self._sources[: None if self._trusts_engine else -1]:
             if (found := source.values(program, names)) is not None:
@@ -188,4 +188,4 @@ def _key(program: Program) -> bytes:
     return digest.digest()
 
 
-__all__ = ["TOLERANCE", "WRONG_NUMBERS", "AdaptiveEngine", "Judge", "SecondCalls"]
+__all__ = ["TOLERANCE", "WRONG_VALUES", "AdaptiveEngine", "Judge", "SecondCalls"]

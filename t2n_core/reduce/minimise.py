@@ -17,7 +17,7 @@ class Minimiser(ABC, Generic[P]):
         self.program = program
         """The smallest so far."""
         self.taken = 0
-        """Candidates that became the program."""
+        """Number of accepted candidates."""
 
     @property
     @abstractmethod
@@ -26,21 +26,21 @@ class Minimiser(ABC, Generic[P]):
 
     @abstractmethod
     def fails_alike(self, candidate: P) -> bool:
-        """Return whether a candidate, tidied, fails as the first program does."""
+        """Return whether a tidied candidate fails as the first program does."""
 
-    def tidied(self, candidate: P) -> P:
-        """Return a candidate without what nothing in it needs."""
+    def tidy(self, candidate: P) -> P:
+        """Return a candidate without its unused parts."""
         return candidate
 
     def fails(self, candidate: P) -> bool:
         """Return whether a candidate fails as the first program does; False when the time is used up."""
-        return not self.is_over and self.fails_alike(self.tidied(candidate))
+        return not self.is_over and self.fails_alike(self.tidy(candidate))
 
     def take(self, candidate: P | None) -> bool:
-        """Make a candidate the program, if it fails alike."""
+        """Accept a candidate if it fails in the same way, and return whether it does."""
         if candidate is None or not self.fails(candidate):
             return False
-        self.program = self.tidied(candidate)
+        self.program = self.tidy(candidate)
         self.taken += 1
         return True
 
@@ -73,9 +73,11 @@ def run_passes(
         rounds = None if rounds is None else rounds - 1
 
 
-def minimised(names: list[str], attempt: Callable[[list[str]], bool]) -> list[str]:
-    """Return names that cannot be done without, by delta debugging: `attempt` tries fewer of them, and keeps those
-    that do."""
+def minimise(names: list[str], attempt: Callable[[list[str]], bool]) -> list[str]:
+    """Return the names that cannot be removed, by delta debugging.
+
+    `attempt` tries fewer names, and returns whether that succeeded.
+    """
     parts = 2
     while len(names) > 1:
         size = max(1, -(-len(names) // parts))
@@ -92,4 +94,4 @@ def minimised(names: list[str], attempt: Callable[[list[str]], bool]) -> list[st
     return names
 
 
-__all__ = ["Minimiser", "minimised", "run_passes"]
+__all__ = ["Minimiser", "minimise", "run_passes"]

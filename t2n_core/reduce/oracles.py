@@ -1,4 +1,4 @@
-"""Oracles: the right values of a candidate, by a release that is right, or in float64 by the Khronos interpreter."""
+"""Oracles: the right values of a candidate, from a right release, or in float64 from the Khronos interpreter."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _SIZE_ARGUMENTS: Final = frozenset(("shape", "begin", "end", "repeats", "size", 
 
 
 class Oracle(Protocol):
-    """Gives right values."""
+    """Computes right values."""
 
     name: str
 
     def values(self, program: Program, names: Sequence[str]) -> Mapping[str, Array] | None:
-        """Return the values of these names; None for a program that means nothing here."""
+        """Return the values of these names; None for a program that is invalid here."""
         ...
 
 
 class ReleaseOracle:
-    """An engine that computes the program right, mostly another release of tract."""
+    """An engine that computes the program correctly, usually another release of tract."""
 
     def __init__(self, engine: Engine, folder: Path, timeout: float) -> None:
         self.name = f"{engine.name} {engine.version}"
         self._engine, self._folder, self._timeout = engine, folder / "oracle", timeout
 
     def values(self, program: Program, names: Sequence[str]) -> Mapping[str, Array] | None:
-        shown, program = _shown(program, names)
+        shown, program = _with_outputs(program, names)
         archive = program.write(self._folder)
         reply = self._engine.run(archive, [list(program.inputs.values())], timeout=self._timeout)
         if reply.status != "ok" or len(reply.outputs[0]) != len(shown):
@@ -45,7 +45,7 @@ class ReleaseOracle:
 
 
 class Float64Oracle:
-    """The interpreter of the Khronos tools in float64. It knows the operators of the standard only."""
+    """The interpreter of the Khronos tools in float64. It has the operators of the standard only."""
 
     name = "float64"
 
@@ -53,7 +53,7 @@ class Float64Oracle:
         self._interpreter, self._folder, self._timeout = interpreter, folder / "oracle", timeout
 
     def values(self, program: Program, names: Sequence[str]) -> Mapping[str, Array] | None:
-        shown = replace(program, outputs=tuple(dict.fromkeys(names)), symbols={}).pruned()
+        shown = replace(program, outputs=tuple(dict.fromkeys(names)), symbols={}).prune()
         archive = shown.write(self._folder, strict=True)
         reply = self._interpreter.run_double(archive, [list(shown.inputs.values())], timeout=self._timeout)
         if reply.status != "ok":
@@ -61,8 +61,8 @@ class Float64Oracle:
         return dict(zip(shown.outputs, reply.outputs[0], strict=True))
 
 
-def _shown(program: Program, names: Sequence[str]) -> tuple[list[str], Program]:
-    """Return the names, and the program that outputs them; sizes are cast, since only tract has them."""
+def _with_outputs(program: Program, names: Sequence[str]) -> tuple[list[str], Program]:
+    """Return the names, and the program that outputs them; sizes are cast, since only tract has their dtype."""
     sizes = _sizes_of(program)
     outputs: list[str] = []
     casts: list[Assignment] = []
@@ -77,11 +77,11 @@ def _shown(program: Program, names: Sequence[str]) -> tuple[list[str], Program]:
     if casts and "tract_registry tract_core" not in extensions:
         extensions = ("tract_registry tract_core", *extensions)
     shown = replace(program, outputs=tuple(outputs), assignments=(*program.assignments, *casts), extensions=extensions)
-    return list(dict.fromkeys(names)), shown.pruned()
+    return list(dict.fromkeys(names)), shown.prune()
 
 
 def _sizes_of(program: Program) -> set[str]:
-    """Return the values that hold symbolic sizes: shapes, and what is picked from or computed of them."""
+    """Return the values that are symbolic sizes: shapes, and what is picked or computed from them."""
     found: set[str] = set()
     for one in program.assignments:
         operands = [a for a in one.arguments if a.name not in _SIZE_ARGUMENTS]

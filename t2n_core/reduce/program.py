@@ -1,4 +1,4 @@
-"""A candidate of a reduction: a graph together with the numbers of its inputs and weights."""
+"""A candidate of a reduction: a graph with the values of its inputs and weights."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Array = NDArray[Any]
 Weight = Array | StoredTensor
 
 _EXTERNALS: Final = ("external", "tract_core_external")
-_WORDS: Final = {"f": "scalar", "b": "logical", "i": "integer", "u": "integer"}
+_GENERIC_TYPES: Final = {"f": "scalar", "b": "logical", "i": "integer", "u": "integer"}
 _CORE: Final = "tract_registry tract_core"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A graph with its numbers. A weight has its own name as its label."""
+    """A graph with the values of its inputs and weights. The label of a weight is its name."""
 
     inputs: Mapping[str, Array]
     weights: Mapping[str, Weight]
@@ -38,7 +38,7 @@ class Program:
     extensions: tuple[str, ...] = ()
     fragments: Mapping[str, FragmentText] = field(default_factory=dict)
     symbols: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
-    """Input -> axis -> the symbolic size that is written there."""
+    """Input -> axis -> its symbolic size."""
 
     @property
     def target(self) -> TargetName:
@@ -46,25 +46,25 @@ class Program:
 
     @property
     def operators(self) -> int:
-        """Return how many calls there are."""
+        """Return the number of operations."""
         return len(self.assignments)
 
     @property
     def elements(self) -> int:
-        """Return how many numbers inputs and weights have together."""
+        """Return the number of elements of all inputs and weights."""
         return sum(int(array.size) for array in (*self.inputs.values(), *self.weights.values()))
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """Return what gets smaller with a reduction: operators, elements, characters."""
+        """Return what a reduction minimises: operators, elements, characters."""
         return self.operators, self.elements, len(self.text())
 
     def results(self) -> list[str]:
-        """Return the names of all values that are computed, in order."""
+        """Return the names of all computed values, in order."""
         return [name for one in self.assignments for name in one.results]
 
-    def pruned(self) -> Program:
-        """Return the program without what no output needs."""
+    def prune(self) -> Program:
+        """Return the program without what no output depends on."""
         needed, kept = set(self.outputs), []
         for one in reversed(self.assignments):
             if not needed.isdisjoint(one.results):
@@ -90,16 +90,16 @@ class Program:
                 called |= fragment.uses
         return called
 
-    def changed(self, place: int, assignment: Assignment) -> Program:
-        """Return the program with another assignment at one place."""
+    def with_assignment(self, place: int, assignment: Assignment) -> Program:
+        """Return the program with one assignment replaced."""
         return replace(self, assignments=(*self.assignments[:place], assignment, *self.assignments[place + 1 :]))
 
     def with_arguments(self, change: Callable[[Assignment, Argument], Any]) -> Program:
-        """Return the program with `change` of each argument in place of its value."""
+        """Return the program with the value of each argument replaced by `change` of it."""
 
-        def one(given: Assignment) -> Assignment:
-            arguments = tuple(Argument(a.name, change(given, a)) for a in given.arguments)
-            return replace(given, arguments=arguments)
+        def one(assignment: Assignment) -> Assignment:
+            arguments = tuple(Argument(a.name, change(assignment, a)) for a in assignment.arguments)
+            return replace(assignment, arguments=arguments)
 
         return replace(self, assignments=tuple(map(one, self.assignments)))
 
@@ -126,12 +126,12 @@ class Program:
         axes = self.symbols.get(name, {})
         shape = value_text([axes.get(axis, extent) for axis, extent in enumerate(array.shape)])
         if array.dtype == np.float32 or strict:
-            return f"{name} = external<{_WORDS[array.dtype.kind]}>(shape = {shape})"
+            return f"{name} = external<{_GENERIC_TYPES[array.dtype.kind]}>(shape = {shape})"
         kind = array.dtype.name.replace("float", "f").replace("uint", "u").replace("int", "i")
         return f'{name} = tract_core_external(shape = {shape}, datum_type = "{kind}")'
 
     def write(self, folder: Path, *, strict: bool = False) -> Path:
-        """Write an archive in place of what is in `folder`, and return its path."""
+        """Write an archive over the content of `folder`, and return its path."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         (folder / GRAPH).write_text(self.text(strict=strict), encoding="utf-8", newline="\n")
@@ -145,11 +145,11 @@ class Program:
         """Return an archive with its inputs, in graph order, as a program. Raises InputError if they do not fit."""
         document = content.document
         if len(inputs) != len(document.inputs):
-            raise InputError(f"{len(inputs)} inputs are given, the graph has {len(document.inputs)}")
+            raise InputError(f"{len(inputs)} inputs are passed, the graph has {len(document.inputs)}")
         signatures = signatures.with_fragments(document.fragments)
         weights, symbols, calls = {}, {}, []
         for one in document.assignments:
-            bound = signatures.bound(one)
+            bound = signatures.bind(one)
             if bound.operator in _EXTERNALS:
                 symbols[bound.results[0]] = _symbolic_axes(bound.get("shape", []))
             elif bound.operator == "variable":
@@ -168,7 +168,7 @@ class Program:
             document.extensions,
             document.fragments,
             {name: axes for name, axes in symbols.items() if axes},
-        ).pruned()
+        ).prune()
 
 
 def _symbolic_axes(shape: Any) -> dict[int, Any]:
@@ -177,7 +177,7 @@ def _symbolic_axes(shape: Any) -> dict[int, Any]:
 
 def _variable(name: str, weight: Weight) -> str:
     kind = "f" if isinstance(weight, StoredTensor) else weight.dtype.kind
-    return f'{name} = variable<{_WORDS[kind]}>(shape = {list(weight.shape)}, label = "{name}")'
+    return f'{name} = variable<{_GENERIC_TYPES[kind]}>(shape = {list(weight.shape)}, label = "{name}")'
 
 
 def reading(assignments: Iterable[Assignment], name: str) -> list[Assignment]:

@@ -1,4 +1,4 @@
-"""The order of passes, and the result."""
+"""The order of passes, and the result of a reduction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from t2n_core.reduce.failure import Failure
 from t2n_core.reduce.judge import Judge
 from t2n_core.reduce.minimise import run_passes
 from t2n_core.reduce.passes.cuts import (
-    bypassed,
+    bypass_assignments,
     earliest_failing_output,
     fewer_assignments,
     fewer_outputs,
@@ -37,7 +37,7 @@ FIRST: Final[Sequence[Pass]] = (
 REPEATED: Final[Sequence[Pass]] = (
     fewer_assignments,
     inlined_fragments,
-    bypassed,
+    bypass_assignments,
     weights_as_inputs,
     merged_inputs,
     shorter_axes,
@@ -51,7 +51,7 @@ _ROUNDS: Final = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduced:
-    """A program that fails as the first one did, and cannot be made smaller by any pass."""
+    """A program that fails in the same way as the original, and that no pass can make smaller."""
 
     program: Program
     failure: Failure
@@ -60,13 +60,13 @@ class Reduced:
     runs: int
     """Runs of the engine."""
     complete: bool
-    """False if the time was used up; reduce the result again to go on."""
+    """False if the time was used up; reduce the result again to continue."""
 
 
 def reduce_program(
     program: Program, judge: Judge, *, progress: Callable[[str, Program], None] = lambda name, program: None
 ) -> Reduced:
-    """Return the smallest program that still fails alike. `progress` gets each pass, with what is left after it.
+    """Return the smallest program that still fails in the same way. `progress` gets each pass, with its result.
 
     Raises InputError for a program that does not fail.
     """
@@ -87,8 +87,8 @@ def _no_failure(judge: Judge) -> InputError:
     name = f"{judge.engine.name} {judge.engine.version}"
     if judge.oracle is None:
         return InputError(
-            f"nothing says that the numbers of {name} are wrong",
-            hint="name a release that computes them right as the oracle",
+            f"nothing shows that the values of {name} are wrong",
+            hint="use a release that computes them correctly as the oracle",
         )
     return InputError(
         f"{judge.oracle.name} computes what {name} does",

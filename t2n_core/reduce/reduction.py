@@ -1,4 +1,4 @@
-"""The state of a reduction: the smallest program so far, and the test that a smaller one has to pass."""
+"""The state of a reduction: the smallest program so far, and the test for a smaller one."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Reduction(Minimiser[Program]):
         super().__init__(program)
         self.judge, self.failure = judge, failure
         self.blamed = ""
-        """The operator that fails, once it is known: candidates without it fail of something else."""
+        """The operator that fails, once it is known: candidates without it fail for another reason."""
         self._values: tuple[str, dict[str, Array]] = ("", {})
 
     @property
     def is_over(self) -> bool:
         return self.judge.is_over
 
-    def tidied(self, candidate: Program) -> Program:
-        return candidate.pruned()
+    def tidy(self, candidate: Program) -> Program:
+        return candidate.prune()
 
     def fails_alike(self, candidate: Program) -> bool:
         if not candidate.outputs or not candidate.assignments:
@@ -39,8 +39,10 @@ class Reduction(Minimiser[Program]):
         return self.judge.failure(candidate) == self.failure
 
     def values(self, names: Collection[str]) -> Mapping[str, Array]:
-        """Return the right values of these results, as far as they can be had: from one run that shows all results,
-        else from one that shows these."""
+        """Return the right values of these results, as far as they are available.
+
+        They are from one run that outputs all results, or from one that outputs these.
+        """
         key = self.program.text()
         if self._values[0] != key:
             self._values = (key, dict(self.judge.values(self.program, self.program.results()) or {}))

@@ -1,4 +1,4 @@
-"""A case as tract's own repository keeps them, `harness/nnef-test-cases/NAME`: graph, `io.npz` and `runme.sh`."""
+"""A case in the layout of tract's own repository, `harness/nnef-test-cases/NAME`: graph, `io.npz` and `runme.sh`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from t2n_core.reduce.case import IO_FILE, npz_bytes
 MODEL_FILE: Final = "model.nnef.tgz"
 SCRIPT: Final = "runme.sh"
 _LARGEST_FOLDER: Final = 64 << 10
-"""Bytes of weights up to which the graph lies in the folder as text, which is what a reviewer reads."""
+"""Bytes of weights up to which the graph is in the folder as text, for reviewers."""
 _FLAGS: Final = {
     "tract_pulse": "pulse",
     "tract_onnx": "onnx",
@@ -56,7 +56,7 @@ set -ex
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TractCase:
-    """An archive with its inputs and the outputs that have to come out, by the names in the graph's line."""
+    """An archive with its inputs and expected outputs, by the names in the line of the graph."""
 
     archive: Path
     inputs: Mapping[str, Array]
@@ -64,14 +64,14 @@ class TractCase:
     comment: str = ""
     level: TractCheckTolerance = TractCheckTolerance.CLOSE
     keeps_symbols: bool = False
-    """True for a failure that needs a free size: the sizes are not set before the graph is optimised."""
+    """True for a failure that needs a dynamic size: the sizes are not set before the graph is optimised."""
 
     @classmethod
     def of(cls, archive: Path, sample: Sample, comment: str = "", **more: Any) -> TractCase:
         """Return the case of a sample. Raises InputError if it does not have an array for each name."""
         document = read_archive(archive).document
         if len(sample.inputs) != len(document.inputs) or len(sample.expected) != len(document.outputs):
-            raise InputError("the case does not say what has to come out of each output")
+            raise InputError("the case does not have an expected value of each output")
         inputs = dict(zip(document.inputs, sample.inputs, strict=True))
         return cls(archive, inputs, dict(zip(document.outputs, sample.expected, strict=True)), comment, **more)
 
@@ -79,11 +79,11 @@ class TractCase:
 def write_tract_case(case: TractCase, folder: Path, release: str = _NEWEST) -> Path:
     """Write the folder of a case for the repository at a release, and return its path.
 
-    The graph's text is that of the archive, letter for letter. Raises InputError for a folder with other files.
+    The graph's text is that of the archive, unchanged. Raises InputError for a folder with other files.
     """
     ours = (GRAPH, IO_FILE, MODEL_FILE, SCRIPT, ORIGINS_FILE)
     if folder.exists() and any(file.name not in ours and file.suffix != ".dat" for file in folder.iterdir()):
-        raise InputError(f"{folder} holds something else", hint="name a folder that does not exist")
+        raise InputError(f"{folder} has other files", hint="name a folder that does not exist")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     model = _write_model(case.archive, folder)
@@ -97,7 +97,7 @@ def write_tract_case(case: TractCase, folder: Path, release: str = _NEWEST) -> P
 
 
 def _write_model(archive: Path, folder: Path) -> str:
-    """Put the graph into the folder, as files if they are small; return what the command line calls it."""
+    """Write the graph into the folder, as files if they are small; return its path for the command line."""
     files = _files(archive)
     if sum(len(data) for name, data in files.items() if name != GRAPH) <= _LARGEST_FOLDER:
         for name, data in files.items():
@@ -145,9 +145,9 @@ def _script(case: TractCase, model: str, release: Version, has_float16: bool) ->
 
 
 def replay(folder: Path, engine: Engine, timeout: float = 60.0) -> Outcome:
-    """Return what the script says, by a wheel: inputs by the names of nodes, outputs by those in the graph's line.
+    """Return the outcome of the script with a wheel: inputs by names of nodes, outputs by those in the graph's line.
 
-    Raises InputError for a folder that is no such case.
+    Raises InputError for a folder that is not such a case.
     """
     archive = folder / MODEL_FILE if (folder / MODEL_FILE).exists() else folder
     document = read_archive(archive).document
@@ -155,7 +155,7 @@ def replay(folder: Path, engine: Engine, timeout: float = 60.0) -> Outcome:
         arrays = read_npz(folder / IO_FILE)
         script = (folder / SCRIPT).read_text("utf-8")
     except (OSError, ValueError) as wrong:
-        raise InputError(f"{folder} is no case of tract's: {wrong}") from wrong
+        raise InputError(f"{folder} is not a case of tract: {wrong}") from wrong
     missing = [name for name in (*document.inputs, *document.outputs) if name not in arrays]
     if missing:
         raise InputError(f"{folder / IO_FILE} has no array `{missing[0]}`")
@@ -168,11 +168,11 @@ def replay(folder: Path, engine: Engine, timeout: float = 60.0) -> Outcome:
 
 
 def _with_names(found: Outcome, inputs: Sequence[str]) -> Outcome:
-    """Return the outcome; an error if the engine calls its inputs otherwise than the .npz does."""
+    """Return the outcome; an error if the engine's names of inputs differ from those in the .npz."""
     nodes = [name for name, _ in found.facts.get("input", ())]
     if not nodes or set(nodes) == set(inputs):
         return found
-    message = f"the engine calls its inputs {', '.join(nodes)}, and the case {', '.join(inputs)}"
+    message = f"the engine names its inputs {', '.join(nodes)}, the case {', '.join(inputs)}"
     return Outcome(Status.ERROR, Stage.LOAD, found.engine, error=ErrorInfo.of("load", "InputError", message))
 
 

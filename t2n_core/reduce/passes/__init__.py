@@ -1,1 +1,1 @@
-"""Passes of a reduction. Each takes the state, and makes the program smaller where that keeps the failure."""
+"""Passes of a reduction. Each takes the state, and makes the program smaller if that keeps the failure."""

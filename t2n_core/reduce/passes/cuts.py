@@ -1,4 +1,4 @@
-"""Cuts: fewer outputs, the first wrong value as the output, recorded values as inputs."""
+"""Passes that cut the graph: fewer outputs, the first wrong value as the output, recorded values as inputs."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import numpy as np
 from t2n_core.nnef.reading.archive import StoredTensor
 from t2n_core.nnef.reading.document import Argument, Assignment, Expression, Name, names_in
 from t2n_core.reduce.failure import difference
-from t2n_core.reduce.judge import WRONG_NUMBERS
-from t2n_core.reduce.minimise import minimised
+from t2n_core.reduce.judge import WRONG_VALUES
+from t2n_core.reduce.minimise import minimise
 from t2n_core.reduce.program import Program
 from t2n_core.reduce.reduction import Reduction
 
 
 def fewer_outputs(state: Reduction) -> None:
-    """Keep one output, else as few as show the failure: there are failures that need two."""
+    """Keep one output, or as few as reproduce the failure: some failures need two."""
     names = list(state.program.outputs)
     if len(names) > 1 and not any(state.take(state.with_outputs(name)) for name in names):
-        minimised(names, lambda fewer: state.take(state.with_outputs(*fewer)))
+        minimise(names, lambda fewer: state.take(state.with_outputs(*fewer)))
 
 
 def first_wrong_value(state: Reduction) -> None:
-    """Make the first wrong value the output, seen in one run that shows them all."""
-    if state.failure.status != WRONG_NUMBERS:
+    """Make the first wrong value the output, found in one run that outputs all values."""
+    if state.failure.status != WRONG_VALUES:
         return
     names = state.program.results()
     right = state.values(names)
@@ -42,7 +42,7 @@ def first_wrong_value(state: Reduction) -> None:
 
 
 def earliest_failing_output(state: Reduction) -> None:
-    """Make the earliest result the output that still fails: by bisection, else one by one from the front."""
+    """Make the earliest result that still fails the output: by bisection, or one by one from the front."""
     names = [one.results[0] for one in state.program.assignments]
     low, high = 0, len(names) - 1
     best: Program | None = None
@@ -68,10 +68,10 @@ def _blame(state: Reduction, name: str) -> None:
         state.blamed = next(one.operator for one in state.program.assignments if name in one.results)
 
 
-def recorded(state: Reduction, kept: Iterable[Assignment]) -> Program | None:
-    """Return the program of these assignments alone: what they read of others comes in, with its right value.
+def with_recorded_values(state: Reduction, kept: Iterable[Assignment]) -> Program | None:
+    """Return the program of these assignments alone: the right values of what they read become inputs.
 
-    A size among them becomes a number in the text. None if such a value is not known.
+    A size among them becomes an integer in the text. None if such a value is not known.
     """
     kept = tuple(kept)
     program = state.program
@@ -98,21 +98,21 @@ def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def with_sizes(value: Any, sizes: dict[str, int]) -> Any:
-    """Return an argument with numbers in place of names of sizes; an expression of them is computed."""
+    """Return an argument with integers in place of names of sizes; expressions of them are evaluated."""
     if isinstance(value, Name):
         return sizes.get(value, value)
     if isinstance(value, Expression):
         if not all(name in sizes for name in value.names):
             return value
         words = [str(sizes.get(word, word)) if word != "/" else "//" for word in value.text.split(" ")]
-        return _computed(words, value)
+        return _compute(words, value)
     if isinstance(value, list | tuple):
         return type(value)(with_sizes(item, sizes) for item in value)
     return value
 
 
-def _computed(words: list[str], value: Expression) -> Any:
-    """Return an expression of integers as one, or as it is if it holds anything else."""
+def _compute(words: list[str], value: Expression) -> Any:
+    """Return the value of an expression of integers, or any other expression unchanged."""
     if all(word.isdigit() or word in ("+", "-", "*", "//", "(", ")") for word in words):
         try:
             return int(eval(" ".join(words), {"__builtins__": {}}))
@@ -122,7 +122,7 @@ def _computed(words: list[str], value: Expression) -> Any:
 
 
 def fixed_sizes(state: Reduction) -> None:
-    """Write numbers in place of symbolic sizes, and leave out the lines that declare and bound them."""
+    """Replace symbolic sizes by integers, and remove the lines that declare and bound them."""
     program = state.program
     sizes = {
         str(extent): program.inputs[name].shape[axis]
@@ -140,20 +140,20 @@ def fixed_sizes(state: Reduction) -> None:
 
 
 def last_assignments(state: Reduction) -> None:
-    """Keep the last 1, 2, 4, … assignments, whose operands come in with their right values."""
+    """Keep the last 1, 2, 4, … assignments, whose operands become inputs with their right values."""
     calls = state.program.assignments
     needed = [one for one in calls if not set(one.results).isdisjoint(state.program.outputs)]
     count = 1
     while count < len(calls):
         last = calls[-count:]
         kept = [one for one in calls if one in last or one in needed]
-        if len(kept) < len(calls) and state.take(recorded(state, kept)):
+        if len(kept) < len(calls) and state.take(with_recorded_values(state, kept)):
             return
         count *= 2
 
 
 def fewer_assignments(state: Reduction) -> None:
-    """Leave out assignments by delta debugging; what is read of them comes in with its right value."""
+    """Remove assignments by delta debugging; what is read of them becomes an input with its right value."""
     outputs = set(state.program.outputs)
     names = [one.results[0] for one in state.program.assignments if outputs.isdisjoint(one.results)]
 
@@ -161,14 +161,14 @@ def fewer_assignments(state: Reduction) -> None:
         chosen = set(kept)
         calls = state.program.assignments
         fewer = [one for one in calls if one.results[0] in chosen or not outputs.isdisjoint(one.results)]
-        return len(fewer) < len(calls) and state.take(recorded(state, fewer))
+        return len(fewer) < len(calls) and state.take(with_recorded_values(state, fewer))
 
     if names and not attempt([]):
-        minimised(names, attempt)
+        minimise(names, attempt)
 
 
-def bypassed(state: Reduction) -> None:
-    """Put an operand of an assignment in place of its result."""
+def bypass_assignments(state: Reduction) -> None:
+    """Replace the result of an assignment by one of its operands."""
     place = len(state.program.assignments) - 1
     while place >= 0:
         if place < len(state.program.assignments):
@@ -179,21 +179,21 @@ def bypassed(state: Reduction) -> None:
 
 
 def _without(program: Program, gone: Assignment, operand: str) -> Program | None:
-    def swapped(value: Any) -> Any:
+    def swap(value: Any) -> Any:
         if isinstance(value, Name):
             return Name(operand) if value in gone.results else value
-        return type(value)(map(swapped, value)) if type(value) in (list, tuple) else value
+        return type(value)(map(swap, value)) if type(value) in (list, tuple) else value
 
     if operand in program.outputs:
         return None
     outputs = tuple(operand if name in gone.results else name for name in program.outputs)
     rest = tuple(one for one in program.assignments if one is not gone)
     changed = replace(program, assignments=rest, outputs=outputs)
-    return changed.with_arguments(lambda _, one: swapped(one.value))
+    return changed.with_arguments(lambda _, one: swap(one.value))
 
 
 def weights_as_inputs(state: Reduction) -> None:
-    """Let weights come in as inputs, so that the graph stands alone."""
+    """Turn weights into inputs, so that the graph is self-contained."""
     for name, weight in list(state.program.weights.items()):
         if not isinstance(weight, StoredTensor):
             rest = {other: one for other, one in state.program.weights.items() if other != name}
@@ -201,29 +201,29 @@ def weights_as_inputs(state: Reduction) -> None:
 
 
 def merged_inputs(state: Reduction) -> None:
-    """Use one tensor in place of two of the same shape and type."""
+    """Use one tensor in place of two of the same shape and dtype."""
     for first, other in itertools.permutations(list(state.program.inputs), 2):
         one, two = (state.program.inputs.get(name) for name in (first, other))
         if one is not None and two is not None and (one.shape, one.dtype) == (two.shape, two.dtype):
-            state.take(_merged(state.program, first, other))
+            state.take(_merge(state.program, first, other))
 
 
-def _merged(program: Program, kept: str, gone: str) -> Program:
-    def swapped(value: Any) -> Any:
+def _merge(program: Program, kept: str, gone: str) -> Program:
+    def swap(value: Any) -> Any:
         if isinstance(value, Name):
             return Name(kept) if value == gone else value
-        return type(value)(map(swapped, value)) if type(value) in (list, tuple) else value
+        return type(value)(map(swap, value)) if type(value) in (list, tuple) else value
 
-    return program.with_arguments(lambda _, one: swapped(one.value))
+    return program.with_arguments(lambda _, one: swap(one.value))
 
 
 def plain_arguments(one: Assignment) -> list[Argument]:
-    """Return the arguments without a name of a value in them."""
+    """Return the arguments that contain no name of a value."""
     return [argument for argument in one.arguments if not any(names_in(argument.value))]
 
 
 __all__ = [
-    "bypassed",
+    "bypass_assignments",
     "earliest_failing_output",
     "fewer_assignments",
     "fewer_outputs",
@@ -232,7 +232,7 @@ __all__ = [
     "last_assignments",
     "merged_inputs",
     "plain_arguments",
-    "recorded",
     "weights_as_inputs",
+    "with_recorded_values",
     "with_sizes",
 ]

@@ -1,4 +1,4 @@
-"""Plainer details: arguments at their defaults, round numbers, bodies of fragments in the graph."""
+"""Passes that simplify details: default arguments, round values, inlined fragments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from t2n_core.reduce.reduction import Reduction
 
 
 def plainer_arguments(state: Reduction) -> None:
-    """Leave out arguments, and make paddings, strides, windows and switches smaller."""
+    """Remove arguments, and reduce paddings, strides, windows and flags."""
     for place in range(len(state.program.assignments)):
         for argument in plain_arguments(state.program.assignments[place]):
             any(state.take(one) for one in _plainer(state.program, place, argument))
@@ -25,10 +25,10 @@ def plainer_arguments(state: Reduction) -> None:
 def _plainer(program: Program, place: int, argument: Argument) -> Iterator[Program]:
     call = program.assignments[place]
     rest = tuple(one for one in call.arguments if one.name != argument.name)
-    yield program.changed(place, replace(call, arguments=rest))
+    yield program.with_assignment(place, replace(call, arguments=rest))
     for value in _smaller(argument):
         arguments = tuple(Argument(a.name, value) if a.name == argument.name else a for a in call.arguments)
-        yield program.changed(place, replace(call, arguments=arguments))
+        yield program.with_assignment(place, replace(call, arguments=arguments))
 
 
 def _smaller(argument: Argument) -> Iterator[Any]:
@@ -51,7 +51,7 @@ def _smaller(argument: Argument) -> Iterator[Any]:
 
 
 def rounder_numbers(state: Reduction) -> None:
-    """Put zeros, ones, integers or rounded ones into tensors of floating point."""
+    """Replace elements of float tensors by zeros, ones, integers or rounded values."""
     for name in [*state.program.inputs, *state.program.weights]:
         array = state.program.inputs.get(name, state.program.weights.get(name))
         if isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.size:
@@ -75,14 +75,14 @@ def _with_tensor(program: Program, name: str, array: Array) -> Program:
 
 
 def inlined_fragments(state: Reduction) -> None:
-    """Put the body of a fragment in place of its call; of a scan, one step of it."""
+    """Replace the call of a fragment by its body, and a scan by one step."""
     place = 0
     while place < len(state.program.assignments) and not state.judge.is_over:
-        if not state.take(_inlined(state.program, place)):
+        if not state.take(_inline(state.program, place)):
             place += 1
 
 
-def _inlined(program: Program, place: int) -> Program | None:
+def _inline(program: Program, place: int) -> Program | None:
     call = program.assignments[place]
     fragment = program.fragments.get(call.operator)
     if fragment is None or fragment.body is None:
@@ -94,8 +94,8 @@ def _inlined(program: Program, place: int) -> Program | None:
     results = dict(zip(fragment.results, call.results, strict=True))
     body = []
     for one in fragment.body:
-        bound = program.signatures.bound(one)
-        arguments = tuple(Argument(a.name, _filled(a.value, given, results, call)) for a in bound.arguments)
+        bound = program.signatures.bind(one)
+        arguments = tuple(Argument(a.name, _fill(a.value, given, results, call)) for a in bound.arguments)
         named = tuple(results.get(name, f"{call.results[0]}_{name}") for name in one.results)
         body.append(replace(bound, results=named, arguments=arguments))
     calls = program.assignments
@@ -103,7 +103,7 @@ def _inlined(program: Program, place: int) -> Program | None:
 
 
 def plainer_bodies(state: Reduction) -> None:
-    """Put an operand in place of a result in the bodies of fragments, such as the step of a scan."""
+    """Replace a result by an operand in the bodies of fragments, such as the step of a scan."""
     for name in list(state.program.fragments):
         place = 0
         while not state.judge.is_over:
@@ -121,24 +121,24 @@ def _plainer_bodies(program: Program, fragment: FragmentText, place: int) -> Ite
         swap = {name: str(operand) for name in gone.results}
         if not set(swap).isdisjoint(fragment.results):
             continue
-        rest = [_renamed(one, swap) for one in (*body[:place], *body[place + 1 :])]
+        rest = [_rename(one, swap) for one in (*body[:place], *body[place + 1 :])]
         yield replace(program, fragments={**program.fragments, fragment.name: with_body(fragment, rest)})
 
 
-def _renamed(call: Assignment, swap: dict[str, str]) -> Assignment:
+def _rename(call: Assignment, swap: dict[str, str]) -> Assignment:
     arguments = tuple(
         Argument(a.name, replace_names(a.value, lambda name: swap.get(name, name))) for a in call.arguments
     )
     return replace(call, arguments=arguments)
 
 
-def _filled(value: Any, given: dict[str, Any], results: dict[str, str], call: Assignment) -> Any:
-    """Return an argument of a body with what the call gives for its parameters, and new names for its own values."""
+def _fill(value: Any, arguments: dict[str, Any], results: dict[str, str], call: Assignment) -> Any:
+    """Return an argument of a body with the call's arguments in place of parameters, and new names of results."""
     if isinstance(value, Name):
-        return given[value] if value in given else Name(results.get(value, f"{call.results[0]}_{value}"))
+        return arguments[value] if value in arguments else Name(results.get(value, f"{call.results[0]}_{value}"))
     if isinstance(value, list | tuple):
-        return type(value)(_filled(item, given, results, call) for item in value)
-    return replace_names(value, lambda name: str(given.get(name, results.get(name, name))))
+        return type(value)(_fill(item, arguments, results, call) for item in value)
+    return replace_names(value, lambda name: str(arguments.get(name, results.get(name, name))))
 
 
 __all__ = ["inlined_fragments", "plainer_arguments", "plainer_bodies", "rounder_numbers"]

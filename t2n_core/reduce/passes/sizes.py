@@ -1,4 +1,4 @@
-"""Smaller tensors: shorter axes, fewer axes. No shape is inferred: the oracle says whether a candidate makes sense."""
+"""Passes that shrink tensors: shorter axes, fewer axes. There is no shape inference: the oracle rejects candidates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from t2n_core.reduce.program import Array, Program
 from t2n_core.reduce.reduction import Reduction
 
 _PLACES: Final = ("shape", "begin", "end", "repeats")
-"""Arguments whose numbers are extents, or places on an axis."""
+"""Arguments whose integers are extents, or positions on an axis."""
 _BY_AXIS: Final = ("size", "stride", "dilation", "padding", "output_shape", "factor")
 """Arguments with an item for each axis."""
 _RANKS: Final = 6
@@ -22,7 +22,7 @@ _WINDOWS: Final = ("first", "largest", "smallest")
 
 
 def shorter_axes(state: Reduction) -> None:
-    """Shrink extents: all multiples of one, everywhere, on one axis, of one tensor; each time the longest first."""
+    """Shrink extents: all multiples of one, everywhere, on one axis, of one tensor; always the longest first."""
     state.take_all(_shorter)
 
 
@@ -34,14 +34,14 @@ def _shorter(program: Program) -> Iterator[Program]:
             if 1 <= smaller < extent:
                 for shrink in _ways(program, extent, smaller):
                     for window in _WINDOWS:
-                        changed = _resized(program, shrink, window)
+                        changed = _resize(program, shrink, window)
                         if changed is not None:
                             yield from _with_numbers(changed, shrink)
 
 
 @dataclass(frozen=True, slots=True)
 class Shrink:
-    """A way to shrink axes of one extent: of all tensors, or of those at one place."""
+    """A way to shrink axes of one extent: of all tensors, of one tensor, or on one axis."""
 
     extent: int
     smaller: int
@@ -57,7 +57,7 @@ class Shrink:
         return self.number(length)
 
     def number(self, value: int) -> int:
-        """Return the new value of a number in the text."""
+        """Return the new value of an integer in the text."""
         if self.multiples and value and value % self.extent == 0:
             return value // self.extent * self.smaller
         return self.smaller if value == self.extent else value
@@ -76,29 +76,27 @@ def _ways(program: Program, extent: int, smaller: int) -> Iterator[Shrink]:
 
 
 def _with_numbers(program: Program, shrink: Shrink) -> Iterator[Program]:
-    """Yield the program with the numbers of its text changed alike, and as it is."""
+    """Yield the program with the integers of its text changed in the same way, and unchanged."""
 
     def change(_: Assignment, argument: Argument) -> Any:
-        return _mapped(argument.value, shrink.number) if argument.name in _PLACES else argument.value
+        return _map(argument.value, shrink.number) if argument.name in _PLACES else argument.value
 
     changed = program.with_arguments(change)
     if shrink.multiples and program.fragments:
-        yield replace(changed, fragments={n: _scaled(one, shrink.number) for n, one in program.fragments.items()})
+        yield replace(changed, fragments={n: _scale(one, shrink.number) for n, one in program.fragments.items()})
     if changed.text() != program.text():
         yield changed
     yield program
 
 
-def _scaled(fragment: FragmentText, shrunk: Callable[[int], int]) -> FragmentText:
-    """Return a fragment with the places and extents in its body changed."""
+def _scale(fragment: FragmentText, shrunk: Callable[[int], int]) -> FragmentText:
+    """Return a fragment with the positions and extents in its body changed."""
     if fragment.body is None:
         return fragment
     body = [
         replace(
             one,
-            arguments=tuple(
-                Argument(a.name, _mapped(a.value, shrunk)) if a.name in _PLACES else a for a in one.arguments
-            ),
+            arguments=tuple(Argument(a.name, _map(a.value, shrunk)) if a.name in _PLACES else a for a in one.arguments),
         )
         for one in fragment.body
     ]
@@ -112,12 +110,12 @@ def with_body(fragment: FragmentText, body: list[Assignment]) -> FragmentText:
     return read_text(f"{text}\ngraph g() -> (o) {{}}").fragments[fragment.name]
 
 
-def _mapped(value: Any, change: Callable[[int], int]) -> Any:
+def _map(value: Any, change: Callable[[int], int]) -> Any:
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
         return change(value)
-    return type(value)(_mapped(item, change) for item in value) if type(value) in (list, tuple) else value
+    return type(value)(_map(item, change) for item in value) if type(value) in (list, tuple) else value
 
 
 def _tensors(program: Program) -> dict[str, Array]:
@@ -125,8 +123,8 @@ def _tensors(program: Program) -> dict[str, Array]:
     return {**program.inputs, **weights}
 
 
-def _resized(program: Program, shrink: Shrink, window: str) -> Program | None:
-    """Return the program with shorter tensors; None if none gets shorter, or the window is another's."""
+def _resize(program: Program, shrink: Shrink, window: str) -> Program | None:
+    """Return the program with shorter tensors; None if none gets shorter, or the window makes no difference."""
     changed: dict[str, Array] = {}
     for name, array in _tensors(program).items():
         shape = tuple(shrink(name, axis, extent) for axis, extent in enumerate(array.shape))
@@ -144,7 +142,7 @@ def _with_tensors(program: Program, changed: dict[str, Array]) -> Program:
 
 
 def _window(array: Array, shape: tuple[int, ...], window: str) -> Array:
-    """Return a part of an array: its beginning, or one around its largest or smallest number."""
+    """Return a part of an array: its beginning, or one around its largest or smallest element."""
     starts = [0] * array.ndim
     if window != "first":
         flat = int((array if window == "largest" else -array).argmax())
@@ -156,7 +154,7 @@ def _window(array: Array, shape: tuple[int, ...], window: str) -> Array:
 
 
 def fewer_axes(state: Reduction) -> None:
-    """Leave out axes of extent 1: at one place from the front, or from the back, of all tensors of a rank or more."""
+    """Remove axes of extent 1: at one position from the front or the back, of all tensors of a rank or more."""
     state.take_all(_lower)
 
 
@@ -180,7 +178,7 @@ def _lose_it(chosen: list[str], ones: list[str], tensors: dict[str, Array], rank
 
 @dataclass(frozen=True, slots=True)
 class _WithoutAxis:
-    """The change of arguments that goes with the loss of an axis by tensors of a rank."""
+    """The change of arguments after tensors of a rank lose an axis."""
 
     rank: int
     axis: int

@@ -73,7 +73,7 @@ def test_a_fault_in_a_net_reaches_its_output_and_is_reduced(tmp_path: Path) -> N
     program = planted_in(result, 3, plant)
     assert program is not None
     whole, bad = program.outputs
-    assert plant.operator in replace(program, outputs=(whole,)).pruned().text()
+    assert plant.operator in replace(program, outputs=(whole,)).prune().text()
     assert bad.startswith("planted")
     found = reduce_one(plant, program, tmp_path)
     assert found is not None

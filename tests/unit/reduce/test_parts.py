@@ -10,7 +10,7 @@ from t2n_core.nnef.reading.document import Argument, Assignment, Expression, Nam
 from t2n_core.nnef.reading.parser import read_text
 from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.failure import Failure, difference, failure_of
-from t2n_core.reduce.minimise import Minimiser, minimised, run_passes
+from t2n_core.reduce.minimise import Minimiser, minimise, run_passes
 from t2n_core.reduce.passes.cuts import with_sizes
 
 PANIC = "thread '<unnamed>' panicked at /root/.cargo/tract/core/src/ops/{file}.rs:{line}:9: index {n} out of bounds"
@@ -58,14 +58,14 @@ def test_delta_debugging_leaves_what_is_needed_together() -> None:
         tried.append(names)
         return {"b", "g"} <= set(names)
 
-    assert minimised(list("abcdefghij"), attempt) == ["b", "g"]
+    assert minimise(list("abcdefghij"), attempt) == ["b", "g"]
     assert len(tried) < 40
 
 
 def test_arguments_get_their_names_and_are_written_by_place() -> None:
     signatures = Signatures.of("tract", "0.21.13")
     given = read_text("graph g(x, w) -> (y) { y = conv(x, w, 0.0, stride = [2]); }").assignments[0]
-    bound = signatures.bound(given)
+    bound = signatures.bind(given)
     assert [one.name for one in bound.arguments] == ["input", "filter", "bias", "stride"]
     assert signatures.positional(bound) == given
     without = Assignment(("y",), "conv", tuple(one for one in bound.arguments if one.name != "filter"))
@@ -93,7 +93,7 @@ class _Digits(Minimiser[str]):
     def is_over(self) -> bool:
         return self.left <= 0
 
-    def tidied(self, candidate: str) -> str:
+    def tidy(self, candidate: str) -> str:
         return candidate.strip("0")
 
     def fails_alike(self, candidate: str) -> bool:

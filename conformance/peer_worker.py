@@ -102,7 +102,7 @@ PEERS: dict[str, Callable[[str, Path], Any]] = {"torch-to-nnef": TorchToNnef, "t
 
 def check_sample(peer: Any, sample: AtenSample, answer: Connection) -> Outcome:
     """Export, run, compare. Says on `answer` when the engine's part begins, in case it takes this process along."""
-    from t2n_core.torch_graph.ways_in.results import tensors_of
+    from t2n_core.torch_graph.frontend.results import tensors_of
 
     with torch.no_grad():
         results = tensors_of(sample.model(*[x.clone() for x in sample.inputs]))

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport
 from t2n_core.errors import T2NError
-from t2n_core.torch_graph.ways_in.inputs import bind_inputs
-from t2n_core.torch_graph.ways_in.sources import source_of
+from t2n_core.torch_graph.frontend.inputs import bind_inputs
+from t2n_core.torch_graph.frontend.sources import source_of
 
 Axes = Mapping[str, Mapping[int, str]]
 

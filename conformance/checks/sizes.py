@@ -18,7 +18,7 @@ from t2n_core.check.sampling.draws import Distribution, Draws
 from t2n_core.check.sizes import check_sizes
 from t2n_core.export.model import ModelExport
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.torch_graph.ways_in.results import tensors_of
+from t2n_core.torch_graph.frontend.results import tensors_of
 
 SECONDS_TO_RUN = 10.0
 RANGE = "range"

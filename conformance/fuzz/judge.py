@@ -45,7 +45,7 @@ from t2n_core.errors import T2NError, UnsupportedOpsError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import TractNNEF
-from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision
+from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision
 
 EXPORT_SECONDS = 30.0
 ENGINE_SECONDS = 8.0

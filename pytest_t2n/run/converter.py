@@ -65,7 +65,7 @@ def new_export(
 
 def _keep_sizes(export: ModelExport, dynamic_axes: Any) -> None:
     """Give the user's function of the sizes those of the example, which a capture with fixed sizes has not by name."""
-    from t2n_core.torch_graph.sizes.declared_axes import example_sizes
+    from t2n_core.torch_graph.constraints.declared_axes import example_sizes
 
     function = export.input_function
     if function is None:  # a strategy

@@ -17,7 +17,7 @@ from t2n_core.check.judging.rows import replace_rows
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
 from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
-from t2n_core.check.sampling.movement import movements
+from t2n_core.check.sampling.sensitivity import movements
 from t2n_core.check.table import sizes_text
 from t2n_core.check.tolerance import LEVELS, TractCheckTolerance
 from t2n_core.engine.protocol import Array, Engine, EngineReply

@@ -16,8 +16,8 @@ from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.stored.source import StoredSource, StoredWeights
 from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.capture.tracer import CapturedModel
-from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
-from t2n_core.torch_graph.ways_in.sources import Source
+from t2n_core.torch_graph.frontend.inputs import ModelInputs, bind_inputs
+from t2n_core.torch_graph.frontend.sources import Source
 
 _NONE: StoredWeights = frozenset()
 

@@ -10,7 +10,7 @@ from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import InferenceTarget, require_target
 from t2n_core.nnef.archive import remove_archive
-from t2n_core.torch_graph.ways_in.sources import Model
+from t2n_core.torch_graph.frontend.sources import Model
 
 
 def export_model_to_nnef(

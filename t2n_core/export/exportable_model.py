@@ -30,13 +30,13 @@ from t2n_core.rewriter.modules import inputs_of_replacement, restore_labels
 from t2n_core.rewriter.selection import Selection, select
 from t2n_core.torch_graph.capture.own_run import refusal_of_example, refusal_of_training
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
-from t2n_core.torch_graph.sizes.declared_axes import DynamicAxes, normalise
-from t2n_core.torch_graph.sizes.output_axes import check_output_axes, of_inputs
-from t2n_core.torch_graph.sizes.state_axes import with_state_axes
-from t2n_core.torch_graph.ways_in.bfloat16 import without_bfloat16
-from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
-from t2n_core.torch_graph.ways_in.results import DroppedResultWarning
-from t2n_core.torch_graph.ways_in.sources import Source, source_of, with_state
+from t2n_core.torch_graph.constraints.declared_axes import DynamicAxes, normalise
+from t2n_core.torch_graph.constraints.output_axes import check_output_axes, of_inputs
+from t2n_core.torch_graph.constraints.state_axes import with_state_axes
+from t2n_core.torch_graph.frontend.bfloat16 import without_bfloat16
+from t2n_core.torch_graph.frontend.inputs import ModelInputs, bind_inputs
+from t2n_core.torch_graph.frontend.results import DroppedResultWarning
+from t2n_core.torch_graph.frontend.sources import Source, source_of, with_state
 
 
 class ExportableModel(ABC):

@@ -18,8 +18,8 @@ from t2n_core.lowering.target_lowering import TargetLowering
 from t2n_core.nnef.archive import remove_archive, write_archive
 from t2n_core.nnef.graph import Graph
 from t2n_core.rewriter.report import RewriteReport, RewriteWarning
+from t2n_core.torch_graph.frontend.state.first_call import StateWarning, first_call_note
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
-from t2n_core.torch_graph.ways_in.first_call import StateWarning, first_call_note
 
 
 class ModelExport(ExportableModel):

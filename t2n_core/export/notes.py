@@ -13,8 +13,8 @@ from t2n_core.nnef.emitter import PRODUCTS
 from t2n_core.nnef.graph import FLOAT16, Fragment, Graph
 from t2n_core.nnef.spec import Spec
 from t2n_core.rewriter.report import RewriteReport
+from t2n_core.torch_graph.frontend.sources import Source
 from t2n_core.torch_graph.precision.kernels import lacks_kernels
-from t2n_core.torch_graph.ways_in.sources import Source
 
 _REASONS = {
     "reify_sdpa": ("reify_sdpa_operator", "no attention of the model can be written as that operator"),

@@ -20,7 +20,7 @@ from t2n_core.nnef.reading.headers import DAT, TensorHeader, files_of, headers_o
 from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.stored.blocks import BlockWeight, as_blocks
 from t2n_core.op.stored.float16 import Float16Weight, loss
-from t2n_core.op.stored.whole_numbers import ByteWeight, as_bytes
+from t2n_core.op.stored.int8 import ByteWeight, as_bytes
 from t2n_core.op.weights import TensorWeight
 from t2n_core.torch_graph.graph.ir import StoredWeight
 from t2n_core.torch_graph.tensor_files import TensorSource, named_tensors

@@ -14,7 +14,7 @@ from typing import Any, Final
 import torch
 
 from t2n_core.errors import InputError
-from t2n_core.torch_graph.ways_in.objects import parts_at_any_depth
+from t2n_core.torch_graph.frontend.pytree.objects import parts_at_any_depth
 
 CACHES: Final = ("cache", "past_key_values", "cache_params")
 """The arguments for caches in transformers: the first from 5.24 on, the others before."""

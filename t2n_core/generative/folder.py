@@ -13,7 +13,7 @@ from t2n_core.errors import InputError
 from t2n_core.export.result import ExportResult
 from t2n_core.generative.parts import TOKENS
 from t2n_core.generative.result import GenerativeResult
-from t2n_core.torch_graph.sizes.state_axes import PAST
+from t2n_core.torch_graph.constraints.state_axes import PAST
 
 MANIFEST: Final = "manifest.json"
 VECTORS: Final = {

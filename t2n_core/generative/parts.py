@@ -12,8 +12,8 @@ from torch import nn
 
 from t2n_core.errors import InputError
 from t2n_core.generative.calls import DecoderCall, cache_argument, decoder_call
-from t2n_core.torch_graph.ways_in.objects import parts_at_any_depth
-from t2n_core.torch_graph.ways_in.state_names import state_name
+from t2n_core.torch_graph.frontend.pytree.objects import parts_at_any_depth
+from t2n_core.torch_graph.frontend.state.names import state_name
 
 TOKENS: Final = "S"
 """The symbol of the tokens of one step."""

@@ -22,12 +22,12 @@ from t2n_core.rewriter.report import RewriteReport
 from t2n_core.rewriter.selection import Selection
 from t2n_core.torch_graph.capture.tracer import CapturedModel
 from t2n_core.torch_graph.choices import NamingScheme
+from t2n_core.torch_graph.frontend.sources import Source
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph, TorchOp
 from t2n_core.torch_graph.precision.apply import in_precision
 from t2n_core.torch_graph.simplify.norms import fold_norms
 from t2n_core.torch_graph.simplify.open_masks import open_masks
 from t2n_core.torch_graph.simplify.passes import simplify
-from t2n_core.torch_graph.ways_in.sources import Source
 
 
 @dataclass(frozen=True, slots=True)

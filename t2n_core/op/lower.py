@@ -22,9 +22,9 @@ from t2n_core.nnef.spec import Spec
 from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.folded_norms import fold_norm
 from t2n_core.op.registry import Registry, Rule
-from t2n_core.op.size_numbers import float_of_sizes
 from t2n_core.op.stored.float16 import is_exact
-from t2n_core.op.stored.written import cast_in_bodies, half_value, is_computed_matrix, stored_value
+from t2n_core.op.stored.writing import cast_in_bodies, half_value, is_computed_matrix, stored_value
+from t2n_core.op.symbolic_scalars import float_of_sizes
 from t2n_core.op.weights import TensorWeight, with_values
 from t2n_core.torch_graph.choices import NamingScheme
 from t2n_core.torch_graph.graph import naming

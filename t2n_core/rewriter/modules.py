@@ -14,10 +14,10 @@ import torch
 from t2n_core.errors import RewriteError
 from t2n_core.rewriter.context import Session
 from t2n_core.rewriter.specs import Rewriter
+from t2n_core.torch_graph.frontend.inputs import ModelInputs
+from t2n_core.torch_graph.frontend.sources import Source
 from t2n_core.torch_graph.graph.from_export import memory_key
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
-from t2n_core.torch_graph.ways_in.inputs import ModelInputs
-from t2n_core.torch_graph.ways_in.sources import Source
 
 Undo = list[Callable[[], None]]
 

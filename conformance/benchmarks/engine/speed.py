@@ -17,7 +17,7 @@ from conformance.lab.archives import time_in_process
 from conformance.lab.processes import ask_module
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine import ResolvedEngine, resolve_engines
-from t2n_core.torch_graph.ways_in.results import tensors_of
+from t2n_core.torch_graph.frontend.results import tensors_of
 
 BUDGET = 60.0
 """Seconds that a peer gets for one archive."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from t2n_core.torch_graph.sizes.declared_axes import SizeFrom
+from t2n_core.torch_graph.constraints.declared_axes import SizeFrom
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 
 from t2n_core.check.state_pairs import StatePair
-from t2n_core.torch_graph.ways_in.first_call import zeros_of
-from t2n_core.torch_graph.ways_in.inputs import ModelInputs
-from t2n_core.torch_graph.ways_in.results import Results
-from t2n_core.torch_graph.ways_in.state import ModelState
-from t2n_core.torch_graph.ways_in.structure import leaves_with_path
+from t2n_core.torch_graph.frontend.inputs import ModelInputs
+from t2n_core.torch_graph.frontend.pytree.structure import leaves_with_path
+from t2n_core.torch_graph.frontend.results import Results
+from t2n_core.torch_graph.frontend.state.first_call import zeros_of
+from t2n_core.torch_graph.frontend.state.state import ModelState
 
 
 def state_pairs(

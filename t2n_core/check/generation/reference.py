@@ -25,9 +25,9 @@ from t2n_core.level import TractCheckTolerance
 from t2n_core.nnef.sizes.dims import Shape, is_static
 from t2n_core.op.stored.source import stored_values
 from t2n_core.rewriter.context import without_rewrites
-from t2n_core.torch_graph.ways_in.bfloat16 import without_bfloat16
-from t2n_core.torch_graph.ways_in.results import tensors_of
-from t2n_core.torch_graph.ways_in.sources import Source
+from t2n_core.torch_graph.frontend.bfloat16 import without_bfloat16
+from t2n_core.torch_graph.frontend.results import tensors_of
+from t2n_core.torch_graph.frontend.sources import Source
 
 LENGTHS = (7, 7, 4)
 """Lengths of random prompts: two fit in one batch, one has another length."""

@@ -14,8 +14,8 @@ from t2n_core.check.reference import Reference
 from t2n_core.check.samples import Sample
 from t2n_core.check.table import sizes_text
 from t2n_core.rewriter.context import without_rewrites
-from t2n_core.torch_graph.sizes.narrowing import SizeDecision
-from t2n_core.torch_graph.ways_in.results import tensors_of
+from t2n_core.torch_graph.constraints.narrowing import SizeDecision
+from t2n_core.torch_graph.frontend.results import tensors_of
 
 
 def with_causes(outcome: Outcome, reference: Reference, samples: Sequence[Sample]) -> Outcome:

@@ -14,8 +14,8 @@ from t2n_core.check.outcome import Outcome
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.sampler import double_outputs
 from t2n_core.engine.khronos.engine import KhronosEngine
-from t2n_core.torch_graph.ways_in.inputs import ModelInputs
-from t2n_core.torch_graph.ways_in.sources import Source
+from t2n_core.torch_graph.frontend.inputs import ModelInputs
+from t2n_core.torch_graph.frontend.sources import Source
 
 AGREES = 1e-6
 """Relative to the largest value of an output; float32 literals in the text alone lead to errors of about 1e-8."""

@@ -15,7 +15,7 @@ import torch
 from t2n_core.check.samples import Array
 from t2n_core.errors import InputError
 from t2n_core.nnef.sizes.dims import Shape, evaluate
-from t2n_core.torch_graph.ways_in.inputs import ModelInputs
+from t2n_core.torch_graph.frontend.inputs import ModelInputs
 
 
 @dataclass(frozen=True, slots=True)

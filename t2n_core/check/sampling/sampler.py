@@ -17,15 +17,15 @@ from t2n_core.check.samples import Array, Sample, size_assignments
 from t2n_core.check.sampling.code_sizes import CodeSizes, largest
 from t2n_core.check.sampling.draws import Distribution, Draws
 from t2n_core.check.sampling.input_function import InputFunction
-from t2n_core.check.sampling.movement import has_grown, movements, overflows
+from t2n_core.check.sampling.sensitivity import has_grown, movements, overflows
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.dims import Dim, Shape, evaluate
 from t2n_core.nnef.sizes.ranges import SizeRange, ranges_text
 from t2n_core.nnef.sizes.size_edges import edges
+from t2n_core.torch_graph.capture.errors import refusal_to_run
+from t2n_core.torch_graph.frontend.inputs import ModelInputs
+from t2n_core.torch_graph.frontend.results import tensors_of
 from t2n_core.torch_graph.proofs.compared_numbers import reads_sizes
-from t2n_core.torch_graph.sizes.refusals import refusal_to_run
-from t2n_core.torch_graph.ways_in.inputs import ModelInputs
-from t2n_core.torch_graph.ways_in.results import tensors_of
 
 _Key: TypeAlias = tuple[tuple[str, int], ...]
 _HUGE = 1 << 22

@@ -20,7 +20,7 @@ from t2n_core.check.judging.kept_states import plan_calls
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.check.parity import WEAK_CHECK, check_parity, failure_outcome
 from t2n_core.check.request import CheckRequest
-from t2n_core.check.sampling.movement import movements
+from t2n_core.check.sampling.sensitivity import movements
 from t2n_core.check.transforms.interface import Interface
 from t2n_core.check.transforms.level import default_judgement
 from t2n_core.check.transforms.plan import Plan, answered_dtypes, plan_runs

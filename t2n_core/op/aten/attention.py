@@ -13,7 +13,7 @@ from t2n_core.nnef.sizes.dims import Dim, floor_div, same
 from t2n_core.op import formulas
 from t2n_core.op.aten.matmul import linear
 from t2n_core.op.aten.norm import layer_norm
-from t2n_core.op.effects import use_option
+from t2n_core.op.option_effects import use_option
 from t2n_core.op.promote import widen_float16
 from t2n_core.op.registry import op
 from t2n_core.op.weights import constant_values

@@ -2,7 +2,7 @@
 
 A step works on the whole matrix: what it must not touch is masked by comparing indices with the number of the step.
 An element is picked by a sum of itself and zeros, which is exact. The operators are described where they are
-declared, in `torch_graph/stand_ins/loops.py`.
+declared, in `torch_graph/custom_ops/factorisation_steps.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.loops import write_loop
 from t2n_core.op import formulas
 from t2n_core.op.registry import op
-from t2n_core.torch_graph.stand_ins import loops  # noqa: F401  declares the operators
+from t2n_core.torch_graph.custom_ops import factorisation_steps  # noqa: F401  declares the operators
 
 Values: TypeAlias = list[Value]
 SWEEPS = 12

@@ -10,8 +10,8 @@ import numpy as np
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, Value
 from t2n_core.nnef.sizes.dims import Dim, floor_div, product
-from t2n_core.op.effects import use_option
 from t2n_core.op.folded_norms import scale_of_norm
+from t2n_core.op.option_effects import use_option
 from t2n_core.op.registry import op
 from t2n_core.op.weights import row
 

@@ -11,7 +11,7 @@ from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.op.registry import op
 from t2n_core.op.weights import TensorWeight, constant_values, with_values
-from t2n_core.torch_graph.stand_ins import whole_numbers  # noqa: F401  the operators `bounded` and `whole_sums`
+from t2n_core.torch_graph.custom_ops import integer_arithmetic  # noqa: F401  the operators `bounded` and `whole_sums`
 
 
 @op("t2n_numbers::bounded")

@@ -18,7 +18,7 @@ from t2n_core.nnef.sizes.dims import Dim, Shape, as_dim, at_most, same
 from t2n_core.op.aten.antialiased import resize_antialiased
 from t2n_core.op.aten.index import gather_axis
 from t2n_core.op.aten.resize_axis import SINGLE, Axis
-from t2n_core.op.effects import use_option
+from t2n_core.op.option_effects import use_option
 from t2n_core.op.promote import widen_float16
 from t2n_core.op.registry import op
 

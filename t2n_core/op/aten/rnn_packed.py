@@ -16,7 +16,7 @@ from t2n_core.nnef.graph import Value
 from t2n_core.op.aten import rnn, rnn_unrolled
 from t2n_core.op.recurrent import EmitNet, Net, refuse_dropout, states_of
 from t2n_core.op.registry import op
-from t2n_core.torch_graph.stand_ins import recurrent  # noqa: F401  the operators `pack` and `pad` live there
+from t2n_core.torch_graph.custom_ops import recurrent  # noqa: F401  the operators `pack` and `pad` live there
 
 
 def _rows(g: Emitter, value: Value, indices: Sequence[int]) -> Value:

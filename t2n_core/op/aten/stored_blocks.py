@@ -9,7 +9,7 @@ from t2n_core.nnef.graph import FLOAT32, INT64, Value
 from t2n_core.op.aten import index, matmul
 from t2n_core.op.aten.index import non_negative_index
 from t2n_core.op.registry import op
-from t2n_core.op.stored.written import blocks_of
+from t2n_core.op.stored.writing import blocks_of
 
 
 @op("aten::linear", target="tract", option="weights", needs=("tract_core_einsum",))

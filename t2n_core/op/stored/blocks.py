@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from t2n_core.nnef.graph import BLOCK_ELEMENTS, FLOAT32
 from t2n_core.nnef.options.weight_choice import Scales
-from t2n_core.op.stored.parts import pieces
-from t2n_core.op.stored.whole_numbers import fitting_scales
+from t2n_core.op.stored.chunks import pieces
+from t2n_core.op.stored.int8 import fitting_scales
 from t2n_core.torch_graph.graph.ir import StoredWeight
 from t2n_core.torch_graph.tensors_on_disk import tensor_on_disk
 

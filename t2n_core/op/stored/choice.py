@@ -13,9 +13,9 @@ from t2n_core.errors import InputError
 from t2n_core.nnef.graph import BLOCK_ELEMENTS
 from t2n_core.nnef.options.weight_choice import Reader, StoredAs, WeightChoice, WeightForm, chosen_form
 from t2n_core.op.stored.blocks import as_blocks
+from t2n_core.op.stored.chunks import LEAST, pieces
 from t2n_core.op.stored.float16 import as_float16, loss
-from t2n_core.op.stored.parts import LEAST, pieces
-from t2n_core.op.stored.whole_numbers import as_bytes
+from t2n_core.op.stored.int8 import as_bytes
 from t2n_core.torch_graph.graph.ir import StoredWeight, TensorVariable, TorchModuleIRGraph, TorchOp, tensors_in
 from t2n_core.torch_graph.simplify.passes import apply_swaps
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from t2n_core.nnef.graph import FLOAT16
-from t2n_core.op.stored.parts import pieces
+from t2n_core.op.stored.chunks import pieces
 from t2n_core.torch_graph.graph.ir import StoredWeight
 from t2n_core.torch_graph.tensors_on_disk import tensor_on_disk
 

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import torch
 
 from t2n_core.errors import InputError
+from t2n_core.torch_graph.frontend.sources import Source
 from t2n_core.torch_graph.graph.ir import StoredWeight
-from t2n_core.torch_graph.ways_in.sources import Source
 
 StoredWeights: TypeAlias = frozenset[tuple[str, StoredWeight]]
 """Labels of weights, each with its storage in the archive."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from t2n_core.rewriter.quantised.packed import CellWeights, PackedWeight
 from t2n_core.rewriter.quantised.products import real_product
-from t2n_core.torch_graph.stand_ins.whole_numbers import bounded
+from t2n_core.torch_graph.custom_ops.integer_arithmetic import bounded
 
 _SMALLEST_SCALE = 6.1e-5
 """PyTorch uses no smaller scale, since some processors flush 1 / scale to 0."""

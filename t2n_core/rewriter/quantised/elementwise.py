@@ -19,7 +19,7 @@ from t2n_core.rewriter.quantised.grid import (
     round_with_zero_point,
     single,
 )
-from t2n_core.torch_graph.stand_ins.whole_numbers import bounded
+from t2n_core.torch_graph.custom_ops.integer_arithmetic import bounded
 
 
 # ------------------------------------------------------------------------------------------------ two operands

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.compat.behaviour import QUANTIZE_ROUNDS_FIRST
-from t2n_core.torch_graph.stand_ins.whole_numbers import bounded
+from t2n_core.torch_graph.custom_ops.integer_arithmetic import bounded
 
 LIMITS = {torch.quint8: (0, 255), torch.qint8: (-128, 127)}
 Call = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.compat.operators import operator
-from t2n_core.torch_graph.stand_ins.whole_numbers import dequantised, dequantised_along
+from t2n_core.torch_graph.custom_ops.integer_arithmetic import dequantised, dequantised_along
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,7 +25,7 @@ from torch import Tensor
 from t2n_core.rewriter.quantised.grid import QuantisedTensor, reciprocal, requantise, round_with_zero_point, single
 from t2n_core.rewriter.quantised.packed import PackedWeight
 from t2n_core.torch_graph.compat.private import _is_vnni_supported
-from t2n_core.torch_graph.stand_ins.whole_numbers import whole_sums
+from t2n_core.torch_graph.custom_ops.integer_arithmetic import whole_sums
 
 _CONVOLUTIONS = {3: F.conv1d, 4: F.conv2d, 5: F.conv3d}
 _TRANSPOSED = {3: F.conv_transpose1d, 4: F.conv_transpose2d, 5: F.conv_transpose3d}

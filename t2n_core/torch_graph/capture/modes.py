@@ -2,7 +2,7 @@
 
 Lengths of packed sequences that the model creates from Python data are constants, but fake tensors have no values. So
 small integer tensors of that kind get real values beside capture, which are tracked through sorting and indexing.
-Lengths that are an input have no values: see `stand_ins/packed_rows.py`.
+Lengths that are an input have no values: see `trackers/packed_rows.py`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,15 @@ from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.capture.as_eager import AS_EAGER
 from t2n_core.torch_graph.capture.constants import Constants
 from t2n_core.torch_graph.compat.private import OpOverload, WeakIdKeyDictionary, _disable_current_modes, pytree
+from t2n_core.torch_graph.custom_ops.recurrent import NAMES
+from t2n_core.torch_graph.overrides.arange_rewrites import FREE_BY_PLACES
+from t2n_core.torch_graph.overrides.attention import ATTENTION
+from t2n_core.torch_graph.overrides.index_by_tensor import getitem, select, setitem
+from t2n_core.torch_graph.overrides.memory_layouts import LAYOUTS
+from t2n_core.torch_graph.overrides.pool_1d import POOLS, max_pool1d
+from t2n_core.torch_graph.overrides.pool_arguments import OF_SIZES
+from t2n_core.torch_graph.overrides.symbolic_rewrites import FREE
+from t2n_core.torch_graph.overrides.window_functions import WINDOWS
 from t2n_core.torch_graph.simplify.complex_pairs.fourier import istft_of_any_length
 from t2n_core.torch_graph.simplify.complex_pairs.inverse_real import TO_REAL
 from t2n_core.torch_graph.simplify.complex_pairs.resized import RESIZED
@@ -25,17 +34,8 @@ from t2n_core.torch_graph.simplify.decompositions.quantised import (
     fake_quantize_per_channel_affine,
     fake_quantize_per_tensor_affine,
 )
-from t2n_core.torch_graph.stand_ins.attention import ATTENTION
-from t2n_core.torch_graph.stand_ins.free_by_places import FREE_BY_PLACES
-from t2n_core.torch_graph.stand_ins.free_of_sizes import FREE
-from t2n_core.torch_graph.stand_ins.layouts import LAYOUTS
-from t2n_core.torch_graph.stand_ins.numbers_as_indices import getitem, select, setitem
-from t2n_core.torch_graph.stand_ins.packed_rows import PackedRows
-from t2n_core.torch_graph.stand_ins.pool_1d import POOLS, max_pool1d
-from t2n_core.torch_graph.stand_ins.recurrent import NAMES
-from t2n_core.torch_graph.stand_ins.size_tensors import SizeTensors, computes_a_size
-from t2n_core.torch_graph.stand_ins.sizes_as_arguments import OF_SIZES
-from t2n_core.torch_graph.stand_ins.window_functions import WINDOWS
+from t2n_core.torch_graph.trackers.packed_rows import PackedRows
+from t2n_core.torch_graph.trackers.size_tensors import SizeTensors, computes_a_size
 
 _MAKERS = ("tensor", "as_tensor", "arange")
 _FACTORIES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "new_zeros", "new_ones", "new_full"})
@@ -114,17 +114,17 @@ class CaptureMode(TorchFunctionMode):
             return self._with_sizes(func, name, args, kwargs)
         return func(*args, **kwargs)
 
-    # ---------------------------------------------------------------------------------------------------- stand-ins
+    # ---------------------------------------------------------------------------------------------------- custom operators
     def _recurrent(self, name: str, args: Any, kwargs: Any) -> Any:
-        stand_ins = torch.ops.t2n_capture
+        ops = torch.ops.t2n_capture
         # the fourth argument is `has_biases` of the padded variant, the weights of the packed one
         packed = "batch_sizes" in kwargs or (len(args) > 3 and not isinstance(args[3], bool))
         if name.endswith("_cell") or not packed:
-            return getattr(stand_ins, name)(*args, **kwargs)
+            return getattr(ops, name)(*args, **kwargs)
         data, batch_sizes, *rest = args
         if batch_sizes in self._packed:
-            return self._packed.net(getattr(stand_ins, f"{name}_masked"), data, batch_sizes, rest, kwargs)
-        return getattr(stand_ins, f"{name}_data")(data, self._integers(batch_sizes), *rest, **kwargs)
+            return self._packed.net(getattr(ops, f"{name}_masked"), data, batch_sizes, rest, kwargs)
+        return getattr(ops, f"{name}_data")(data, self._integers(batch_sizes), *rest, **kwargs)
 
     def _pack(self, input: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> tuple[torch.Tensor, torch.Tensor]:
         if lengths not in self._real_values:

@@ -11,10 +11,10 @@ import torch
 
 from t2n_core.errors import InputError
 from t2n_core.torch_graph.capture.containers import preserve_containers
+from t2n_core.torch_graph.capture.errors import refusal_to_run
 from t2n_core.torch_graph.compat.private import pytree
-from t2n_core.torch_graph.sizes.refusals import refusal_to_run
-from t2n_core.torch_graph.ways_in.inputs import ModelInputs
-from t2n_core.torch_graph.ways_in.sources import Source
+from t2n_core.torch_graph.frontend.inputs import ModelInputs
+from t2n_core.torch_graph.frontend.sources import Source
 
 
 def refusal_of_example(source: Source, inputs: ModelInputs) -> InputError | None:

@@ -11,13 +11,13 @@ from torch.overrides import TorchFunctionMode
 
 from t2n_core.torch_graph.capture.as_eager import eager_padding, skip_mask_checks
 from t2n_core.torch_graph.capture.containers import preserve_containers
-from t2n_core.torch_graph.capture.cost import cheaper_capture
-from t2n_core.torch_graph.capture.python_calls import python_calls_of_sizes
+from t2n_core.torch_graph.capture.fake_cache import cheaper_capture
 from t2n_core.torch_graph.capture.stack_traces import short_stack_traces
-from t2n_core.torch_graph.sizes.decisions import Decisions
-from t2n_core.torch_graph.sizes.pool_sizes import pools_of_any_size
-from t2n_core.torch_graph.stand_ins.numbers_as_indices import numbers_as_indices
-from t2n_core.torch_graph.stand_ins.numbers_of_sizes import numbers_of_sizes
+from t2n_core.torch_graph.constraints.guards import Decisions
+from t2n_core.torch_graph.overrides.index_by_tensor import numbers_as_indices
+from t2n_core.torch_graph.overrides.pool_ceil_mode import pools_of_any_size
+from t2n_core.torch_graph.overrides.python_calls import python_calls_of_sizes
+from t2n_core.torch_graph.overrides.symbolic_math import numbers_of_sizes
 
 
 @contextmanager

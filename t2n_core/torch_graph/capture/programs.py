@@ -11,8 +11,8 @@ from torch.export.graph_signature import ConstantArgument, OutputKind
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.compat.operators import operator
 from t2n_core.torch_graph.compat.private import OpOverload, pytree
-from t2n_core.torch_graph.ways_in.results import Results
-from t2n_core.torch_graph.ways_in.structure import leaves_with_path
+from t2n_core.torch_graph.frontend.pytree.structure import leaves_with_path
+from t2n_core.torch_graph.frontend.results import Results
 
 DETACH_IN_PLACE = operator("aten::detach_.default")
 """Marked as an in-place operator, although it changes no element."""

@@ -15,6 +15,7 @@ from t2n_core.errors import CaptureError, DataDependentError, InputError
 from t2n_core.nnef.sizes.ranges import LEAST, SizeRange
 from t2n_core.torch_graph.capture.constants import Constants
 from t2n_core.torch_graph.capture.containers import preserve_containers
+from t2n_core.torch_graph.capture.errors import fixed_axis, refusal, refuse_smaller_range, with_source_line
 from t2n_core.torch_graph.capture.leftovers import FakeTensors
 from t2n_core.torch_graph.capture.modes import CaptureMode
 from t2n_core.torch_graph.capture.module_calls import Extractor, whole_modules
@@ -24,10 +25,7 @@ from t2n_core.torch_graph.capture.quiet import quiet
 from t2n_core.torch_graph.choices import CAPTURE_WAYS, CaptureWay
 from t2n_core.torch_graph.compat.private import detect_fake_mode, symbolic_config
 from t2n_core.torch_graph.compat.releases import warn_if_untested
-from t2n_core.torch_graph.graph.from_export import build_graph, user_fakes
-from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
-from t2n_core.torch_graph.proofs.regions import Recaptured, Regions
-from t2n_core.torch_graph.sizes.capture_sizes import (
+from t2n_core.torch_graph.constraints.capture_sizes import (
     Axes,
     capture_sizes,
     example_sizes,
@@ -35,27 +33,29 @@ from t2n_core.torch_graph.sizes.capture_sizes import (
     freeing_sizes,
     resize_example,
 )
-from t2n_core.torch_graph.sizes.decisions import Decisions
-from t2n_core.torch_graph.sizes.declared_axes import AxisSize, DeclaredAxes, DynamicAxes, normalise
-from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
-from t2n_core.torch_graph.sizes.implied import decide_all_counts, implied_decisions
-from t2n_core.torch_graph.sizes.multiples import multiples
-from t2n_core.torch_graph.sizes.narrowing import (
+from t2n_core.torch_graph.constraints.declared_axes import AxisSize, DeclaredAxes, DynamicAxes, normalise
+from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
+from t2n_core.torch_graph.constraints.guards import Decisions
+from t2n_core.torch_graph.constraints.implied import decide_all_counts, implied_decisions
+from t2n_core.torch_graph.constraints.multiples import multiples
+from t2n_core.torch_graph.constraints.narrowing import (
     SizeDecision,
     narrow_range,
     of_emptiness,
     warn_of_range,
     with_user_symbols,
 )
-from t2n_core.torch_graph.sizes.refusals import fixed_axis, refusal, refuse_smaller_range, with_source_line
-from t2n_core.torch_graph.sizes.replay import computes_alike
-from t2n_core.torch_graph.ways_in.calls import FlatCall
-from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
-from t2n_core.torch_graph.ways_in.results import Results
-from t2n_core.torch_graph.ways_in.sources import Source, source_of
-from t2n_core.torch_graph.ways_in.torchscript.script import ScriptCall
-from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision
-from t2n_core.torch_graph.ways_in.torchscript.tracing import Tracing
+from t2n_core.torch_graph.constraints.replay import computes_alike
+from t2n_core.torch_graph.frontend.calls import FlatCall
+from t2n_core.torch_graph.frontend.inputs import ModelInputs, bind_inputs
+from t2n_core.torch_graph.frontend.results import Results
+from t2n_core.torch_graph.frontend.sources import Source, source_of
+from t2n_core.torch_graph.frontend.torchscript.script import ScriptCall
+from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision
+from t2n_core.torch_graph.frontend.torchscript.tracing import Tracing
+from t2n_core.torch_graph.graph.from_export import build_graph, user_fakes
+from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
+from t2n_core.torch_graph.proofs.regions import Recaptured, Regions
 
 
 @dataclass(slots=True)

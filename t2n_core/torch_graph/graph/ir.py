@@ -17,7 +17,7 @@ import torch
 from t2n_core.errors import Origin
 from t2n_core.nnef.options.weight_choice import WeightForm
 from t2n_core.nnef.sizes.dims import Shape, is_static, shape_text
-from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
+from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
 
 
 @dataclass(frozen=True, slots=True, eq=False)

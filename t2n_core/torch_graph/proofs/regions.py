@@ -16,11 +16,11 @@ import torch
 from t2n_core.errors import T2NError
 from t2n_core.nnef.sizes.dims import Dim, as_dim, symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.torch_graph.constraints.declared_axes import AxisSize
+from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
+from t2n_core.torch_graph.constraints.guards import Decision
 from t2n_core.torch_graph.proofs.solving import Sizes, negate, other_side
 from t2n_core.torch_graph.proofs.value_numbers import Numbering, UnprovenError
-from t2n_core.torch_graph.sizes.decisions import Decision
-from t2n_core.torch_graph.sizes.declared_axes import AxisSize
-from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 
 _CAPTURES = 6
 """Most captures for the proofs of one export."""

@@ -20,10 +20,10 @@ from t2n_core.nnef.sizes.dims import Dim, Shape
 from t2n_core.torch_graph.capture.module_calls import MODULE_CALL, calls
 from t2n_core.torch_graph.capture.programs import DETACH_IN_PLACE
 from t2n_core.torch_graph.compat.private import OpOverload
+from t2n_core.torch_graph.custom_ops.definition import aten_equivalent
 from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.fx_nodes import SIZES, bind_schema
 from t2n_core.torch_graph.proofs.identities import identity, is_reshape, simpler_arguments
-from t2n_core.torch_graph.stand_ins.operators import aten_equivalent
 
 SizeOf: TypeAlias = Callable[[Any], Dim]
 """Returns one of PyTorch's sizes in canonical form; raises CaptureError, a T2NError, for one that depends on data."""

@@ -18,13 +18,13 @@ from t2n_core.nnef.sizes.dims import FloorDiv, Modulo, shape_text
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.capture.quiet import quiet
 from t2n_core.torch_graph.compat.private import DispatchKey, FakeTensorMode, OpOverload, make_fx
+from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
+from t2n_core.torch_graph.constraints.guards import Decisions
+from t2n_core.torch_graph.constraints.narrowing import narrow_range, with_user_symbols
 from t2n_core.torch_graph.graph.fx_nodes import NodeReader
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp, replace_sizes, replace_tensors
+from t2n_core.torch_graph.overrides.pool_ceil_mode import pools_of_any_size
 from t2n_core.torch_graph.simplify import decompositions
-from t2n_core.torch_graph.sizes.decisions import Decisions
-from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
-from t2n_core.torch_graph.sizes.narrowing import narrow_range, with_user_symbols
-from t2n_core.torch_graph.sizes.pool_sizes import pools_of_any_size
 
 _SHAPES_ALONE = frozenset(
     {"_reshape_view_helper", "_collapse_view_helper", "linalg_solve_is_vector_rhs", "linalg_solve_ex_meta"}

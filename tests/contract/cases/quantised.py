@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch.ao.quantization.fx import _decomposed  # noqa: F401  registers its operators
 
-from t2n_core.torch_graph.stand_ins import whole_numbers
+from t2n_core.torch_graph.custom_ops import integer_arithmetic
 from tests.contract.cases import case, randint, randn, tensor, weight
 
 aten = torch.ops.aten
@@ -60,9 +60,9 @@ CASES = [
     ),
     case(
         "convolution of a dequantised weight",
-        lambda x, w: F.conv2d(x, whole_numbers.dequantised(w, 1.0, 0), padding=1),
+        lambda x, w: F.conv2d(x, integer_arithmetic.dequantised(w, 1.0, 0), padding=1),
         randn(2, 3, 6, 7), weight(randint(-128, 128, 4, 3, 3, 3, dtype=i8)),
     ).dynamic(BATCH),
-    case("bounded", whole_numbers.bounded, randn(3, 5), -0.5, 1.0).dynamic(BATCH),
-    case("whole sums", lambda x: whole_numbers.whole_sums(x.round()) * 0.3, randn(3, 5, scale=9.0)).dynamic(BATCH),
+    case("bounded", integer_arithmetic.bounded, randn(3, 5), -0.5, 1.0).dynamic(BATCH),
+    case("whole sums", lambda x: integer_arithmetic.whole_sums(x.round()) * 0.3, randn(3, 5, scale=9.0)).dynamic(BATCH),
 ]  # fmt: skip

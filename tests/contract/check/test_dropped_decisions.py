@@ -20,8 +20,8 @@ from torch.nn import functional
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.torch_graph.capture import tracer
-from t2n_core.torch_graph.sizes import narrowing
-from t2n_core.torch_graph.sizes.decisions import Decisions
+from t2n_core.torch_graph.constraints import narrowing
+from t2n_core.torch_graph.constraints.guards import Decisions
 
 
 class Template(nn.Module):

@@ -14,7 +14,7 @@ from torch import nn
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine.protocol import Engine
 from t2n_core.export.result import ExportResult
-from t2n_core.torch_graph.ways_in.first_call import StateWarning
+from t2n_core.torch_graph.frontend.state.first_call import StateWarning
 
 VERSIONS = ("0.19.15", "0.21.19", "0.23.9")
 

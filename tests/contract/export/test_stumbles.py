@@ -18,7 +18,7 @@ from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import CaptureError, InputError, UnsupportedOpsError
-from t2n_core.torch_graph.sizes.narrowing import RangeWarning
+from t2n_core.torch_graph.constraints.narrowing import RangeWarning
 from tests.nets import OfFunction, net_of
 
 VERSION = "0.23.9"

@@ -17,7 +17,7 @@ from torch.nn import functional
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.graph import Graph, Value
-from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision
+from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision
 from tests.nets import Attention
 
 TARGET = TractNNEF("0.23.9", check_io=False)

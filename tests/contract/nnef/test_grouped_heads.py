@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention as attention
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.torch_graph.sizes.declared_axes import SizeFrom
+from t2n_core.torch_graph.constraints.declared_axes import SizeFrom
 from tests.nets import net_of
 
 LINES = ("0.19.15", "0.20.22", "0.21.8", "0.21.19", "0.22.4", "0.23.9")

@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import Tensor
 
+from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp
 from t2n_core.torch_graph.simplify.complex_pairs import Pair, find
 from t2n_core.torch_graph.simplify.decompose import Expansion, decompose, expand
-from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 
 Parts = tuple[TensorVariable, TensorVariable]
 _INSIDE = frozenset({"aten::stft", "aten::stft.center"})

@@ -5,7 +5,7 @@
 
 The function takes the arguments of the torch schema and is traced on fake tensors, like PyTorch's decompositions; its
 steps are looked up again. It raises `Refusal` for a call that it cannot decompose, which becomes the reason in the
-error message. A loop over sizes is an operator of `stand_ins/loops.py`.
+error message. A loop over sizes is an operator of `custom_ops/factorisation_steps.py`.
 """
 
 from __future__ import annotations

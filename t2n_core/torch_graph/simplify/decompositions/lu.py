@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from t2n_core.torch_graph.custom_ops.factorisation_steps import least, loop
 from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition
 from t2n_core.torch_graph.simplify.decompositions.triangular import solve_batch, solve_triangle
-from t2n_core.torch_graph.stand_ins.loops import least, loop
 
 
 def lu_factor(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from t2n_core.torch_graph.custom_ops import integer_arithmetic
 from t2n_core.torch_graph.simplify.decompositions import decomposition
-from t2n_core.torch_graph.stand_ins import whole_numbers
 
 
 def _levels(x: Tensor, scale: Any, zero_point: Any, low: int, high: int) -> Tensor:
@@ -55,7 +55,7 @@ def dequantize_per_tensor(
     *, out_dtype: torch.dtype | None = None,
 ) -> Tensor:  # fmt: skip
     if isinstance(scale, float) and isinstance(zero_point, int) and out_dtype in (None, torch.float32):
-        return whole_numbers.dequantised(input, scale, zero_point)
+        return integer_arithmetic.dequantised(input, scale, zero_point)
     found: Tensor = (input.to(out_dtype or torch.float32) - zero_point) * scale
     return found
 
@@ -74,7 +74,7 @@ def dequantize_per_channel(
     dtype: torch.dtype, *, out_dtype: torch.dtype | None = None,
 ) -> Tensor:  # fmt: skip
     if out_dtype in (None, torch.float32):
-        return whole_numbers.dequantised_along(input, scales, zero_points, axis)
+        return integer_arithmetic.dequantised_along(input, scales, zero_points, axis)
     wide = input.to(out_dtype or torch.float32)
     zeros = 0.0 if zero_points is None else _along(input, zero_points, axis)
     return (wide - zeros) * _along(input, scales, axis)

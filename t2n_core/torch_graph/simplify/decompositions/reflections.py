@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from t2n_core.torch_graph.custom_ops.factorisation_steps import least, loop
 from t2n_core.torch_graph.simplify.decompositions import decomposition
-from t2n_core.torch_graph.stand_ins.loops import least, loop
 
 
 def factor(a: Tensor) -> tuple[Tensor, Tensor]:

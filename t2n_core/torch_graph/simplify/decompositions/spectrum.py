@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from t2n_core.torch_graph.compat.private import statically_known_true
+from t2n_core.torch_graph.custom_ops.factorisation_steps import least, loop
 from t2n_core.torch_graph.simplify.decompositions import decomposition
-from t2n_core.torch_graph.stand_ins.loops import least, loop
 
 
 def orthogonal_columns(a: Tensor, rows: int) -> Tensor:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from t2n_core.torch_graph.custom_ops.factorisation_steps import loop
 from t2n_core.torch_graph.simplify.decompositions import decomposition
-from t2n_core.torch_graph.stand_ins.loops import loop
 
 
 def cholesky_factor(a: Tensor) -> tuple[Tensor, Tensor]:

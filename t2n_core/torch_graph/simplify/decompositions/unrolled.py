@@ -1,4 +1,4 @@
-"""The operators of `stand_ins/loops.py` step by step, for targets that have no loops; sizes must be static."""
+"""Write the steps of `custom_ops/factorisation_steps.py` out, for targets without loops; sizes must be static."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_rows_are_packed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     stored = as_blocks(weight)
     source = BlockWeight(stored, (9, 64))
     whole = b"".join(map(bytes, source.chunks()))
-    monkeypatch.setattr("t2n_core.op.stored.parts.AT_A_TIME", 200)
+    monkeypatch.setattr("t2n_core.op.stored.chunks.AT_A_TIME", 200)
     parts = [bytes(part) for part in source.chunks()]
     assert len(parts) == 3
     assert b"".join(parts) == whole

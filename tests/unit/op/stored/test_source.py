@@ -10,9 +10,9 @@ from torch import nn
 from t2n_core.errors import InputError
 from t2n_core.op.stored.blocks import as_blocks
 from t2n_core.op.stored.float16 import as_float16
+from t2n_core.op.stored.int8 import as_bytes
 from t2n_core.op.stored.source import StoredSource
-from t2n_core.op.stored.whole_numbers import as_bytes
-from t2n_core.torch_graph.ways_in.sources import source_of
+from t2n_core.torch_graph.frontend.sources import source_of
 
 ROUNDED = {"q4_0": as_blocks, "float16": as_float16, "int8": lambda weight: as_bytes(weight, (0,))}
 

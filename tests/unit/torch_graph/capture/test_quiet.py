@@ -13,7 +13,7 @@ from torch import nn
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.capture.quiet import quiet
 from t2n_core.torch_graph.capture.tracer import TorchModuleTracer
-from t2n_core.torch_graph.ways_in.inputs import bind_inputs
+from t2n_core.torch_graph.frontend.inputs import bind_inputs
 
 LOG = logging.getLogger("torch.__trace")
 

@@ -12,7 +12,7 @@ from torch.export import Dim
 from torch.nn.functional import scaled_dot_product_attention as attention
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.torch_graph.sizes.declared_axes import SizeFrom
+from t2n_core.torch_graph.constraints.declared_axes import SizeFrom
 
 TARGET = TractNNEF("0.23.9", check_io=False)
 Mask = Callable[[int, int, Tensor], Tensor]

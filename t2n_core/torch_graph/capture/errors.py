@@ -1,0 +1,119 @@
+"""Errors for models that PyTorch cannot capture: the problem, the line of the model, and what to do."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from t2n_core.errors import CaptureError, DataDependentError, InputError, Origin
+from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.torch_graph.constraints.declared_axes import DeclaredAxes
+from t2n_core.torch_graph.constraints.guards import NOT_THE_MODELS, Decision
+from t2n_core.torch_graph.constraints.narrowing import SizeDecision
+from t2n_core.torch_graph.graph import naming
+
+_SHOWN = 3
+"""Most lines of the model in an error message."""
+_HERE = f"{Path(__file__).parents[2]}/"
+_TENSORS = re.compile(r"inputs\['tensors(?:'\]\[|_)(\d+)(?:'\])?\]?")
+"""An input in a message of torch.export: `inputs['tensors'][0]`, or `inputs['tensors_0']` from torch 2.14 on."""
+
+
+def refusal(
+    cause: Exception, model: str, input_names: Sequence[str], fixing: Sequence[Decision], can_trace: bool
+) -> CaptureError:
+    """Return the error for an exception of torch.export; `fixing` are the decisions that fixed a dynamic size."""
+    from t2n_core.torch_graph.compat.private import GuardOnDataDependentSymNode
+
+    frozen = 'capture="trace" freezes such decisions as the example inputs make them'
+    if isinstance(cause, GuardOnDataDependentSymNode):
+        return DataDependentError(
+            f"{model} has Python control flow that depends on values in a tensor, which a graph cannot express",
+            origin=_origin("Python code that reads values of a tensor", cause),
+            hint=f"torch.where(condition, a, b) computes both branches{f'; {frozen}' if can_trace else ''}",
+        )
+    problem = _TENSORS.sub(lambda m: f"input `{input_names[int(m[1])]}`", first_lines(cause))
+    if "static shape" in problem and fixing:
+        problem += "".join(f"\nThe size is {d.fixes()} because of {d.origin}." for d in fixing[:_SHOWN])
+        return CaptureError(
+            f"torch.export cannot capture {model}: {problem}",
+            op=fixing[0].origin.op,
+            hint="compute with the input's size (x.shape[1]) instead of the constant, or keep the axis static",
+        )
+    hint = "the model must run on the example inputs and have no data-dependent Python control flow"
+    return CaptureError(
+        f"torch.export cannot capture {model}: {problem}",
+        origin=_origin(type(cause).__name__, cause),
+        hint=f"{hint}; {frozen}" if can_trace else hint,
+    )
+
+
+def fixed_axis(name: str, size: int, decisions: Sequence[SizeDecision]) -> CaptureError:
+    """Return the error for a dynamic axis that the model fixes to one size."""
+    about = [d for d in decisions if any(s.name == name for s in d.condition.free_symbols)]
+    return CaptureError(
+        f"the axis `{name}` is not free: the model fixes it to {size}, {'; '.join(map(str, about[:_SHOWN]))}",
+        origin=about[0].origin if about else None,
+        hint="compute with the input's size (x.shape[1]) instead of the constant, or keep the axis static",
+    )
+
+
+def with_source_line(refused: CaptureError) -> CaptureError:
+    """Return the error with the model's line that led to it, unless it already has one."""
+    if refused.origin is None and refused.op is None:
+        refused.origin = _origin("Python code", refused)
+    return refused
+
+
+def refuse_smaller_range(declared: DeclaredAxes, sizes: SizeRange, decisions: Sequence[SizeDecision]) -> None:
+    """Raise CaptureError if a graph is valid for fewer sizes than the declared bounds. A lower bound of 0 that is only
+    the default, as of a Dim without `min`, may become larger, and a Dim without `max` may get one."""
+    for decision in decisions:
+        for name in sorted({s.name for s in decision.condition.free_symbols} & declared.explicit):
+            (low, high), (wanted_low, wanted_high) = sizes.bounds[name], declared.range.bounds[name]
+            tied = any(s.name == name for one in sizes.conditions for s in one.free_symbols)
+            is_least_kept = wanted_low > 0 or name in declared.kept_least
+            is_most_kept = wanted_high is not None
+            if tied or (high != wanted_high and is_most_kept) or (low > wanted_low and is_least_kept):
+                only = "PyTorch itself runs this model" if decision.required else "the captured graph holds"
+                raise CaptureError(
+                    f"{name} is declared from {wanted_low} to {wanted_high or 'any size'}; {only} only for {sizes}: "
+                    f"{decision}",
+                    origin=decision.origin,
+                    hint=f'declare torch.export.Dim("{name}", min={low}, max={high}), or compute both sides with '
+                    "sizes, such as min(x.shape[1], 64), in place of the decision",
+                )
+
+
+def refusal_to_trace(cause: Exception, model: str) -> CaptureError:
+    """Return the error for an exception of torch.jit.trace."""
+    problem = f"torch.jit.trace cannot capture {model}: {first_lines(cause)}"
+    return CaptureError(problem, origin=_origin(type(cause).__name__, cause))
+
+
+def refusal_to_run(cause: Exception, model: str, inputs: str) -> InputError:
+    """Return the error for a model that PyTorch cannot run on the inputs described by `inputs`."""
+    return InputError(
+        f"{model} cannot run on its inputs ({inputs}): {first_lines(cause)}",
+        origin=_origin(type(cause).__name__, cause),
+        hint="PyTorch itself refuses them: compare dtypes and shapes with those that the model expects",
+    )
+
+
+def _origin(what: str, cause: Exception) -> Origin | None:
+    """Return the model's innermost line among those that led to an exception."""
+    others = (*NOT_THE_MODELS, _HERE)
+    frames = [f for f in traceback.extract_tb(cause.__traceback__) if not f.filename.startswith(others)]
+    if not frames:
+        return None
+    frame = frames[-1]
+    code = linecache.getline(frame.filename, frame.lineno or 0).strip()
+    return Origin(what, "", naming.source_line(frame.filename, frame.lineno or 0, frame.name, code))
+
+
+def first_lines(cause: BaseException, most: int = 6) -> str:
+    lines = [line for line in str(cause).strip().splitlines() if line.strip()]
+    return "\n".join(lines[:most]) or type(cause).__name__

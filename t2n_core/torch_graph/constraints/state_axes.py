@@ -1,0 +1,44 @@
+"""The dynamic axes of a state: axes declared by the user, and axes that grow from call to call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from t2n_core.torch_graph.constraints.declared_axes import DynamicAxes, SizeFrom
+from t2n_core.torch_graph.frontend.state.state import ModelState
+
+PAST: Final = "P"
+"""The symbol of the length of a growing state, which is 0 before the first call."""
+
+
+def with_state_axes(declared: DynamicAxes | None, state: ModelState | None) -> DynamicAxes | None:
+    """Return the declared axes and those that grow.
+
+    A declaration for a state's argument applies to all of its tensors. Axes that grow and have no declared size get the
+    symbol `P`; those of other lengths in the example `P1`, `P2`, and so on.
+    """
+    if state is None:
+        return declared
+    found: dict[str, dict[int, Any]] = {}
+    for name, axes in (declared or {}).items():
+        tensors = state.of(name)
+        for wanted in [one.input for one in tensors] or [name]:
+            found[wanted] = {**found.get(wanted, {}), **_sizes(axes, name if tensors else wanted)}
+    lengths: dict[int, str] = {}
+    for one in state.tensors:
+        known = found.setdefault(one.input, {})
+        for axis in one.growing:
+            if axis not in known and axis - one.example.dim() not in known:
+                length = one.example.shape[axis]
+                symbol = lengths.setdefault(length, f"{PAST}{len(lengths) or ''}")
+                known[axis] = SizeFrom(symbol, 0)
+    return {name: axes for name, axes in found.items() if axes}
+
+
+def _sizes(axes: Any, name: str) -> Mapping[int, Any]:
+    """Return sizes by axis; a plain list of axes gets a symbol for each."""
+    return axes if isinstance(axes, Mapping) else {axis: f"{name}_dim{axis}" for axis in axes}
+
+
+__all__ = ["PAST", "with_state_axes"]

@@ -1,0 +1,1 @@
+"""Operators of this package that replace calls of PyTorch in a capture, each as one node."""

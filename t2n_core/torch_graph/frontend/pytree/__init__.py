@@ -1,0 +1,1 @@
+"""Nested arguments and results: containers, objects and arrays that hold tensors."""

@@ -1,0 +1,114 @@
+"""Compare traces of one model at several sizes: where they differ, a trace is valid only for its own sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import torch
+
+from t2n_core.nnef.sizes.ranges import LEAST
+from t2n_core.torch_graph.capture.module_calls import MODULE_CALL, calls
+from t2n_core.torch_graph.compat.private import _jit_pass_inline, pytree
+from t2n_core.torch_graph.frontend.torchscript.script import origin_of
+from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision, frozen_size
+from t2n_core.torch_graph.proofs.compared_numbers import Numbers, sizes_near
+
+_NEAR_DECISIONS = 8
+"""Number of further sizes, next to the integers that the model's code compares with."""
+
+
+def frozen_sizes(
+    script: torch.jit.ScriptModule,
+    trace_at: Callable[[Mapping[str, int]], torch.jit.ScriptModule],
+    sizes: Mapping[str, int],
+    bounds: Mapping[str, tuple[int, int | None]],
+    frozen: Sequence[FrozenDecision],
+    decisions: Sequence[Numbers] = (),
+) -> list[FrozenDecision]:
+    """Return a warning for each further line that differs in a trace at other sizes.
+
+    `sizes` are those of the trace, `decisions` the integers of `compared_numbers`; `trace_at` raises if the model does
+    not run at a size.
+    """
+    found: dict[str, FrozenDecision] = {}
+
+    def compare_at(others: Mapping[str, int]) -> None:
+        try:
+            again = trace_at(others)
+        except Exception:  # the model does not run at these sizes
+            return
+        for line in differing_lines(script, again):
+            if not any(str(one).startswith(line.partition(" in ")[0] + ":") for one in frozen if line):
+                found.setdefault(line, frozen_size(line, {name: sizes[name] for name in others}))
+
+    def is_within(others: Mapping[str, int]) -> bool:
+        limits = {name: bounds.get(name, (LEAST, None)) for name in others}
+        return all(
+            low <= others[name] and (high is None or others[name] <= high) for name, (low, high) in limits.items()
+        )
+
+    for name, size in sizes.items():
+        others_of_one = (1, size - 1, size + 1, 2 * size + 1, 8 * size + 5, 64 * size + 3)
+        alone = [{name: n} for n in dict.fromkeys(others_of_one) if n != size]
+        for others in filter(is_within, alone):
+            compare_at(others)
+    if len(sizes) > 1:  # a decision on one size may have an effect only if another one is large, too
+        together = [{name: scale * size + more for name, size in sizes.items()} for scale, more in ((8, 5), (64, 3))]
+        for others in filter(is_within, together):
+            compare_at(others)
+    changed = ({n: size for n, size in near.items() if size != sizes[n]} for near in sizes_near(decisions, sizes))
+    for others in islice((one for one in changed if one and is_within(one)), _NEAR_DECISIONS):
+        compare_at(others)
+    return list(found.values())
+
+
+def differing_lines(one: torch.jit.ScriptModule, other: torch.jit.ScriptModule) -> list[str]:
+    """Return the lines of the model at which two traces differ in operators or constants.
+
+    The comparison stops at the first operator that only one of them has.
+    """
+    return list(dict.fromkeys(_differences(*(_nodes(script) for script in (one, other)))))
+
+
+def _nodes(script: torch.jit.ScriptModule) -> list[Any]:
+    graph = script.graph.copy()
+    _jit_pass_inline(graph)
+    return [*graph.nodes(), graph.return_node()]
+
+
+def _differences(one: Sequence[Any], other: Sequence[Any]) -> Iterator[str]:
+    names: dict[str, str] = {}
+    constants: dict[str, tuple[Any, Any]] = {}
+    lines: dict[str, str] = {}
+    for step, (a, b) in enumerate(zip(one, other, strict=False)):
+        inputs = list(zip(a.inputs(), b.inputs(), strict=False))
+        alike = a.kind() == b.kind() and a.inputsSize() == b.inputsSize() and a.outputsSize() == b.outputsSize()
+        if not alike or any(names.setdefault(x.debugName(), y.debugName()) != y.debugName() for x, y in inputs):
+            yield next((line for line in (origin_of(node)[1] for node in (*one[step:], *other[step:])) if line), "")
+            return
+        if a.kind() == "prim::Constant":
+            constants[a.output().debugName()] = (a.output().toIValue(), b.output().toIValue())
+            lines[a.output().debugName()] = origin_of(a)[1]
+        elif a.kind() == "prim::GetAttr" and a.s("name") != b.s("name"):
+            yield origin_of(a)[1]
+        names.update(zip((x.debugName() for x in a.outputs()), (y.debugName() for y in b.outputs()), strict=True))
+        for place, (x, _) in enumerate(inputs):
+            is_key = a.kind() == MODULE_CALL and place == 2
+            if x.debugName() in constants and not _same(*constants[x.debugName()], is_key):
+                yield origin_of(a)[1] or lines[x.debugName()]  # a list has no source line
+
+
+def _same(one: Any, other: Any, is_key: bool) -> bool:
+    if is_key:
+        one, other = calls[one].leaves, calls[other].leaves
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        pairs = list(zip(pytree.tree_leaves(one), pytree.tree_leaves(other), strict=False))
+        return len(one) == len(other) and all(_same(a, b, False) for a, b in pairs)
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one.dtype == other.dtype and one.shape == other.shape and bool(torch.equal(one, other))
+    return type(one) is type(other) and bool(one == other or one != one)
+
+
+__all__ = ["differing_lines", "frozen_sizes"]

@@ -1,0 +1,1 @@
+"""Follow values through a capture that PyTorch itself does not follow."""

@@ -1,0 +1,81 @@
+"""Sizes of which a range has one remainder alone are written as multiples, and inputs are cut to them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import pytest
+import sympy
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.nnef.sizes.dims import FloorDiv, Modulo, symbol
+from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.torch_graph.constraints.multiples import multiples
+from tests.nets import OfFunction
+
+T = symbol("T")
+VERSIONS = ("0.19.15", "0.21.8", "0.23.9")
+
+
+def remainder(divisor: int, rest: int) -> sympy.Eq:
+    return sympy.Eq(Modulo(T, divisor), rest, evaluate=False)
+
+
+def test_a_multiple_is_written_as_its_quotient_times_the_divisor() -> None:
+    sizes, forms = multiples(SizeRange.of(["T"]).narrowed(remainder(4, 0)), [FloorDiv(T, 4)], {"T": 8})
+    assert str(sizes) == "T >= 4, T % 4 == 0"
+    from_4 = symbol("T", 4)
+    assert forms == {"T": 4 * FloorDiv(from_4, 4)}
+
+
+def test_a_remainder_is_what_is_missing_to_the_next_multiple() -> None:
+    sizes, forms = multiples(SizeRange.of(["T"]).narrowed(remainder(4, 3)), [FloorDiv(T, 4)], {"T": 11})
+    assert str(sizes) == "T >= 3, T % 4 == 3"
+    assert forms == {"T": 4 * FloorDiv(symbol("T", 3) + 1, 4) - 1}
+
+
+def test_two_remainders_are_one_of_the_common_multiple() -> None:
+    held = SizeRange.of(["T"]).narrowed(remainder(4, 2), remainder(6, 0))
+    sizes, forms = multiples(held, [FloorDiv(T, 2)], {"T": 18})
+    assert str(sizes) == "T >= 6, T % 4 == 2, T % 6 == 0"
+    assert forms == {"T": 12 * FloorDiv(symbol("T", 6) + 6, 12) - 6}
+
+
+def test_a_size_that_nothing_divides_stays_as_it_is() -> None:
+    held = SizeRange.of(["T"]).narrowed(remainder(2, 0))
+    assert multiples(held, [T + 1], {"T": 8}) == (held, {})
+    free = SizeRange.of(["T"])
+    assert multiples(free, [FloorDiv(T, 2)], {"T": 8}) == (free, {})
+
+
+def padded_to_four(x: Tensor) -> Tensor:
+    rest = x.shape[1] % 4
+    return (F.pad(x, (0, 0, 0, 4 - rest)) if rest else x).unflatten(1, (-1, 4)).sum(2)
+
+
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "unflatten": lambda x: x.unflatten(1, (-1, 4)) * 2,
+    "view": lambda x: x.view(2, -1, 12),
+    "halves": lambda x: F.glu(x, 1),
+    "gated halves added": lambda x: x[:, : x.shape[1] // 2] + x[:, x.shape[1] // 2 :],
+    "groups of channels": lambda x: F.group_norm(x, 4),
+    "not padded": padded_to_four,
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_takes_multiples_alone_is_right_at_them_and_refused_elsewhere(name, version, tmp_path):
+    torch.manual_seed(4)
+    export = ModelExport(OfFunction(FUNCTIONS[name]), torch.randn(2, 8, 3), dynamic_axes={"x": {1: "T"}})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = export.to(TractNNEF(version), tmp_path / "a.tar")
+    outcome = result.assert_parity("approximate")
+    checked = {sample.sizes["T"] for sample in result.samples}
+    assert len(checked) > 2
+    assert outcome.refused_sizes

@@ -203,15 +203,15 @@ class TractNNEF(InferenceTarget):
 
     def with_extensions(self, lines: Iterable[str]) -> TractNNEF:
         """Return the same target with more `custom_extensions`. Raises InputError for an invalid line."""
-        twin = copy.copy(self)
-        twin.custom_extensions = (*self.custom_extensions, *(_extension(line) for line in lines))
-        return twin
+        target = copy.copy(self)
+        target.custom_extensions = (*self.custom_extensions, *(_extension(line) for line in lines))
+        return target
 
     def with_precision(self, plan: PrecisionPlan | None) -> TractNNEF:
         """Return the same target with a precision plan, without a search for one."""
-        twin = copy.copy(self)
-        twin.searches_precision, twin._writing = False, replace(self._writing, precision=plan)
-        return twin
+        target = copy.copy(self)
+        target.searches_precision, target._writing = False, replace(self._writing, precision=plan)
+        return target
 
     def engine(self) -> TractRunner:
         return engine_for(self.resolved)

@@ -149,7 +149,7 @@ class Emitter(ABC):
         try:
             signature = self._signature(operator)
             if signature.broken:
-                raise SpecError(f"{self.spec} must not be given `{operator}`: {signature.broken}")
+                raise SpecError(f"`{operator}` must not be written for {self.spec}: {signature.broken}")
             arguments = signature.bind(args, attributes)
         except SpecError as wrong:
             raise self._with_origin(wrong) from wrong

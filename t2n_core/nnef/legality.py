@@ -128,7 +128,7 @@ def _check_fragments(graph: Graph, spec: Spec) -> Iterator[SpecError]:
 
 def _unusable(spec: Spec, name: str) -> str:
     try:
-        return f"{spec} must not be given `{name}`: {spec.operator(name).broken}"
+        return f"`{name}` must not be written for {spec}: {spec.operator(name).broken}"
     except SpecError as wrong:
         return wrong.message
 
@@ -189,7 +189,7 @@ def _among(value: Value, values: Iterable[Value]) -> bool:
 def _check_operation(graph: Graph, spec: Spec, operation: Operation, signature: Signature) -> Iterator[SpecError | str]:
     arguments = operation.arguments
     if signature.broken:
-        yield f"{spec} must not be given `{operation.name}`: {signature.broken}"
+        yield f"`{operation.name}` must not be written for {spec}: {signature.broken}"
     yield from (signature.unknown_argument(name) for name in arguments if signature.parameter(name) is None)
     missing = signature.missing({name: value for name, value in arguments.items() if value is not None})
     if missing:
@@ -210,13 +210,15 @@ def _check_operation(graph: Graph, spec: Spec, operation: Operation, signature: 
     bound = BoundOperation(operation, signature)
     for hazard in hazards_for(spec).get(operation.name, ()):
         if hazard.applies(bound):
-            yield SpecError(f"{spec} must not be given this `{operation.name}`: {hazard.reason}", hint=hazard.safe)
+            yield SpecError(
+                f"this `{operation.name}` must not be written for {spec}: {hazard.reason}", hint=hazard.safe
+            )
 
 
 def _check_quirks(quirks: Sequence[Quirk], operation: OperationView, spec: Spec) -> Iterator[SpecError]:
     for one in quirks:
         if one.applies(operation):
-            yield SpecError(f"{spec} must not be given this `{operation.operator}`: {one.reason}", hint=one.safe)
+            yield SpecError(f"this `{operation.operator}` must not be written for {spec}: {one.reason}", hint=one.safe)
 
 
 def _check_results(spec: Spec, operation: Operation, signature: Signature) -> Iterator[str]:

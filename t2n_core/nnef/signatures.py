@@ -68,7 +68,7 @@ class Signature:
         Raises SpecError for an unknown, missing or duplicate argument.
         """
         if len(args) > len(self.parameters):
-            wrong = f"`{self.name}` takes {len(self.parameters)} arguments, {len(args)} were given"
+            wrong = f"`{self.name}` takes {len(self.parameters)} arguments, {len(args)} were passed"
             raise SpecError(wrong, op=self.name)
         given = {p.name: value for p, value in zip(self.parameters, args, strict=False)}
         for name, value in kwargs.items():

@@ -70,7 +70,7 @@ class Program:
             if not needed.isdisjoint(one.results):
                 kept.append(one)
                 needed.update(one.names())
-        called = self._called(kept)
+        called = self._used_operators(kept)
         return replace(
             self,
             inputs={name: array for name, array in self.inputs.items() if name in needed},
@@ -80,7 +80,7 @@ class Program:
             symbols={name: axes for name, axes in self.symbols.items() if name in needed},
         )
 
-    def _called(self, assignments: Iterable[Assignment]) -> set[str]:
+    def _used_operators(self, assignments: Iterable[Assignment]) -> set[str]:
         called = {word for one in assignments for word in (one.operator, str(one.get("body", "")))}
         waiting = [*called]
         while waiting:

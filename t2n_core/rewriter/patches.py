@@ -99,10 +99,10 @@ def copy_function(
 ) -> types.FunctionType:
     """Return a copy of a function with other globals, and other cells if passed."""
     cells = function.__closure__ if closure is None else closure
-    twin = types.FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, cells)
-    twin.__kwdefaults__ = function.__kwdefaults__
-    functools.update_wrapper(twin, function, updated=())
-    return twin
+    copied = types.FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, cells)
+    copied.__kwdefaults__ = function.__kwdefaults__
+    functools.update_wrapper(copied, function, updated=())
+    return copied
 
 
 def _trampoline(code: types.CodeType, enter: Callable[..., Any]) -> types.CodeType:

@@ -201,9 +201,9 @@ def embedding_bag(
     at = g.unsqueeze(g.positions(size), axes=[0])
     inside = g.ge(at, g.unsqueeze(starts, axes=[1]))  # [bags, indices]: at or after the beginning of the bag …
     if not (isinstance(count, int) and count == 1):
-        nobody = g.constant(np.zeros((1, 1), dtype=np.bool_))
+        never = g.constant(np.zeros((1, 1), dtype=np.bool_))
         later = g.take(inside, 0, 1, count)
-        later = g.concat([later, g.expand(nobody, (1, size))], axis=0)
+        later = g.concat([later, g.expand(never, (1, size))], axis=0)
         inside = g.and_(inside, g.not_(later))  # … and before that of the next
     if padding_idx is not None and padding_idx >= 0:
         inside = g.and_(inside, g.unsqueeze(g.ne(g.cast(indices, INT64), padding_idx), axes=[0]))

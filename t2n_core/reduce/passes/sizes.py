@@ -1,4 +1,4 @@
-"""Passes that shrink tensors: shorter axes, fewer axes. There is no shape inference: the oracle rejects candidates."""
+"""Passes that shrink tensors: shorter axes, fewer axes. No shapes are inferred: the oracle rejects invalid ones."""
 
 from __future__ import annotations
 

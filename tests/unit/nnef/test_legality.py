@@ -60,10 +60,10 @@ def test_all_problems_are_found_with_their_origin(build: Any) -> None:
         "tract 0.21.19 has no operator `tract_core_silu`; available since 0.23.0",
         "`elu` has no argument `alpha`; it takes `x`",
         (
-            "tract 0.21.19 must not be given this `round`: rounds halves away from zero; the standard says "
+            "this `round` must not be written for tract 0.21.19: rounds halves away from zero; the standard says "
             "floor(x + 0.5), PyTorch rounds them to even"
         ),
-        "tract 0.21.19 must not be given `area_downsample`: its body calls `length_of`, which no version defines",
+        "`area_downsample` must not be written for tract 0.21.19: its body calls `length_of`, which no version defines",
     ]
     assert [p.op for p in found] == ["tract_core_silu", "elu", "round", "area_downsample"]
     assert [p.origin.op for p in found if p.origin] == [f"test::{p.op}" for p in found]

@@ -145,7 +145,7 @@ def test_bind_orders_and_completes() -> None:
         (["x"], {}, "needs the argument `filter`"),
         (["x", "w"], {"strides": [1]}, "has no argument `strides`; it takes `input`, `filter`"),
         (["x", "w"], {"filter": "v"}, "got the argument `filter` twice"),
-        (list("abcdefghi"), {}, "takes 8 arguments, 9 were given"),
+        (list("abcdefghi"), {}, "takes 8 arguments, 9 were passed"),
     ],
 )
 def test_bind_refuses(args: list[str], kwargs: dict[str, object], message: str) -> None:

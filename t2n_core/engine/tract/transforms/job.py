@@ -63,14 +63,14 @@ def run_transforms(driver: TractDriver, header: Mapping[str, Any], send: Send, s
         changed: list[bool | None] = []
         scratch = Path(header["scratch"])
         _settle(model)
-        seen = _written(driver, model, scratch / "dump")
+        seen = _model_digest(driver, model, scratch / "dump")
         for step in header["transforms"]:
             for text in step["begins"]:
                 model.transform(text)
             if step["begins"]:
-                seen = _written(driver, model, scratch / "dump")
+                seen = _model_digest(driver, model, scratch / "dump")
             model = _after(driver, model, step, scratch)
-            now = _written(driver, model, scratch / "dump")
+            now = _model_digest(driver, model, scratch / "dump")
             changed.append(True if step["text"] is None else _differ(seen, now))
             seen = now
         send({"event": "facts", "facts": {**facts, "changed": changed, "transformed": model.facts()}})
@@ -84,7 +84,7 @@ def _differ(before: tuple[str, bool], after: tuple[str, bool]) -> bool | None:
     return False if after[1] else None
 
 
-def _written(driver: TractDriver, model: TractModel, folder: Path) -> tuple[str, bool]:
+def _model_digest(driver: TractDriver, model: TractModel, folder: Path) -> tuple[str, bool]:
     """Return a digest of the model as the engine writes it and True; or the interface, the error and False."""
     try:
         driver.write(model, folder)

@@ -114,7 +114,7 @@ class CaptureMode(TorchFunctionMode):
             return self._with_sizes(func, name, args, kwargs)
         return func(*args, **kwargs)
 
-    # ---------------------------------------------------------------------------------------------------- custom operators
+    # ----------------------------------------------------------------------------------------------- custom operators
     def _recurrent(self, name: str, args: Any, kwargs: Any) -> Any:
         ops = torch.ops.t2n_capture
         # the fourth argument is `has_biases` of the padded variant, the weights of the packed one

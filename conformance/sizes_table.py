@@ -123,7 +123,7 @@ def read(path: Path) -> Iterator[tuple[str, str, tuple[str, str]]]:
 
     records = read_records(path / "matrix.jsonl" if path.is_dir() else path)
     state = completeness_of(records)
-    if not state.whole:
+    if not state.is_complete:
         raise SystemExit(f"{path}: {state.notice}")
     for cell in cells_of(records):
         if "test_sizes[" in cell.case:

@@ -1,7 +1,7 @@
 """The plugin's entry point: its options, its marker and fixtures, and the start of its role objects.
 
 pytest loads this in every session of a user who has the plugin installed: each hook loads only the modules that it
-needs, and nothing imports torch or numpy before the first cell runs. The role objects are plugins of their own:
+needs, and nothing imports torch or numpy before the first cell runs. The role objects are separate plugins:
 
     Reports         here                     every session
     CaseCollector   collect/collection.py    every session
@@ -38,7 +38,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def _marker_lines(config: pytest.Config) -> tuple[str, ...]:
-    """Return the markers with their arguments where they are asked for; they are read from the options of an export."""
+    """Return the markers, with their arguments only for `--markers`: these come from the options of an export."""
     if not config.getoption("markers", False):
         return (
             f"{MARKER}(...): exports what the test returns, and checks it",
@@ -51,7 +51,7 @@ def _marker_lines(config: pytest.Config) -> tuple[str, ...]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Come to the reports after plugins such as pytest-retry, which change them, and before the user's conftest.py."""
+    """Register for reports after plugins such as pytest-retry, which change them, and before the user's conftest.py."""
     early_config.pluginmanager.register(Reports(), REPORTS)
 
 
@@ -73,7 +73,7 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print how to select engines, in a session that skipped tests because it has none."""
+    """Explain how to select engines, in a session that skipped tests because it has none."""
     if terminalreporter.stats.get("skipped") and not config.pluginmanager.has_plugin(CONTROLLER):
         from pytest_t2n.control.summary import write_summary
 
@@ -81,9 +81,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 class Reports:
-    """Hands each report to the recorder, when every other plugin has made of it what it wants.
+    """Passes each report to the recorder, after every other plugin has processed it.
 
-    The recorder itself is registered after the user's conftest.py: its hook would come after the wrappers there, which
+    The recorder itself is registered after the user's conftest.py: its hook would run after the wrappers there, which
     would see the report before it is judged.
     """
 
@@ -106,7 +106,7 @@ class SessionStart:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Register the roles that this process has."""
+        """Register the roles of this process."""
         config, settings = session.config, self._settings
         if hasattr(config, "workerinput"):
             from pytest_t2n.control.start import start_worker

@@ -15,7 +15,7 @@ import msgspec
 from conformance.lab.machine import cpu_of_children
 from pytest_t2n.cli.engine_choice import engines_closed
 from pytest_t2n.cli.judging.plan import plan_run
-from pytest_t2n.cli.judging.unit import JudgedUnit, Unit, UnitCell, judge, packed
+from pytest_t2n.cli.judging.unit import JudgedUnit, Unit, UnitCell, judge, pack_unit
 from pytest_t2n.config.engines import select_engines
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.config.shard import Shard
@@ -38,7 +38,7 @@ def measure(bundle: Path, engines: str, parts: int) -> dict[str, float]:
         for case, cells in plan.cases.items():
             own = [UnitCell(one.cell.nodeid, one.cell.engine.to_dict(), list(one.checks)) for one in cells]
             unit = Unit(case, own, str(bundle), 60.0, memory_limit())
-            for cell in msgspec.msgpack.decode(judge(packed(unit)), type=JudgedUnit).cells:
+            for cell in msgspec.msgpack.decode(judge(pack_unit(unit)), type=JudgedUnit).cells:
                 status = msgspec.json.decode(cell.record)["status"]
                 statuses[status] = statuses.get(status, 0) + 1
     after = spent()

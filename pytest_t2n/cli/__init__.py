@@ -1,4 +1,4 @@
-"""Room 8: the console command `t2n`."""
+"""Layer 8: the console command `t2n`."""
 
 from __future__ import annotations
 

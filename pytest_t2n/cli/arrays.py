@@ -1,4 +1,4 @@
-"""Numbers of a user in .npz files, and the names of an archive's inputs and outputs that they belong to."""
+"""A user's arrays in .npz files, and the names of an archive's inputs and outputs to which they belong."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def in_order(path: Path, names: Sequence[str], kind: str) -> tuple[NDArray[Any], ...]:
-    """Return the arrays of a .npz in the order of names: by name, or as `numpy.savez(path, a, b)` numbered them.
+    """Return the arrays of a .npz in the order of names: by name, or by the numbers of `numpy.savez(path, a, b)`.
 
-    Raises InputError for an array that is missing, or that nothing is called after.
+    Raises InputError for a missing or an unknown array.
     """
     arrays = read_npz(path)
     if set(arrays) == {f"arr_{place}" for place in range(len(names))}:
@@ -45,12 +45,12 @@ def in_order(path: Path, names: Sequence[str], kind: str) -> tuple[NDArray[Any],
 
 
 def signature_of(archive: Path) -> tuple[list[str], list[str]]:
-    """Return the names of the inputs and outputs of an archive. Raises InputError for what is no archive."""
+    """Return the names of the inputs and outputs of an archive. Raises InputError for any other file."""
     if not archive.exists():
         raise InputError(f"there is no archive {archive}")
     match = _SIGNATURE.search(graph_text(archive))
     if match is None:
-        raise InputError(f"{archive} is no NNEF archive: it has no graph.nnef with a graph in it")
+        raise InputError(f"{archive} is not an NNEF archive: it has no graph.nnef with a graph")
     inputs, outputs = ([name.strip().decode() for name in part.split(b",") if name.strip()] for part in match.groups())
     return inputs, outputs
 

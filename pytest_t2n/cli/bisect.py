@@ -11,7 +11,7 @@ import pytest
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments, which are pytest's."""
+    """Add the arguments, which are those of pytest."""
     parser.add_argument(
         "arguments", nargs=argparse.REMAINDER, metavar="...", help="what pytest takes: tests, --t2n-tract=…, -k …"
     )
@@ -20,5 +20,5 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run pytest; return its exit status."""
-    known = "ignore::pytest.PytestAssertRewriteWarning"  # this package is imported already
+    known = "ignore::pytest.PytestAssertRewriteWarning"  # this package is already imported
     return int(pytest.main(["--t2n-bisect", "-W", known, *options.arguments]))

@@ -1,4 +1,4 @@
-"""`t2n check ARCHIVE` compares what engines compute with expected outputs. It never imports torch.
+"""`t2n check ARCHIVE` compares the outputs of engines with expected ones. It never imports torch.
 
 t2n check model.nnef.tgz --inputs x.npz --expected y.npz --tract all
 """
@@ -42,7 +42,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return 1 if an engine computes something else, or fails. Raises T2NError for wrong arguments."""
+    """Return 1 if the outputs of an engine differ, or it fails. Raises T2NError for wrong arguments."""
     criteria = Judgement(TractCheckTolerance.parse(options.tolerance))
     samples, output_names = _samples(options.archive, options.inputs, options.expected)
     engines = engines_of(options, Console(stderr=True))

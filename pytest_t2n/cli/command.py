@@ -18,7 +18,7 @@ from t2n_core.text import visible
 class Family(NamedTuple):
     """A family of subcommands.
 
-    `module` has `add_commands(parser)`, which gives every subcommand a default `run: (Namespace) -> int`.
+    `module` has `add_commands(parser)`, which sets a default `run: (Namespace) -> int` for every subcommand.
     """
 
     module: str
@@ -68,8 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with importing(f"t2n {options.family}"):
             status: int = options.run(options)
             sys.stdout.flush()
-    except BrokenPipeError:  # who reads the output has seen enough: `t2n doctor | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere
+    except BrokenPipeError:  # the reader of the output has closed it: `t2n doctor | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards buffered output
         return 1
     except (T2NError, OSError) as error:  # of the system: a full disk, a folder that cannot be written
         print(f"error: {visible(str(error))}", file=sys.stderr)

@@ -1,6 +1,6 @@
-"""`t2n doctor` says what is installed, what is missing, and whether an engine runs here. It never imports torch.
+"""`t2n doctor` reports what is installed, what is missing, and whether an engine runs here. It never imports torch.
 
-Of the project in the current folder it says which of the recommended options its pytest configuration lacks.
+For the project in the current folder it reports the recommended options that its pytest configuration lacks.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Finding:
     part: str
     text: str
     state: str = "ok"
-    """`ok`, `note` for what some may need, `bad` for what keeps everyone from working."""
+    """`ok`, `note` for a problem of some uses, `bad` for a problem of all uses."""
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +56,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the findings; return 1 if one of them keeps everybody from working."""
+    """Print the findings; return 1 if one of them is bad."""
     store = EngineStore(options.cache_dir)
     bad = False
     for finding in _findings(store, offline=options.offline):
@@ -82,7 +82,7 @@ def _findings(store: EngineStore, *, offline: bool) -> Iterator[Finding]:
 
 
 def _project(folder: Path) -> Iterator[Finding]:
-    """Yield what the pytest configuration of a folder lacks."""
+    """Yield the options that the pytest configuration of a folder lacks."""
     try:
         found = find_configuration(folder)
     except ValueError as wrong:
@@ -100,7 +100,7 @@ def _project(folder: Path) -> Iterator[Finding]:
 
 
 def _packages() -> Iterator[Finding]:
-    """Yield what each declared requirement finds; those of extras are needed by exports alone."""
+    """Yield the state of each declared requirement; those of extras are needed only for exports."""
     for line in importlib.metadata.requires("pytest-t2n") or []:
         wanted = Requirement(line)
         if wanted.name == "pytest-t2n" or (wanted.marker and not wanted.marker.evaluate({"extra": "torch"})):
@@ -144,7 +144,7 @@ def _network(store: EngineStore) -> Finding:
 
 
 def _engine(store: EngineStore) -> Finding:
-    """Return what becomes of a small graph in the newest engine of the cache."""
+    """Return the result of a small graph in the newest engine of the cache."""
     known = [version for version in store.versions_on_disk() if version not in UNUSABLE]
     if not known:
         return Finding("engine", "none in the cache yet: t2n engines fetch latest, or the first test", "note")
@@ -157,7 +157,7 @@ def _engine(store: EngineStore) -> Finding:
 
 
 def _relu(store: EngineStore, version: Version) -> str:
-    """Return what is wrong with the answer of an engine; '' if it is right. Raises T2NError."""
+    """Return the problem of an engine's answer; '' if it is right. Raises T2NError."""
     import numpy as np
 
     from t2n_core.engine import close_all, engine_for, resolve_engines

@@ -1,4 +1,4 @@
-"""The engines that a subcommand of `t2n` runs archives in, and the options that name them."""
+"""The engines in which a subcommand of `t2n` runs archives, and their options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that select engines and how they run."""
+    """Add the options that select engines and control their runs."""
     parser.add_argument("--tract", action="append", default=[], metavar="SPEC", help="as --t2n-tract")
     parser.add_argument("--cpu", default="", metavar="TIERS", help="as --t2n-cpu")
     parser.add_argument("--runtime", default="", metavar="NAMES", help="as --t2n-runtime")
@@ -36,7 +36,7 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
 
 
 def engines_of(options: argparse.Namespace, console: Console) -> list[SelectedEngine]:
-    """Return the engines that the options name, provisioned. Raises T2NError."""
+    """Return the engines selected by the options, provisioned. Raises T2NError."""
     settings = Settings(
         tract=tuple(options.tract),
         cpu=options.cpu,
@@ -56,7 +56,7 @@ def engines_of(options: argparse.Namespace, console: Console) -> list[SelectedEn
 
 
 def runner_of(engine: SelectedEngine) -> Engine:
-    """Return what runs archives in an engine; nothing is started before its first job."""
+    """Return a runner of archives in an engine; it starts nothing before its first job."""
     if engine.resolved is None:
         from t2n_core.engine.khronos.engine import KhronosEngine
 

@@ -73,7 +73,7 @@ def _row(version: Version, engine: StoredEngine | None) -> tuple[str, ...]:
 
 def _fetch(options: argparse.Namespace) -> int:
     console = Console(highlight=False)
-    with console.status(as_text(f"engines of {options.spec}")):  # asks the index before anything is printed
+    with console.status(as_text(f"engines of {options.spec}")):  # queries the index before there is anything to print
         engines = resolve_engines(
             options.spec,
             offline=options.offline,

@@ -1,4 +1,4 @@
-"""`t2n history add|html` keeps runs as Parquet, and shows how cases went over time; needs DuckDB."""
+"""`t2n history add|html` stores runs as Parquet, and shows the results of cases over time; needs DuckDB."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     adding.add_argument("file", type=Path, help="matrix.jsonl, or a directory with one")
     adding.add_argument("--to", type=Path, required=True, metavar="HISTORY", help="directory of the history")
     adding.add_argument("--source", default="", metavar="TEXT", help="what the run was of: a commit, an address")
-    adding.add_argument("--allow-incomplete", action="store_true", help="add a run that is not whole, too")
+    adding.add_argument("--allow-incomplete", action="store_true", help="also add an incomplete run")
     adding.set_defaults(run=_add)
     showing = commands.add_parser(
         "html", help="write the page of a history", description="Write the page of a history: a static site."

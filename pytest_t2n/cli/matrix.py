@@ -24,7 +24,7 @@ from pytest_t2n.cli.output import (
     tell,
     warn,
 )
-from pytest_t2n.records.folder import MATRIX_FILE, check_folder, locked
+from pytest_t2n.records.folder import MATRIX_FILE, check_folder, lock_folder
 from pytest_t2n.records.schema import CellLine, RecordError, RunLine, cells_of
 from pytest_t2n.report.matrix import Matrix, is_surprise
 from t2n_core.check.stage import Stage, Status
@@ -46,10 +46,10 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
             made.add_argument("file", type=Path, help="matrix.jsonl, or a directory with one")
         if name not in ("schema", "run"):
             made.add_argument("--allow-incomplete", action="store_true", help=_ALLOW)
-        made.set_defaults(run=_checked(run))
+        made.set_defaults(run=_with_errors(run))
         return made
 
-    merging = command("merge", _merge, "put shards, or runs of other engines, together", file=False)
+    merging = command("merge", _merge, "merge shards, or runs of other engines", file=False)
     merging.add_argument("files", type=Path, nargs="+", help="matrix.jsonl of each, or directories")
     merging.add_argument("-o", "--output", type=Path, required=True, help="a .jsonl, or a directory for a report")
     merging.add_argument("--allow-rerun", action="store_true", help="a cell in several files: the last file counts")
@@ -86,7 +86,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     querying.add_argument("--differs", action="store_true", help="of cases whose status differs between engines")
     querying.add_argument("--json", action="store_true", help="print JSON lines")
 
-    accepting = command("accept", _accept, "rewrite a file of expectations so that it says what this run found")
+    accepting = command("accept", _accept, "rewrite a file of expectations to match the results of this run")
     accepting.add_argument("--expect", type=Path, action="append", required=True, help="may be given several times")
 
     exporting = command("export", _export, "write the cells as one file for other tools")
@@ -97,8 +97,8 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     add_run(command("run", None, "judge a bundle in engines; needs no torch", file=False))
 
 
-def _checked(run: object) -> object:
-    """Return `run` with RecordError and OSError raised as T2NError, and status 1 for files that are not whole."""
+def _with_errors(run: object) -> object:
+    """Return `run` with RecordError and OSError raised as T2NError, and status 1 for incomplete files."""
     if not callable(run):
         return run
 
@@ -135,7 +135,7 @@ def _merge(options: argparse.Namespace) -> int:
 
         is_new = not options.output.exists()
         try:
-            with locked(options.output), Console(stderr=True).status("writing the report"):
+            with lock_folder(options.output), Console(stderr=True).status("writing the report"):
                 check_folder(options.output)
                 count = merge(options.output / MATRIX_FILE)
                 with IndexedFile(options.output) as file:

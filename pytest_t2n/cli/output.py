@@ -1,4 +1,4 @@
-"""Reading records for the subcommands of `t2n`, and printing: names and messages arrive as they are, without markup."""
+"""Read records for the subcommands of `t2n`, and print names and messages unchanged, without markup."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SHOWN = 200
 """Most lines of a table."""
 _PIPED = 240
-"""Columns, if the output is no terminal."""
+"""Columns, if the output is not a terminal."""
 _LONGEST = 2000
 """Most characters of a text in a table: a terminal folds long ones slowly."""
 
@@ -33,7 +33,7 @@ _LONGEST = 2000
 def load(options: argparse.Namespace, path: Path) -> list[Record]:
     """Return the records of a file, or of a directory with one.
 
-    What is not whole about it is printed to stderr, and makes the command fail unless `--allow-incomplete` is given:
+    An incomplete file is reported on stderr, and makes the command fail unless `--allow-incomplete` is given:
     `options.incomplete` has the notices.
 
     Raises:
@@ -48,7 +48,7 @@ def load(options: argparse.Namespace, path: Path) -> list[Record]:
 
 
 def load_matrix(options: argparse.Namespace, path: Path) -> Matrix:
-    """Return the matrix of a file, or of a directory with one, read from it as it is used; see `load`.
+    """Return the matrix of a file, or of a directory with one, read on demand; see `load`.
 
     The file is open until `options.closing` ends. Raises T2NError.
     """
@@ -64,21 +64,21 @@ def load_matrix(options: argparse.Namespace, path: Path) -> Matrix:
 
 
 def tell(options: argparse.Namespace, path: Path, state: Completeness) -> None:
-    """Print what is not whole about a file to stderr, and note it in `options.incomplete`."""
+    """Report an incomplete file on stderr, and add it to `options.incomplete`."""
     if state.notice:
         warn(f"{path}: {state.notice}")
-    if not state.whole:
+    if not state.is_complete:
         options.incomplete.append(state.notice)
 
 
 def refuse_incomplete(options: argparse.Namespace) -> None:
-    """Raise T2NError if a file was not whole, and the user did not mean it: nothing must be written from it."""
+    """Raise T2NError if a file was incomplete and the user did not allow it: nothing must be written from it."""
     if options.incomplete and not options.allow_incomplete:
-        raise T2NError(f"{options.incomplete[0]}; --allow-incomplete takes what is there")
+        raise T2NError(f"{options.incomplete[0]}; --allow-incomplete accepts it")
 
 
 def show_cells(cells: Iterable[CellLine], *, as_json: bool = False) -> int:
-    """Print cells as a table, or as lines of JSON as they come; return how many there are."""
+    """Print cells as a table, or as lines of JSON one by one; return how many there are."""
     count = 0
     rows = []
     for count, cell in enumerate(cells, 1):
@@ -98,13 +98,13 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     table = Table(*(Column(name, overflow="fold") for name in columns))
     for row in rows:
         table.add_row(*map(as_text, row))
-    # A console as wide as the terminal; a file or a pipe takes wide lines.
+    # A console as wide as the terminal; a file or a pipe gets wide lines.
     console = Console() if sys.stdout.isatty() else Console(width=_PIPED)
     console.print(table)
 
 
 def as_text(words: str) -> Text:
-    """Return a text for rich, which would read `[...]` in a string as markup."""
+    """Return a text object for rich, which would read `[...]` in a string as markup."""
     return Text(visible(clip(words, _LONGEST)))
 
 

@@ -1,4 +1,4 @@
-"""Advice on the pytest configuration of a project: what keeps tests from passing without a proof."""
+"""Advice on the pytest configuration of a project: options that keep tests from passing unchecked."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def find_configuration(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
 
 
 def missing_options(options: Mapping[str, Any]) -> list[str]:
-    """Return the recommended options that a configuration lacks, each with what passes unproven without it."""
-    given = _words(options.get("addopts"))
+    """Return the recommended options that a configuration lacks, each with what passes unchecked without it."""
+    given = _as_list(options.get("addopts"))
     missing = []
     if not any(_is_plugin(word) for word in _requirements(options.get("required_plugins"))):
         missing.append(f'required_plugins = "{_PLUGIN}": without the plugin, tests that return a model pass')
@@ -54,18 +54,18 @@ def missing_options(options: Mapping[str, Any]) -> list[str]:
 
 
 def _strict(options: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield what decides about strict markers in pytest 9; its own option comes before the general one."""
+    """Yield the options for strict markers in pytest 9; the specific option comes before the general one."""
     yield options.get("strict_markers", options.get("strict"))
 
 
 def _options(path: Path, sections: tuple[str, ...]) -> Mapping[str, Any] | None:
-    """Return the options of a file; None if pytest finds no section for itself there."""
+    """Return the options of a file; None if it has no section for pytest."""
     try:
         if path.suffix == ".toml":
             tables = tomllib.loads(path.read_text("utf-8"))
             for section in sections:
                 found = _table(tables, section)
-                # `[tool.pytest]` holds options itself, or only the table `ini_options`.
+                # `[tool.pytest]` holds options, or only the table `ini_options`.
                 if found is not None and set(found) != {"ini_options"}:
                     return found
             return {} if path.name.endswith("pytest.toml") else None
@@ -86,13 +86,13 @@ def _table(tables: Mapping[str, Any], section: str) -> Mapping[str, Any] | None:
     return found if isinstance(found, Mapping) else None
 
 
-def _words(value: Any) -> list[str]:
-    """Return an option as a list, given as one text with spaces or as a list."""
+def _as_list(value: Any) -> list[str]:
+    """Return an option that is a text of several words, or a list, as a list."""
     if isinstance(value, list):
         return [str(one) for one in value]
     try:
         return shlex.split(value or "") if isinstance(value, str | None) else []
-    except ValueError:  # a quote that nothing closes, which pytest itself refuses
+    except ValueError:  # an unclosed quote, which pytest itself refuses
         return str(value).split()
 
 

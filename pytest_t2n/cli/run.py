@@ -29,7 +29,7 @@ from pytest_t2n.expect.entries import Expectation, ExpectationError, Expectation
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.durations import read_durations
 from pytest_t2n.records.file import decode_line
-from pytest_t2n.records.folder import locked
+from pytest_t2n.records.folder import lock_folder
 from pytest_t2n.records.from_outcome import simple_record
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.run_line import run_line
@@ -41,9 +41,9 @@ from t2n_core.errors import T2NError
 from t2n_core.text import visible
 
 _DESCRIBED = 10
-"""Failures whose details are printed; the others are in the report."""
+"""Most failures that are printed with details; the others are in the report."""
 _NAMED = 20
-"""Problems of the bundle that are printed."""
+"""Most problems of the bundle that are printed."""
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
 def run_bundle(options: argparse.Namespace) -> int:
     """Return exit status 1 if a cell fails unexpectedly, or passes although an entry expects a failure.
 
-    So it does if a part of the bundle cannot be read.
+    It is also 1 if a part of the bundle cannot be read.
     """
     if options.resume and options.report is None:
         raise T2NError("--resume: name the directory of the interrupted run with --report")
@@ -85,7 +85,7 @@ def run_bundle(options: argparse.Namespace) -> int:
     texts: dict[str, str] = {}
     with ExitStack() as stack:
         if options.report is not None:
-            stack.enter_context(locked(options.report))
+            stack.enter_context(lock_folder(options.report))
         workers, engines, here = stack.enter_context(_workers(options, console))
         plan = plan_run(bundle.checks, engines, options.case, options.shard, durations)
         run = run_line(engines, arguments=arguments, exporters=[bundle.exporter], here=here)
@@ -100,7 +100,7 @@ def run_bundle(options: argparse.Namespace) -> int:
             reuse = Reuse(store, options.bundle, here, memory_limit(), warn)
 
         def add(record: CellLine, graph: GraphLine | None, text: str) -> None:
-            record = _expected(_exported_by(bundle.exporter.key, record), expectations)
+            record = _with_expectation(_exported_by(bundle.exporter.key, record), expectations)
             journal.add(record, graph)
             if text and not record.expected and len(texts) < _DESCRIBED:
                 texts[record.nodeid] = text
@@ -142,7 +142,7 @@ def run_bundle(options: argparse.Namespace) -> int:
 
 
 def _conclude(bundle: Bundle, cells: Sequence[CellLine], expectations: Expectations, texts: dict[str, str]) -> int:
-    """Print what needs attention, and return the exit status."""
+    """Print unexpected results and problems, and return the exit status."""
     from pytest_t2n.report.matrix import is_surprise
 
     mended = [cell for cell in cells if cell.status == "pass" and _entry(expectations, cell) is not None]
@@ -157,7 +157,7 @@ def _conclude(bundle: Bundle, cells: Sequence[CellLine], expectations: Expectati
         say(f"{len(surprises)} of {len(cells)} cells are not as expected")
     problems = list(bundle.problems)
     if bundle.unfinished:
-        problems.append(f"the bundle has {len(bundle.checks)} checks, and is not whole: {bundle.unfinished}")
+        problems.append(f"the bundle has {len(bundle.checks)} checks, and is incomplete: {bundle.unfinished}")
     for problem in problems[:_NAMED]:
         say(f"problem: {problem}")
     if len(problems) > _NAMED:
@@ -169,7 +169,7 @@ def _conclude(bundle: Bundle, cells: Sequence[CellLine], expectations: Expectati
 def _workers(
     options: argparse.Namespace, console: Console
 ) -> Iterator[tuple[Workers, Sequence[SelectedEngine], PlatformLine]]:
-    """Yield what judges, the engines, and the platform that these are on."""
+    """Yield the workers, the engines, and their platform."""
     if options.dask is None:
         engines = engines_of(options, console)
         with local_workers(options.jobs) as processes:
@@ -181,7 +181,7 @@ def _workers(
 
 
 def _units(options: argparse.Namespace, plan: Plan, journal: Journal) -> Iterator[Unit]:
-    """Yield the cases with the cells that are not judged yet."""
+    """Yield the cases with the cells that are still to be judged."""
     folder = str(options.bundle.absolute())
     for case, cells in plan.cases.items():
         left = [
@@ -195,7 +195,7 @@ def _units(options: argparse.Namespace, plan: Plan, journal: Journal) -> Iterato
 
 @contextmanager
 def _interrupts() -> Iterator[list[int]]:
-    """Yield a list that has an item once Ctrl-C was pressed; pressed again it ends the program where it is."""
+    """Yield a list that has an item once Ctrl-C was pressed; pressed again it ends the program immediately."""
     found: list[int] = []
 
     def note(number: int, frame: Any) -> None:
@@ -218,7 +218,7 @@ def _exported_by(platform: str, cell: CellLine) -> CellLine:
     return cell if cell.platform == platform else msgspec.structs.replace(cell, exported=platform)
 
 
-def _expected(cell: CellLine, expectations: Expectations) -> CellLine:
+def _with_expectation(cell: CellLine, expectations: Expectations) -> CellLine:
     """Return the cell with the reason why its failure is expected, if it is."""
     entry = _entry(expectations, cell)
     if entry is None or not entry.holds(cell):
@@ -240,7 +240,7 @@ def _shard(text: str) -> Shard:
 def _count(text: str) -> int:
     count = int(text)
     if count < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 1 on")
     return count
 
 

@@ -1,4 +1,4 @@
-"""Cells of a session: each marked test is given one call per engine."""
+"""Cells of a session: each marked test is parametrized with one call per engine."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from pytest_t2n.records.nodeids import case_id
 from t2n_core.text import storable
 
 NO_ENGINE = "t2n: no engine selected"
-"""Start of a skip reason, which the summary counts."""
+"""Prefix of a skip reason that the summary counts."""
 _LATE = (
-    "t2n: the marker came after each marked test was given its engines, so nothing checks what this test returns; "
+    "t2n: the marker was added after marked tests were parametrized with engines, so the test's result is not checked; "
     "mark the function, its class or its module (pytestmark), or a folder in pytest_collectstart: "
     "`if isinstance(collector, pytest.Module): collector.add_marker(pytest.mark.nnef_export)`"
 )
-_NO_MARKER = (
-    "t2n: the marker was added to metafunc.definition, which the tests made from it do not carry; mark the function"
-)
+_NO_MARKER = "t2n: the marker was added to metafunc.definition, and its tests do not inherit it; mark the function"
 _OF_UNITTEST = (
     "t2n: a method of a unittest.TestCase takes no parameters, so it cannot run once for each engine; "
     "make it a function, or call t2n_core.assert_nnef_parity in it"
@@ -32,7 +30,7 @@ _OF_UNITTEST = (
 
 
 def parametrize_engines(metafunc: pytest.Metafunc, engines: Sequence[SelectedEngine]) -> None:
-    """Give a case one call per engine.
+    """Parametrize a case with one call per engine.
 
     Raises:
         pytest.Collector.CollectError: an argument of the marker is wrong.
@@ -51,12 +49,12 @@ def parametrize_engines(metafunc: pytest.Metafunc, engines: Sequence[SelectedEng
 
 
 def cells_of_items(items: Iterable[pytest.Item]) -> dict[pytest.Item, Cell]:
-    """Return the cell of each item that has an engine, and have it set up the fixture of rewriters."""
+    """Return the cell of each item with an engine, and request the fixture of rewriters for it."""
     found = {}
     for item in items:
         engine = _engine_of(item)
         if engine is not None:
-            # not while parametrizing: pytest would take it away again as nothing that the test asks for
+            # not while parametrizing: pytest would remove it again since the test does not request it
             request_rewriters(item)
             nodeid = storable(item.nodeid)
             found[item] = Cell(nodeid, case_id(nodeid, engine.id), engine)
@@ -75,7 +73,7 @@ def has_engine(item: pytest.Item) -> bool:
 
 
 def why_unproven(item: pytest.Item, engines: Sequence[SelectedEngine]) -> str:
-    """Return why a case proves nothing although one of the selected engines fits it, or ''. Raises MarkerError."""
+    """Return why a case proves nothing although a selected engine fits it, or ''. Raises MarkerError."""
     if not engines:
         return ""
     if _is_of_unittest(item):

@@ -1,4 +1,4 @@
-"""The role object that collects: it turns marked tests into cells and takes this session's part of them."""
+"""The role object for collection: it turns marked tests into cells and selects this session's part of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CaseCollector:
-    """Role object with one instance per process. It loads nothing in a session without marked tests."""
+    """Role object with one instance per process. It imports nothing in a session without marked tests."""
 
     def __init__(
         self,
@@ -29,23 +29,23 @@ class CaseCollector:
     ) -> None:
         """`durations`, in seconds by case, balance shards; `done` are node ids that an interrupted session finished.
 
-        With `require` a case that no engine fits fails; else it is skipped.
+        With `require` a case that no engine fits fails; otherwise it is skipped.
         """
         self.engines = engines
         self.durations = durations or {}
         self.selection: Selection | None = None
-        """The selection; None until tests were collected, and in a session without engines."""
+        """The selection; None before collection, and in a session without engines."""
         self._shard, self._done, self._require = shard, frozenset(done), require
         self._cells: dict[pytest.Item, Cell] = {}
         self._unfit: dict[pytest.Item, str] = {}
         self._targets: dict[pytest.Item, tuple[str, ...]] = {}
-        """Targets of the cells whose markers name more than one."""
+        """Targets of the cells whose markers name several."""
         self._labelled: set[pytest.Item] = set()
         """The cases among the items of the session."""
         self._deselected = False
 
     def cell_of(self, item: pytest.Item) -> Cell | None:
-        """Return the cell that an item is; None for a test that has no engine."""
+        """Return the cell of an item; None for a test without an engine."""
         return self._cells.get(item)
 
     @pytest.hookimpl(wrapper=True)
@@ -62,26 +62,26 @@ class CaseCollector:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
-        """Find the cells first; after `-k`, `-m` and plugins that sort, take this session's part of what is left."""
+        """Find the cells first; after `-k`, `-m` and plugins that sort, select this session's part of the rest."""
         self._label(items)
         yield
-        self._label(items)  # those that were marked meanwhile
+        self._label(items)  # tests that were marked meanwhile
         if self.engines:
             self._select(config, items)
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Note that the user, or a plugin, left tests out."""
+        """Record that the user, or a plugin, left tests out."""
         self._deselected = self._deselected or bool(items)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Fail a test whose mark is wrong, or that has no engine and needs one."""
+        """Fail a test with a wrong mark, or without a required engine."""
         if item in self._unfit:
             pytest.fail(self._unfit[item], pytrace=False)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
-        """Fail a test that was marked while it ran: nothing checks what it returns."""
+        """Fail a test that was marked while it ran: its result is not checked."""
         yield
         if self.engines and item not in self._labelled and _is_case(item):
             from pytest_t2n.collect.cells import why_unproven
@@ -90,7 +90,7 @@ class CaseCollector:
                 pytest.fail(reason, pytrace=False)
 
     def _label(self, items: Sequence[pytest.Item]) -> None:
-        """Find the cells among items, and note why other cases have no engine."""
+        """Find the cells among items, and record why other cases have no engine."""
         cases = [item for item in items if item not in self._labelled and _is_case(item)]
         if not cases:
             return
@@ -111,7 +111,7 @@ class CaseCollector:
                     self._unfit[item] = f"{why_no_engine(item, self.engines)} (--t2n-require)"
                 else:
                     item.add_marker(pytest.mark.skip(reason=why_no_engine(item, self.engines)))
-            except MarkerError as exc:  # in a mark of one parameter set; those of the function were read before
+            except MarkerError as exc:  # in the mark of a parameter set; those of the function were already read
                 self._unfit[item] = f"@pytest.mark.{marker_of(item)}: {exc}"
 
     def _select(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -140,7 +140,7 @@ class CaseCollector:
 
 
 def _is_case(item: pytest.Item) -> bool:
-    """Return whether an item has the marker or the fixture, or was given an engine."""
+    """Return whether an item has the marker or the fixture, or has an engine."""
     parameters = getattr(getattr(item, "callspec", None), "params", ())
     return ENGINE_PARAM in parameters or is_case(item, getattr(item, "fixturenames", ()))
 

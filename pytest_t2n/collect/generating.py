@@ -1,4 +1,4 @@
-"""The arguments of the marker `nnef_generate` that are about the tokens."""
+"""The arguments of the marker `nnef_generate` about tokens."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 GENERATING = {
-    "steps": "tokens that are generated after each prompt",
-    "prompts": "a number of random prompts, or the tokens of each; without it those that the test returns, else three",
-    "batch": "the symbol of a free number of sequences; without one it is that of the example",
-    "last_logits": "compute the logits of the last token of a step alone",
+    "steps": "number of tokens to generate after each prompt",
+    "prompts": "a number of random prompts, or the tokens of each; by default those that the test returns, or three",
+    "batch": "the symbol of a dynamic number of sequences; by default it is that of the example",
+    "last_logits": "compute only the logits of the last token of a step",
 }
-"""Keyword arguments of `nnef_generate` that `nnef_export` lacks, with what they do."""
+"""Keyword arguments of `nnef_generate` that `nnef_export` lacks, with their help."""
 STEPS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class GenerateOptions:
-    """Options of the tokens that one test generates."""
+    """Options for the tokens that a test generates."""
 
     steps: int = STEPS
     prompts: Any = None
@@ -34,7 +34,7 @@ class GenerateOptions:
         if isinstance(found.prompts, str | bytes | bool | float):
             raise ValueError(f"prompts={found.prompts!r} is neither a number of prompts nor their tokens")
         if isinstance(found.prompts, int) and found.prompts < 1:
-            raise ValueError(f"prompts={found.prompts}: one prompt is the least")
+            raise ValueError(f"prompts={found.prompts}: at least one prompt is required")
         if found.batch is not None and not (isinstance(found.batch, str) and found.batch.isidentifier()):
             raise ValueError(f'batch={found.batch!r} is not the name of a size, such as "B"')
         if not isinstance(found.last_logits, bool):

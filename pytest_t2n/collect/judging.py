@@ -1,4 +1,4 @@
-"""The arguments of a test that decide how it is judged: a level, tolerances, a metric, and a time limit."""
+"""The arguments of a test about its judgement: a level, tolerances, a metric, and a time limit."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ if TYPE_CHECKING:
     from t2n_core.level import TractCheckTolerance
 
 JUDGING = {
-    "tolerance": "a level of parity, or levels by the names of outputs; `float16` compares with the model in float64",
-    "atol": "a number, or numbers by the names of outputs: right is what is within atol + rtol * |actual|, whatever "
-    "its level",
-    "rtol": "see atol; the one of both that is not given is 0",
-    "metric": "a function of the expected and the actual outputs, which alone decides if neither level nor atol is "
+    "tolerance": "a parity level, or levels by the names of outputs; `float16` compares with the model in float64",
+    "atol": "a number, or numbers by the names of outputs: elements within atol + rtol * |actual| are right, "
+    "independent of the level",
+    "rtol": "see atol; the one of the two that is not given is 0",
+    "metric": "a function of the expected and the actual outputs, which decides alone if neither level nor atol is "
     "given; or several by name",
-    "bound": "the largest number of the metric that passes, or a text as '>= 0.99'; by name for several",
+    "bound": "the largest value of the metric that passes, or a text such as '>= 0.99'; by name for several",
     "timeout": "seconds that an engine may take for this test, in place of --t2n-timeout",
 }
-"""Arguments of the marker about the judgement, with what they do."""
+"""Arguments of the marker about the judgement, with their help."""
 
 
 def judgement_of(given: Mapping[str, Any], default: TractCheckTolerance) -> Judgement:
-    """Return the judgement of arguments, with this level for outputs that none is given for. Raises InputError."""
+    """Return the judgement for arguments, with a default level for other outputs. Raises InputError."""
     from t2n_core.check.judging.judgement import Judgement
 
     wanted = {name: value for name, value in given.items() if name in JUDGING and name != "timeout"}
@@ -31,7 +31,7 @@ def judgement_of(given: Mapping[str, Any], default: TractCheckTolerance) -> Judg
 
 
 def seconds_of(value: Any) -> float | None:
-    """Return a time limit; None for none. Raises ValueError for what is no positive number of seconds."""
+    """Return a time limit, or None. Raises ValueError for anything but a positive number of seconds."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):

@@ -14,7 +14,7 @@ import pytest
 from pytest_t2n.collect.generating import GENERATING, STEPS, GenerateOptions
 from pytest_t2n.collect.judging import JUDGING, judgement_of, seconds_of
 from pytest_t2n.collect.names import GENERATE, MARKER, marker_of
-from pytest_t2n.collect.rewriters import checked_rewriters
+from pytest_t2n.collect.rewriters import check_rewriters
 from pytest_t2n.config.engines import parse_versions
 from t2n_core.export.options import ExportOptions, choices_of, help_of, marker_options
 
@@ -25,15 +25,15 @@ OWN_ARGUMENTS = {
     "target": "tract, khronos or a list of both",
     "versions": "narrows the selected tract versions, in the grammar of --t2n-tract",
     **JUDGING,
-    "transforms": "transforms of tract after which the archive is checked too, as of --t2n-transforms",
+    "transforms": "transforms of tract after which the archive is also checked, as in --t2n-transforms",
     "check": "False if the test only exports; otherwise a test that checks nothing fails",
 }
-"""Keyword arguments that are about the test, with what they do; the others are options of the export."""
+"""Keyword arguments about the test, with their help; the others are options of the export."""
 
 TARGETS = ("tract", "khronos")
 
 OTHER_NAMES = {"version": "versions", "check_io_tolerance": "tolerance", "check_io": "check"}
-"""Names of arguments in the target classes, and their names in a marker, which takes both."""
+"""Names of arguments in the target classes, and their names in a marker, which accepts both."""
 
 ELSEWHERE = {
     "specific_tract_binary_path": "a binary is an engine of the session: --t2n-tract=path:/to/tract",
@@ -43,11 +43,11 @@ ELSEWHERE = {
 
 _NOT_IN_A_CALL = ("target", "versions")
 _OF_CASES = {"dynamic_axes"}
-"""Arguments of the target classes for which the marker has its own arguments."""
+"""Arguments of the target classes that every test declares separately."""
 
 
 class MarkerError(Exception):
-    """A wrong argument of the marker or of the fixture; the message says which and what was near it."""
+    """A wrong argument of the marker or of the fixture; the message names it and similar ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class CaseOptions:
     targets: tuple[str, ...] = ("tract",)
     versions: tuple[SpecItem, ...] | None = None
     judged_by: Mapping[str, Any] = field(default_factory=dict)
-    """Level, tolerances and metrics, as the test states them."""
+    """Level, tolerances and metrics, unchanged."""
     timeout: float | None = None
-    """Seconds; None for those of the session."""
+    """Seconds; None for the session's default."""
     transforms: tuple[str, ...] = ()
     """Transforms of tract, as texts."""
     check: bool = True
@@ -69,17 +69,17 @@ class CaseOptions:
     """None for a test of `nnef_export`."""
 
     def options_of(self, target: str) -> dict[str, Any]:
-        """Return the keyword arguments for the class of one target, without those of others."""
+        """Return the keyword arguments for the class of one target, without those of other targets."""
         return {name: value for name, value in self.target_options.items() if name in options_of_target(target)}
 
 
 def read_marks(marks: Iterable[pytest.Mark], overrides: Mapping[str, Any] | None = None) -> CaseOptions:
-    """Return the options of a test from its marks, which are closest first; for each argument the closest mark counts.
+    """Return the options of a test from its marks, closest first; for each argument the closest mark counts.
 
     `overrides` are the options of a call of the fixture.
 
     Raises:
-        MarkerError: an argument, target or level is unknown, or a value is of a wrong kind.
+        MarkerError: an argument, target or level is unknown, or a value has a wrong type.
     """
     merged: dict[str, Any] = {}
     generates = False
@@ -94,18 +94,18 @@ def read_marks(marks: Iterable[pytest.Mark], overrides: Mapping[str, Any] | None
         generates = mark.name == GENERATE
     for name, value in _own_names(overrides or {}).items():
         if name in _NOT_IN_A_CALL:
-            raise MarkerError(f"`{name}` is about the test and not about one export: it belongs to @{MARKER}(…)")
+            raise MarkerError(f"`{name}` is about the test and not about an export: it belongs to @{MARKER}(…)")
         merged[name] = value
-    return _generating(merged) if generates else _validated(merged)
+    return _generating(merged) if generates else _validate(merged)
 
 
 def _generating(given: Mapping[str, Any]) -> CaseOptions:
     """Return the options of a test that generates."""
     for name in given:
         if name in JUDGING and name not in ("tolerance", "timeout"):
-            raise MarkerError(f"`{name}` is no argument of {GENERATE}: tokens are compared, and logits by their level")
+            raise MarkerError(f"`{name}` is not an argument of {GENERATE}: it compares tokens, and logits by a level")
     if "transforms" in given:
-        raise MarkerError(f"`transforms` is no argument of {GENERATE}: `check_transform` of a result runs caches too")
+        raise MarkerError(f"`transforms` is not an argument of {GENERATE}: `check_transform` also runs caches")
     if isinstance(given.get("tolerance"), Mapping):
         raise MarkerError(f"tolerance={given['tolerance']!r} is not one level, that of the logits")
     try:
@@ -113,9 +113,9 @@ def _generating(given: Mapping[str, Any]) -> CaseOptions:
     except ValueError as exc:
         raise MarkerError(str(exc)) from None
     plain = {name: value for name, value in given.items() if name not in GENERATING}
-    options = _validated(plain, GENERATE, GENERATING)
+    options = _validate(plain, GENERATE, GENERATING)
     if options.targets != ("tract",):
-        raise MarkerError(f"target={given['target']!r}: tract alone generates tokens")
+        raise MarkerError(f"target={given['target']!r}: only tract generates tokens")
     return replace(options, generate=generate)
 
 
@@ -130,7 +130,7 @@ def with_judgement(options: CaseOptions, given: Mapping[str, Any], *, defaults: 
     __tracebackhide__ = True
     for name in given:
         if name not in JUDGING:
-            raise MarkerError(f"unknown argument `{name}` of a check{_near(name, list(JUDGING))}")
+            raise MarkerError(f"unknown argument `{name}` of a check{_suggestion(name, list(JUDGING))}")
     said = {name: value for name, value in given.items() if value is not None}
     known = {**options.judged_by, "timeout": options.timeout} if options.timeout else {**options.judged_by}
     merged = {**said, **known} if defaults else {**known, **said}
@@ -146,7 +146,7 @@ def marks_of(node: pytest.Item | pytest.Function) -> list[pytest.Mark]:
 def options_of_target(target: str) -> tuple[str, ...]:
     """Return the keyword arguments of a target's class that a marker may set; docs/reference/options.md describes them.
 
-    The classes are imported here alone, since most tests set none of these while they are collected.
+    The classes are imported only here, since most tests set none of these during collection.
     """
     from t2n_core.inference_target import KhronosNNEF, TractNNEF
 
@@ -154,8 +154,8 @@ def options_of_target(target: str) -> tuple[str, ...]:
     return tuple(name for name in taken if name not in {*_OF_CASES, *OTHER_NAMES, *ELSEWHERE})
 
 
-def _validated(given: Mapping[str, Any], marker: str = MARKER, further: Iterable[str] = ()) -> CaseOptions:
-    """Return the options of a marker, which has further arguments that are not among the given ones."""
+def _validate(given: Mapping[str, Any], marker: str = MARKER, further: Iterable[str] = ()) -> CaseOptions:
+    """Return the options of a marker; `further` are the names of its other arguments."""
     targets = _targets(given.get("target", "tract"))
     of_export = marker_options()
     of_targets = [name for name in given if name not in OWN_ARGUMENTS and name not in of_export]
@@ -172,7 +172,7 @@ def _validated(given: Mapping[str, Any], marker: str = MARKER, further: Iterable
         transforms=_transforms(given.get("transforms")),
         check=_switch("check", given.get("check", True)),
         export=_export_options(
-            {of_export[n].name: _checked(n, v, of_export[n]) for n, v in given.items() if n in of_export}
+            {of_export[n].name: _check_option(n, v, of_export[n]) for n, v in given.items() if n in of_export}
         ),
         target_options={name: given[name] for name in of_targets},
     )
@@ -187,24 +187,24 @@ def _export_options(given: Mapping[str, Any]) -> ExportOptions:
         raise MarkerError(exc.message) from None
 
 
-def _checked(name: str, value: Any, option: Field[Any]) -> Any:
-    """Return an option of the export. Raises MarkerError for a value of a wrong kind."""
+def _check_option(name: str, value: Any, option: Field[Any]) -> Any:
+    """Return an option of the export. Raises MarkerError for a value of a wrong type."""
     choices = choices_of(option)
     if choices and value not in choices:
-        raise MarkerError(f"{name}={value!r} is unknown{_near(str(value), choices)}")
+        raise MarkerError(f"{name}={value!r} is unknown{_suggestion(str(value), choices)}")
     check = _CHECKS.get(name)
     return value if check is None else check(value)
 
 
 def _own_names(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments under the names of this file."""
+    """Return the arguments under their names in this file."""
     own: dict[str, Any] = {}
     for name, value in given.items():
         if name in ELSEWHERE:
-            raise MarkerError(f"`{name}` is no argument of {MARKER}: {ELSEWHERE[name]}")
+            raise MarkerError(f"`{name}` is not an argument of {MARKER}: {ELSEWHERE[name]}")
         wanted = OTHER_NAMES.get(name, name)
         if wanted in given and wanted != name:
-            raise MarkerError(f"`{name}` and `{wanted}` say the same; give one of them")
+            raise MarkerError(f"`{name}` and `{wanted}` are synonyms; give one of them")
         own[wanted] = value
     return own
 
@@ -215,7 +215,7 @@ def _targets(value: Any) -> tuple[str, ...]:
         raise MarkerError(f"target={value!r} is neither a name nor a list of names ({', '.join(TARGETS)})")
     for one in values:
         if one not in TARGETS:
-            raise MarkerError(f"unknown target {one!r}{_near(str(one), TARGETS)}")
+            raise MarkerError(f"unknown target {one!r}{_suggestion(str(one), TARGETS)}")
     return tuple(dict.fromkeys(values))
 
 
@@ -223,10 +223,10 @@ def _unknown_argument(name: str, marker: str, targets: Sequence[str], allowed: S
     for target in TARGETS:
         if name in options_of_target(target):
             return f"argument `{name}` belongs to target {target!r}, and this test has {', '.join(targets)}"
-    return f"unknown argument `{name}` of {marker}{_near(name, allowed)}"
+    return f"unknown argument `{name}` of {marker}{_suggestion(name, allowed)}"
 
 
-def _near(word: str, known: Iterable[str]) -> str:
+def _suggestion(word: str, known: Iterable[str]) -> str:
     import difflib
 
     names = list(known)
@@ -328,13 +328,13 @@ def _rewriters(value: Any) -> tuple[Any, ...]:
     if value is None:
         return ()
     try:
-        return checked_rewriters(value, "rewriters")
+        return check_rewriters(value, "rewriters")
     except ValueError as exc:
         raise MarkerError(str(exc)) from None
 
 
 def _inputs(value: Any) -> Any:
-    """Return a list as a tuple, and a strategy of hypothesis or a function unchanged."""
+    """Return a list as a tuple, and a hypothesis strategy or a function unchanged."""
     if value is None:
         return ()
     from t2n_core.check.sampling.hypothesis_inputs import is_strategy
@@ -343,8 +343,8 @@ def _inputs(value: Any) -> Any:
         return value
     if not isinstance(value, list | tuple):
         raise MarkerError(
-            "inputs is a list of input sets, each as the test returns it, a strategy of hypothesis, or a function of "
-            "the sizes"
+            "inputs is a list of input sets, each like those that a test returns, a hypothesis strategy, or a function "
+            "of the sizes"
         )
     return tuple(value)
 
@@ -358,7 +358,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "rewriters": _rewriters,
     "strict_rewrites": bool,
 }
-"""Checks of the options that are easily given in a wrong kind."""
+"""Checks of the options that are easily given with a wrong type."""
 
 
 def marker_help() -> str:
@@ -370,7 +370,7 @@ def marker_help() -> str:
     return (
         f'{MARKER}(target="tract", *, versions=None, tolerance=None, atol=None, rtol=None, metric=None, '
         f"bound=None, timeout=None, transforms=None, {signature}, **target_options): the test returns "
-        "(model, inputs); the model is exported to NNEF and must compute the same values in every selected engine. "
+        "(model, inputs); the model is exported to NNEF and must have the same outputs in every selected engine. "
         f"{words}; others: options of the target"
     )
 
@@ -380,9 +380,9 @@ def generate_help() -> str:
     words = "; ".join(f"{name}: {text}" for name, text in GENERATING.items())
     return (
         f'{GENERATE}(target="tract", *, steps={STEPS}, prompts=None, batch=None, last_logits=False, versions=None, '
-        "tolerance=None, timeout=None, state=None, **options): the test returns (model, prompt), or the model alone; "
+        "tolerance=None, timeout=None, state=None, **options): the test returns (model, prompt), or only the model; "
         "the model is exported with its state and must generate the same tokens in every selected engine of tract. "
-        f"{words}; state: as in {MARKER}, for a model that is not of transformers; others: as in {MARKER}"
+        f"{words}; state: as in {MARKER}, for a model that is not from transformers; others: as in {MARKER}"
     )
 
 

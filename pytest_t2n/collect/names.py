@@ -1,4 +1,4 @@
-"""The markers and the fixture, by name. Loaded in every session, also for `--help`: no import but pytest's."""
+"""The names of the markers and the fixture. Loaded in every session, also for `--help`: imports only pytest."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ MARKER = FIXTURE = "nnef_export"
 GENERATE = "nnef_generate"
 """The marker of a model that generates tokens."""
 ENGINE_PARAM = "t2n_engine"
-"""The parameter, and the fixture, that gives a test its engine."""
+"""The parameter, and the fixture, for the engine of a test."""
 COLLECTOR, RUNNER, RECORDER, RETURNED = "t2n-collector", "t2n-runner", "t2n-recorder", "t2n-returned"
 WORKER, CONTROLLER, REPORTS = "t2n-worker", "t2n-controller", "t2n-reports"
-"""Names by which pytest's plugin manager knows the role objects."""
+"""Names of the role objects in pytest's plugin manager."""
 
 
 def is_case(node: pytest.Item | pytest.Function, fixtures: Sequence[str]) -> bool:
-    """Return True for a test with the marker or the fixture; the plugin leaves all others alone."""
+    """Return whether a test has the marker or the fixture; the plugin ignores all others."""
     return FIXTURE in fixtures or any(node.get_closest_marker(name) is not None for name in (MARKER, GENERATE))
 
 

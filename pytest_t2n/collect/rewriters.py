@@ -1,4 +1,4 @@
-"""Rewriters of a test: from its marker, checked while collecting, and from the fixture `nnef_rewriters`."""
+"""Rewriters of a test: from its marker, checked during collection, and from the fixture `nnef_rewriters`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 FIXTURE = "nnef_rewriters"
 
 
-def checked_rewriters(value: Any, where: str) -> tuple[Any, ...]:
+def check_rewriters(value: Any, where: str) -> tuple[Any, ...]:
     """Return the rewriters of a list. Raises ValueError for anything else.
 
-    Nothing is imported for it: whoever made a rewriter has loaded its class.
+    This imports nothing: if there is a rewriter, its class is already loaded.
     """
     if value is None:
         return ()
@@ -24,12 +24,12 @@ def checked_rewriters(value: Any, where: str) -> tuple[Any, ...]:
     found = tuple(value)
     for one in found:
         if specs is None or not isinstance(one, specs.Rewriter):
-            raise ValueError(f"{where}: {one!r} is no rewriter; make one with t2n_core.rewriter.function(…)(…)")
+            raise ValueError(f"{where}: {one!r} is not a rewriter; create one with t2n_core.rewriter.function(…)(…)")
     return found
 
 
 def request_rewriters(item: pytest.Item) -> None:
-    """Have the fixture set up for a test that does not take it itself."""
+    """Request the fixture for a test that does not take it itself."""
     names = getattr(item, "fixturenames", None)
     if isinstance(names, list) and FIXTURE not in names:
         names.append(FIXTURE)
@@ -38,7 +38,7 @@ def request_rewriters(item: pytest.Item) -> None:
 def rewriters_of(item: pytest.Item, marked: Iterable[Any]) -> tuple[Any, ...]:
     """Return the rewriters of the marker and of the fixture. Raises ValueError if the fixture returns anything else."""
     given = getattr(item, "funcargs", {}).get(FIXTURE)
-    return (*marked, *checked_rewriters(given, f"the fixture `{FIXTURE}`"))
+    return (*marked, *check_rewriters(given, f"the fixture `{FIXTURE}`"))
 
 
-__all__ = ["FIXTURE", "checked_rewriters", "request_rewriters", "rewriters_of"]
+__all__ = ["FIXTURE", "check_rewriters", "request_rewriters", "rewriters_of"]

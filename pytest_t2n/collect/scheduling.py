@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
 _ENOUGH = 2
-"""Number of tests that a worker has to know of so that it does not wait for the controller."""
+"""Number of pending tests with which a worker does not wait for the controller."""
 
 
 class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc]
@@ -22,10 +22,10 @@ class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc]
 
     def __init__(self, config: pytest.Config, log: Any, engine_ids: Sequence[str]) -> None:
         super().__init__(config, log)
-        # The longest first: `tract-0.21.1` is the end of no other id, but a binary's label could be.
+        # Longest first: `tract-0.21.1` is not the end of any other id, but a binary's label could be.
         self._engine_ids = sorted(engine_ids, key=len, reverse=True)
         self._positions: dict[str, int] = {}
-        """Index of each test in the collection, which all workers share."""
+        """Index of each test in the collection, equal in all workers."""
 
     def _split_scope(self, nodeid: str) -> str:
         for engine_id in self._engine_ids:
@@ -34,7 +34,7 @@ class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc]
         return nodeid
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
-        """Do as the base class, and forget finished units: it counts through all of them each time."""
+        """Do as the base class, and remove finished units, since it iterates over all of them each time."""
         nodeid = self.registered_collections[node][item_index]
         scope = self._split_scope(nodeid)
         unit = self.assigned_work[node][scope]
@@ -46,8 +46,8 @@ class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc]
     def _reschedule(self, node: WorkerController) -> None:
         """Keep a worker supplied.
 
-        A worker starts a test when it knows the next one, or that there is none. The base class gives a worker that
-        replaces a dead one a single unit; if that is a single test, both wait for ever.
+        A worker starts a test once it knows the next one, or that there is none. The base class gives a worker that
+        replaces a dead one a single unit; if that is a single test, both wait forever.
         """
         while self.workqueue and not node.shutting_down and self._pending_of(self.assigned_work[node]) <= _ENOUGH:
             if not self._assign_work_unit(node):
@@ -56,7 +56,7 @@ class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc]
             node.shutdown()
 
     def _assign_work_unit(self, node: WorkerController) -> bool:
-        """Return True if the worker could be reached; if not, the unit stays, since news of its death is on the way."""
+        """Return True if the worker could be reached; if not, the unit stays, since its death will be reported."""
         if not self._positions:
             self._positions = {nodeid: index for index, nodeid in enumerate(self.collection or ())}
         scope, unit = self.workqueue.popitem(last=False)
@@ -72,7 +72,7 @@ class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc]
     def remove_node(self, node: WorkerController) -> str | None:
         """Do as the base class, and count the test that killed the worker as done.
 
-        The base class hands it out again with the rest of its unit, where it kills the next worker.
+        The base class assigns it again with the rest of its unit, and it kills the next worker.
         """
         crashed: str | None = None
         for scope, unit in self.assigned_work.pop(node).items():

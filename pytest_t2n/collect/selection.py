@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_t2n.config.shard import Shard, cut, cut_cases
+from pytest_t2n.config.shard import Shard, cut_cases, partition
 from pytest_t2n.records.cell import Cell, SelectedEngine, decode_plan, encode_plan
 from pytest_t2n.records.completeness import plan_for
 from pytest_t2n.records.schema import PlanLine
@@ -21,7 +21,7 @@ from t2n_core.text import storable
 
 @dataclass(slots=True)
 class Selection:
-    """The cells that collection found, before and after this session's part was taken."""
+    """The collected cells, before and after the selection of this session's part."""
 
     cells: list[Cell] = field(default_factory=list)
     """Cells that run now."""
@@ -34,9 +34,9 @@ class Selection:
     cut: str = ""
     """Digest of the shard of each case; empty in a session without shards."""
     elsewhere: int = 0
-    """Number of tests, if all of them are in other shards; else 0."""
+    """Number of tests, if all of them are in other shards; otherwise 0."""
     unmade: list[str] = field(default_factory=list)
-    """Cells of this session's part that markers ask for, and that no engine of the session fits."""
+    """Cells of this session's part that markers require, but that no engine of the session fits."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the selection in built-in types."""
@@ -64,13 +64,13 @@ class Selection:
 def in_shard(
     items: Sequence[pytest.Item], cells: Mapping[pytest.Item, Cell], shard: Shard, durations: Mapping[str, float]
 ) -> tuple[set[pytest.Item], str]:
-    """Return the items of a shard, and a digest that is equal for shards which fit together.
+    """Return the items of a shard, and a digest that is equal for shards of one partition.
 
     All cells of a case are in one shard. `durations` are seconds by case. Tests without an engine are divided evenly.
     """
     found = cut_cases(Counter(cell.case for cell in cells.values()), durations, shard.count)
     others = {storable(item.nodeid): 1.0 for item in items if item not in cells}
-    shards = {**found.shards, **cut(others, shard.count, found.loads)}
+    shards = {**found.shards, **partition(others, shard.count, found.loads)}
     own = {
         item for item in items if shards[cells[item].case if item in cells else storable(item.nodeid)] == shard.index
     }
@@ -78,7 +78,7 @@ def in_shard(
 
 
 def unmade_cells(cells: Iterable[tuple[Cell, Sequence[str]]]) -> list[str]:
-    """Return `CASE on TARGET` for each target of a case's marker that none of the case's cells has.
+    """Return `CASE on TARGET` for each target of a case's marker without a cell.
 
     Each cell comes with the targets of its marker.
     """
@@ -91,7 +91,7 @@ def unmade_cells(cells: Iterable[tuple[Cell, Sequence[str]]]) -> list[str]:
 
 
 def plan_line(selection: Selection, shard: Shard | None, known: Container[str]) -> PlanLine:
-    """Return the plan of a session whose file is to have the planned cells with the node ids in `known`."""
+    """Return the plan of a session whose file will have the planned cells with the node ids in `known`."""
     own = plan_for(cell for cell in selection.planned if cell.nodeid in known)
     plan = msgspec.structs.replace(own, sha256=plan_digest(selection.planned))
     if shard is None:
@@ -101,7 +101,7 @@ def plan_line(selection: Selection, shard: Shard | None, known: Container[str]) 
 
 
 def plan_digest(cells: Iterable[Cell]) -> str:
-    """Return a digest that is equal for sessions which plan the same cells on the same engines."""
+    """Return a digest that is equal for sessions with the same planned cells on the same engines."""
     digest = hashlib.sha256()
     for line in sorted(_identity(cell) for cell in cells):
         digest.update(f"{line}\n".encode())
@@ -109,7 +109,7 @@ def plan_digest(cells: Iterable[Cell]) -> str:
 
 
 def ran_everything(config: pytest.Config) -> bool:
-    """Return True if the root, or all of `testpaths`, was collected: the user named no part of the project."""
+    """Return whether the root, or all of `testpaths`, was collected: the user selected no part of the project."""
     roots = {_path_of(argument, config) for argument in config.args}
     if config.rootpath in roots:
         return True
@@ -118,7 +118,7 @@ def ran_everything(config: pytest.Config) -> bool:
 
 
 def is_narrowed(config: pytest.Config) -> bool:
-    """Return True if tests are missing without being deselected, by options or by arguments."""
+    """Return whether options or arguments exclude tests without deselecting them."""
     options = (config.getoption(name, None) for name in ("lf", "ignore", "ignore_glob", "shard"))
     return any(options) or any("::" in argument for argument in config.args)
 

@@ -1,4 +1,4 @@
-"""The engines of a session: resolved once, then chosen from for each test."""
+"""The engines of a session: resolved once, then selected for each test."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ KHRONOS_VERSION = "1.0.5"
 
 
 def load_resolver() -> Callable[..., list[ResolvedEngine]]:
-    """Return `resolve_engines`, imported late: a session without engines never pays for it."""
+    """Return `resolve_engines`, imported late, so that a session without engines never pays for it."""
     from t2n_core.engine import resolve_engines
 
     return resolve_engines
 
 
 def select_engines(settings: Settings, progress: Callable[[str, str], None] | None = None) -> list[SelectedEngine]:
-    """Return the engines that the settings name: tract versions ascending, then binaries, khronos last.
+    """Return the engines in the settings: tract versions ascending, then binaries, khronos last.
 
     They are provisioned, unless the session runs no test.
 
-    A version has an engine per kernel tier and runtime, one beside the other.
+    A version has one engine per kernel tier and runtime, next to each other.
 
     Raises:
-        pytest.UsageError: a spec nothing matches, an engine that cannot be had, a tier or runtime that none has, or
+        pytest.UsageError: a spec matches nothing, an engine cannot be provisioned, no engine has a tier or runtime, or
             the Khronos tools are not installed.
     """
     from pytest_t2n.config.variants import variants_of
@@ -74,7 +74,7 @@ def parse_versions(versions: str | Iterable[str]) -> tuple[SpecItem, ...]:
     """Return the items of a marker's `versions`, one text or a list, in the grammar of `--t2n-tract` without paths.
 
     Raises:
-        EngineResolveError: an item is not in the grammar, or there is none.
+        EngineResolveError: an item is not in the grammar, or there are none.
     """
     from t2n_core.engine.provision.versions import parse_spec
     from t2n_core.errors import EngineResolveError
@@ -88,7 +88,7 @@ def parse_versions(versions: str | Iterable[str]) -> tuple[SpecItem, ...]:
 def engines_for(
     engines: Sequence[SelectedEngine], targets: Iterable[str], versions: Sequence[SpecItem] | None = None
 ) -> list[SelectedEngine]:
-    """Return the session's engines that a test wants; `versions` narrows tract, and an item may match none of them."""
+    """Return the session's engines for a test; `versions` narrows tract, and an item may match none of them."""
     wanted = set(targets)
     chosen = [engine for engine in engines if engine.target in wanted]
     if versions is None:
@@ -132,7 +132,7 @@ def cache_folder(settings: Settings) -> Path:
 
 
 def version_of(text: str) -> Version:
-    """Return the version of an engine; 0 for a binary that reports none, which sorts first and is in no range."""
+    """Return the version of an engine; 0 for a binary without one, which sorts first and is in no range."""
     from packaging.version import InvalidVersion, Version
 
     try:

@@ -1,4 +1,4 @@
-"""The hooks that a conftest.py or a plugin may implement, beside those of pytest."""
+"""The hooks that a conftest.py or a plugin may implement, in addition to those of pytest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def pytest_t2n_engines(config: pytest.Config, engines: list[SelectedEngine]) -> None:
-    """Look at the engines of a session before tests are collected. The list may be changed in place.
+    """Inspect the engines of a session before tests are collected. The list may be changed in place.
 
     Called once, in the process that sees all reports. Raise pytest.UsageError to end the session.
     """
@@ -21,22 +21,22 @@ def pytest_t2n_engines(config: pytest.Config, engines: list[SelectedEngine]) -> 
 
 @pytest.hookspec(firstresult=True)
 def pytest_t2n_judgement(item: pytest.Item, engine: SelectedEngine) -> Mapping[str, Any] | None:
-    """Return how a test is judged on an engine where its marker states nothing: `{"atol": 1e-3}`, `{"timeout": 120}`.
+    """Return defaults for arguments missing in a test's marker, on an engine: `{"atol": 1e-3}`, `{"timeout": 120}`.
 
-    The arguments are those of the marker: `tolerance`, `atol`, `rtol`, `metric`, `bound`, `timeout`. The first answer
+    The arguments are those of the marker: `tolerance`, `atol`, `rtol`, `metric`, `bound`, `timeout`. The first result
     that is not None counts. Called in the process that runs the test, once for each check.
     """
 
 
 def pytest_t2n_record(config: pytest.Config, record: Any) -> None:
-    """Look at the record of a cell, a `pytest_t2n.records.schema.CellLine`, when it is known.
+    """Inspect the record of a cell, a `pytest_t2n.records.schema.CellLine`, once it is final.
 
     Called once for each cell, in the process that sees all reports.
     """
 
 
 def pytest_t2n_report(config: pytest.Config, directory: Path) -> str | None:
-    """Look at the report of --t2n-report when it is written; files may be added. A text is added to the summary.
+    """Inspect the report of --t2n-report once it is written; files may be added. The result is added to the summary.
 
     Called once, at the end of the session, in the process that sees all reports.
     """

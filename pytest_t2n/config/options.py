@@ -1,4 +1,4 @@
-"""Options of the command line and the ini options of the same names; `settings` reads their values."""
+"""Options of the command line and their ini counterparts; `settings` reads their values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULT_TIMEOUT = 60.0
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Add the group `t2n`, and ini options of the same names."""
+    """Add the group `t2n`, and ini counterparts of its options."""
     group = parser.getgroup("t2n", "parity of exported models (t2n)")
     group.addoption(
         "--t2n-tract",
@@ -41,14 +41,14 @@ def add_options(parser: pytest.Parser) -> None:
         "--t2n-require",
         action="store_true",
         default=None,
-        help="Fail a marked test that has no engine in this session, in place of skipping it, "
+        help="Fail a marked test that has no engine in this session instead of skipping it, "
         "and a session without an engine for one of a marker's targets",
     )
     group.addoption(
         "--t2n-strict",
         action="store_true",
         default=None,
-        help="Fail a test whose pass is weak: an output does not move with the inputs, or is empty",
+        help="Fail a test whose pass is weak: an output does not change with the inputs, or is empty",
     )
     group.addoption(
         "--t2n-report",
@@ -58,24 +58,24 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--t2n-baseline",
         metavar="FILE",
-        help="matrix.jsonl of an earlier run, or a directory with one: the report and the summary say what changed",
+        help="matrix.jsonl of an earlier run, or a directory with one: the report and the summary show what changed",
     )
     group.addoption(
         "--t2n-offline",
         action="store_true",
         default=None,
-        help="Use engines and version lists of the cache only",
+        help="Use only engines and version lists in the cache",
     )
     group.addoption(
         "--t2n-allow-unlisted",
         action="store_true",
         default=None,
-        help="Take versions of tract whose digests the plugin does not know, where --t2n-tract names them",
+        help="Accept versions of tract whose digests the plugin does not know, if --t2n-tract names them",
     )
     group.addoption(
         "--t2n-level",
         metavar="LEVEL",
-        help=f"Tolerance of tests that name none: {', '.join(LEVELS)}; default {DEFAULT_LEVEL.value}",
+        help=f"Tolerance of tests without one: {', '.join(LEVELS)}; default {DEFAULT_LEVEL.value}",
     )
     group.addoption(
         "--t2n-timeout",
@@ -97,18 +97,18 @@ def add_options(parser: pytest.Parser) -> None:
         "--t2n-expect",
         action="append",
         metavar="FILE",
-        help="TOML file with the failures that are known; one that is mended or fails otherwise fails its test; "
+        help="TOML file with known failures; one that is fixed or fails differently fails its test; "
         "may be given several times",
     )
     group.addoption(
         "--t2n-accept",
         action="store_true",
-        help="Rewrite the file of --t2n-expect so that it says what this session found",
+        help="Rewrite the file of --t2n-expect to match the results of this session",
     )
     group.addoption(
         "--t2n-shard",
         metavar="I/N",
-        help="Run the I-th of N parts of the suite; `t2n matrix merge` puts their reports together",
+        help="Run the I-th of N parts of the suite; `t2n matrix merge` merges their reports",
     )
     group.addoption(
         "--t2n-durations",
@@ -129,35 +129,35 @@ def add_options(parser: pytest.Parser) -> None:
         "--t2n-bisect",
         action="store_true",
         default=None,
-        help="Look for the first wrong node of each cell that fails in its engine: operator, source line, whose fault",
+        help="Search the first wrong node of each cell that fails in its engine: operator, source line, what to blame",
     )
     group.addoption(
         "--t2n-bisect-releases",
         action="store_true",
         default=None,
-        help="Try each cell that fails in tract in the other releases, and name those where its end changes",
+        help="Run each cell that fails in tract in the other releases, and report where its result changes",
     )
     group.addoption(
         "--t2n-reduce",
         metavar="DIR",
-        help="Write there the smallest graph and tensors that still fail alike, for each cell that fails in its engine",
+        help="Write there the smallest graph and tensors with the same failure, for each cell that fails in its engine",
     )
     group.addoption(
         "--t2n-profile",
         metavar="DIR",
-        help="Write there where the time of each cell that passes in a release of tract goes, by module and line; "
+        help="Write there the profile, by module and line, of each cell that passes in a release of tract; "
         "6 seconds each",
     )
     group.addoption(
         "--t2n-transforms",
         metavar="NAMES",
-        help="Check each cell that passes after these transforms of its engine too: f32_to_f16, round_trip, …, or the "
+        help="Also check each passing cell after these transforms of its engine: f32_to_f16, round_trip, …, or the "
         "engine's JSON with arguments, in a comma list",
     )
     group.addoption(
         "--t2n-resume",
         action="store_true",
-        help="Keep what an interrupted session left in the report's matrix.jsonl, and run the rest",
+        help="Keep the results of an interrupted session in the report's matrix.jsonl, and run the rest",
     )
     group.addoption(
         "--t2n-reuse",
@@ -175,7 +175,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--t2n-benchmark",
         action="store_true",
-        help="Measure export, load and run of what passes, and hand it to pytest-benchmark: its table, "
+        help="Measure export, load and run of passing cells, and pass the times to pytest-benchmark: its table, "
         "--benchmark-json, --benchmark-autosave and --benchmark-compare",
     )
     parser.addini("t2n_reuse", "as --t2n-reuse", type="bool", default=False)

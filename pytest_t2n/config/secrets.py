@@ -1,4 +1,4 @@
-"""Passwords and tokens in command lines, which records must not show."""
+"""Remove passwords and tokens from command lines, so that records do not contain them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of a session: command line before ini file before default."""
+"""Settings of a session; the command line takes precedence over the ini file, and that over defaults."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _WITHOUT_RUN = ("collectonly", "showfixtures", "show_fixtures_per_test", "caches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Settings that the user gave for this session."""
+    """The user's settings for this session."""
 
     tract: tuple[str, ...] = ()
     """Version specs; each may be a comma list."""
     cpu: str = ""
-    """Kernel tiers, a comma list; empty for the native one."""
+    """Kernel tiers, a comma list; empty for the native tier."""
     runtime: str = ""
-    """Runtimes, a comma list; empty for the processor."""
+    """Runtimes, a comma list; empty for the CPU."""
     khronos: bool = False
     report: Path | None = None
     baseline: Path | None = None
@@ -33,10 +33,10 @@ class Settings:
     level: TractCheckTolerance = DEFAULT_LEVEL
     timeout: float = DEFAULT_TIMEOUT
     memory: int | None = None
-    """Bytes of an engine's job; None for an equal part of the machine's."""
+    """Bytes of an engine's job; None for an equal share of the machine's memory."""
     cache_dir: Path | None = None
     expect: tuple[Path, ...] = ()
-    """Files of expectations, in the order in which their entries count."""
+    """Files of expectations, in order of precedence."""
     accept: bool = False
     shard: Shard | None = None
     durations: Path | None = None
@@ -52,7 +52,7 @@ class Settings:
     reduce: Path | None = None
     profile: Path | None = None
     transforms: tuple[str, ...] = ()
-    """Transforms of tract after which each passing cell is checked too."""
+    """Transforms of tract after which each passing cell is also checked."""
     require: bool = False
     strict: bool = False
     only_collects: bool = False
@@ -68,7 +68,8 @@ def read_settings(config: pytest.Config) -> Settings:
     """Return the settings of this session.
 
     Raises:
-        pytest.UsageError: the level does not exist, the timeout is no positive number, or options exclude each other.
+        pytest.UsageError: the level does not exist, the timeout is not a positive number, or options exclude each
+            other.
     """
     given = config.getoption("t2n_tract")
     if given and not any(spec.strip(", ") for spec in given):

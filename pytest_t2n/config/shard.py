@@ -29,11 +29,11 @@ class Shard:
         return f"{self.index}/{self.count}"
 
 
-def cut(costs: Mapping[str, float], count: int, before: Sequence[float] = ()) -> dict[str, int]:
-    """Return the index of each unit's shard, so that the costs of all shards are about the same.
+def partition(costs: Mapping[str, float], count: int, before: Sequence[float] = ()) -> dict[str, int]:
+    """Return the index of each unit's shard, so that the costs of all shards are about equal.
 
-    The dearest unit comes first, and each goes to the shard that has least; where several have, to the one that had
-    least `before`. The order of `costs` does not count, so that each machine finds the same.
+    Units are assigned by decreasing cost to the shard with the least load; of several, to the one with the least load
+    `before`. The order of `costs` has no influence, so that all machines find the same.
     """
     loads = [(0.0, before[index] if before else 0.0, index + 1) for index in range(count)]
     heapq.heapify(loads)
@@ -53,18 +53,18 @@ class CutCases:
     loads: list[float]
     """The cost of each shard."""
     digest: str
-    """Equal for shards that fit together."""
+    """Equal for shards of one partition."""
 
 
 def cut_cases(sizes: Mapping[str, int], durations: Mapping[str, float], count: int) -> CutCases:
-    """Return the shard of each case, of which `sizes` gives the number of cells.
+    """Return the shard of each case; `sizes` has the number of cells of each.
 
-    `durations` are seconds by case, and a case that is not among them counts as the median; if they are empty, a case
-    counts as its number of cells.
+    `durations` are seconds by case, and a case without one counts as the median; if there are none, a case counts as
+    its number of cells.
     """
     usual = statistics.median(durations.values()) if durations else 0.0
     costs = {case: durations.get(case, usual) if durations else size for case, size in sizes.items()}
-    shards = cut(costs, count)
+    shards = partition(costs, count)
     loads = [0.0] * count
     for case, index in shards.items():
         loads[index - 1] += costs[case]
@@ -72,4 +72,4 @@ def cut_cases(sizes: Mapping[str, int], durations: Mapping[str, float], count: i
     return CutCases(shards, loads, digest.hexdigest())
 
 
-__all__ = ["CutCases", "Shard", "cut", "cut_cases"]
+__all__ = ["CutCases", "Shard", "cut_cases", "partition"]

@@ -1,4 +1,4 @@
-"""The transforms of a session or a test: names that engines have, read from an option or a marker."""
+"""The transforms of a session or a test: names of engine transforms, read from an option or a marker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def read_transforms(given: Any) -> tuple[str, ...]:
-    """Return transforms that some release has and a check can judge, as texts, each once. Raises ValueError."""
+    """Return transforms that some release supports and a check can judge, as texts, each once. Raises ValueError."""
     from t2n_core.engine.tract.transforms.transform import transforms_from
     from t2n_core.errors import InputError
 
@@ -39,7 +39,7 @@ def require_transforms(transforms: Sequence[str], engines: Sequence[SelectedEngi
 
 
 def refusal(name: str, version: str) -> InputError | None:
-    """Return the error of a release that does not take a transform; None if it does."""
+    """Return the error of a release that does not support a transform; None if it does."""
     from t2n_core.engine.tract.transforms.transform import Transform
     from t2n_core.errors import InputError
 

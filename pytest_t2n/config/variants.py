@@ -1,4 +1,4 @@
-"""Kernel tiers and runtimes as an axis of a session: a release has an engine for each that it can be."""
+"""Kernel tiers and runtimes as an axis of a session: a release has an engine for each supported combination."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def variants_of(engines: Sequence[ResolvedEngine], cpu: str, runtime: str) -> list[ResolvedEngine]:
-    """Return the engines of each release, tiers in the given order, then runtimes; `cpu` and `runtime` are comma lists.
+    """Return the engines of each release by tier, then by runtime; `cpu` and `runtime` are comma lists in order.
 
-    What a release cannot be is left out if another of the session can.
+    A variant that a release does not support is left out if another release of the session supports it.
 
     Raises:
-        pytest.UsageError: a word is no tier, no release can be what is asked for, or one is left with no engine.
+        pytest.UsageError: an unknown tier, a variant that no release supports, or a release without any engine.
     """
     try:
         tiers = parse_tiers(cpu) if cpu else (NATIVE,)
@@ -35,7 +35,7 @@ def variants_of(engines: Sequence[ResolvedEngine], cpu: str, runtime: str) -> li
     asked = [("--t2n-cpu", tier, CPU) for tier in tiers] if CPU in runtimes else []
     asked += [("--t2n-runtime", NATIVE, name) for name in runtimes if name != CPU]
     left: dict[str, str] = {}
-    """The reason why a release is not what was asked for last, by its label."""
+    """The last reason why a release does not support a variant, by its label."""
     found: dict[str, list[ResolvedEngine]] = {engine.label: [] for engine in engines}
     for option, tier, name in asked:
         problems = {}
@@ -56,7 +56,7 @@ def variants_of(engines: Sequence[ResolvedEngine], cpu: str, runtime: str) -> li
 
 
 def without_variant(engines: Sequence[SelectedEngine]) -> list[str]:
-    """Return for the header which releases of the session lack a tier or a runtime: `no-fma not on 0.22.4`."""
+    """Return lines for the header on tiers and runtimes that releases of the session lack: `no-fma not on 0.22.4`."""
     releases: dict[str, list[str]] = {}
     for engine in engines:
         if engine.target == "tract":
@@ -75,7 +75,7 @@ def _why_not(engine: ResolvedEngine) -> str:
     """Return why a release cannot be this variant on this machine; '' if it can."""
     if engine.tier != NATIVE and not has_tiers(engine.version):
         return f"tract {engine.version} has no kernel tiers, which came with {first_with_tiers()}"
-    if engine.runtime == CPU or not engine.library.exists():  # a session that only collects may have no library to ask
+    if engine.runtime == CPU or not engine.library.exists():  # a session that only collects may have no library
         return ""
     if engine.kind != "wheel":
         return f"{engine.label}: a binary named by path: runs on the processor here"

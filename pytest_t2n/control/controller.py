@@ -27,7 +27,7 @@ _SETTLED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO
 
 
 class Controller:
-    """Role object of a session with engines or a report: in the controller of xdist, or in the only process."""
+    """Role object of a session with engines or a report, in the controller of xdist or in the only process."""
 
     def __init__(
         self,
@@ -43,11 +43,11 @@ class Controller:
         self._engines, self._expectations = engines, expectations
         self._ledger, self._collector, self._hooks = ledger, collector, hooks
         self._folder: ScratchFolder | None = None
-        """The folder where workers write plans and records."""
+        """The folder in which workers write plans and records."""
         self._collected: list[str] | None = None
-        """Node ids that the workers collected, each the same; None until one of them has."""
+        """Node ids that the workers collected, equal for all; None before the first one has."""
         self._elsewhere = 0
-        """Number of tests, if all of them are in other shards; else 0."""
+        """Number of tests, if all of them are in other shards; otherwise 0."""
         self._unused: list[tuple[Expectation, str]] = []
 
     def pytest_report_header(self) -> str | None:
@@ -56,13 +56,13 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self) -> None:
-        """Take the plan of the only process."""
+        """Use the plan of the only process."""
         if self._collector.selection is not None:
             self._take_plan(self._collector.selection)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Enter the record of a report."""
+        """Add the record of a report."""
         self._ledger.take_report(report)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -77,7 +77,7 @@ class Controller:
                 self._add_benchmarks()
             self._finish(session)
             if session.exitstatus == pytest.ExitCode.INTERNAL_ERROR:
-                # pytest prints no summaries then, and missing cells must be named all the same
+                # pytest then prints no summaries, but missing cells must be reported
                 write_summary(self._config.pluginmanager.getplugin("terminalreporter"), self._ledger)
         yield
 
@@ -85,7 +85,7 @@ class Controller:
         write_summary(terminalreporter, self._ledger)
 
     def pytest_unconfigure(self) -> None:
-        """Remove the folder of the workers, and free that of the report where the session did not come to its end."""
+        """Remove the folder of the workers, and unlock that of the report if the session did not end."""
         self._ledger.close()
         if self._folder is not None:
             self._folder.remove()
@@ -93,7 +93,7 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Give a worker of xdist the engines, the expectations, and a folder for its plan."""
+        """Send the engines, the expectations, and a folder for its plan to a worker of xdist."""
         if self._folder is None:
             self._folder = ScratchFolder()
         given = WorkerInput(
@@ -103,9 +103,9 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
-        """Learn the planned cells from the file that a worker wrote before it reported that it had collected.
+        """Read the planned cells from the file that a worker wrote before it reported the end of its collection.
 
-        A file, because nothing else reaches the controller before the first test runs, which may kill the worker.
+        It is a file because nothing else reaches the controller before the first test runs, which may kill the worker.
         """
         if list(ids) != self._collected:
             self._collected = list(ids)
@@ -121,7 +121,7 @@ class Controller:
         return CaseScheduling(config, log, [engine.id for engine in self._engines])
 
     def _take_plan(self, selection: Selection) -> None:
-        """Note the planned cells; with the first plan also find the expectations that fit none of them."""
+        """Add the planned cells; with the first plan also find the expectations that fit none of them."""
         self._elsewhere = selection.elsewhere
         if self._settings.only_collects:
             return
@@ -169,7 +169,7 @@ class Controller:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _judge_expectations(self) -> None:
-        """Rewrite the files, or name the entries that fit no cell of this session."""
+        """Rewrite the files, or report the entries that fit no cell of this session."""
         ledger, settings = self._ledger, self._settings
         if not settings.accept:
             ledger.problems += [f"{entry.place}: {why}" for entry, why in self._unused]
@@ -183,7 +183,7 @@ class Controller:
             ledger.problems.append(f"--t2n-accept: {exc}")
 
     def _finish_bundle(self, bundle: Path, stopped: str) -> None:
-        """Write the manifest of `--t2n-bundle`; `stopped` says why the session stopped early."""
+        """Write the manifest of `--t2n-bundle`; `stopped` is why the session stopped early."""
         from pytest_t2n.run.bundles import finish_bundle
 
         try:
@@ -193,11 +193,11 @@ class Controller:
             self._ledger.problems.append(f"--t2n-bundle: {exc}")
 
     def _worker_records(self) -> Iterator[str]:
-        """Yield the lines that workers kept: after an interrupt some reports never arrive."""
+        """Yield the lines that workers stored, since after an interrupt some reports never arrive."""
         for path in sorted(self._folder.path.glob(f"*{RECORDS}")) if self._folder is not None else ():
             try:
                 with path.open(encoding="utf-8", newline="\n") as lines:
-                    # A killed worker may have left a last line without its end.
+                    # A killed worker may have left an incomplete last line.
                     yield from (line[:-1] for line in lines if line.endswith("\n"))
             except (OSError, ValueError):
                 continue

@@ -1,4 +1,4 @@
-"""Records of earlier sessions: of an interrupted one that goes on, and of the run that this one is compared with."""
+"""Records of earlier sessions: of an interrupted one that is resumed, and of the baseline."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from t2n_core.files import replacing
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """The part of an interrupted session that the next one keeps."""
+    """The part of an interrupted session that the resumed one keeps."""
 
     cells: list[CellLine]
     """Outlines of the cells that it finished."""
     plan: PlanLine | None
     torn: list[str]
-    """A message about the last line, if it was cut off."""
+    """A message about the last line, if it is incomplete."""
 
 
 def read_interrupted(path: Path, now: RunLine) -> Interrupted:
     """Return the results of an interrupted session that had the engines and packages of `now`.
 
     Raises:
-        pytest.UsageError: the file cannot be read, or was made with others.
+        pytest.UsageError: the file cannot be read, or is from other engines or packages.
     """
     done: dict[str, CellLine] = {}
     words: dict[str, str] = {}
@@ -53,9 +53,9 @@ def read_interrupted(path: Path, now: RunLine) -> Interrupted:
 
 
 def rewrite(path: Path, run: RunLine, kept: Interrupted) -> set[str]:
-    """Leave in the file what is kept, after the line of the session that goes on; return the keys of its graphs.
+    """Rewrite the file with the kept results, after the run line of this session; return the keys of its graphs.
 
-    The file is replaced as a whole: its results must survive this session, too, if it is interrupted here.
+    The file is replaced atomically: its results must also survive an interrupt of this session.
     Raises OSError.
     """
     wanted = {line.nodeid for line in kept.cells}
@@ -93,20 +93,20 @@ def read_baseline(path: Path, torn: Callable[[str], object]) -> list[Record]:
 
 
 def _whole_lines(path: Path) -> Iterator[Record]:
-    return each_record(path, lambda problem: None)  # a torn line was reported when the file was read first
+    return each_record(path, lambda problem: None)  # an incomplete line was reported at the first reading
 
 
 def _is_done(line: CellLine) -> bool:
-    """Return True if a resumed session can keep the record: the cell was run, and its worker did not die."""
+    """Return whether a resumed session can keep the record: the cell ran, and its worker did not die."""
     return line.status != "not_run" and (line.error is None or line.error.error_class != "WorkerCrash")
 
 
 def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
-    """Raise pytest.UsageError if the results of two runs cannot stand in one matrix."""
+    """Raise pytest.UsageError if the results of two runs cannot be in one matrix."""
     shas = {engine.title: engine.sha256 for engine in now.engines}
     changed = [engine.title for engine in before.engines if shas.get(engine.title, engine.sha256) != engine.sha256]
     here = now.platforms[0]
-    judged = {engine.platform for engine in before.engines}  # not those where a bundle was exported
+    judged = {engine.platform for engine in before.engines}  # not those on which a bundle was exported
     places = [one for one in platforms_of(before) if one.key in judged or not judged - {""}]
     changed += [name for one in places if one.key != here.key for name in differences(one, here)]
     if before.level != now.level:
@@ -116,7 +116,7 @@ def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
     if before.source != now.source:
         changed.append("state of the project's Python files")
     if changed:
-        raise pytest.UsageError(f"--t2n-resume: {path} was made with another {', '.join(changed)}; start afresh")
+        raise pytest.UsageError(f"--t2n-resume: {path} was written with another {', '.join(changed)}; start again")
 
 
 __all__ = ["Interrupted", "read_baseline", "read_interrupted", "rewrite"]

@@ -1,4 +1,4 @@
-"""Hooks of the user and of other plugins: one that raises fails the session, and costs none of its results."""
+"""Hooks of the user and of other plugins: one that raises fails the session, but keeps all of its results."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pytest_t2n.records.cell import SelectedEngine
 from t2n_core.text import text_of
 
 _RAISED = (Exception, pytest.fail.Exception, pytest.skip.Exception)
-"""All that a hook may raise but for Ctrl-C: those of pytest are no Exception."""
+"""All exceptions of a hook except Ctrl-C: those of pytest are not subclasses of Exception."""
 _ENDS_SESSION = (pytest.exit.Exception, pytest.UsageError)
 
 
 class HookCalls:
-    """Calls hooks, and keeps what they raise."""
+    """Calls hooks, and collects their exceptions."""
 
     def __init__(self) -> None:
         self._raised: Counter[str] = Counter()
 
     def call(self, hook: Callable[..., Any], **arguments: Any) -> Any:
-        """Return what the hook returns; None if it raises. `pytest.exit` ends the session all the same."""
+        """Return the result of the hook; None if it raises. `pytest.exit` still ends the session."""
         try:
             return hook(**arguments)
         except pytest.exit.Exception:
@@ -35,7 +35,7 @@ class HookCalls:
             return None
 
     def problems(self) -> list[str]:
-        """Return what was raised, each once."""
+        """Return the exceptions, each once."""
         return [f"{text}, {times} times" if times > 1 else text for text, times in self._raised.items()]
 
 
@@ -43,7 +43,7 @@ def change_engines(config: pytest.Config, engines: list[SelectedEngine]) -> None
     """Let hooks change the engines of a session.
 
     Raises:
-        pytest.UsageError: a hook raises, or leaves something in the list that is no engine, or two of one name.
+        pytest.UsageError: a hook raises, or the list then has an item that is not an engine, or two of one name.
     """
     hook = config.hook.pytest_t2n_engines
     try:
@@ -62,11 +62,11 @@ def change_engines(config: pytest.Config, engines: list[SelectedEngine]) -> None
 
 
 def _problem_of(engine: object) -> str:
-    """Return why something is no engine that tests can run on, or ''."""
+    """Return why an object is not an engine that tests can run on, or ''."""
     from t2n_core.engine import ResolvedEngine
 
     if not isinstance(engine, SelectedEngine):
-        return "is no SelectedEngine"
+        return "is not a SelectedEngine"
     if engine.target not in ("tract", "khronos"):
         return f"has the target {engine.target!r}, which is neither tract nor khronos"
     if engine.target == "khronos":
@@ -79,7 +79,7 @@ def _problem_of(engine: object) -> str:
 
 
 def _describe(hook: Callable[..., Any], exc: BaseException) -> str:
-    """Return which hook raised what, and where."""
+    """Return a line with the hook, its exception and the source line."""
     last = traceback.extract_tb(exc.__traceback__)[-1]
     name = getattr(hook, "name", "a hook")
     return f"{name} raised {type(exc).__name__}: {text_of(exc)} ({Path(last.filename).name}:{last.lineno})"

@@ -1,4 +1,4 @@
-"""The controller's ledger: which cells are planned, the result of each, and which are missing at the end."""
+"""The controller's ledger: the planned cells, the result of each, and the cells missing at the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_t2n.records.changes import compare_matrices, count_changes
 from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.counts import CellCounts
 from pytest_t2n.records.file import StoredRecords, decode_line
-from pytest_t2n.records.folder import MATRIX_FILE, locked
+from pytest_t2n.records.folder import MATRIX_FILE, lock_folder
 from pytest_t2n.records.from_outcome import simple_record
 from pytest_t2n.records.nodeids import case_id
 from pytest_t2n.records.outline import outline_of
@@ -37,13 +37,13 @@ from t2n_core.text import storable
 
 _GOOD = ("pass", "skip")
 _NAMED = 20
-"""Number of earlier failures that are named; the rest is counted."""
+"""Most earlier failures that are listed; the others are counted."""
 
 
 class Ledger:
     """Planned cells and their results, in the process that sees all reports.
 
-    Of a cell it holds only its place in the plan: the records are in a file, and counted.
+    It holds only the position of a cell in the plan: the records are in a file, and counted.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class Ledger:
         source: str = "",
         repeats: bool = False,
     ) -> None:
-        """`source` is the digest of the code that is tested; `tell` is called with each record, as `record=`.
+        """`source` is the digest of the tested code; `tell` is called with each record, as `record=`.
 
-        With `repeats` cells are run several times, as by `--dist each`: the worst record of each counts, at the end. So
-        it is with a plan that names cells several times.
+        With `repeats` cells run several times, as with `--dist each`: the worst record of each counts, at the end. A
+        plan that names cells several times has the same effect.
         """
         self.settings, self._tell = settings, tell
         self._held: dict[str, CellLine] | None = {} if repeats else None
@@ -69,13 +69,13 @@ class Ledger:
         """Node ids of planned cells without a record."""
         self.why_missing = ""
         self.unmade: list[str] = []
-        """Cells that markers ask for and that no engine of the session fits."""
+        """Cells that markers require and that no engine of the session fits."""
         self.resumed: list[str] = []
         """Node ids of the cells that an interrupted session had finished."""
         self.baseline: list[Record] | None = None
         """Records of an earlier run, for `--t2n-baseline`; cells are outlines."""
         self.planned = False
-        """True once a plan is known; all workers have the same."""
+        """True once there is a plan, which is the same for all workers."""
         self.notes: list[str] = []
         """Further lines of the summary."""
         self.problems: list[str] = []
@@ -83,7 +83,7 @@ class Ledger:
         self._plan: dict[str, SelectedEngine | None] = {}
         """Engine by node id, the same object that pytest holds; None once the record is there."""
         self._properties: dict[str, list[tuple[str, object]]] = {}
-        """Properties of tests that are not torn down yet, for `--t2n-junit-properties`."""
+        """Properties of tests before their teardown, for `--t2n-junit-properties`."""
         self._kept_plan: PlanLine | None = None
         """The plan of the interrupted session, which stands in the file."""
         self._file: RunFile | None = None
@@ -101,13 +101,13 @@ class Ledger:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether each planned cell has its record."""
+        """Return whether each planned cell has a record."""
         return all(engine is None for engine in self._plan.values())
 
     def open(self) -> None:
         """Read the baseline, before it may be overwritten, and start `matrix.jsonl` in the report's directory.
 
-        Without a report the records go to a file without a name, if something at the end of the session needs them.
+        Without a report the records go to an unnamed file, if the end of the session needs them.
 
         Raises:
             pytest.UsageError: the baseline cannot be read, or the directory cannot be written, or another session does.
@@ -116,13 +116,13 @@ class Ledger:
             self.baseline = read_baseline(self.settings.baseline, self.notes.append)
             notice = completeness_of(self.baseline).notice
             if notice:
-                self.notes.append(f"the baseline is not whole: {notice}")
+                self.notes.append(f"the baseline is incomplete: {notice}")
         if self.settings.report is None:
             if self.settings.accept or self.settings.benchmark or self.baseline is not None:
                 self._file = RunFile(None, self.run)
             return
         try:
-            self._lock.enter_context(locked(self.settings.report))
+            self._lock.enter_context(lock_folder(self.settings.report))
             resume = self.settings.resume
             self._file = RunFile(self.settings.report, self.run, resume=resume, accept=self._take_up)
             self._note_failure(self._file.failure)
@@ -134,7 +134,7 @@ class Ledger:
             raise
 
     def close(self) -> None:
-        """Close the file, and free its folder for other sessions."""
+        """Close the file, and unlock its folder for other sessions."""
         if self._file is not None:
             self._file.records.close()
             self._file = None
@@ -157,13 +157,13 @@ class Ledger:
             self.problems.append(f"kept failures: {len(surprises) - _NAMED} more")
 
     def add_plan(self, selection: Selection) -> None:
-        """Add planned cells; cells that are known already stay as they are.
+        """Add planned cells; known cells stay as they are.
 
-        Raises pytest.UsageError if the interrupted session cut its shard in another way.
+        Raises pytest.UsageError if the interrupted session partitioned the shards differently.
         """
         kept = self._kept_plan.cut if self._kept_plan is not None else ""
         if kept and selection.cut and kept != selection.cut:
-            raise pytest.UsageError("--t2n-resume: the shard was cut from other tests or --t2n-durations; start afresh")
+            raise pytest.UsageError("--t2n-resume: the shard is of other tests or --t2n-durations; start again")
         for cell in selection.cells:
             self._plan.setdefault(cell.nodeid, cell.engine)
         if self.planned:
@@ -179,7 +179,7 @@ class Ledger:
             self._append(plan)
 
     def take_report(self, report: pytest.TestReport) -> None:
-        """Read the record of a report, if it has one, and take it off: other reporters get no property of ours."""
+        """Read the record of a report, if it has one, and remove it, so that other reporters do not get it."""
         texts = [value for name, value in report.user_properties if name == PROPERTY]
         if texts:
             report.user_properties = [pair for pair in report.user_properties if pair[0] != PROPERTY]
@@ -201,7 +201,7 @@ class Ledger:
                 self._note(simple_record(cell, Status.CRASH, Stage.RUN, "WorkerCrash", str(report.longrepr)))
 
     def recover(self, lines: Iterable[str]) -> None:
-        """Take the records of planned cells whose report did not arrive."""
+        """Add the records of planned cells whose report did not arrive."""
         before = self.counts.total
         for line in lines:
             try:
@@ -213,7 +213,7 @@ class Ledger:
             self.notes.append(f"{count} records were read from files of workers: their reports did not arrive")
 
     def _take(self, lines: Iterable[str], *, only_graphs: bool = False, only_planned: bool = False) -> None:
-        """Take lines of records. Raises msgspec.DecodeError."""
+        """Add lines of records. Raises msgspec.DecodeError."""
         for line in lines:
             record = decode_line(line)
             if isinstance(record, GraphLine):
@@ -225,7 +225,7 @@ class Ledger:
     def finish(self, why_missing: str, stopped: str = "") -> None:
         """Give every planned cell without a record the status `not_run`, write the end and the report, close the file.
 
-        `stopped` says why the session stopped early, if it did.
+        `stopped` is why the session stopped early, if it did.
         """
         self.why_missing = why_missing
         held, self._held = self._held or {}, None
@@ -262,7 +262,7 @@ class Ledger:
                 self.problems.append(f"report in {self.settings.report}: {exc.strerror or exc}")
 
     def _note(self, record: CellLine, line: str | None = None) -> None:
-        """Take the record of a cell if it is the first; `line` is its JSON if that is known."""
+        """Add the record of a cell if it is the first; `line` is its JSON, if known."""
         if self._plan.get(record.nodeid, record) is None:
             return
         if self._held is not None:
@@ -302,7 +302,7 @@ def _cell(nodeid: str, engine: SelectedEngine) -> Cell:
 
 
 def _badness(record: CellLine) -> int:
-    """Return a number that is larger for what needs more attention."""
+    """Return a number that is larger for more important results."""
     if record.status in _GOOD:
         return 0
     return 1 if record.status == Status.WEAK or record.expected else 2

@@ -1,4 +1,4 @@
-"""The role object that records: it puts the record of a cell on the report that decides it, and judges both."""
+"""The role object that records: it attaches the record of a cell to the decisive report, and judges both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pytest_t2n.run.runner import CellRunner
 PROPERTY = "t2n"
 """Name of the user property with the records of a report: lines of JSON, a graph before its cell.
 
-It is text, because a value that is not of a built-in type makes execnet drop the report and all that follow.
+It is text, because a value that is not of a built-in type makes execnet drop the report and all later ones.
 """
 
 
@@ -43,16 +43,16 @@ class Recorder:
         self._expectations, self._accept, self._strict = expectations, accept, strict
         self._root, self._worker = root, worker
         self._reported_graphs: dict[str, str] = {}
-        """Node id of the cell that each graph was reported with, by the graph's key."""
+        """Node id of the cell with which each graph was reported, by the graph's key."""
 
     def take(self, item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
-        """Attach the record of a report that is made, and judge both."""
+        """Attach the record to a new report, and judge both."""
         text = self._attach(item, call, report)
         if self._worker is not None:
             self._worker.take(report, text)
 
     def _attach(self, item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> str:
-        """Return the text that was put on the report, or '' if this phase does not decide the cell.
+        """Return the text that was attached to the report, or '' if this phase does not decide the cell.
 
         A graph is sent once per process, and again only if the test that sent it is rerun.
         """
@@ -86,7 +86,7 @@ class Recorder:
 
 
 def _put_cause_first(report: pytest.TestReport, record: CellLine) -> None:
-    """Give pytest's short summary the cause of a failure, without the prefix that all failures share."""
+    """Give pytest's short summary the cause of a failure, without the common prefix of all failures."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None and crash.message.startswith(f"Failed: {record.status} at stage"):
         crash.message = message_gist(record)

@@ -1,4 +1,4 @@
-"""The digest of a project's Python files, by which an interrupted session knows that it goes on with the same code."""
+"""The digest of a project's Python files, so that an interrupted session is only resumed with the same code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _MOST_FILES = 20_000
-"""A folder with more files is no project, but a home or a disk."""
+"""A folder with more files is not a project, but a home folder or a disk."""
 _FOREIGN = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 
@@ -23,7 +23,7 @@ def source_digest(root: Path) -> str:
             return ""
         try:
             content = path.read_bytes()
-        except OSError:  # it is gone, or not for us to read
+        except OSError:  # it was deleted, or is not readable
             continue
         digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode(errors="surrogatepass"))
         digest.update(content)

@@ -1,4 +1,4 @@
-"""The start of a session: engines are provisioned, and the role objects registered as plugins of pytest."""
+"""The start of a session: provision engines, and register the role objects as plugins of pytest."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from pytest_t2n.run.runner import CellRunner, ReturnedModels
 
 
 def start_controller(config: pytest.Config, settings: Settings) -> None:
-    """Choose the engines, open the ledger, and register the roles of the process that sees all reports.
+    """Select the engines, open the ledger, and register the roles of the process that sees all reports.
 
     A session that runs no test provisions nothing and writes nothing.
 
     Raises:
-        pytest.UsageError: an engine cannot be had, a directory cannot be written, an expectation is wrong, or the
-            durations of shards cannot be read.
+        pytest.UsageError: an engine cannot be provisioned, a directory cannot be written, an expectation is wrong, or
+            the durations of shards cannot be read.
     """
     engines = select_engines(settings, _progress(config)) if settings.selects_engines else []
     if engines:
@@ -48,7 +48,7 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
         from pytest_t2n.run.bundles import check_bundle_folder
 
         check_bundle_folder(bundle)
-    # Relative to the project: a published report shall not show paths of one machine.
+    # Relative to the project: a published report must not show paths of one machine.
     typed = without_secrets([str(one) for one in config.invocation_params.args])
     arguments = [one.replace(f"{config.rootpath}{os.sep}", "") for one in typed]
     hooks = HookCalls()
@@ -89,7 +89,7 @@ def _register_running(
     from t2n_core.engine.processes.memory import limit_memory, share_of_memory
 
     count = os.environ.get("PYTEST_XDIST_WORKER_COUNT", "")
-    workers = int(count) if count.isdecimal() else 1  # anybody may set the variable
+    workers = int(count) if count.isdecimal() else 1  # anyone may set the variable
     limit_memory(share_of_memory(workers) if settings.memory is None else settings.memory)
     runner = CellRunner(settings, collector)
     config.pluginmanager.register(runner, RUNNER)
@@ -101,7 +101,7 @@ def _register_running(
 
 
 def _start_bundle(directory: Path, resumed: Container[str]) -> None:
-    """Begin the bundle; the checks of resumed cells stay. Raises pytest.UsageError."""
+    """Start the bundle; the checks of resumed cells stay. Raises pytest.UsageError."""
     from pytest_t2n.run.bundle_reader import read_bundle
     from pytest_t2n.run.bundles import MANIFEST, start_bundle
 
@@ -137,7 +137,7 @@ def _durations(settings: Settings) -> Mapping[str, float]:
 
 
 def _progress(config: pytest.Config) -> Callable[[str, str], None]:
-    """Return a function that reports downloads: without it the first session of a machine would seem to hang."""
+    """Return a function that reports downloads, since the first session of a machine would otherwise seem to hang."""
     reporter = config.pluginmanager.getplugin("terminalreporter")
     lock = Lock()  # engines are fetched by several threads, and a line is two writes
 

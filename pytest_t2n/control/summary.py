@@ -20,13 +20,13 @@ from t2n_core.level import LEVELS
 from t2n_core.text import visible
 
 _NAMED = 20
-"""Number of cells of a list that are named; the rest is counted."""
+"""Most cells in a list; the others are counted."""
 _WIDEST = 10_000
-"""Columns of a table: terminals wrap what is wider, and nothing is cut off."""
+"""Columns of a table: terminals wrap wider lines, and nothing is cut off."""
 
 
 def write_summary(reporter: Any, ledger: Ledger | None) -> None:
-    """Write the section, if there is anything to print and a terminal to print it to."""
+    """Write the section, if there is anything to report and a terminal reporter."""
     lines = summary_lines(ledger) if ledger is not None else []
     if reporter is not None:
         lines += _unselected(reporter.stats.get("skipped", ()))
@@ -46,12 +46,12 @@ def summary_lines(ledger: Ledger) -> list[str]:
         lines.append(f"{len(ledger.missing)} planned cells did not run: {ledger.why_missing}")
         lines += _named(ledger.missing)
     if ledger.unmade:
-        lines.append(f"not made, as no engine of this session fits: {len(ledger.unmade)} cells that markers ask for")
+        lines.append(f"not run, as no engine of this session fits: {len(ledger.unmade)} cells that markers require")
         lines += _named(ledger.unmade)
     lines += _weak(ledger.counts, strict=ledger.settings.strict)
     lines += _not_finite(ledger.counts)
     if ledger.counts.reused:
-        lines.append(f"{ledger.counts.reused} results are of earlier sessions (--t2n-reuse)")
+        lines.append(f"{ledger.counts.reused} results are from earlier sessions (--t2n-reuse)")
     lines += ledger.notes
     lines += [f"problem: {problem}" for problem in ledger.problems]
     if ledger.settings.report is not None and lines:
@@ -66,37 +66,37 @@ def _named(cells: Sequence[str]) -> list[str]:
 
 
 def _weak(counts: CellCounts, *, strict: bool) -> list[str]:
-    """Return the weak cells with their reasons, below the numbers of the page, which pytest's own do not show."""
+    """Return the weak cells with their reasons, below the counts of the page, which pytest's own do not show."""
     if not counts.weak:
         return []
     number, unexpected = counts.weak_in_all, counts.surprises
     counted = "failed" if strict else "passed"
     lines = [
         f"{unexpected} cells unexpected: {unexpected - number} failed, {number} weak, which pytest counts as {counted}",
-        f"{number} weak: the values agree and prove little; with --t2n-strict these tests fail",
+        f"{number} weak: the outputs agree, but prove little; with --t2n-strict these tests fail",
     ]
     return lines + _with_reasons(counts.weak, number)
 
 
 def _not_finite(counts: CellCounts) -> list[str]:
-    """Return the cells that pass with NaN or infinities, with the share of these."""
+    """Return the cells that pass with NaN or infinities, with their share."""
     if not counts.not_finite:
         return []
     number = counts.not_finite_in_all
     return [
-        f"{number} pass with NaN or infinities in their outputs, of which the places alone are compared",
+        f"{number} pass with NaN or infinities in their outputs, of which only the positions are compared",
         *_with_reasons(counts.not_finite, number),
     ]
 
 
 def _with_reasons(named: Sequence[tuple[str, str]], number: int) -> list[str]:
-    """Return a line for each named cell, and how many more of the number there are."""
+    """Return a line for each listed cell, and how many more there are."""
     lines = [f"  {nodeid}: {reason}" for nodeid, reason in named]
     return [*lines, f"  … and {number - len(named)} more"] if number > len(named) else lines
 
 
 def _table(ledger: Ledger) -> list[str]:
-    """Return a table of engine × status, with tokens where models generate, and one of file × engine for several."""
+    """Return a table of engine × status, with tokens if models generate, and one of file × engine for several files."""
     counts = ledger.counts.counts
     shown = [status.value for status in Status if any(key.status == status for key in counts)]
     seen = dict.fromkeys(key.engine for key in counts)
@@ -112,7 +112,7 @@ def _table(ledger: Ledger) -> list[str]:
                 levels[key.level] += count
         generated = (str(tokens.get(title, "")),) if tokens else ()
         rows.append((title, *(str(own[status] or "") for status in shown), *generated, _levels(levels)))
-    return _aligned(rows) + _suites(counts, titles)
+    return _align(rows) + _suites(counts, titles)
 
 
 def _suites(counts: Mapping[CountKey, int], titles: list[str]) -> list[str]:
@@ -128,11 +128,11 @@ def _suites(counts: Mapping[CountKey, int], titles: list[str]) -> list[str]:
     for file in files:
         shares = [f"{good[file, title]}/{totals[file, title]}" if totals[file, title] else "" for title in titles]
         rows.append((PurePosixPath(file).stem.removeprefix("test_"), *shares, ""))
-    return ["", *_aligned(rows)]
+    return ["", *_align(rows)]
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Return the lines of a table: its first and last columns are flush left, the numbers between them flush right."""
+def _align(rows: list[tuple[str, ...]]) -> list[str]:
+    """Return the lines of a table: its first and last columns are left-aligned, the numbers between right-aligned."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for column in range(len(rows[0])):
         table.add_column(justify="left" if column in (0, len(rows[0]) - 1) else "right", no_wrap=True)
@@ -149,7 +149,7 @@ def _levels(reached: Counter[str]) -> str:
 
 
 def _unselected(skipped: Iterable[pytest.TestReport]) -> list[str]:
-    """Return how to select engines, if tests were skipped for want of one."""
+    """Return how to select engines, if tests were skipped for lack of one."""
     count = sum(isinstance(one.longrepr, tuple) and NO_ENGINE in str(one.longrepr[2]) for one in skipped)
     if not count:
         return []

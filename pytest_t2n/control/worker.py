@@ -20,7 +20,7 @@ from t2n_core.text import all_storable, text_of
 WORKER_INPUT = "t2n"
 """Key of the plugin's part of xdist's `workerinput`."""
 RECORDS = ".records.jsonl"
-"""End of the name of a worker's file of records."""
+"""Suffix of a worker's file of records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class WorkerInput:
     """The folder for the worker's plan and records."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields in built-in types, which are all that xdist carries."""
+        """Return the fields in built-in types, the only ones that xdist can send."""
         return {
             "engines": [engine.to_dict() for engine in self.engines],
             "expectations": self.expectations.to_list(),
@@ -58,7 +58,7 @@ class WorkerInput:
 
 
 class Worker:
-    """Role object of a worker that has engines."""
+    """Role object of a worker with engines."""
 
     def __init__(self, name: str, folder: Path, collector: CaseCollector) -> None:
         self._name, self._folder, self._collector = name, folder, collector
@@ -66,7 +66,7 @@ class Worker:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self) -> None:
-        """Write down which of the collected items are cells; the controller can guess where this fails."""
+        """Write the cells among the collected items to a file; the controller can guess them if this fails."""
         if self._collector.selection is None:
             return
         text = json.dumps(self._collector.selection.to_dict())
@@ -77,7 +77,7 @@ class Worker:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_to_serializable(self) -> Generator[None, Any, Any]:
-        """Return the report with its lone surrogates as escapes: one of them would end the worker."""
+        """Return the report with its lone surrogates escaped, since one of them would end the worker."""
         return all_storable((yield))
 
     def pytest_unconfigure(self) -> None:
@@ -85,9 +85,9 @@ class Worker:
             self._records.close()
 
     def take(self, report: pytest.TestReport, text: str) -> None:
-        """Make a report ready for its way to the controller; `text`, its records, is kept in case it gets lost.
+        """Prepare a report for the controller; `text`, its records, is stored in case it gets lost.
 
-        An interrupted controller stops reading, and loses the reports that are on the wire.
+        An interrupted controller stops reading, and loses the reports in transit.
         """
         if text:
             self._keep(text)
@@ -99,7 +99,7 @@ class Worker:
                 self._records = (self._folder / f"{self._name}{RECORDS}").open("ab", buffering=0)
             self._records.write(f"{text}\n".encode())
         except OSError:
-            return  # it costs nothing but the copy
+            return  # only the copy is lost
 
 
 def plan_path(folder: Path, worker: str) -> Path:
@@ -118,11 +118,11 @@ def read_plan(folder: Path, worker: str, engines: Sequence[SelectedEngine], node
 
 
 def _portable(value: Any) -> Any:
-    """Return the value of a user property as execnet can carry it, a path or a numpy number as text.
+    """Return the value of a user property in a type that execnet supports, a path or a numpy number as text.
 
-    One such value would end the worker and lose all later reports.
+    One unsupported value would end the worker and lose all later reports.
     """
-    # By exact type: numpy.float64 is a float, and still cannot be carried.
+    # By exact type: numpy.float64 is a float, but still not supported.
     if type(value) in (str, int, float, bool, bytes, type(None)):
         return value
     if type(value) in (list, tuple):

@@ -1,1 +1,1 @@
-"""Room 5: files of expected failures, and how they judge a cell."""
+"""Layer 5: files of expected failures, and how they judge a cell."""

@@ -23,12 +23,12 @@ HEADER = """\
 """
 _REASON = 160
 _WRITTEN = "accepted"
-"""Start of reasons that no person has written."""
+"""Prefix of automatically written reasons."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A failing cell without its evidence, and the size of it if it is a mismatch."""
+    """A failing cell without its evidence, and the size of a mismatch."""
 
     cell: CellLine
     size: float | None
@@ -40,11 +40,11 @@ class _Failure:
 
 @dataclass(slots=True)
 class _Change:
-    """The cells that one entry fits, as they ended."""
+    """The results of the cells that one entry fits."""
 
     holds: list[_Failure]
     fails: bool = False
-    """True if one passed, or failed in another way."""
+    """True if a cell passed, or failed in another way."""
 
 
 def accept_results(
@@ -56,7 +56,7 @@ def accept_results(
 ) -> list[str]:
     """Rewrite the files so that a session with these cells would have no surprise; new entries go to the last file.
 
-    Return messages about the entries that were written and removed.
+    Return messages about the entries written and removed.
 
     Raises:
         OSError: a file cannot be written.
@@ -71,7 +71,7 @@ def accept_results(
         if cell.status in ("skip", "not_run") or cell.stage in BEFORE_EXPORTS:
             continue
         if cell.expected and not cell.expected.startswith(ACCEPTED) and current.find(*_key(cell)) is None:
-            continue  # its own xfail mark, or a test that expects the failure
+            continue  # an xfail mark, or a test that expects the failure
         entry = current.find(*_key(cell))
         if entry is not None and entry.holds(cell):
             changes[entry].holds.append(_Failure.of(cell))
@@ -117,14 +117,14 @@ def _entries_of(
 def reason_of(cell: CellLine) -> str:
     """Return the reason of a new entry, to be replaced by a better one: the start of the error's message."""
     lines = (cell.error.message.strip() if cell.error else "").splitlines() or [""]
-    # of a list of problems the first one, not the line above it that counts them
+    # the first of a list of problems, not the line above that counts them
     message = next((line[2:] for line in lines if line.startswith("- ")), lines[0])
     text = f"{_WRITTEN}: {message}" if message else _WRITTEN
     return text if len(text) <= _REASON else f"{text[:_REASON]}…"
 
 
 def _is_lasting(cell: CellLine) -> bool:
-    """Return False for a dead worker of xdist: it proves nothing about the engine."""
+    """Return False for a dead worker of xdist, which is not a failure of the engine."""
     return cell.error is None or cell.error.error_class != "WorkerCrash"
 
 
@@ -133,7 +133,7 @@ def _key(cell: CellLine) -> tuple[str, str, str, str]:
 
 
 def _rewrite(path: Path, own: Sequence[Expectation], removed: Set[Expectation], added: Sequence[Expectation]) -> None:
-    """Replace the removed entries of a file, whose entries are `own`, by the added ones; the rest stays as written.
+    """Replace the removed entries of a file, whose entries are `own`, by the added ones; the rest stays unchanged.
 
     Edited line by line: a TOML parser would attach the comment above an entry to the end of the previous entry.
     """
@@ -174,7 +174,7 @@ def _comment_above(lines: Sequence[str], start: int) -> int:
 
 
 def _block(cases: Sequence[Expectation]) -> list[str]:
-    """Return the lines of an entry with these cases, which are alike in everything else."""
+    """Return the lines of an entry with these cases, which differ in nothing else."""
     import tomlkit
 
     entry = cases[0]

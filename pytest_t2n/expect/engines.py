@@ -1,4 +1,4 @@
-"""Engines as an entry names them: `tract>=0.20,<0.21`, all kernel tiers of it, or one, as `tract==0.23.9 no-fma`."""
+"""Engine specifiers of entries: `tract>=0.20,<0.21` with all kernel tiers, or one tier: `tract==0.23.9 no-fma`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENGINE = re.compile(r"(tract|khronos)\s*((?:[<>=!~].*?)?)((?:\s+(?:native|no-[a
 
 
 def check_engine(text: str) -> None:
-    """Raise ValueError for a text that is no engine specifier."""
+    """Raise ValueError for a text that is not an engine specifier."""
     match = _ENGINE.match(text.strip())
     if match is None:
         raise ValueError(
@@ -40,12 +40,12 @@ def fits_engine(text: str, target: str, version: str, label: str) -> bool:
         return False
     try:
         return not match[2] or SpecifierSet(match[2]).contains(version, prereleases=True)
-    except InvalidVersion:  # a binary that reports something else than a version
+    except InvalidVersion:  # a binary that reports an invalid version
         return False
 
 
 def variant_of(label: str) -> set[str]:
-    """Return the tier and the runtime of an engine, as its label has them: `0.23.9 no-fma` is no-fma on the cpu."""
+    """Return the tier and the runtime of an engine from its label: `0.23.9 no-fma` is no-fma on the cpu."""
     words = label.split()[1:]
     tiers = [word for word in words if word.startswith("no-")]
     return {*(tiers or [NATIVE]), *([word for word in words if word not in tiers] or [CPU])}
@@ -66,7 +66,7 @@ def specifiers_of(cells: Sequence[CellLine], engines: Sequence[SelectedEngine]) 
 
 
 def _specifier(engine: SelectedEngine, selected: Sequence[SelectedEngine], failing: set[str]) -> str:
-    """Return the specifier of one engine, with its tier and runtime where another of its release does not fail."""
+    """Return the specifier of one engine, with its tier and runtime if another engine of its release does not fail."""
     release = f"{engine.target}=={engine.version}"
     passing = [variant_of(o.label) for o in selected if o.version == engine.version and o.label not in failing]
     own = variant_of(engine.label)

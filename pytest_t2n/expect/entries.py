@@ -9,8 +9,8 @@
     reason = "the scan of this line panics on a bidirectional net"
     issue = "https://…"                       # optional
 
-An entry of a mismatch also says how large it may be, as the largest difference of an element: `off_by = 0.002`, or
-`inf` for any, also for NaN and another shape. The first entry that fits a cell counts.
+An entry of a mismatch also limits its size, the largest difference of an element: `off_by = 0.002`, or `inf` for any,
+also for NaN and another shape. The first entry that fits a cell counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from t2n_core.check.stage import Stage, Status
 FAILURES = tuple(status.value for status in Status if status not in (Status.PASS, Status.SKIP, Status.NOT_RUN))
 """Statuses that an entry can expect."""
 BEFORE_EXPORTS = (Stage.SETUP, Stage.INPUT)
-"""Stages of an error before any export, which is a broken test and no limit."""
+"""Stages of an error before any export, which is a broken test and not a known limitation."""
 _REQUIRED = ("case", "engine", "stage", "status", "reason")
 _KNOWN = (*_REQUIRED, "issue", "error", "off_by")
 _LISTS = ("case", "engine")
@@ -41,12 +41,12 @@ HEADER_LINE = re.compile(r"\s*\[\[\s*expect\s*\]\]")
 
 
 class ExpectationError(Exception):
-    """A file of expectations that cannot be used; the message names the file, the line and what is wrong."""
+    """A file of expectations that cannot be used; the message names the file, the line and the problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """One case of an entry, in built-in types, so that it travels to workers."""
+    """One case of an entry, in built-in types, so that it can be sent to workers."""
 
     case: str
     engines: tuple[str, ...]
@@ -93,7 +93,7 @@ class Expectation:
         return record.status != Status.MISMATCH or (self.off_by is not None and off_by(record) <= self.off_by)
 
     def describe(self) -> str:
-        """Return a description of the failure: "mismatch at stage `compare`, off by at most 0.002,"."""
+        """Return the failure as text: "mismatch at stage `compare`, off by at most 0.002,"."""
         what = f"{self.status} ({self.error})" if self.error else self.status
         size = "" if self.off_by is None else f", off by at most {self.off_by:g},"
         return f"{what} at stage `{self.stage}`{size}"
@@ -109,12 +109,12 @@ class Expectation:
 
 
 class Expectations:
-    """The entries of a session, in the order in which they count."""
+    """The entries of a session, in order of precedence."""
 
     def __init__(self, entries: Iterable[Expectation] = ()) -> None:
         self.entries: Sequence[Expectation] = tuple(entries)
         self._plain: dict[str, list[int]] = {}
-        """Places of the entries that name just one case, by that case."""
+        """Indices of the entries that name a single case, by that case."""
         self._patterns: list[int] = []
         for index, entry in enumerate(self.entries):
             if _SPECIAL.isdisjoint(entry.case):
@@ -130,7 +130,7 @@ class Expectations:
         return next((self.entries[index] for index in self.fitting(case, target, version, label)), None)
 
     def fitting(self, case: str, target: str, version: str, label: str) -> list[int]:
-        """Return the places of all entries that fit a cell, in order."""
+        """Return the indices of all entries that fit a cell, in order."""
         named = [index for name in names_of(case) for index in self._plain.get(name, ())]
         places = sorted(named + [index for index in self._patterns if self.entries[index].fits_case(case)])
         return [index for index in places if self.entries[index].fits_engine(target, version, label)]
@@ -149,7 +149,7 @@ def read_expectations(paths: Iterable[Path], root: Path, *, missing_ok: bool = F
     """Return the entries of all files in turn; `root` shortens the names of files in messages.
 
     Raises:
-        ExpectationError: a file is missing (unless `missing_ok`), is no TOML, or has a wrong entry.
+        ExpectationError: a file is missing (unless `missing_ok`), is not TOML, or has a wrong entry.
     """
     found: list[Expectation] = []
     for path in paths:
@@ -184,7 +184,7 @@ def parse_expectations(text: str, file: str) -> list[Expectation]:
 
 
 def glob_fits(pattern: str, text: str) -> bool:
-    """Return True if the whole text fits the pattern; only * and ? are special."""
+    """Return whether the complete text fits the pattern; only * and ? are special."""
     return _glob(pattern).fullmatch(text) is not None
 
 
@@ -220,21 +220,21 @@ def _entry(fields: Mapping[str, Any], file: str, line: int) -> list[Expectation]
             raise refuse(f"`{name}` is neither a text nor a list of texts")
     for name in _KNOWN:
         if name not in (*_LISTS, "off_by") and not isinstance(fields.get(name, ""), str):
-            raise refuse(f"`{name}` is no text")
+            raise refuse(f"`{name}` is not a text")
     for engine in engines:
         try:
             check_engine(engine)
         except ValueError as exc:
             raise refuse(str(exc)) from None
     if fields["stage"] not in [stage.value for stage in Stage]:
-        raise refuse(f"{fields['stage']!r} is no stage; one of {', '.join(Stage)}")
+        raise refuse(f"{fields['stage']!r} is not a stage; one of {', '.join(Stage)}")
     if fields["status"] not in FAILURES:
-        raise refuse(f"{fields['status']!r} is no failure; one of {', '.join(FAILURES)}")
+        raise refuse(f"{fields['status']!r} is not a failure; one of {', '.join(FAILURES)}")
     if not fields["reason"].strip():
         raise refuse("`reason` is missing")
     size = fields.get("off_by")
     if size is not None and (type(size) not in (int, float) or not size > 0):
-        raise refuse("`off_by` is no number above 0")
+        raise refuse("`off_by` is not a number above 0")
     if size is not None and fields["status"] != Status.MISMATCH:
         raise refuse(f"`off_by` is the size of a mismatch, and {fields['status']!r} has none")
     rest = {name: fields.get(name, "") for name in ("stage", "status", "reason", "issue", "error")}
@@ -243,10 +243,10 @@ def _entry(fields: Mapping[str, Any], file: str, line: int) -> list[Expectation]
 
 @cache
 def _glob(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern, in which a backslash takes a * or ? its meaning.
+    """Compile a pattern in which a backslash escapes * and ?.
 
-    Not fnmatch: brackets stand in most node ids, and to it they are sets of letters. What stands between two stars is
-    looked for once, from the left, and never again: with many stars, trying all places would take minutes.
+    Not fnmatch, which reads brackets, as in most node ids, as sets of letters. The text between two stars is searched
+    once, from the left, without backtracking, which would take minutes with many stars.
     """
     pieces = [""]
     for part in _GLOB_PART.findall(pattern):

@@ -1,4 +1,4 @@
-"""Judgement of a cell by the expectations: expected failures are xfails, all surprises fail."""
+"""Judge a cell by the expectations: expected failures are xfails, all surprises fail."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pytest_t2n.expect.size import off_by, with_room
 from pytest_t2n.records.schema import CellLine
 
 ACCEPTED = "accepted now"
-"""Start of `expected` in the record of a failure that `--t2n-accept` writes down."""
+"""Prefix of `expected` in the record of a failure that `--t2n-accept` accepts."""
 
 
 def judge(
     report: pytest.TestReport, record: CellLine, expectations: Expectations, *, accept: bool, strict: bool
 ) -> CellLine:
-    """Change the report as the entry of its cell demands; return the record with `expected` filled in.
+    """Change the report by the entry of its cell; return the record with `expected` filled in.
 
-    A test with its own xfail mark, and one that was skipped, stays as it is. With `strict` a weak pass without an
-    entry fails.
+    A test with an xfail mark, and one that was skipped, stays as it is. With `strict` a weak pass without an entry
+    fails.
     """
     if hasattr(report, "wasxfail") or record.status in ("skip", "not_run"):
         return record
@@ -44,7 +44,7 @@ def judge(
 
 
 def acceptable(record: CellLine) -> bool:
-    """Return True for a failure that can be written down: an error before any export is a broken test, no limit."""
+    """Return whether a failure can be accepted: an error before any export is a broken test."""
     return record.status in FAILURES and record.stage not in BEFORE_EXPORTS
 
 
@@ -55,10 +55,10 @@ def _make_xfail(report: pytest.TestReport, reason: str) -> None:
 
 
 def _advice(entry: Expectation, record: CellLine) -> str:
-    said = f"{entry.place} expects {entry.describe()} of `{entry.case}` on {', '.join(entry.engines)}"
+    expected = f"{entry.place} expects {entry.describe()} of `{entry.case}` on {', '.join(entry.engines)}"
     if record.status == "pass":
         return (
-            f"{record.case} passes on {record.engine}, and {said}: {entry.why}\n"
+            f"{record.case} passes on {record.engine}, and {expected}: {entry.why}\n"
             f"Remove the entry, or narrow its `case` or `engine` so that it leaves {record.engine} out; "
             f"--t2n-accept does it for you."
         )
@@ -73,9 +73,9 @@ def _advice(entry: Expectation, record: CellLine) -> str:
         found += f", off by {size:g}"
         written.append(f"off_by = {with_room(size):g}")
     return (
-        f"this cell ends in another way than expected: {found}.\n"
-        f"{said}: {entry.why}\n"
-        f"If that is right now, write {' and '.join(written)}; --t2n-accept does it for you."
+        f"the result of this cell is not the expected one: {found}.\n"
+        f"{expected}: {entry.why}\n"
+        f"If that is now right, write {' and '.join(written)}; --t2n-accept does it for you."
     )
 
 

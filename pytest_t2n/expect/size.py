@@ -1,4 +1,4 @@
-"""The size of a mismatch, which an expectation has to name: what is off by 0.001 must not hide what is off by 500."""
+"""The size of a mismatch, which an expectation limits: an entry for a difference of 0.001 must not hide one of 500."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import math
 from pytest_t2n.records.schema import CellLine, Number, OutputLine
 
 _ROOM = 2.0
-"""Other machines sum in another order: a size is written down with as much room again."""
+"""Factor on a measured size, since other machines sum in another order."""
 _STEPS = (1, 2, 5, 10)
 
 
 def off_by(record: CellLine) -> float:
-    """Return the largest difference of a mismatch; infinity where elements that are not finite differ.
+    """Return the largest difference of a mismatch; infinity if anything but finite numbers differs.
 
     For a metric it is the distance of its value from its bound.
     """
@@ -22,7 +22,7 @@ def off_by(record: CellLine) -> float:
 
 
 def with_room(size: float) -> float:
-    """Return the size that is written down for one that was seen: at least twice as much, and infinity for infinity.
+    """Return the size to write for a measured one: at least twice as much, and infinity for infinity.
 
     It is a power of ten, or 2 or 5 times one.
     """
@@ -34,7 +34,7 @@ def with_room(size: float) -> float:
 
 
 def _off(output: OutputLine) -> float:
-    # another type or shape, NaN and infinities: no bound applies
+    # no number can bound another type or shape, NaN and infinities
     return math.inf if output.problem else _finite(output.max_abs)
 
 

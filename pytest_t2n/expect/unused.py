@@ -12,10 +12,10 @@ from pytest_t2n.records.cell import SelectedEngine
 def unused_entries(
     expectations: Expectations, selection: Selection | None, engines: Sequence[SelectedEngine], *, everything: bool
 ) -> list[tuple[Expectation, str]]:
-    """Return the entries that fit no planned cell although their suite and engine were there, each with a message.
+    """Return the entries that fit no planned cell although their suite and engine are in the session, with messages.
 
-    `everything` says that all suites of the project were collected. A session that left tests out has no unused
-    entries; nor is an entry unused whose engine, or whose suite, is not in the session.
+    `everything` is True if all suites of the project were collected. A session that left tests out has no unused
+    entries, and an entry whose engine or suite is not in the session is not unused.
     """
     if selection is None or selection.partial or not expectations:
         return []
@@ -33,10 +33,10 @@ def unused_entries(
         where = f"`{entry.case}` on {', '.join(entry.engines)}"
         if index in shadowed:
             found.append(
-                (entry, f"the entry of {where} never counts: {shadowed[index].place} fits its cells before it")
+                (entry, f"the entry of {where} has no effect: {shadowed[index].place} fits its cells before it")
             )
         elif everything or speaks_of_suite(entry, selection.suites):
-            found.append((entry, f"the entry of {where} fits no cell of this session; remove or mend it"))
+            found.append((entry, f"the entry of {where} fits no cell of this session; remove or correct it"))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Cells and their engines as plain values, which travel to workers and stand in records."""
+"""Cells and their engines as plain values, which are sent to workers and written to records."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class SelectedEngine:
 
     @property
     def requested(self) -> str:
-        """Return the item of the version spec that asked for it."""
+        """Return the item of the version spec that selected it."""
         return self.resolved.get("requested", "") if self.resolved else ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields in built-in types, which are all that xdist carries."""
+        """Return the fields in built-in types, the only ones that xdist can send."""
         resolved = dict(self.resolved) if self.resolved else None
         own = {"target": self.target, "version": self.version, "label": self.label, "platform": self.platform}
         return {**own, "resolved": resolved}
@@ -61,7 +61,7 @@ class Cell:
     """A case on one engine."""
 
     nodeid: str
-    """The node id of the test; lone surrogates, which a file name can have, are escapes."""
+    """The node id of the test; lone surrogates, which a file name can contain, are escaped."""
     case: str
     engine: SelectedEngine
 
@@ -74,14 +74,14 @@ def encode_plan(cells: Iterable[Cell]) -> list[list[str]]:
 def decode_plan(
     plan: Iterable[Sequence[str]], engines: Sequence[SelectedEngine], nodeids: Iterable[str] = ()
 ) -> list[Cell]:
-    """Return the cells of an encoded plan; node ids equal to some in `nodeids` are those objects, kept once."""
+    """Return the cells of an encoded plan; node ids equal to some in `nodeids` share these objects."""
     by_id = {engine.id: engine for engine in engines}
     same = {nodeid: nodeid for nodeid in nodeids}
     return [Cell(same.get(nodeid, nodeid), case_id(nodeid, engine), by_id[engine]) for nodeid, engine in plan]
 
 
 def guess_plan(nodeids: Iterable[str], engines: Sequence[SelectedEngine]) -> list[Cell]:
-    """Return the cells among node ids by how these end, for workers that could not write their plan."""
+    """Return the cells among node ids, recognised by their suffix, for workers that could not send their plan."""
     found = []
     for nodeid in map(storable, nodeids):
         for engine in engines:

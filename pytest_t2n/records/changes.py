@@ -1,4 +1,4 @@
-"""Changes between two matrices, or between two versions in one, those that need attention first."""
+"""Changes between two matrices, or between two versions in one, the most important first."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def compare_columns(cells: Iterable[CellLine], before: str, after: str) -> list[
 
 
 def each_change(before: Iterable[Case], after: Iterable[Case]) -> Iterator[Change]:
-    """Yield the changes of all cells by case and engine; both sides come by name, and so do the changes."""
+    """Yield the changes of all cells by case and engine; both sides are sorted by name, and so are the changes."""
     for case, old, new in _side_by_side(before, after):
         was, now = ({cell.engine: cell for cell in cells} for cells in (old, new))
         for column in sorted({**was, **now}):
@@ -80,7 +80,7 @@ def each_column_change(cases: Iterable[Case], before: str, after: str) -> Iterat
 
 
 class ChangeList:
-    """Changes in the order of their kinds, worst first; kept on disk."""
+    """Changes in the order of their kinds, worst first; stored on disk."""
 
     def __init__(self, changes: Iterable[Change]) -> None:
         """Take changes in the order of their cases. Raises OSError."""
@@ -122,7 +122,7 @@ def count_changes(changes: Iterable[Change]) -> str:
 
 
 def describe_counts(counts: Mapping[ChangeKind, int]) -> str:
-    """Return numbers of changes as `2 regression, 1 fix`, or `nothing changed`."""
+    """Return counts of changes as `2 regression, 1 fix`, or `nothing changed`."""
     return ", ".join(f"{counts[kind]} {kind.value}" for kind in ChangeKind if counts.get(kind)) or "nothing changed"
 
 
@@ -145,7 +145,7 @@ def _in_order(changes: Iterable[Change]) -> list[Change]:
 def _side_by_side(
     before: Iterable[Case], after: Iterable[Case]
 ) -> Iterator[tuple[str, Sequence[CellLine], Sequence[CellLine]]]:
-    """Yield each case with its cells on both sides, which come by name."""
+    """Yield each case with its cells on both sides, which are sorted by name."""
     left, right = iter(before), iter(after)
     old, new = next(left, None), next(right, None)
     while old is not None or new is not None:

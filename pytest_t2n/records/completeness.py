@@ -1,4 +1,4 @@
-"""Completeness of records: the planned cells, those that have no record, and how the session ended."""
+"""Completeness of records: the planned cells, those without a record, and how the session ended."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ class Completeness:
     stopped: str = ""
     """The reason why the session stopped early."""
     not_run: int = 0
-    """Number of cells with the record that they did not run."""
+    """Number of cells recorded as not run."""
     missing: tuple[CellLine, ...] = ()
     """Planned cells without a record, as cells that did not run; an index has them in its rows instead."""
 
     @property
-    def whole(self) -> bool:
-        """Return whether every planned cell has a record, and nothing more was to come."""
+    def is_complete(self) -> bool:
+        """Return whether every planned cell has a record, and the session ended."""
         return self.ended and self.found == self.planned
 
     @property
     def notice(self) -> str:
-        """Return what a reader has to know before any figure: `incomplete: 8 of 40 cells`; empty if nothing."""
+        """Return a notice about missing cells: `incomplete: 8 of 40 cells`; empty if there are none."""
         if self.planned is None:
-            return f"incomplete: {self.found} cells, and no plan says how many there should be"
-        if not self.whole:
-            rest = ", and the session did not come to its end" if self.found == self.planned else ""
+            return f"incomplete: {self.found} cells, and no plan states how many there should be"
+        if not self.is_complete:
+            rest = ", and the session did not end" if self.found == self.planned else ""
             return f"incomplete: {self.found} of {self.planned} cells{rest}"
         if self.not_run:
             early = "stopped early: " if self.stopped else ""
@@ -78,7 +78,7 @@ def completeness_of(records: Sequence[Record]) -> Completeness:
 
 
 def last_plans(records: Iterable[Record]) -> list[PlanLine]:
-    """Return the plans that count, one per platform; none if no plan names the cells of its own file."""
+    """Return the valid plans, one per platform; an empty list if no plan names the cells of its own file."""
     found: dict[str, PlanLine] = {}
     for record in records:
         if isinstance(record, PlanLine) and counts_as_plan(record.schema):
@@ -87,16 +87,16 @@ def last_plans(records: Iterable[Record]) -> list[PlanLine]:
 
 
 def counts_as_plan(schema: int) -> bool:
-    """Return whether plans of a schema name the cells of their own file."""
+    """Return whether plans of a schema state the cells of their own file."""
     return schema >= _WITH_CELLS
 
 
 def plan_for(cells: Iterable[Cell]) -> PlanLine:
-    """Return the plan of a file that is to have these cells, all of one platform."""
+    """Return the plan of a file for these cells, all of one platform."""
     found: dict[str, dict[str, None]] = {}
     platform = ""
     for cell in cells:
-        found.setdefault(cell.engine.id, {})[cell.nodeid] = None  # pytest can be told to collect a test twice
+        found.setdefault(cell.engine.id, {})[cell.nodeid] = None  # pytest can collect a test twice
         platform = cell.engine.platform
     return PlanLine(SCHEMA, cells={engine: list(nodeids) for engine, nodeids in found.items()}, platform=platform)
 
@@ -116,7 +116,7 @@ def _missing(
 
 
 def planned_cell(nodeid: str, engine_id: str, platform: str, engines: Mapping[tuple[str, str], EngineLine]) -> CellLine:
-    """Return a planned cell that has no record as one that did not run."""
+    """Return a planned cell without a record as one that did not run."""
     target, _, label = engine_id.partition("-")
     engine = engines.get((engine_id, platform)) or EngineLine(target, label, label)
     error = ErrorLine("NoRecord", "planned, and the file has no record of it")

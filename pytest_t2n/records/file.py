@@ -1,4 +1,4 @@
-"""Files of records: read whole, written whole, or written as cells end and read back one at a time."""
+"""Files of records: read or written at once, or appended to as cells end and read back one by one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from t2n_core.text import all_storable, text_of
 _BLOCK = 1 << 18
 """Bytes read at a time."""
 _LONGEST_LINE = 512 << 20
-"""Bytes of a line, of which that of the plan is the longest: about 200 for each cell."""
+"""Most bytes of a line; that of the plan is the longest, with about 200 for each cell."""
 
 
 class _Versioned(Protocol):
@@ -53,7 +53,7 @@ def encode(record: Record) -> str:
 
 
 def decode_line(line: str | bytes) -> Record:
-    """Return the record of a line. Raises msgspec.DecodeError if it is none."""
+    """Return the record of a line. Raises msgspec.DecodeError for any other line."""
     return _decoder.decode(line)
 
 
@@ -65,21 +65,21 @@ def read_records(path: Path, torn: Callable[[str], object] | None = None) -> lis
 def each_record(path: Path, torn: Callable[[str], object] | None = None) -> Iterator[Record]:
     """Yield the records of a file in turn.
 
-    `torn` is called for a last line that a killed session did not finish, and that is left out; without it that is an
-    error, too.
+    `torn` is called for an unfinished last line of a killed session, which is left out; without it that is an error,
+    too.
 
     Raises:
-        RecordError: a line that is no record, or of a newer schema; the message names file and line.
+        RecordError: a line that is not a record, or of a newer schema; the message names file and line.
         OSError: the file cannot be read.
     """
-    for _, _, record in each_placed(path, torn, _decoder):
+    for _, _, record in each_with_offset(path, torn, _decoder):
         yield record
 
 
-def each_placed(
+def each_with_offset(
     path: Path, torn: Callable[[str], object] | None, decoder: msgspec.json.Decoder[_Line]
 ) -> Iterator[tuple[int, int, _Line]]:
-    """Yield the offset and the size in bytes of each record with what `decoder` makes of it; see `each_record`."""
+    """Yield the offset and the size in bytes of each record with its decoded value; see `each_record`."""
     place, size = 0, 0
     with _foreign(path) as lines:
         for number, line in enumerate(iter(partial(lines.readline, _LONGEST_LINE), b""), 1):
@@ -93,13 +93,13 @@ def each_placed(
             except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
                 if line.endswith(b"\n"):
                     raise RecordError(f"{path}:{number}: {text_of(exc)}") from exc
-                problem = f"{path}:{number}: the last line is torn; its session was killed while it wrote"
+                problem = f"{path}:{number}: the last line is incomplete; its session was killed while it wrote"
                 if torn is None:
                     raise RecordError(problem) from exc
                 torn(problem)
                 return
             if record.schema > SCHEMA:
-                raise RecordError(f"{path}:{number}: schema {record.schema}, and this version reads up to {SCHEMA}")
+                raise RecordError(f"{path}:{number}: schema {record.schema}, but this version reads up to {SCHEMA}")
             yield place, size, record
 
 
@@ -118,25 +118,25 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
 
 
 class RecordFile:
-    """A file of records that grows while a session runs; each line is appended whole or not at all.
+    """A file of records that grows while a session runs; each line is appended completely or not at all.
 
-    Where the disk is full the lines that follow stay in memory: a session's end needs all of them.
+    If the disk is full, further lines stay in memory, since the end of a session needs all of them.
     """
 
     def __init__(self, path: Path | None, *, append: bool = False) -> None:
-        """Open `path`, or a file without a name. Raises OSError."""
+        """Open `path`, or an unnamed file. Raises OSError."""
         self.path = path
         self._rest: list[bytes] = []
-        self._file: io.FileIO = _opened(path, append)
+        self._file: io.FileIO = _open(path, append)
         self._size = self._file.seek(0, io.SEEK_END)
 
     @property
     def size(self) -> int:
-        """Return a number that grows with each line, also where the disk is full, but not with an interrupted one."""
+        """Return a number that grows with each line, even if the disk is full, but not with an interrupted line."""
         return self._size + len(self._rest)
 
     def append(self, line: bytes) -> OSError | None:
-        """Write one line, which reaches the system before this returns; return the error, if it is the first one."""
+        """Write one line and flush it; return the error, if it is the first one."""
         if self._rest:
             self._rest.append(line)
             return None
@@ -159,11 +159,11 @@ class RecordFile:
             yield decode_line(line)
 
     def outlines(self) -> StoredRecords:
-        """Return the records as a report takes them: outlines, whose evidence is read again where it is needed."""
+        """Return the records for a report: outlines, whose evidence is read again on demand."""
         return StoredRecords(self)
 
     def read(self, place: int) -> Record:
-        """Return the record at `place`, as `_lines` names places."""
+        """Return the record at a position of `_lines`."""
         if place < 0:
             return decode_line(self._rest[-1 - place])
         self._file.seek(place)
@@ -181,7 +181,7 @@ class RecordFile:
         self._file.close()
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield each line with its place: its offset, or below zero the number of a line in memory."""
+        """Yield each line with its position: its offset, or a negative index of a line in memory."""
         start, end, tail = 0, 0, b""
         while end < self._size:
             self._file.seek(end)  # the caller may write or read between two lines
@@ -198,14 +198,14 @@ class RecordFile:
 
 
 class StoredRecords:
-    """The records of a file as a report takes them: outlines in memory, evidence and graphs on disk."""
+    """The records of a file for a report: outlines in memory, evidence and graphs on disk."""
 
     def __init__(self, file: RecordFile) -> None:
         self._file = file
         self._places: dict[str, int] = {}
         self._graphs: dict[str, int] = {}
         self.records: list[Record] = []
-        """All records but graphs; cells are outlines."""
+        """All records except graphs; cells are outlines."""
         words: dict[str, str] = {}
         for place, line in file._lines():
             record = decode_line(line)
@@ -237,10 +237,10 @@ class StoredRecords:
             yield cell
         yield from (record for record in self.records if isinstance(record, EndLine))
 
-    def whole(self, cell: CellLine) -> CellLine:
+    def with_evidence(self, cell: CellLine) -> CellLine:
         """Return the cell with its evidence."""
         if cell.nodeid not in self._places:
-            return cell  # planned, and not in the file
+            return cell  # planned, but not in the file
         found = self._file.read(self._places[cell.nodeid])
         return found if isinstance(found, CellLine) else cell
 
@@ -264,13 +264,13 @@ class _StoredGraphs(Mapping[str, str]):
         return len(self._places)
 
 
-def _opened(path: Path | None, append: bool) -> io.FileIO:
+def _open(path: Path | None, append: bool) -> io.FileIO:
     if path is None:
         return tempfile.TemporaryFile(buffering=0)
     if not append and path.is_symlink() and not path.is_char_device():
-        path.unlink()  # its target belongs to someone else
+        path.unlink()  # its target belongs to another user
     elif not append and path.is_file():
-        # A separate file: another session may still read from, or write to, the one that has this name.
+        # A new file: another session may still read from, or write to, the one of this name.
         with suppress(OSError):
             path.unlink()
     return open(path, "r+b" if append else "w+b", buffering=0)
@@ -280,8 +280,8 @@ __all__ = [
     "RecordFile",
     "StoredRecords",
     "decode_line",
-    "each_placed",
     "each_record",
+    "each_with_offset",
     "encode",
     "read_records",
     "write_records",

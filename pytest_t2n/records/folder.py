@@ -1,4 +1,4 @@
-"""The folder of a report: one session at a time writes into it, and what is not ours stays as it is."""
+"""The folder of a report: one session at a time writes into it, and other files stay as they are."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from pytest_t2n.records.schema import RecordError
 
 MATRIX_FILE = "matrix.jsonl"
 _LOCK_FILE = ".matrix.lock"
-"""A file that stays in the folder; the system frees the lock when the process that has it ends, however it ends."""
+"""A file that stays in the folder; the system releases the lock when its process ends in any way."""
 _BEGINNING = 1 << 16
-"""Bytes of a file by which its writer is recognised."""
+"""Bytes at the start of a file that identify its kind."""
 _PAGE_TITLE = b"t2n parity</title>"
 _HISTORY_TITLE = b"t2n history</title>"
 SUMMARY_TITLE = "# Parity of exported models"
 _PARTS = re.compile("page-[0-9a-f]{12}")
 """Names of the folders with parts of a large page."""
 _PART = re.compile(r"(evidence|graphs)-\d+\.js|\..*\.part")
-"""Names of the files in there, and of drafts of them that a killed session left."""
+"""Names of the files in these folders, and of drafts left by a killed session."""
 _BADGE = {"schemaVersion", "label", "message", "color"}
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other sessions from writing into a folder, which is made if it is missing.
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Lock a folder against other sessions; it is created if missing.
 
     Raises:
-        RecordError: another session has it.
-        OSError: the folder cannot be made or written.
+        RecordError: another session has locked it.
+        OSError: the folder cannot be created or written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / _LOCK_FILE, thread_local=False)
@@ -51,20 +51,20 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise RecordError if a report in this folder would take the place of a file that no report wrote."""
+    """Raise RecordError if a report in this folder would overwrite a file that is not from a report."""
     for name, is_ours in ((MATRIX_FILE, _is_records), ("index.html", _is_page), ("summary.md", _is_summary)):
         _refuse_foreign(folder / name, is_ours, "report")
 
 
 def check_history_folder(folder: Path) -> None:
-    """Raise RecordError if the page of a history in this folder would take the place of another file."""
+    """Raise RecordError if the page of a history in this folder would overwrite another file."""
     _refuse_foreign(folder / "index.html", lambda path: _HISTORY_TITLE in _beginning(path), "history")
 
 
 def remove_report(folder: Path) -> None:
-    """Remove the report of an earlier session, which would otherwise survive a session that is killed. Raises OSError.
+    """Remove the report of an earlier session, so that a killed session does not leave it there. Raises OSError.
 
-    `check_folder` comes before it.
+    Call `check_folder` first.
     """
     for name in ("index.html", "summary.md"):
         (folder / name).unlink(missing_ok=True)
@@ -75,7 +75,7 @@ def remove_report(folder: Path) -> None:
 
 
 def remove_parts(folder: Path, keep: str = "") -> None:
-    """Remove the parts of large pages from the folder of a report, but those of the page that is named."""
+    """Remove the parts of large pages from the folder of a report, except those of one page."""
     for path in folder.glob("page-*"):
         if path.name != keep and _PARTS.fullmatch(path.name) and not path.is_symlink() and _is_parts(path):
             shutil.rmtree(path, ignore_errors=True)
@@ -83,7 +83,7 @@ def remove_parts(folder: Path, keep: str = "") -> None:
 
 def _refuse_foreign(path: Path, is_ours: Callable[[Path], bool], kind: str) -> None:
     if os.path.lexists(path) and not is_ours(path):
-        raise RecordError(f"{path} is of no {kind}, and would be overwritten: name another directory")
+        raise RecordError(f"{path} is not from a {kind}, and would be overwritten: name another directory")
 
 
 def _is_records(path: Path) -> bool:
@@ -114,7 +114,7 @@ def _is_parts(path: Path) -> bool:
 
 
 def _beginning(path: Path) -> bytes:
-    """Return the first bytes of a file; none of what is no file, or cannot be read."""
+    """Return the first bytes of a file; empty if it is not a regular file, or cannot be read."""
     try:
         if not path.is_file():
             return b""
@@ -129,7 +129,7 @@ __all__ = [
     "SUMMARY_TITLE",
     "check_folder",
     "check_history_folder",
-    "locked",
+    "lock_folder",
     "remove_parts",
     "remove_report",
 ]

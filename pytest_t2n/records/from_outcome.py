@@ -1,4 +1,4 @@
-"""Records made from the outcome of a check, or from its lack."""
+"""Create records from the outcome of a check, or for a cell without one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 REUSED = "t2n_reused"
 """A fact of an outcome that was not computed in this session."""
 BENCHMARK = "t2n_benchmark"
-"""A fact of an outcome: its times, on their way to the record's own field."""
+"""A fact of an outcome: its times, which become a separate field of the record."""
 TOKENS = "tokens"
-"""A fact of an outcome of generating: the tokens that are right, and all."""
+"""A fact of an outcome of generation: the numbers of right tokens and of all."""
 
 
 def outcome_record(cell: Cell, outcome: Outcome, *, expected: str = "") -> CellLine:

@@ -1,4 +1,4 @@
-"""Records made from the reports of a test, in the process that ran it."""
+"""Create records from the reports of a test, in the process that ran it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = tuple(sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib"))
 OP_PROPERTY, DTYPE_PROPERTY = "t2n_op", "t2n_dtype"
-"""User properties by which a test states the operator and the type that it is about."""
+"""User properties by which a test declares its operator and its dtype."""
 
 
 def record_of(
@@ -34,18 +34,18 @@ def record_of(
 ) -> CellLine | None:
     """Return the record of a cell after one phase of its test; None if the phase does not decide it.
 
-    `outcome` is the decisive one of the test's checks; `exported` says that the test exported at all.
+    `outcome` is the decisive one of the test's checks; `exported` is True if the test exported at all.
     """
     if call.when == "setup":
         if report.skipped:
             reason = _skip_reason(report)
             return simple_record(cell, Status.SKIP, Stage.SETUP, "Skipped", reason, expected=_expectation(report))
         if report.failed and call.excinfo is not None:
-            return _raised(cell, call.excinfo.value, Stage.SETUP, report)
+            return _error_record(cell, call.excinfo.value, Stage.SETUP, report)
         return None
     if call.when != "call":
         return None
-    # A test that pytest-retry has run again and that passed bears the error of its first attempt.
+    # A test that passed when pytest-retry ran it again still has the error of its first attempt.
     error = call.excinfo.value if call.excinfo is not None and not report.passed else None
     if outcome is not None and (error is None or not outcome.passed):
         expected = _expectation(report)
@@ -55,7 +55,7 @@ def record_of(
     if error is not None:
         if isinstance(error, pytest.skip.Exception):
             return simple_record(cell, Status.SKIP, Stage.SETUP, "Skipped", str(error))
-        return _raised(cell, error, Stage.COMPARE if outcome else Stage.SETUP, report)
+        return _error_record(cell, error, Stage.COMPARE if outcome else Stage.SETUP, report)
     if exported:
         message = "exported, and the test did not check parity"
         return simple_record(cell, Status.SKIP, Stage.WRITE, "NotChecked", message)
@@ -71,10 +71,9 @@ def with_subject(
     graph: str,
     notes: Sequence[str] = (),
 ) -> CellLine:
-    """Return the record with the operators, the type, the graph and the notes on the export that the case is about.
+    """Return the record with the operators, dtype, graph and notes of the export.
 
-    They come from its export; `properties`, those that the test set with `record_property`, win over them. Notes of the
-    record itself come after these.
+    `properties`, set by the test with `record_property`, take precedence. Notes of the record itself follow these.
     """
     return msgspec.structs.replace(
         record,
@@ -87,7 +86,7 @@ def with_subject(
 
 
 def with_relative_paths(record: CellLine, root: Path) -> CellLine:
-    """Return the record with paths relative to the project or to the package: those of one machine help on no other."""
+    """Return the record with paths relative to the project or to the package, so that they are portable."""
 
     def relative(text: str) -> str:
         for folder in (str(root), *_PACKAGES):
@@ -102,7 +101,7 @@ def with_relative_paths(record: CellLine, root: Path) -> CellLine:
     return msgspec.structs.replace(record, error=msgspec.structs.replace(record.error, **texts))
 
 
-def _raised(cell: Cell, error: BaseException, stage: Stage, report: pytest.TestReport) -> CellLine:
+def _error_record(cell: Cell, error: BaseException, stage: Stage, report: pytest.TestReport) -> CellLine:
     from t2n_core.check.outcome import Outcome
 
     return outcome_record(cell, Outcome.from_error(error, stage), expected=_expectation(report))

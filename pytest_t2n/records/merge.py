@@ -1,4 +1,4 @@
-"""Merging the records of several sessions: complete, disjoint and of one plan, or an error that names what is not."""
+"""Merge the records of several sessions: they must be complete, disjoint and of one plan, or an error is raised."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def merge_files(
 ) -> int:
     """Write one run line, the plan, the cells in its order, each graph before the first cell that has it, the end.
 
-    Shards must be all of one plan, each once. Other files, such as of other engines, must be disjoint; with
-    `allow_rerun` the last file wins where a cell is in several. The same cell on another platform is another cell:
-    where files come from several, each has its plan, and the platform is a part of the column's title. With
-    `allow_incomplete` files need not be whole: the result has no plan, or no end, where one of them has none.
+    Shards must be all shards of one plan, each once. Other files, such as of other engines, must be disjoint; with
+    `allow_rerun` the last file wins if a cell is in several. The same cell on another platform is another cell: if
+    files come from several platforms, each has its plan, and the platform is a part of the column's title. With
+    `allow_incomplete` files may be incomplete: the result has no plan, or no end, if one of them has none.
 
-    `torn` is called for torn last lines, `tell` with the state of each file. Memory does not grow with the cells.
+    `torn` is called for incomplete last lines, `tell` with the state of each file. Memory does not grow with the cells.
     Returns the number of cells.
 
     Raises:
-        RecordError: a file is not whole, a cell is missing or in two files, or the files have different plans.
-        OSError: a file cannot be read, or the output not be written.
+        RecordError: a file is incomplete, a cell is missing or in two files, or the files have different plans.
+        OSError: a file cannot be read, or the output cannot be written.
     """
     with ExitStack() as closing:
         files = {str(path): closing.enter_context(IndexedFile(path, torn)) for path in dict.fromkeys(paths)}
@@ -51,9 +51,11 @@ def merge_files(
             tell(Path(name), file.completeness)
         if not allow_incomplete:
             unfinished = [
-                f"{name}: {file.completeness.notice}" for name, file in files.items() if not file.completeness.whole
+                f"{name}: {file.completeness.notice}"
+                for name, file in files.items()
+                if not file.completeness.is_complete
             ]
-            _refuse("not whole (--allow-incomplete takes what is there)", unfinished)
+            _refuse("incomplete (--allow-incomplete merges them)", unfinished)
         table = CellTable()
         closing.callback(table.close)
         return _Merge(files, table, allow_rerun, allow_incomplete).write(output)
@@ -63,22 +65,22 @@ class _Merge:
     def __init__(
         self, files: Mapping[str, IndexedFile], table: CellTable, allow_rerun: bool, allow_incomplete: bool
     ) -> None:
-        """Put the places of all cells together. Raises RecordError."""
+        """Collect the places of all cells. Raises RecordError."""
         self._names, self._files, self._table = list(files), list(files.values()), table
         self._platforms = [_first_platform(file) for file in self._files]
-        """The platform of cells that name none: files of an older version have one, which the run line describes."""
+        """The platform of cells without one: files of an older version have one platform, that of the run line."""
         plans = {name: file.plans for name, file in files.items()}
         self._sharded = any(plan.shard for lines in plans.values() for plan in lines)
         if self._sharded:
             first = _check_shards(plans)
             table.plan(((nodeid, "") for nodeid in files[first].order()), "")
         self._used: set[str] = set()
-        """Platforms of cells and of plans that have some."""
+        """Platforms of cells, and of plans with cells."""
         self._collect(allow_rerun)
         if self._sharded and not allow_incomplete:
-            _refuse("planned and in no file", (nodeid for _, nodeid, _, _ in table.missing()))
+            _refuse("planned, but in no file", (nodeid for _, nodeid, _, _ in table.missing()))
         if self._sharded:
-            _refuse("in a file and not planned", table.unplanned())
+            _refuse("in a file, but not planned", table.unplanned())
         self._planned = self._plan_heads()
 
     def write(self, output: Path) -> int:
@@ -116,8 +118,8 @@ class _Merge:
         return zip(self._files, self._platforms, strict=True)
 
     def _collect(self, allow_rerun: bool) -> None:
-        """Note the place of each cell and graph. Raises RecordError if a cell is in several files."""
-        table, twice = self._table, _Names()
+        """Add the place of each cell and graph. Raises RecordError if a cell is in several files."""
+        table, twice = self._table, _FirstNames()
         for number, (file, default) in enumerate(self._each_file()):
             for key, place in file.graph_places():
                 table.add_graph(key, place._replace(file=number))
@@ -132,7 +134,7 @@ class _Merge:
         twice.refuse("in more than one file")
 
     def _plan_heads(self) -> list[PlanLine]:
-        """Return the plan of each platform without its cells, which is of no shard; nothing if a file has no plan."""
+        """Return the merged plan of each platform, without its cells; an empty list if a file has no plan."""
         digests: dict[str, set[str]] = {}
         for file, default in self._each_file():
             last = {plan.platform or default: plan for plan in file.plans if file.completeness.planned is not None}
@@ -163,8 +165,8 @@ class _Merge:
         yield end + (f',"platform":{msgspec.json.encode(platform).decode()}' if platform else "") + "}\n"
 
 
-class _Names:
-    """Counts names, and lists the first of them."""
+class _FirstNames:
+    """Counts names and lists the first few."""
 
     def __init__(self) -> None:
         self._count, self._first = 0, list[str]()
@@ -175,7 +177,7 @@ class _Names:
             self._first.append(name)
 
     def refuse(self, problem: str) -> None:
-        """Raise RecordError if there are any."""
+        """Raise RecordError if there are any names."""
         if self._count:
             shown = "".join(f"\n  {name}" for name in self._first)
             more = f"\n  … and {self._count - _NAMED} more" if self._count > _NAMED else ""
@@ -183,7 +185,7 @@ class _Names:
 
 
 def _refuse(problem: str, names: Iterable[str]) -> None:
-    found = _Names()
+    found = _FirstNames()
     for name in names:
         found.add(name)
     found.refuse(problem)
@@ -194,9 +196,9 @@ def _first_platform(file: IndexedFile) -> str:
 
 
 def _check_shards(plans: Mapping[str, Sequence[RawPlan]]) -> str:
-    """Return the name of the file whose plan has the order of all cells."""
+    """Check that files are all shards of one plan; return the name of the one with the order of all cells."""
     whole = [name for name, lines in plans.items() if not lines or not lines[-1].shard]
-    _refuse("beside files of shards, and no shard", whole)
+    _refuse("beside files of shards, but not a shard", whole)
     digests: dict[str, str] = {}
     cuts: dict[str, str] = {}
     shards: dict[str, str] = {}
@@ -222,7 +224,7 @@ def _check_shards(plans: Mapping[str, Sequence[RawPlan]]) -> str:
 
 
 def _merge_ends(last: Sequence[EndLine | None]) -> list[EndLine]:
-    """Return the end of the session that ended last; nothing if a file has no end."""
+    """Return the end of the session that ended last; an empty list if a file has no end."""
     known = [line for line in last if line is not None]
     if not known or len(known) < len(last):
         return []

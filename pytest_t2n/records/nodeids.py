@@ -1,4 +1,4 @@
-"""Node ids of tests: the engine at their end, the case of a cell, and the names that a pattern may call it by."""
+"""Node ids of tests: the engine at their end, the case of a cell, and its names for patterns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def names_of(case: str) -> tuple[str, ...]:
 
 
 def suite_names(nodeid: str) -> set[str]:
-    """Return the names of the suite that a test belongs to: its own names without the parameters."""
+    """Return the names of a test's suite: the names of the test without its parameters."""
     return {name.partition("[")[0] for name in names_of(nodeid)}
 
 

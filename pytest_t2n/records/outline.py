@@ -10,11 +10,11 @@ from pytest_t2n.records.schema import CellLine, OutputLine
 from t2n_core.level import TractCheckTolerance
 
 _MESSAGE = 4_000
-"""Characters of an error's message in an outline."""
+"""Most characters of an error's message in an outline."""
 
 
 def outline_of(cell: CellLine, words: dict[str, str] | None = None) -> CellLine:
-    """Return the cell without its evidence, with all that counts, groups and orders cells: a tenth of the memory.
+    """Return the cell without its evidence, with the fields for counting, grouping and sorting: a tenth of the memory.
 
     `words` interns strings, so that equal texts of several cells are one object.
     """
@@ -52,7 +52,7 @@ def outline_of(cell: CellLine, words: dict[str, str] | None = None) -> CellLine:
 
 @lru_cache
 def _output_of(dtype: str) -> OutputLine:
-    """Return an output line with the type alone."""
+    """Return an output line with only the dtype."""
     return OutputLine(dtype, dtype, [], "pass", TractCheckTolerance.EXACT)
 
 

@@ -22,12 +22,12 @@ REFERENCE_VARIABLES = (
     "DNNL_DEFAULT_FPMATH_MODE", "ONEDNN_DEFAULT_FPMATH_MODE", "OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES",
     "NPY_ENABLE_CPU_FEATURES",
 )  # fmt: skip
-"""Variables that choose threads and kernels of PyTorch and numpy, which compute what engines are compared with."""
+"""Variables that choose threads and kernels of PyTorch and numpy, which compute the reference for engines."""
 
 
 @functools.cache
 def this_platform() -> PlatformLine:
-    """Return the platform of this process as it was at the first call."""
+    """Return the platform of this process at the first call."""
     return platform_of(
         this_processor(), os.environ, package_versions(), system=sys.platform, machine=platform.machine()
     )
@@ -36,7 +36,7 @@ def this_platform() -> PlatformLine:
 def platform_of(
     processor: Processor, environment: Mapping[str, str], versions: Mapping[str, str], *, system: str, machine: str
 ) -> PlatformLine:
-    """Return the platform with these facts; of the environment only what affects computed values counts."""
+    """Return the platform with these facts; of the environment only variables that affect results are included."""
     line = PlatformLine(
         "",
         system=system,
@@ -58,7 +58,7 @@ def with_key(line: PlatformLine) -> PlatformLine:
 
 
 def package_versions() -> dict[str, str]:
-    """Return the versions of Python and of the distributions that decide about results."""
+    """Return the versions of Python and of the distributions that affect results."""
     versions = {"python": platform.python_version()}
     for name in _DISTRIBUTIONS:
         try:
@@ -69,14 +69,14 @@ def package_versions() -> dict[str, str]:
 
 
 def platforms_of(run: RunLine) -> list[PlatformLine]:
-    """Return the platforms of a run; for a file without platforms, the machine of its run line."""
+    """Return the platforms of a run; for a file without any, the one described by its run line."""
     if run.platforms or not (run.platform or run.versions):
         return list(run.platforms)
     return [with_key(PlatformLine("", model=run.platform, versions=run.versions))]
 
 
 def names_of(platforms: Iterable[PlatformLine]) -> dict[str, str]:
-    """Return a short name for each platform by its key, made of what they differ in: `aarch64`, `numpy 2.1.3`."""
+    """Return a short name for each platform by its key, from their differences: `aarch64`, `numpy 2.1.3`."""
     lines = {line.key: line for line in platforms}
     if len(lines) < 2:
         return dict.fromkeys(lines, "")
@@ -105,7 +105,7 @@ def describe_platform(line: PlatformLine) -> str:
 
 
 def differences(one: PlatformLine, other: PlatformLine) -> list[str]:
-    """Return the names of what two platforms differ in: `numpy`, `model`, `features`."""
+    """Return the names of the facts that differ between two platforms: `numpy`, `model`, `features`."""
     names = [field for field in PlatformLine.__struct_fields__ if field not in ("key", "versions")]
     changed = [name for name in names if getattr(one, name) != getattr(other, name)]
     packages = {**one.versions, **other.versions}
@@ -113,16 +113,16 @@ def differences(one: PlatformLine, other: PlatformLine) -> list[str]:
 
 
 def on_platforms(run: RunLine, default: str) -> RunLine:
-    """Return a run line whose engines name a platform, those that name none `default`, and none in its title.
+    """Return a run line whose engines all have a platform, `default` if they had none, but not in their title.
 
-    A file of an older version has one platform, which its run line describes.
+    A file of an older version has one platform, described by its run line.
     """
     engines = [msgspec.structs.replace(engine, platform=engine.platform or default, on="") for engine in run.engines]
     return msgspec.structs.replace(run, engines=engines, platforms=platforms_of(run))
 
 
 def _facts(line: PlatformLine) -> dict[str, str]:
-    """Return what can stand in a title, the most telling first."""
+    """Return the facts for a title, the most informative first."""
     found = {"machine": line.machine, "system": line.system, "model": line.model}
     found |= {name: f"{name} {version}" for name, version in line.versions.items()}
     found |= {name: f"{name}={value}" for name, value in line.environment.items()}

@@ -28,8 +28,8 @@ def run_line(
 ) -> RunLine:
     """Return the line of a session that starts now in this process.
 
-    `source` is the digest of the code that is tested. `exporters` are the platforms where a bundle was exported, `here`
-    is that of the engines if they are elsewhere.
+    `source` is the digest of the tested code. `exporters` are the platforms on which a bundle was exported, `here` is
+    that of the engines if they run elsewhere.
     """
     here = here or this_platform()
     platforms = {line.key: line for line in (here, *exporters)}
@@ -73,7 +73,7 @@ def engine_line(engine: SelectedEngine, here: PlatformLine) -> EngineLine:
 
 
 def start_time() -> str:
-    """Return the time now, UTC in ISO 8601."""
+    """Return the current time, UTC in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

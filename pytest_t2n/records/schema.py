@@ -1,4 +1,4 @@
-"""The schema of `matrix.jsonl`: run, plan, one line per cell with the lines of graphs between them, and the end."""
+"""The schema of `matrix.jsonl`: run, plan, one line per cell interleaved with lines of graphs, and the end."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from t2n_core.check.stage import Stage, Status
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 
 SCHEMA = 2
-"""Raised when a field changes its meaning or goes; a new field with a default does not raise it."""
+"""Incremented when a field changes its meaning or is removed, but not for a new field with a default."""
 Schema = Annotated[int, msgspec.Meta(ge=1)]
 Number = float | int | str
-"""NaN and infinities are the words `nan`, `inf`, `-inf`."""
+"""NaN and infinities are the strings `nan`, `inf`, `-inf`."""
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Time = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?$")]
 
@@ -25,7 +25,7 @@ class RecordError(Exception):
 
 
 class PlatformLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A machine with its packages: what affects computed values besides the engine. Cells name it by its key."""
+    """A machine with its packages, which affect results like the engine does. Cells refer to it by its key."""
 
     key: str
     """Digest of all other fields."""
@@ -37,9 +37,9 @@ class PlatformLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """Vector features of the processor, as the system names them."""
     cores: int = 0
     environment: dict[str, str] = {}
-    """Variables that choose threads and kernels of PyTorch and numpy, where they are set."""
+    """Variables that choose threads and kernels of PyTorch and numpy, if they are set."""
     versions: dict[str, str] = {}
-    """Versions of Python and of the distributions that decide about results."""
+    """Versions of Python and of the distributions that affect results."""
 
 
 class EngineLine(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -56,13 +56,13 @@ class EngineLine(msgspec.Struct, frozen=True, omit_defaults=True):
     runtime: str = ""
     """The runtime that it computes on: `cpu`, `cuda`, `metal`."""
     kernels: list[str] = []
-    """Features of the processor whose kernels it can use, as the engine names them."""
+    """Features of the processor whose kernels it can use, by the engine's names."""
     environment: dict[str, str] = {}
     """Variables of its process that choose kernels and threads."""
     platform: str = ""
     """Key of the platform."""
     on: str = ""
-    """Name of the platform in the title, in a file with cells of several."""
+    """Name of the platform in the title, in a file with cells of several platforms."""
 
     @property
     def title(self) -> str:
@@ -99,19 +99,19 @@ class OutputLine(msgspec.Struct, frozen=True, omit_defaults=True):
     moves: Number | None = None
     """The largest difference of an element between samples of equal shapes."""
     moving: float = 0.0
-    """Share of the elements that move by more than the required level forgives."""
+    """Share of the elements that change by more than the required level tolerates."""
     weak: str = ""
     """The reason why a pass of this output proves little."""
     limit: str = ""
     """The requirement in place of the required level: `atol=0.01 rtol=0`, or `metrics`."""
     outside: float = 0.0
-    """Share of the elements outside of what is required."""
+    """Share of the elements outside the requirement."""
     not_finite: float = 0.0
     """Share of the elements that are NaN or infinite in PyTorch."""
 
 
 class MetricLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The worst value of a metric of the user's own."""
+    """The worst value of a user's metric."""
 
     name: str
     required: str
@@ -164,15 +164,15 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     level: TractCheckTolerance | None = None
     required: TractCheckTolerance | None = None
     expected: str = ""
-    """The reason why a failure is no surprise (`xfail: …`); empty where a pass is expected."""
+    """The reason why a failure is expected (`xfail: …`); empty if a pass is expected."""
     outputs: list[OutputLine] = []
     metrics: list[MetricLine] = []
     sizes: list[dict[str, int]] = []
     failed_sizes: list[dict[str, int]] = []
     range: str = ""
-    """The sizes that the archive holds for: `1 <= T <= 16, T % 2 == 0`."""
+    """The sizes for which the archive is valid: `1 <= T <= 16, T % 2 == 0`."""
     refused_sizes: list[dict[str, int]] = []
-    """Sizes just outside of the range, which the engine refused as it has to."""
+    """Sizes just outside the range, which the engine refused as required."""
     error: ErrorLine | None = None
     times: dict[str, Seconds] = {}
     """Seconds by stage."""
@@ -180,28 +180,28 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     archive_bytes: Annotated[int, msgspec.Meta(ge=0)] = 0
     facts: dict[str, Any] = {}
     reused: bool = False
-    """True for a result of an earlier session on the same platform, with the same archive, numbers, engine, kernels and
+    """True for a result of an earlier session on the same platform, with the same archive, samples, engine, kernels and
     comparison (`--t2n-reuse`)."""
     op: str = ""
-    """The operator that the case is about, where the test names one (property `t2n_op`)."""
+    """The operator under test, if the test declares one (property `t2n_op`)."""
     ops: list[str] = []
-    """Torch operators of the captured model, in the order in which they come first."""
+    """Torch operators of the captured model, in the order of their first use."""
     dtype: str = ""
-    """Type of the first input of floating point, else of the first input."""
+    """Dtype of the first floating-point input, or otherwise of the first input."""
     graph: str = ""
-    """Key of the graph line with the graph that the engine was given."""
+    """Key of the graph line with the graph of the archive."""
     notes: list[str] = []
-    """Options of the export that had no effect, results of the model that the archive lacks, and outputs with NaN or
+    """Options of the export without effect, results of the model that the archive lacks, and outputs with NaN or
     infinities."""
     benchmark: BenchmarkLine | None = None
     tokens: str = ""
-    """Tokens that are right, and all that were compared, of a model that generates: `64/64`."""
+    """Numbers of right tokens and of all compared ones, for a model that generates: `64/64`."""
     platform: str = ""
-    """Key of the platform where the cell was judged."""
+    """Key of the platform on which the cell was judged."""
     exported: str = ""
-    """Key of the platform where the archive and the expected outputs were made, if that is another one (bundles)."""
+    """Key of the platform on which the archive and the expected outputs were created, if different (bundles)."""
     on: str = ""
-    """Name of the platform in the title of the column, in a file with cells of several."""
+    """Name of the platform in the title of the column, in a file with cells of several platforms."""
 
     @property
     def engine(self) -> str:
@@ -210,7 +210,7 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
 
 
 class RunLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="run"):
-    """Facts that all cells of a run have in common."""
+    """Facts common to all cells of a run."""
 
     schema: Schema
     started: Time
@@ -220,20 +220,20 @@ class RunLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type",
     """Versions of Python and of the distributions that decide about results."""
     platform: str = ""
     level: TractCheckTolerance = DEFAULT_LEVEL
-    """Tolerance of cases that name none."""
+    """Tolerance of cases without one."""
     transforms: list[str] = []
-    """Transforms after which each passing cell was checked too."""
+    """Transforms after which each passing cell was also checked."""
     arguments: list[str] = []
     platforms: list[PlatformLine] = []
-    """The platforms of the cells, and those where bundles were exported."""
+    """The platforms of the cells, and those on which bundles were exported."""
     source: str = ""
-    """Digest of the project's Python files; empty where it is not known."""
+    """Digest of the project's Python files; empty if unknown."""
 
 
 class PlanLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="plan"):
-    """The planned cells of this file on one platform and, of a shard, the plan that all shards have in common.
+    """The planned cells of this file on one platform and, for a shard, the common plan of all shards.
 
-    Of several plans of a platform in a file, the last one counts.
+    The last of several plans of a platform in a file counts.
     """
 
     schema: Schema
@@ -246,7 +246,7 @@ class PlanLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     cells: dict[str, list[str]] = {}
     """Node ids of the planned cells of this file, by the engine at their end (`tract-0.21.19`)."""
     cut: str = ""
-    """Digest of the shard of each case: what was cut in another way, by other durations, does not fit together."""
+    """Digest of the shard of each case: shards that were partitioned differently, by other durations, do not fit."""
     platform: str = ""
     """Key of the platform of `cells`."""
 
@@ -261,7 +261,7 @@ class GraphLine(msgspec.Struct, frozen=True, tag_field="type", tag="graph"):
 
 
 class EndLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="end"):
-    """The last line of a file whose session came to its end, also to an early one."""
+    """The last line of a file whose session ended, even if early."""
 
     schema: Schema
     ended: str
@@ -279,7 +279,7 @@ def column_title(target: str, label: str, on: str = "") -> str:
 
 
 def cells_of(records: Iterable[Record]) -> list[CellLine]:
-    """Return the cells; of several records of one node id on one platform the last."""
+    """Return the cells; the last of several records of one node id on one platform counts."""
     found: dict[tuple[str, str], CellLine] = {}
     for record in records:
         if isinstance(record, CellLine):

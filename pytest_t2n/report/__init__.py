@@ -1,4 +1,4 @@
-"""Room 6: the matrix as files for people and other tools, made from records only, the same bytes each time."""
+"""Layer 6: the matrix as files for people and other tools, generated only from records, reproducibly."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from t2n_core.files import write_whole
 def write_report(records: Iterable[Record], directory: Path, baseline: Iterable[Record] | None = None) -> list[Path]:
     """Write `index.html`, `summary.md` and a badge per engine version; return the files.
 
-    Each file is complete or as it was before. `matrix.jsonl` is the caller's. With the records of an earlier run as
-    `baseline`, the changes since then stand first.
+    Each file is written atomically. The caller writes `matrix.jsonl`. With the records of an earlier run as `baseline`,
+    the changes since then come first.
 
     Raises:
         OSError: the directory cannot be written.

@@ -1,4 +1,4 @@
-"""Failures as annotations of a pull request: lines that a job prints for GitHub, each at the torch line it is about."""
+"""Failures as annotations of a pull request: lines that a job prints for GitHub, each at its line of the model."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pytest_t2n.report.matrix import Matrix, is_surprise
 from t2n_core.text import visible
 
 _SHOWN = 10
-"""GitHub shows ten annotations of a kind for each step."""
+"""Most annotations of a kind that GitHub shows for each step."""
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?: in .*)?$", re.DOTALL)
 
 
 def annotation_lines(matrix: Matrix, root: Path) -> list[str]:
-    """Return a line for each cause of unexpected failures, at the torch line, else at the file of the test.
+    """Return a line for each cause of unexpected failures, at the model's line, or at the file of the test.
 
-    Files are written relative to `root`, the checkout; a line outside of it is named in the text.
+    Files are relative to `root`, the checkout; a line outside it is named in the text.
     """
     found = []
     for cause in find_causes(cell for cell in matrix.cells if is_surprise(cell))[:_SHOWN]:
@@ -37,14 +37,14 @@ def _place(cell: CellLine, root: Path) -> tuple[str, int]:
     """Return the file below `root` and the line of a failure; the file of the test and 0 if it has none there."""
     match = _PLACE.match(cell.error.source.partition(": `")[0]) if cell.error is not None else None
     if match is not None:
-        path = root / match["file"]  # an absolute path stays what it is
+        path = root / match["file"]  # an absolute path stays unchanged
         if path.is_relative_to(root) and path.is_file():
             return path.relative_to(root).as_posix(), int(match["line"])
     return cell.nodeid.partition("::")[0], 0
 
 
 def _data(text: str) -> str:
-    """Return a text as the message of a workflow command; control characters are shown, lines stay lines."""
+    """Return a text as the message of a workflow command; control characters become visible, lines stay lines."""
     plain = "\n".join(visible(line) for line in text.splitlines())
     return plain.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 

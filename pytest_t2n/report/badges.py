@@ -26,7 +26,7 @@ class BadgeFold:
         self._surprises: Counter[str] = Counter()
 
     def add(self, row: Row) -> None:
-        """Take one more row."""
+        """Add a row."""
         present = [self._release_of[index] for index, cell in enumerate(row.cells) if cell is not None]
         for release in dict.fromkeys(present):
             cells = [row.cells[index] for index in release.columns]
@@ -62,7 +62,7 @@ def badges(matrix: Matrix) -> dict[str, str]:
 def _badge(title: str, counts: Counter[str], surprises: int, state: Completeness) -> dict[str, object]:
     judged = counts.total() - counts["skip"]
     message = f"{counts['pass']}/{judged} pass"
-    if not state.whole:
+    if not state.is_complete:
         message, colour = state.notice, "lightgrey"
     elif counts["not_run"]:
         message, colour = f"incomplete, {message}", "lightgrey"

@@ -14,7 +14,7 @@ _WITHOUT_CAUSE = ("pass", "skip", "not_run")
 
 @dataclass(slots=True)
 class Cause:
-    """Cells that failed with one cause, counted."""
+    """A cause with its number of failed cells."""
 
     key: str
     first: CellLine
@@ -23,7 +23,7 @@ class Cause:
     surprises: int = 0
     """Number of cells that failed unexpectedly."""
     cases: int = 0
-    """Number of cases with this cause, if the cells come by case."""
+    """Number of cases with this cause, if the cells are sorted by case."""
     engines: dict[str, None] = field(default_factory=dict)
     """Titles of the engines that fail with this cause."""
     _last: str = ""
@@ -38,7 +38,7 @@ class Cause:
 
     @property
     def title(self) -> str:
-        """Return the gist of the first message."""
+        """Return a summary of the first message."""
         return message_gist(self.first) or f"{self.first.status} at {self.first.stage}"
 
 
@@ -53,7 +53,7 @@ def message_gist(cell: CellLine) -> str:
 def cause_key(cell: CellLine) -> str:
     """Return a key that is equal for cells with one cause; empty for a cell that did not fail.
 
-    Mismatches without an error are grouped by case: other cases compute other things.
+    Mismatches without an error are grouped by case.
     """
     if cell.status in _WITHOUT_CAUSE:
         return ""
@@ -70,13 +70,13 @@ class CauseFold:
         self._words: dict[str, str] = {}
 
     def add(self, row: Row) -> None:
-        """Take the cells of one more row."""
+        """Add the cells of a row."""
         for cell in row.cells:
             if cell is not None:
                 self.add_cell(cell)
 
     def add_cell(self, cell: CellLine) -> None:
-        """Take one more cell; those of a case come one after the other."""
+        """Add a cell; those of a case must be consecutive."""
         key = cause_key(cell)
         if not key:
             return

@@ -1,4 +1,4 @@
-"""Numbers of each engine version for the charts: levels reached, and time to run."""
+"""Statistics of each engine version for the charts: levels reached, and run times."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Latency:
     middle: float
     high: float
     ratio: float | None
-    """Median over the cases of this version's time divided by that of the version before; None for the first."""
+    """Median over the cases of this version's time divided by that of the previous version; None for the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The numbers of one engine version."""
+    """The statistics of one engine version."""
 
     engine: EngineLine
     total: int
@@ -41,7 +41,7 @@ class Column:
 
     @property
     def segments(self) -> list[tuple[str, str, int]]:
-        """Return the segments of the bar, from good to bad: kind (`level` or `status`), word, count."""
+        """Return the segments of the bar, from good to bad: kind (`level` or `status`), name, count."""
         levels = [("level", level.value, self.levels[level.value]) for level in LEVELS]
         without = self.statuses["pass"] - sum(self.levels.values())
         statuses = [("status", word, count) for word, count in self.statuses.items() if word != "pass"]
@@ -49,7 +49,7 @@ class Column:
 
 
 class ColumnFold:
-    """Counts the cells of each column, and keeps the times of all: eight bytes a cell."""
+    """Counts the cells of each column, and stores the times of all, eight bytes per cell."""
 
     def __init__(self, matrix: Matrix) -> None:
         self._engines = matrix.columns
@@ -60,13 +60,13 @@ class ColumnFold:
         self.weak = 0
         """Number of weak passes among the surprises."""
         self._times = array("d")
-        """Seconds of the cells of each row that has some, row after row; NaN where there are none."""
+        """Seconds of the cells of each row with times, row by row; NaN for a cell without one."""
         self._timed = [False] * count
         self.is_measured = False
         """True if times come from `--t2n-benchmark`."""
 
     def add(self, row: Row) -> None:
-        """Take one more row."""
+        """Add a row."""
         for index, cell in enumerate(row.cells):
             if cell is None:
                 continue
@@ -90,12 +90,12 @@ class ColumnFold:
 
     @property
     def surprises(self) -> int:
-        """Return the number of unexpected failures, and of passes that are weak for no written reason."""
+        """Return the number of unexpected failures, and of weak passes without a written reason."""
         return sum(self._surprises)
 
     @property
     def expected(self) -> int:
-        """Return the number of cells that were expected not to pass."""
+        """Return the number of cells that are expected not to pass."""
         return sum(self._expected)
 
     @property
@@ -121,10 +121,10 @@ class ColumnFold:
     def _common_times(self) -> dict[int, Sequence[float]]:
         """Return times by column, of the same cases in each.
 
-        A version that fails at slow cases would otherwise look fast.
+        Otherwise a version that fails at slow cases would look fast.
         """
         width = len(self._engines)
-        # An engine of another kind, or without times, does not decide which cases are common.
+        # An engine of another kind, or without times, does not restrict the common cases.
         releases = [i for i, e in enumerate(self._engines) if e.target == "tract"] or list(range(width))
         used = [i for i in releases if self._timed[i]]
         found = {index: array("d") for index in used}

@@ -24,7 +24,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def matrix_csv(matrix: Matrix) -> str:
-    """Return the cells as CSV, one line each; `incomplete` states in each of them if the file is incomplete."""
+    """Return the cells as CSV, one line each; the column `incomplete` reports in each an incomplete file."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -44,7 +44,7 @@ def matrix_csv(matrix: Matrix) -> str:
             "tier": matrix.columns[column].tier,
             "runtime": matrix.columns[column].runtime,
             "worst_of_tiers": worst_text(tiers_of(matrix, row, releases[column])),
-            "incomplete": "" if matrix.completeness.whole else matrix.completeness.notice,
+            "incomplete": "" if matrix.completeness.is_complete else matrix.completeness.notice,
         }
         values = (own[name] if name in own else getattr(cell, name) for name in _COLUMNS)
         writer.writerow([_safe(value) for value in values])
@@ -105,7 +105,8 @@ def _worst(cell: CellLine, name: str) -> str:
 
 
 def _safe(value: Any) -> Any:
-    """Return the value with a mark before a text that a spreadsheet would run as a formula; control characters show."""
+    """Return the value, with a mark before a text that a spreadsheet would run as a formula, and control characters
+    made visible."""
     if value is None:
         return ""
     if isinstance(value, str):

@@ -16,14 +16,14 @@ from t2n_core.check.stage import Status
 from t2n_core.text import visible
 
 _MOST_TIERS = 300
-"""Changes between kernels that are kept for the page."""
+"""Most changes between kernels for the page."""
 _FAILURES = 40
 _CHANGES = 12
 _MESSAGE = 120
 
 
 class SummaryFold:
-    """The numbers of the summary, with the first failures and the first changes between kernels."""
+    """The counts of the summary, with the first failures and the first changes between kernels."""
 
     def __init__(self, matrix: Matrix) -> None:
         self.columns = ColumnFold(matrix)
@@ -34,7 +34,7 @@ class SummaryFold:
         """The fields of the first unexpected failures."""
 
     def add(self, row: Row) -> None:
-        """Take one more row."""
+        """Add a row."""
         self.columns.add(row)
         self.tiers.add(row)
         for cell in row.known:
@@ -55,11 +55,11 @@ def summary_markdown(matrix: Matrix, baseline: Matrix | None = None, numbers: Su
     counts = numbers.columns.statuses
     statuses = [status.value for status in Status if counts[status.value]]
     lines = [SUMMARY_TITLE, ""]
-    notice = [f"**{_escaped(matrix.completeness.notice)}**", ""] if matrix.completeness.notice else []
+    notice = [f"**{_escape(matrix.completeness.notice)}**", ""] if matrix.completeness.notice else []
     lines += notice
     lines.append(f"{len(matrix.rows)} cases on {len(matrix.columns)} engine versions, {counts.total()} cells")
     if numbers.columns.reused:
-        lines[-1] += f", {numbers.columns.reused} of them of earlier sessions"
+        lines[-1] += f", {numbers.columns.reused} of them from earlier sessions"
     changes = _changes(baseline, matrix) if baseline is not None else []
     kernels = _kernels(numbers.tiers)
     lines += kernels + changes
@@ -69,11 +69,11 @@ def summary_markdown(matrix: Matrix, baseline: Matrix | None = None, numbers: Su
     for column in numbers.columns.columns():
         words = [str(column.statuses[status] or "") for status in statuses]
         words += [str(numbers.tokens.get(column.engine.title, ""))] if numbers.tokens else []
-        lines.append(f"| {_escaped(column.engine.title)} | {' | '.join(words)} |")
+        lines.append(f"| {_escape(column.engine.title)} | {' | '.join(words)} |")
     surprises = numbers.columns.surprises
     if surprises:
         lines += ["", "| case | engine | status | stage | message |", "| --- | --- | --- | --- | --- |"]
-        lines += [f"| {' | '.join(_escaped(word) for word in words)} |" for words in numbers.failures[:shown]]
+        lines += [f"| {' | '.join(_escape(word) for word in words)} |" for words in numbers.failures[:shown]]
     if surprises > shown:
         lines += ["", f"… and {surprises - shown} more; see `index.html`"]
     return "\n".join(lines) + "\n"
@@ -90,7 +90,7 @@ def _kernels(tiers: TierFold) -> list[str]:
         lines += ["", "| case | release | worst | each tier |", "| --- | --- | --- | --- |"]
     for change in differing:
         words = (change.case, change.release, change.worst, change.text)
-        lines.append(f"| {' | '.join(_escaped(word) for word in words)} |")
+        lines.append(f"| {' | '.join(_escape(word) for word in words)} |")
     if tiers.flips > _CHANGES:
         lines += ["", f"… and {tiers.flips - _CHANGES} more; see `index.html`"]
     return lines
@@ -100,12 +100,12 @@ def _changes(before: Matrix, after: Matrix) -> list[str]:
     with ChangeList(each_change(before.by_case, after.by_case)) as changes:
         lines = ["", f"Since the baseline: {describe_counts(changes.counts)}"]
         if before.completeness.notice:
-            lines[-1] += f" (the baseline is not whole: {_escaped(before.completeness.notice)})"
+            lines[-1] += f" (the baseline is incomplete: {_escape(before.completeness.notice)})"
         if not changes:
             return lines
         lines += ["", "| change | case | engine | before | after |", "| --- | --- | --- | --- | --- |"]
         for fields in islice(changes, _CHANGES):
-            words = " | ".join(_escaped(fields[name]) for name in ("kind", "case", "column", "before", "after"))
+            words = " | ".join(_escape(fields[name]) for name in ("kind", "case", "column", "before", "after"))
             lines.append(f"| {words} |")
         if len(changes) > _CHANGES:
             lines += ["", f"… and {len(changes) - _CHANGES} more changes"]
@@ -119,8 +119,8 @@ def _failure(cell: CellLine) -> tuple[str, ...]:
     return cell.case, cell.engine, cell.status, cell.stage, message
 
 
-def _escaped(text: str) -> str:
-    """Return the text escaped, so that Markdown shows it unchanged in a cell of a table."""
+def _escape(text: str) -> str:
+    """Return the text escaped, so that Markdown renders it unchanged in a table cell."""
     text = " ".join(visible(text).splitlines()).replace("&", "&amp;").replace("<", "&lt;")
     return "".join(f"\\{letter}" if letter in "\\`*_[]|~" else letter for letter in text)
 

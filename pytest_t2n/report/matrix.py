@@ -16,14 +16,14 @@ from pytest_t2n.records.schema import CellLine, EngineLine, Record, RunLine, cel
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A case and its cell per column, None where there is none."""
+    """A case and its cell per column, or None."""
 
     case: str
     cells: tuple[CellLine | None, ...]
 
     @property
     def known(self) -> list[CellLine]:
-        """Return the cells that there are."""
+        """Return the existing cells."""
         return [cell for cell in self.cells if cell is not None]
 
     @property
@@ -38,7 +38,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """Return the case inside its suite: `test_layer[linear]`."""
+        """Return the case within its suite: `test_layer[linear]`."""
         return self.case.partition("::")[2] or self.case
 
     @property
@@ -48,7 +48,7 @@ class Row:
 
     @property
     def op(self) -> str:
-        """Return the operator that the case is about; empty if it has several and the test names none."""
+        """Return the operator under test; empty if there are several and the test declares none."""
         named = self._first(lambda cell: cell.op)
         if named:
             return named
@@ -59,14 +59,14 @@ class Row:
 
     @property
     def ops(self) -> list[str]:
-        """Return the operators of the case, the one that it is about first."""
+        """Return the operators of the case, the one under test first."""
         found = dict.fromkeys([self.op, *(op for cell in self.known for op in cell.ops)])
         found.update({cell.error.op: None for cell in self.known if cell.error is not None})
         return [op for op in found if op]
 
     @property
     def dtype(self) -> str:
-        """Return the type that the case computes in: that of its input, else of its first output."""
+        """Return the dtype of the case: that of its input, or otherwise of its first output."""
         return self._first(lambda cell: cell.dtype) or self._first(
             lambda cell: cell.outputs[0].dtype if cell.outputs else ""
         )
@@ -76,7 +76,7 @@ class Row:
 
 
 class Rows(Protocol):
-    """The rows of a matrix by name, in memory or read anew each time that they are asked for."""
+    """The rows of a matrix by name, in memory or read again on each access."""
 
     def __iter__(self) -> Iterator[Row]: ...
 
@@ -87,7 +87,7 @@ class Rows(Protocol):
         ...
 
     def pick(self, cases: Iterable[str]) -> Iterator[Row]:
-        """Yield the rows of these cases, in their order."""
+        """Yield the rows of these cases, in order."""
         ...
 
 
@@ -127,7 +127,7 @@ class Fold(Protocol):
     """A part of a report that counts or collects something over the rows of a matrix."""
 
     def add(self, row: Row) -> None:
-        """Take one more row; they come by name."""
+        """Add a row; rows are sorted by name."""
         ...
 
 
@@ -145,8 +145,8 @@ class Matrix:
     completeness: Completeness
     """The state of the file; planned cells without a record are in the rows as cells that did not run."""
     graphs: Mapping[str, str] = field(default_factory=dict)
-    """Graph texts by the keys that cells have."""
-    whole: Callable[[CellLine], CellLine] = _unchanged
+    """Graph texts by the keys in cells."""
+    with_evidence: Callable[[CellLine], CellLine] = _unchanged
     """Function that returns a cell with its evidence; the cells of the rows may be outlines."""
 
     @classmethod
@@ -157,11 +157,13 @@ class Matrix:
 
     @classmethod
     def of_file(cls, stored: StoredRecords) -> Matrix:
-        """Return the matrix of outlines: evidence and graphs are read when they are needed."""
-        return cls._of(stored.records, stored.graphs, stored.whole)
+        """Return the matrix of outlines: evidence and graphs are read on demand."""
+        return cls._of(stored.records, stored.graphs, stored.with_evidence)
 
     @classmethod
-    def _of(cls, records: Sequence[Record], graphs: Mapping[str, str], whole: Callable[[CellLine], CellLine]) -> Matrix:
+    def _of(
+        cls, records: Sequence[Record], graphs: Mapping[str, str], with_evidence: Callable[[CellLine], CellLine]
+    ) -> Matrix:
         runs = tuple(record for record in records if isinstance(record, RunLine))
         columns = {engine.title: engine for run in runs for engine in run.engines}
         by_case: dict[str, dict[str, CellLine]] = {}
@@ -170,18 +172,18 @@ class Matrix:
             columns.setdefault(cell.engine, EngineLine(cell.target, cell.version, cell.label))
             by_case.setdefault(cell.case, {})[cell.engine] = cell
         rows = (Row(case, tuple(own.get(title) for title in columns)) for case, own in sorted(by_case.items()))
-        return cls(runs, tuple(columns.values()), _RowsInMemory(rows), completeness, graphs, whole)
+        return cls(runs, tuple(columns.values()), _RowsInMemory(rows), completeness, graphs, with_evidence)
 
     @classmethod
     def of_index(cls, file: IndexedFile) -> Matrix:
-        """Return the matrix of an indexed file, whose rows are read from it each time."""
+        """Return the matrix of an indexed file, whose rows are read from it on each access."""
         columns = {engine.title: engine for run in file.runs for engine in run.engines}
         columns |= {title: engine for title, engine in file.columns.items() if title not in columns}
         rows = _RowsOfIndex(file, columns)
         return cls(tuple(file.runs), tuple(columns.values()), rows, file.completeness, file.graphs)
 
     def fold(self, *parts: Fold) -> None:
-        """Give each row to each of the parts, by name: the rows are read once for all of them."""
+        """Add each row to each of the parts, by name, reading the rows once for all of them."""
         for row in self.rows:
             for part in parts:
                 part.add(row)
@@ -202,7 +204,7 @@ class Matrix:
 
     @property
     def suite_names(self) -> dict[str, str]:
-        """Return a short name per suite: `aten` for `suites/test_aten.py`, the path where two would be equal."""
+        """Return a short name per suite: `aten` for `suites/test_aten.py`, or the path if two would be equal."""
         suites = dict.fromkeys(case.partition("::")[0] for case in self.rows.cases())
         short = {suite: PurePosixPath(suite).stem.removeprefix("test_") or suite for suite in suites}
         shared = Counter(short.values())
@@ -210,12 +212,12 @@ class Matrix:
 
 
 def is_proven(cell: CellLine) -> bool:
-    """Return True for a pass, and for a weak one that is weak for a written reason."""
+    """Return whether a cell passed, or is weak for a written reason."""
     return cell.status == "pass" or (cell.status == "weak" and bool(cell.expected))
 
 
 def is_surprise(cell: CellLine) -> bool:
-    """Return True for a cell that needs attention: neither passed nor skipped, and not as expected."""
+    """Return whether a cell needs attention: neither passed nor skipped, and not as expected."""
     return cell.status not in ("pass", "skip") and not cell.expected
 
 

@@ -20,7 +20,7 @@ from t2n_core.level import LEVELS
 from t2n_core.text import visible
 
 _ONE_FILE = 100_000
-"""Cells of which the page is one file."""
+"""Most cells for which the page is one file."""
 _BLOCK = 256
 """Cells per block of evidence in the page."""
 _LARGE_BLOCK = 512
@@ -30,32 +30,32 @@ _SCRIPTS = ("data.js", "grid.js", "evidence.js", "changes.js", "main.js")
 
 
 class PageFold:
-    """All that the page counts, collected in one pass over the rows."""
+    """All statistics of the page, collected in one pass over the rows."""
 
     def __init__(self, matrix: Matrix, summary: SummaryFold) -> None:
-        """`summary` has the numbers of the columns and of the kernel tiers, and takes the rows itself."""
+        """`summary` has the statistics of the columns and of the kernel tiers, and adds the rows itself."""
         self.summary = summary
         self.causes = CauseFold()
         self.support = SupportFold(matrix)
         self.order = PageOrder()
 
     def add(self, row: Row) -> None:
-        """Take one more row."""
+        """Add a row."""
         self.causes.add(row)
         self.support.add(row)
         self.order.add(row)
 
 
 def write_page(matrix: Matrix, numbers: PageFold, directory: Path, baseline: Matrix | None = None) -> list[Path]:
-    """Write `index.html`, of a large matrix with a folder of parts beside it that it loads; return the files.
+    """Write `index.html`, for a large matrix with a folder of parts that it loads; return the files.
 
-    With a baseline, the changes since then stand first. Raises OSError.
+    With a baseline, the changes since then come first. Raises OSError.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pytest_t2n.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=_shown,
+        finalize=_display,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -107,13 +107,13 @@ def write_page(matrix: Matrix, numbers: PageFold, directory: Path, baseline: Mat
     return [index, *parts]
 
 
-def _shown(value: object) -> object:
-    """Return the value of an expression as the page shows it."""
+def _display(value: object) -> object:
+    """Return the value of an expression as text for the page."""
     return visible(value) if type(value) is str else value
 
 
 def _is_parallel(matrix: Matrix) -> bool:
-    """Return True if a run shared its processors between workers of xdist: its times are indicative."""
+    """Return whether a run shared its processors between workers of xdist, so that its times are only indicative."""
     arguments: list[str] = [one for run in matrix.runs for one in run.arguments]
     return any(one.startswith(("-n", "--numprocesses", "--dist", "-j")) for one in arguments)
 

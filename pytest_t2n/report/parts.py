@@ -1,4 +1,4 @@
-"""The parts of a page that is too large for one file: scripts in a folder beside it, each loaded when it is needed."""
+"""The parts of a page that is too large for one file: scripts in a folder beside it, each loaded on demand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_t2n.report.payload import Payload
 from t2n_core.files import write_whole
 
 FOLDER = "page-"
-"""Start of the name of the folder; a digest of the grid follows, so that a page never loads parts of another one."""
+"""Prefix of the folder's name; a digest of the grid follows, so that a page never loads parts of another one."""
 
 
 def write_parts(payload: Payload, directory: Path) -> list[Path]:

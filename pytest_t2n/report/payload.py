@@ -1,6 +1,6 @@
-"""The data of the page in parts: the grid, which every visitor needs, and blocks of evidence, inflated on demand.
+"""The data of the page in parts: the grid, which every visitor needs, and blocks of evidence, decompressed on demand.
 
-A part is base64 of deflated JSON: a tenth of the size, and no character that HTML treats specially.
+A part is base64 of deflated JSON: a tenth of the size, and without characters that are special in HTML.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from t2n_core.level import LEVELS
 from t2n_core.text import all_visible
 
 _MOST_ROWS = 100_000
-"""Rows on a page."""
+"""Most rows on a page."""
 _MOST_GRAPHS = 100_000
-"""Graphs that are considered for a page."""
+"""Most graphs that are considered for a page."""
 _GRAPH_BLOCK = 200_000
 """Characters per block of graphs."""
 _GRAPHS = 1_600_000
-"""Characters of graphs on a page, packed; those of failures come first."""
+"""Most compressed characters of graphs on a page; those of failures come first."""
 _DETAILS_PER_CAUSE = 8
 _DETAILS = 4_000_000
-"""Characters of stderr and tracebacks on a page."""
+"""Most characters of stderr and tracebacks on a page."""
 _MESSAGE = 4_000
 _DIGITS = 5
 _ON_THE_GRID = (
     "type", "schema", "case", "target", "version", "label", "status", "stage", "level", "expected", "reused", "op",
     "dtype", "on", "tokens",
 )  # fmt: skip
-"""Fields of a cell that its row, its column or its code contain already."""
+"""Fields of a cell that its row, its column or its code already contain."""
 
 
 class PageOrder:
-    """The order of the rows on the page: by suite, then by operator, else by test function."""
+    """The order of the rows on the page: by suite, then by operator, or by test function."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[str, str, str, int]] = []
@@ -57,7 +57,7 @@ class PageOrder:
         """Number of cells."""
 
     def add(self, row: Row) -> None:
-        """Take one more row."""
+        """Add a row."""
         same = self._words.setdefault
         suite, group = row.suite, row.op or row.function
         cells = row.known
@@ -66,7 +66,7 @@ class PageOrder:
 
     @property
     def left_out(self) -> int:
-        """Return the number of cases for which the page has no room: those that pass everywhere go first."""
+        """Return the number of cases that do not fit on the page: those that pass everywhere are removed first."""
         return max(0, len(self._rows) - _MOST_ROWS)
 
     def cases(self) -> list[str]:
@@ -84,14 +84,14 @@ class Payload:
         """`cases` are the rows in the order of the page, `block` is the number of cells in a block of evidence."""
         self._matrix, self._cases, self._block = matrix, cases, block
         self._wanted: dict[str, tuple[int, int]] = {}
-        """Graphs with the interest of the first cell that is most interesting, and its place."""
+        """Graphs with the priority and the position of their most interesting cell."""
         self.grid = self._grid(causes, baseline)
         self._places, self.graphs = self._packed_graphs()
 
     def evidence(self) -> Iterator[str]:
-        """Yield the blocks of evidence; the cells are read for it once more."""
+        """Yield the blocks of evidence, reading the cells once more."""
         cells = (cell for row in self._matrix.rows.pick(self._cases) for cell in row.known)
-        facts = _evidence(map(self._matrix.whole, cells), self._places)
+        facts = _evidence(map(self._matrix.with_evidence, cells), self._places)
         while block := list(islice(facts, self._block)):
             yield pack(block)
 
@@ -99,7 +99,7 @@ class Payload:
         matrix, sink = self._matrix, _Sink()
         names, ladder = matrix.suite_names, ladder_of(matrix)
         releases = [release for release in releases_of(matrix.columns) if len(release.columns) > 1]
-        suites, ops, dtypes = _Words(), _Words(), _Words()
+        suites, ops, dtypes = _TextList(), _TextList(), _TextList()
         numbers = {cause.key: index + 1 for index, cause in enumerate(causes)}
         tokens: dict[int, str] = {}
         tiers: dict[str, str] = {}
@@ -129,9 +129,9 @@ class Payload:
             "statuses": [status.value for status in Status],
             "stages": [stage.value for stage in Stage],
             "levels": [level.value for level in LEVELS],
-            "suites": suites.words,
-            "ops": ops.words,
-            "dtypes": dtypes.words,
+            "suites": suites.texts,
+            "ops": ops.texts,
+            "dtypes": dtypes.texts,
             "causes": [_cause(cause) for cause in causes],
             "tokens": tokens,
             "block": self._block,
@@ -149,12 +149,12 @@ class Payload:
             self._wanted[cell.graph] = rank, place
 
     def _packed_graphs(self) -> tuple[dict[str, int], list[str]]:
-        """Return the place of each graph, block × 4096 + index in it, and the blocks, as many as there is room for."""
+        """Return the position of each graph, block × 4096 + index in it, and as many blocks as fit."""
         wanted = sorted(self._wanted, key=self._wanted.__getitem__)
         places: dict[str, int] = {}
         blocks: list[str] = []
         room = _GRAPHS
-        for texts in _grouped(wanted, self._matrix):
+        for texts in _groups(wanted, self._matrix):
             packed = pack(list(texts.values()))
             if len(packed) > room:
                 break
@@ -165,7 +165,7 @@ class Payload:
 
 
 class _Sink:
-    """Packs text as it comes."""
+    """Compresses a stream of text."""
 
     def __init__(self) -> None:
         self._deflate = zlib.compressobj(9)
@@ -180,14 +180,14 @@ class _Sink:
 
 
 def pack(value: object) -> str:
-    """Return a part as text; control characters in it are shown."""
+    """Return a part as text, with control characters made visible."""
     return base64.b64encode(zlib.compress(_json(value).encode(), 9)).decode()
 
 
 def _json(value: object) -> str:
-    """Return JSON; control characters in it are shown."""
+    """Return JSON, with control characters made visible."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    if "\\u00" in text or not text.isprintable():  # otherwise everything shows
+    if "\\u00" in text or not text.isprintable():  # otherwise everything is visible
         text = json.dumps(all_visible(value), separators=(",", ":"), ensure_ascii=False)
     return text
 
@@ -245,8 +245,8 @@ def _code(cell: CellLine) -> int:
     return _STATUS[cell.status] | _STAGE[cell.stage] << 4 | level << 8 | flags << 12
 
 
-class _Words:
-    """A numbered list of different texts."""
+class _TextList:
+    """A numbered list of distinct texts."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
@@ -255,7 +255,7 @@ class _Words:
         return self._places.setdefault(word, len(self._places))
 
     @property
-    def words(self) -> list[str]:
+    def texts(self) -> list[str]:
         return list(self._places)
 
 
@@ -282,8 +282,8 @@ def _evidence(cells: Iterable[CellLine], graphs: dict[str, int]) -> Iterator[dic
         yield facts
 
 
-def _grouped(keys: Iterable[str], matrix: Matrix) -> Iterator[dict[str, str]]:
-    """Yield graphs by their keys, as many together as a block takes."""
+def _groups(keys: Iterable[str], matrix: Matrix) -> Iterator[dict[str, str]]:
+    """Yield graphs by their keys, in groups that fit into a block."""
     group: dict[str, str] = {}
     size = 0
     for key in keys:
@@ -301,7 +301,7 @@ def _interest(cell: CellLine) -> int:
 
 
 def _short(value: Any) -> Any:
-    """Return floats with few digits: the others would be most of the file, and nobody reads them."""
+    """Return numbers with few digits, since further digits would be most of the file."""
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}")
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Pages that are one HTML file: style and script are inside, and the content security policy allows these alone."""
+"""Pages that are one HTML file: style and script are inside, and the content security policy allows only these."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def source_of(environment: jinja2.Environment, name: str) -> str:
 def write_single_file(
     environment: jinja2.Environment, template: str, path: Path, *, style: str, script: str, **values: Any
 ) -> None:
-    """Write a page from its template, piece by piece, complete or not at all. Raises OSError."""
+    """Write a page from its template, piece by piece and atomically. Raises OSError."""
     hashes = {"style_hash": _csp_hash(style), "script_hash": _csp_hash(script)}
     pieces = environment.get_template(template).generate(style=style, script=script, **hashes, **values)
     with replacing(path) as sink:
@@ -30,7 +30,7 @@ def write_single_file(
 
 
 def _csp_hash(text: str) -> str:
-    """Return the hash by which a content security policy allows this text."""
+    """Return the hash of a text for a content security policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 

@@ -68,7 +68,7 @@ class SupportFold:
         self._shares: dict[str, list[Share]] = {}
 
     def add(self, row: Row) -> None:
-        """Take one more row."""
+        """Add a row."""
         op = row.op
         if not op:
             return
@@ -78,7 +78,7 @@ class SupportFold:
         self._shares[op] = own if known is None else [a.plus(b) for a, b in zip(known, own, strict=True)]
 
     def support(self) -> list[OpSupport]:
-        """Return the support of the operators that cases are about, by name."""
+        """Return the support of the operators under test, by name."""
         return [
             OpSupport(op, self._cases[op], support_ranges(shares), tuple(shares))
             for op, shares in sorted(self._shares.items())
@@ -86,7 +86,7 @@ class SupportFold:
 
 
 def op_support(matrix: Matrix) -> list[OpSupport]:
-    """Return the support of the operators that cases are about, by name."""
+    """Return the support of operators under test, by name."""
     found = SupportFold(matrix)
     matrix.fold(found)
     return found.support()
@@ -95,7 +95,7 @@ def op_support(matrix: Matrix) -> list[OpSupport]:
 def ladder_of(matrix: Matrix) -> list[list[int]]:
     """Return the columns of each release in order, with all its kernel tiers, runtimes and platforms.
 
-    The user's own binary stands beside the releases, not between them.
+    The user's own binary is listed beside the releases, not between them.
     """
     releases: dict[str, list[int]] = {}
     for index, engine in enumerate(matrix.columns):

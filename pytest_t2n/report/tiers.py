@@ -1,4 +1,4 @@
-"""The kernel tiers of a release together: what is published of a case is the worst of them, and which one that is."""
+"""Merge a release's kernel tiers: each case is published with its worst tier."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_t2n.records.schema import CellLine, EngineLine
 from pytest_t2n.report.matrix import Matrix, Row
 from t2n_core.level import LEVELS
 
-_GRAVITY = ("mismatch", "crash", "timeout", "oom", "error", "unsupported", "not_run", "weak", "skip", "pass")
+_SEVERITY = ("mismatch", "crash", "timeout", "oom", "error", "unsupported", "not_run", "weak", "skip", "pass")
 _LOOSENESS = {level.value: index for index, level in enumerate(LEVELS)}
 
 
@@ -27,7 +27,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class TierChange:
-    """A case that other kernels change: its status or its level is not the same in all tiers of a release."""
+    """A case whose status or level differs between the tiers of a release."""
 
     case: str
     release: str
@@ -36,12 +36,12 @@ class TierChange:
 
     @property
     def status_differs(self) -> bool:
-        """Return whether the status changes, and not only the level."""
+        """Return whether the status differs, and not only the level."""
         return len({cell.status for _, cell in self.cells}) > 1
 
     @property
     def worst(self) -> str:
-        """Return what is published, with the tiers that it holds for: `pass approximate (no-fma)`."""
+        """Return the published result, with its tiers: `pass approximate (no-fma)`."""
         return worst_text(self.cells)
 
     @property
@@ -64,12 +64,12 @@ def without_tier(engine: EngineLine) -> str:
 
 
 def worst_of(cells: Iterable[CellLine | None]) -> CellLine | None:
-    """Return the cell that stands for all: the worst failure, else the pass at the loosest level."""
+    """Return the cell that represents all: the worst failure, or the pass at the loosest level."""
     return max((cell for cell in cells if cell is not None), key=_badness, default=None)
 
 
 def worst_text(cells: Sequence[tuple[str, CellLine]]) -> str:
-    """Return the worst of tiers and cells with the tiers where it is so bad, unless that is all: `pass exact`."""
+    """Return the worst result of tiers and cells, with its tiers unless these are all: `pass exact`."""
     worst = worst_of(cell for _, cell in cells)
     assert worst is not None
     tiers = [tier for tier, cell in cells if _badness(cell) == _badness(worst)]
@@ -78,13 +78,13 @@ def worst_text(cells: Sequence[tuple[str, CellLine]]) -> str:
 
 
 class TierFold:
-    """Counts what changes between the tiers of a release, and keeps the first of it."""
+    """Counts the changes between the tiers of a release, and keeps the first ones."""
 
     def __init__(self, matrix: Matrix, most: int) -> None:
         """Keep at most `most` changes of a kind."""
         self._matrix, self._most = matrix, most
         self.releases = [release for release in releases_of(matrix.columns) if len(release.columns) > 1]
-        """The releases that have several tiers."""
+        """The releases with several tiers."""
         self.flips = 0
         """Number of changes of the status."""
         self.others = 0
@@ -92,7 +92,7 @@ class TierFold:
         self._kept: dict[bool, list[TierChange]] = {True: [], False: []}
 
     def add(self, row: Row) -> None:
-        """Take one more row."""
+        """Add a row."""
         for change in row_changes(self._matrix, row, self.releases):
             self.flips += change.status_differs
             self.others += not change.status_differs
@@ -106,14 +106,14 @@ class TierFold:
 
 
 def tier_changes(matrix: Matrix) -> list[TierChange]:
-    """Return what changes between the tiers of a release, other statuses before other levels, by case."""
+    """Return the changes between the tiers of a release, other statuses before other levels, by case."""
     found = TierFold(matrix, sys.maxsize)
     matrix.fold(found)
     return found.changes
 
 
 def row_changes(matrix: Matrix, row: Row, releases: Iterable[Release]) -> Iterator[TierChange]:
-    """Yield what changes of one case between the tiers of these releases."""
+    """Yield the changes of one case between the tiers of these releases."""
     for release in releases:
         cells = tiers_of(matrix, row, release)
         if len({(cell.status, cell.level) for _, cell in cells}) > 1:
@@ -121,13 +121,13 @@ def row_changes(matrix: Matrix, row: Row, releases: Iterable[Release]) -> Iterat
 
 
 def tiers_of(matrix: Matrix, row: Row, release: Release) -> list[tuple[str, CellLine]]:
-    """Return each tier of a release that has the case, with its cell."""
+    """Return each tier of a release with a cell for the case, and that cell."""
     pairs = ((matrix.columns[index].tier, row.cells[index]) for index in release.columns)
     return [(tier, cell) for tier, cell in pairs if cell is not None]
 
 
 def _badness(cell: CellLine) -> tuple[int, int]:
-    return -_GRAVITY.index(cell.status), _LOOSENESS.get(cell.level or "", -1)
+    return -_SEVERITY.index(cell.status), _LOOSENESS.get(cell.level or "", -1)
 
 
 __all__ = [

@@ -1,1 +1,1 @@
-"""Room 4: one cell from its test function to its outcome."""
+"""Layer 4: one cell from its test function to its outcome."""

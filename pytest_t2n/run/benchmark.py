@@ -1,7 +1,7 @@
-"""Times of export, of loading and of one run for `--t2n-benchmark`, handed to pytest-benchmark.
+"""Times of export, loading and one run for `--t2n-benchmark`, passed to pytest-benchmark.
 
-They are measured in the process that runs the cell and kept in its record. pytest-benchmark is given them on the
-controller, so that its table, JSON, storage and comparison work under xdist too, where its own fixture is off.
+They are measured in the process that runs the cell and stored in its record. pytest-benchmark receives them on the
+controller, so that its table, JSON, storage and comparison also work under xdist, where its own fixture is disabled.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from t2n_core.export.result import ExportResult
 
 _ROUND = 0.02
-"""Least time of a round of runs in seconds: a single run may take microseconds."""
+"""Least seconds of a round of runs, since a single run may take microseconds."""
 _MOST_RUNS = 1000
 _EXPORT_STAGES = ("capture", "lower", "write")
 _LOAD_STAGES = ("load", "optimise")
@@ -42,7 +42,7 @@ class _Source:
 
 
 def with_times(outcome: Outcome, result: ExportResult, timeout: float, rounds: int) -> Outcome:
-    """Return the outcome of a cell that passed here and now with its times, if the engine reports times."""
+    """Return the outcome of a cell that passed in this session with its times, if the engine reports times."""
     if not outcome.passed or outcome.facts.get(REUSED):
         return outcome
     found = measure(result, outcome, timeout, rounds)
@@ -64,7 +64,7 @@ def measure(result: ExportResult, outcome: Outcome, timeout: float, rounds: int)
     for _ in range(rounds):
         reply = engine.run(result.archive, [inputs] * runs, timeout=timeout)
         if reply.status != "ok" or "run" not in reply.times:
-            return None  # it passed a moment ago: the machine is out of something
+            return None  # it passed before: a resource of the machine is exhausted
         load.append(sum(reply.times.get(stage, 0.0) for stage in _LOAD_STAGES))
         run.append(reply.times["run"])
     export = sum(result.times.get(stage, 0.0) for stage in _EXPORT_STAGES)
@@ -72,7 +72,7 @@ def measure(result: ExportResult, outcome: Outcome, timeout: float, rounds: int)
 
 
 def add_benchmarks(config: pytest.Config, cells: Iterable[CellLine]) -> int:
-    """Give the cells' times to pytest-benchmark before it saves and compares; return how many cells have some."""
+    """Pass the cells' times to pytest-benchmark before it saves and compares; return how many cells have some."""
     from pytest_benchmark.stats import Metadata
 
     session = config._benchmarksession  # type: ignore[attr-defined]
@@ -104,7 +104,7 @@ def add_benchmarks(config: pytest.Config, cells: Iterable[CellLine]) -> int:
 
 
 def is_shared(config: pytest.Config) -> bool:
-    """Return True if several workers share the processors, so that times are indicative only."""
+    """Return whether several workers share the processors, so that times are only indicative."""
     return bool(config.getoption("numprocesses", None)) or config.getoption("dist", "no") != "no"
 
 

@@ -1,4 +1,4 @@
-"""Bundles read back, as files of others: a damaged one is reported by its name, and costs only its own checks."""
+"""Read bundles as untrusted files: a damaged one is reported by its name, and invalidates only its own checks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _Kind = TypeVar("_Kind")
 
 
 class BundleError(T2NError):
-    """A file of a bundle that is damaged, or that is not of the bundle."""
+    """A file of a bundle that is damaged, or does not belong to it."""
 
     stage = "load"
 
@@ -40,9 +40,9 @@ class Bundle:
 
     checks: Sequence[CheckEntry]
     exporter: PlatformLine
-    """The platform of the export; of an older bundle only its packages are known."""
+    """The platform of the export; for an older bundle only its packages are known."""
     problems: Sequence[str] = ()
-    """The checks that cannot be read, by file and place, and why."""
+    """The checks that cannot be read, by file and number, with the reasons."""
     unfinished: str = ""
     """The reason why checks are missing: its session was interrupted."""
 
@@ -56,14 +56,14 @@ class _Manifest(msgspec.Struct):
 
 
 def bundle_folders(directory: Path) -> list[Path]:
-    """Return the folder itself if it is a bundle, else the bundles right inside it."""
+    """Return the folder itself if it is a bundle, otherwise the bundles directly inside it."""
     if (directory / MANIFEST).exists():
         return [directory]
     return sorted(path.parent for path in directory.glob(f"*/{MANIFEST}"))
 
 
 def read_bundles(directory: Path) -> Bundle:
-    """Return the checks of a bundle, or of all bundles in a folder, as `--t2n-bundle-failures` leaves them.
+    """Return the checks of a bundle, or of all bundles in a folder, as written by `--t2n-bundle-failures`.
 
     Raises RecordError.
     """
@@ -91,19 +91,19 @@ def read_bundles(directory: Path) -> Bundle:
 
 
 def read_bundle(directory: Path) -> Bundle:
-    """Return the checks of a bundle; of one whose session was interrupted those that were written. Raises RecordError.
+    """Return the checks of a bundle; of an interrupted session those that were written. Raises RecordError.
 
-    A check that cannot be read is one of its problems.
+    A check that cannot be read is added to its problems.
     """
     path = directory / MANIFEST
     try:
         manifest = decode_json(read_file(path, _MOST_MANIFEST), _Manifest, str(path))
     except OSError as exc:
-        raise RecordError(f"{directory} is no bundle: {exc.strerror}") from None
+        raise RecordError(f"{directory} is not a bundle: {exc.strerror}") from None
     except ForeignFileError as exc:
         raise RecordError(str(exc)) from None
     if manifest.schema > SCHEMA:
-        raise RecordError(f"{path}: schema {manifest.schema}, and this version reads up to {SCHEMA}")
+        raise RecordError(f"{path}: schema {manifest.schema}, but this version reads up to {SCHEMA}")
     problems: list[str] = []
     checks = [
         check
@@ -111,7 +111,7 @@ def read_bundle(directory: Path) -> Bundle:
         if (check := _check_of(bytes(text), f"{path}: check {number}", problems)) is not None
     ]
     if manifest.unfinished:
-        checks += [check for check in _unfinished(directory / ENTRIES, problems) if check not in checks]
+        checks += [check for check in _unfinished_checks(directory / ENTRIES, problems) if check not in checks]
     exporter = manifest.platform or with_key(PlatformLine("", versions=manifest.versions))
     return Bundle(checks, exporter, problems, manifest.unfinished)
 
@@ -143,18 +143,18 @@ def read_samples(directory: Path, entry: CheckEntry) -> tuple[list[Sample], list
 
 
 def samples_digest(directory: Path, name: str) -> str:
-    """Return the SHA-256 of a file of samples. Raises BundleError if that is not the one in its name."""
+    """Return the SHA-256 of a file of samples. Raises BundleError if its name has another one."""
     try:
         found = file_sha256(_own_file(directory, name))
     except OSError as exc:
         raise BundleError(f"{name}: {exc}") from None
     if _digest_in(name) not in ("", found):
-        raise _damaged(name)
+        raise _damaged_error(name)
     return found
 
 
 def archive_of(directory: Path, name: str) -> Path:
-    """Return the path of an archive, after a look at its digest. Raises BundleError."""
+    """Return the path of an archive after verifying its digest. Raises BundleError."""
     from t2n_core.files import archive_digest
 
     path = _own_file(directory, name)
@@ -163,26 +163,26 @@ def archive_of(directory: Path, name: str) -> Path:
             refuse_strange_files(path)
         digest = _digest_in(name)
         if digest and digest != archive_digest(path)[0]:
-            raise _damaged(name)
+            raise _damaged_error(name)
     except (OSError, ForeignFileError) as exc:
         raise BundleError(f"{name}: {exc}") from None
     return path
 
 
 def _check_of(text: bytes, where: str, problems: list[str]) -> CheckEntry | None:
-    """Return the check; None, with the reason among the problems, if it is none."""
+    """Return the check; None, with the reason among the problems, if it is invalid."""
     try:
         check = decode_json(text, CheckEntry, where)
     except ForeignFileError as exc:
         problems.append(str(exc))
         return None
     if not check.engine_id or case_id(check.nodeid, check.engine_id) != check.case:
-        problems.append(f"{where}: {check.nodeid!r} is no node id of {check.case!r} on {check.engine_id!r}")
+        problems.append(f"{where}: {check.nodeid!r} is not a node id of {check.case!r} on {check.engine_id!r}")
         return None
     return check
 
 
-def _unfinished(folder: Path, problems: list[str]) -> Iterable[CheckEntry]:
+def _unfinished_checks(folder: Path, problems: list[str]) -> Iterable[CheckEntry]:
     for path in sorted(folder.glob("*.json")):
         try:
             check = _check_of(read_file(path, _MOST_MANIFEST), str(path), problems)
@@ -205,15 +205,15 @@ def _own_file(directory: Path, name: str) -> Path:
 
 
 def _digest_in(name: str) -> str:
-    """Return the SHA-256 that a name is made of; empty if it is another name."""
+    """Return the SHA-256 in a name; empty for a name without one."""
     found = _DIGEST.fullmatch(name.rpartition("/")[2])
     return found[1] if found else ""
 
 
-def _damaged(name: str) -> BundleError:
+def _damaged_error(name: str) -> BundleError:
     return BundleError(
-        f"{name} is damaged: it does not have the SHA-256 of its name",
-        hint="copy the bundle again; the engine was not asked",
+        f"{name} is damaged: its SHA-256 differs from that in its name",
+        hint="copy the bundle again; the engine did not run",
     )
 
 

@@ -1,10 +1,10 @@
 """Bundles: exported cells in a directory, to be judged anywhere without torch.
 
-manifest.json            which cells there are, and which files belong to each
-archives/<sha256>.tar    what the engine loads; cells with the same bytes share one
+manifest.json            the cells, and the files of each
+archives/<sha256>.tar    archives for the engine; cells with the same bytes share one
 samples/<sha256>.npz     inputs and expected outputs: `0.input.0`, `0.expected.0`, … by sample; `0.outside.0`, … are
                          inputs that the engine has to refuse
-entries/                 the checks of a session that has not ended, a file for each; the manifest names none then
+entries/                 the checks of a session that has not ended, a file for each; the manifest then lists none
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 SCHEMA = 1
 MANIFEST = "manifest.json"
 ENTRIES = "entries"
-"""Folder of one file per check while the session runs: workers share nothing else."""
+"""Folder with one file per check while the session runs; workers share nothing else."""
 
 
 class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The subject of a check, as its record names it."""
+    """The subject of a check, as in its record."""
 
     op: str = ""
     ops: list[str] = []
@@ -48,13 +48,13 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class CheckInputs:
-    """A check of a cell, with what its record takes from the export."""
+    """A check of a cell, with the fields that its record takes from the export."""
 
     cell: Cell
     request: CheckRequest
     subject: Subject = field(default_factory=Subject)
     place: int = 0
-    """The place of the check among those of its cell."""
+    """The index of the check among those of its cell."""
     drawn: Mapping[str, str] = field(default_factory=dict)
     """How random inputs were drawn, by name."""
 
@@ -77,20 +77,20 @@ class CheckEntry(msgspec.Struct, frozen=True):
     levels: dict[str, TractCheckTolerance] = {}
     """Levels of single outputs."""
     limits: dict[str, tuple[float, float]] = {}
-    """atol and rtol by output, those under `` of all others."""
+    """atol and rtol by output; those under the empty name apply to all others."""
     metrics: list[str] = []
     """Names of metrics, which are functions of the test and not in the bundle."""
     elementwise: bool = True
-    """False if the metrics alone decide."""
+    """False if only the metrics decide."""
     held: str = ""
-    """The sizes that the archive holds for."""
+    """The sizes for which the archive is valid."""
     outside: list[dict[str, int]] = []
-    """Sizes just outside of them, which the engine has to refuse."""
+    """Sizes just outside that range, which the engine has to refuse."""
     subject: Subject = Subject()
     place: int = 0
-    """The place of the check among those of its cell."""
+    """The index of the check among those of its cell."""
     carries: bool = False
-    """True for a stream, whose states go on from call to call."""
+    """True for a stream, whose state is carried from call to call."""
     drawn: dict[str, str] = {}
     """How random inputs were drawn, by name."""
 
@@ -115,21 +115,21 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def check_bundle_folder(directory: Path) -> None:
-    """Make the directory if it is missing.
+    """Create the directory if it is missing.
 
     Raises:
-        pytest.UsageError: it cannot be made, or holds something else.
+        pytest.UsageError: it cannot be created, or holds something else.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()) and not (directory / MANIFEST).exists():
-            raise pytest.UsageError(f"--t2n-bundle={directory}: the directory holds something that is no bundle")
+            raise pytest.UsageError(f"--t2n-bundle={directory}: the directory holds something that is not a bundle")
     except OSError as exc:
         raise pytest.UsageError(f"--t2n-bundle={directory}: {exc.strerror or exc}") from None
 
 
 def start_bundle(directory: Path, kept: Sequence[CheckEntry] = ()) -> None:
-    """Begin a bundle in place of the one that is there, of which the checks `kept` stay.
+    """Start a bundle in place of an existing one, of which only the checks `kept` stay.
 
     Raises:
         pytest.UsageError: it cannot be written.
@@ -142,7 +142,7 @@ def start_bundle(directory: Path, kept: Sequence[CheckEntry] = ()) -> None:
         if not kept:
             for name in ("archives", "samples"):
                 shutil.rmtree(directory / name, ignore_errors=True)
-        write_manifest(directory, (), this_platform(), "its session did not come to its end")
+        write_manifest(directory, (), this_platform(), "its session did not end")
     except OSError as exc:
         raise pytest.UsageError(f"--t2n-bundle={directory}: {exc.strerror or exc}") from None
 
@@ -158,7 +158,7 @@ def _write_entry(directory: Path, entry: CheckEntry) -> None:
 
 
 def finish_bundle(directory: Path, run: RunLine, unfinished: str = "") -> int:
-    """Write the manifest; return the number of checks. `unfinished` says why some are missing. Raises OSError."""
+    """Write the manifest; return the number of checks. `unfinished` is why some are missing. Raises OSError."""
     files = sorted((directory / ENTRIES).glob("*.json"))
     entries = [msgspec.json.decode(path.read_bytes(), type=CheckEntry) for path in files]
     write_manifest(directory, entries, run.platforms[0], unfinished)
@@ -177,7 +177,7 @@ def write_manifest(
 
 
 def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
-    """Write archive and samples under names made from their contents. Raises OSError."""
+    """Write archive and samples under names derived from their contents. Raises OSError."""
     from t2n_core.files import archive_digest
 
     cell, request = inputs.cell, inputs.request
@@ -215,7 +215,7 @@ def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
 
 
 def npz_of(samples: Sequence[Sample], actual: Sequence[Sequence[Any]] = (), outside: Sequence[Sample] = ()) -> bytes:
-    """Return the arrays of samples, an engine's outputs and inputs to refuse as a .npz; the same bytes each time."""
+    """Return the arrays of samples, an engine's outputs and inputs to refuse as a reproducible .npz."""
     import numpy as np
 
     arrays: dict[str, Any] = {}
@@ -238,7 +238,7 @@ def _copy(source: Path, target: Path) -> None:
     try:
         replace_with(target, lambda draft: _copy_into(draft, source), folder=source.is_dir())
     except OSError:
-        if not target.exists():  # a folder that another worker placed meanwhile
+        if not target.exists():  # a folder that another worker wrote meanwhile
             raise
 
 

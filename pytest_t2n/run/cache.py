@@ -1,4 +1,4 @@
-"""The model and the folder that the cells of a process share."""
+"""The export and the folder that the cells of a process share."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 class ExportCache:
-    """The export of the current case, for the engines that come next, and the folder of all archives.
+    """The export of the current case, for its next engines, and the folder of all archives.
 
-    It holds no more than one export, for memory.
+    It holds at most one export, to save memory.
     """
 
     def __init__(self) -> None:
@@ -24,18 +24,18 @@ class ExportCache:
     def find(self, key: object) -> Any:
         """Return the export of `key`, or its failure; None if there is none.
 
-        One of another case is dropped, since cases do not come back.
+        An export of another case is dropped, since cases do not recur.
         """
         if self._key != key:
             self.clear()
         return self._export
 
     def keep(self, key: object, export: object) -> None:
-        """Remember an export, or its failure."""
+        """Store an export, or its failure."""
         self._key, self._export = key, export
 
     def clear(self) -> None:
-        """Forget the export."""
+        """Drop the export."""
         self._key = self._export = None
 
     def new_archive(self) -> Path:

@@ -20,13 +20,13 @@ from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.run.cache import ExportCache
 from pytest_t2n.run.calls.requests import TO_CHECK, TO_RETURN, TO_RETURN_GENERATING
-from pytest_t2n.run.calls.surroundings import no_skips, reads_engine, seeded
+from pytest_t2n.run.calls.surroundings import no_skips, reads_engine, seed_torch
 from pytest_t2n.run.check import check_result
 from pytest_t2n.run.checked_export import CheckedExport
 from pytest_t2n.run.converter import is_export, new_export, target_of
 from pytest_t2n.run.export_summary import ExportSummary, summarise
 from pytest_t2n.run.generation import (
-    checked,
+    check_tokens,
     decoder_of,
     model_and_prompt,
     new_generating,
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from t2n_core.export.model import ModelExport
     from t2n_core.export.result import ExportResult
 
-_GRAVITY = {"mismatch": 0, "crash": 1, "timeout": 2, "oom": 3, "error": 4}
-"""Order of failures: the worst failure of a test is its outcome; silent mismatches are worst, so they come first."""
+_SEVERITY = {"mismatch": 0, "crash": 1, "timeout": 2, "oom": 3, "error": 4}
+"""Order of failures: the worst of a test is its outcome; silent mismatches are worst, so they come first."""
 _BEFORE_GRAPHS = ("setup", "input", "capture")
-"""Stages at which there is no graph to summarise yet, and asking for one would capture again."""
+"""Stages at which there is no graph to summarise yet, so that a summary would capture again."""
 
 
 class CellRun:
@@ -63,11 +63,11 @@ class CellRun:
 
     @property
     def outcome(self) -> Outcome | None:
-        """Return the worst failure, else the pass that needed the loosest level; None if nothing was exported."""
+        """Return the worst failure, or the pass with the loosest level; None if nothing was exported."""
         return decisive(self.outcomes)
 
     def add(self, outcome: Outcome, export: Any = None, archive: Path | None = None) -> None:
-        """Note an outcome, with what it is about: an ExportResult, or the ModelExport that gave none."""
+        """Add an outcome with its ExportResult, or the ModelExport if there is none."""
         self.outcomes.append(outcome)
         captured = export is not None and outcome.stage.value not in _BEFORE_GRAPHS
         self.summaries.append(summarise(export, archive) if captured else ExportSummary())
@@ -84,12 +84,12 @@ class CellRun:
     def check_returned(
         self, test: Callable[..., Any], arguments: Mapping[str, Any], *, may_be_none: bool = False
     ) -> None:
-        """Run a test that returns its model, and check the model; exceptions of the test itself pass through.
+        """Run a test that returns its model, and check the model; exceptions of the test itself propagate.
 
-        With `may_be_none` a test that returns nothing is left alone.
+        With `may_be_none` a test that returns nothing is accepted.
 
         Raises:
-            pytest.fail.Exception: the cell failed; the message has everything a user needs, without a traceback.
+            pytest.fail.Exception: the cell failed; the message is complete, without a traceback.
         """
         from t2n_core.check.outcome import Outcome
 
@@ -98,7 +98,7 @@ class CellRun:
         if options.generate is not None and options.export.state is None:
             self._generate(test, arguments, options, options.generate)
             return
-        # A khronos graph has no symbols: its capture is another one.
+        # A khronos graph has no symbols, and needs a separate capture.
         static = options.export.dynamic_axes is not None and self.cell.engine.target == "khronos"
         key = (self.cell.case, static, self.cell.engine.id if reads_engine(self.item) else "")
         known = self.cache.find(key)
@@ -117,7 +117,7 @@ class CellRun:
             if not options.check:
                 return
             if options.generate is not None:
-                self._fail_unless(self._noted(result, options, options.generate))
+                self._fail_unless(self._check_and_note(result, options, options.generate))
                 return
             with no_skips():
                 outcome = self.check(result, options)
@@ -154,10 +154,10 @@ class CellRun:
         else:
             self.exports += 1
             if options.check:
-                self._fail_unless(self._noted(result, options, replace(generate, prompts=prompts)))
+                self._fail_unless(self._check_and_note(result, options, replace(generate, prompts=prompts)))
 
     def _generating(self, returned: Any, options: CaseOptions, generate: GenerateOptions) -> Any:
-        """Return the export of what a test returned, with its prompts; or the error of the export."""
+        """Return the export of a test's result, with its prompts; or the error of the export."""
         model, prompt = model_and_prompt(returned)
         if model is None or inspect.iscoroutine(model) or isinstance(model, tuple | list):
             pytest.fail(f"this test returned {_summary(returned)}: {TO_RETURN_GENERATING}", pytrace=False)
@@ -167,10 +167,10 @@ class CellRun:
         except Exception as exc:
             return exc
 
-    def _noted(
+    def _check_and_note(
         self, result: Generating, options: CaseOptions, generate: GenerateOptions
     ) -> Outcome | GenerationOutcome:
-        """Return the outcome of a check of tokens, after noting it."""
+        """Check tokens, add the outcome, and return it."""
         from t2n_core.check.outcome import Outcome
 
         export = decoder_of(result)
@@ -184,10 +184,10 @@ class CellRun:
         return found
 
     def generation(self, result: Generating, options: CaseOptions, generate: GenerateOptions) -> GenerationOutcome:
-        """Compare the tokens in the engine by the options, without recording the outcome. Raises T2NError."""
+        """Compare the tokens in the engine by the options, without adding the outcome. Raises T2NError."""
         level = options.judged_by.get("tolerance") or self.settings.level
         seconds = self.settings.timeout if options.timeout is None else options.timeout
-        return checked(self.cell, self.settings, result, generate.prompts, generate.steps, level, seconds)
+        return check_tokens(self.cell, self.settings, result, generate.prompts, generate.steps, level, seconds)
 
     def _fail_unless(self, outcome: Outcome | GenerationOutcome) -> None:
         """Remove the archives, and fail unless the check passed."""
@@ -201,10 +201,10 @@ class CellRun:
     ) -> CheckedExport:
         """Export `model` for this test's engine: the fixture `nnef_export` is this method.
 
-        A ModelExport as `model` has its arguments already, and brings its capture along.
+        A ModelExport as `model` already has its arguments and capture.
 
         Raises:
-            T2NError: the export failed, at the stage that the error names.
+            T2NError: the export failed, at the stage of the error.
             MarkerError: an option is unknown.
         """
         from t2n_core.check.outcome import Outcome
@@ -219,7 +219,7 @@ class CellRun:
         except Exception as exc:
             self.add(Outcome.from_error(exc, "lower", engine=self.cell.engine.title), export)
             if isinstance(exc, T2NError):
-                # Its message has cause and place; our frames would bury it.
+                # Its message is complete; our frames would hide it.
                 raise exc.with_traceback(None) from None
             raise
         exported = CheckedExport(self, result, merged)
@@ -227,10 +227,10 @@ class CellRun:
         return exported
 
     def check(self, result: ExportResult, options: CaseOptions) -> Outcome:
-        """Compare in the engine by the options and the user's hook, without recording the outcome.
+        """Compare in the engine by the options and the user's hook, without adding the outcome.
 
         Raises:
-            MarkerError: a hook gave a wrong argument.
+            MarkerError: a hook returned a wrong argument.
         """
         hooked = self.item.ihook.pytest_t2n_judgement(item=self.item, engine=self.cell.engine)
         if hooked is not None:
@@ -245,10 +245,10 @@ class CellRun:
         return outcome.with_times(result.times)
 
     def require_check(self) -> None:
-        """Fail a test that left an export unchecked or did not look at a failed check, unless its marker allows it.
+        """Fail a test that left an export unchecked or ignored a failed check, unless its marker allows it.
 
         Raises:
-            pytest.fail.Exception: a model was not proven.
+            pytest.fail.Exception: a model was not checked.
         """
         __tracebackhide__ = True
         asked = [one for one in self._fixture_exports if one.wants_check]
@@ -262,17 +262,17 @@ class CellRun:
             outcome = Outcome(Status.ERROR, stage, engine=self.cell.engine.title, error=error)
             self.add(outcome)
             pytest.fail(outcome.describe(), pytrace=False)
-        for failed in (failed for one in self._fixture_exports for failed in one.ignored):
+        for failed in (failed for one in self._fixture_exports for failed in one.ignored_outcomes):
             pytest.fail(f"this test ignores a failed check: {failed.describe()}", pytrace=False)
 
     def _not_checked(self, unchecked: int) -> str:
-        """Return a description of the models that were not checked."""
+        """Return the models that were not checked, as text."""
         if not self.outcomes:
             return f"this test {'exported a model' if self.exports else 'exported nothing'} and checked nothing"
         return f"this test did not check {unchecked} of the {self.exports} models that it exported"
 
     def require_no_failure(self) -> None:
-        """Fail a test that is skipped after a check of it has failed.
+        """Fail a test that is skipped after one of its checks has failed.
 
         Raises:
             pytest.fail.Exception: a check failed.
@@ -291,13 +291,13 @@ class CellRun:
 
     def _call(self, test: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
         __tracebackhide__ = True
-        with seeded(self.cell.case):
+        with seed_torch(self.cell.case):
             return test(**arguments)
 
     def _take(
         self, known: ModelExport | Exception | None, returned: Any, options: CaseOptions, key: object
     ) -> ModelExport:
-        """Return the export of an earlier engine, or a new one; engines that come next get the same, also a refusal."""
+        """Return the export of an earlier engine, or a new one, which later engines share, also if it is an error."""
         if isinstance(known, Exception):
             raise known
         if known is not None:
@@ -333,10 +333,10 @@ class CellRun:
 
 
 def decisive(outcomes: Sequence[Outcome]) -> Outcome | None:
-    """Return the outcome that stands for all checks of a cell, a weak pass before others; None if there is none."""
+    """Return the outcome that represents all checks of a cell, a weak pass before others; None if there is none."""
     failures = [outcome for outcome in outcomes if not outcome.passed]
     if failures:
-        return min(failures, key=lambda outcome: _GRAVITY.get(outcome.status.value, len(_GRAVITY)))
+        return min(failures, key=lambda outcome: _SEVERITY.get(outcome.status.value, len(_SEVERITY)))
 
     def looseness(outcome: Outcome) -> tuple[bool, int]:
         return outcome.status.value == "weak", outcome.level.rank if outcome.level else -1

@@ -1,4 +1,4 @@
-"""The check of an archive in its engine, with the extras that the user asked for."""
+"""The check of an archive in its engine, with the extras that the user requested."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_result(
 ) -> Outcome:
     """Return the outcome of one check, from an earlier session if the user allows that; never raises for a failure.
 
-    `properties` are those that the test has recorded so far, `place` is the number of its checks before this one.
+    `properties` are those that the test has recorded so far, `place` is the index of the check.
     `transforms` are those of the test.
     """
     from t2n_core.check.outcome import Outcome
@@ -43,7 +43,7 @@ def check_result(
     try:
         if settings.bundle or settings.bundle_failures or settings.reuse or settings.reduce:
             inputs = _inputs(cell, result, criteria, timeout, properties, place)
-        outcome = checked = _checked(settings, result, inputs, criteria, timeout)
+        outcome = checked = _check(settings, result, inputs, criteria, timeout)
         if outcome.passed and (transforms or settings.transforms):
             from pytest_t2n.run.transforms import with_transforms
 
@@ -51,12 +51,14 @@ def check_result(
     except Exception as exc:
         outcome = Outcome.from_error(exc, "compare")
     if settings.profile is not None and outcome.passed:
-        outcome = _profiled(settings.profile, cell, result, outcome, timeout)
-    outcome = replace(outcome, engine=cell.engine.title)  # with its tier and runtime, of which a check knows nothing
-    return outcome if outcome.passed else _explained(settings, result, inputs, outcome, checked, criteria, timeout)
+        outcome = _with_profile(settings.profile, cell, result, outcome, timeout)
+    outcome = replace(outcome, engine=cell.engine.title)  # with its tier and runtime, which a check does not know
+    return (
+        outcome if outcome.passed else _with_explanations(settings, result, inputs, outcome, checked, criteria, timeout)
+    )
 
 
-def _checked(
+def _check(
     settings: Settings, result: ExportResult, inputs: CheckInputs | None, criteria: Judgement, timeout: float
 ) -> Outcome:
     """Run the check, or reuse a result; add it to the bundle, and measure its times."""
@@ -65,7 +67,7 @@ def _checked(
         from pytest_t2n.run.bundles import add_to_bundle
 
         add_to_bundle(settings.bundle, inputs)
-    if settings.reuse and inputs is not None and not criteria.metrics:  # a function cannot be shown to be the same
+    if settings.reuse and inputs is not None and not criteria.metrics:  # a function cannot be proven to be the same
         from pytest_t2n.run.reuse import reuse_result
 
         outcome = reuse_result(cache_folder(settings), inputs, check, timeout)
@@ -78,8 +80,8 @@ def _checked(
     return outcome
 
 
-def _profiled(directory: Path, cell: Cell, result: ExportResult, outcome: Outcome, timeout: float) -> Outcome:
-    """Write the profile of a cell that passes; return its outcome, with a note if that failed."""
+def _with_profile(directory: Path, cell: Cell, result: ExportResult, outcome: Outcome, timeout: float) -> Outcome:
+    """Write the profile of a passing cell; return its outcome, with a note if that failed."""
     from pytest_t2n.run.profiled import write_profile
     from t2n_core.errors import T2NError
 
@@ -90,7 +92,7 @@ def _profiled(directory: Path, cell: Cell, result: ExportResult, outcome: Outcom
     return outcome
 
 
-def _explained(
+def _with_explanations(
     settings: Settings,
     result: ExportResult,
     inputs: CheckInputs | None,
@@ -99,9 +101,9 @@ def _explained(
     criteria: Judgement,
     timeout: float,
 ) -> Outcome:
-    """Return a failure with the first wrong node and a bundle, where the user asked for them.
+    """Return a failure with the first wrong node and a bundle, if the user requested them.
 
-    `checked` is the outcome before any transform; None if the check was not made.
+    `checked` is the outcome before any transform; None if that check did not run.
     """
     found = None
     if settings.bisect:
@@ -109,10 +111,10 @@ def _explained(
     if settings.bisect_releases:
         outcome = _with_releases(outcome, settings, result, criteria, timeout)
     if settings.reduce is not None and inputs is not None:
-        from pytest_t2n.run.failures.reduced import reduced_failure
+        from pytest_t2n.run.failures.reduced import reduce_failure
         from t2n_core.nnef.reading.origins import origins_of
 
-        outcome = _with_details(outcome, reduced_failure(settings, settings.reduce, inputs, origins_of(result.graph)))
+        outcome = _with_details(outcome, reduce_failure(settings, settings.reduce, inputs, origins_of(result.graph)))
     if settings.bundle_failures is not None and inputs is not None:
         from pytest_t2n.run.failure_bundle import write_failure_bundle
 
@@ -133,7 +135,7 @@ def _inputs(
     properties: Mapping[str, object],
     place: int,
 ) -> CheckInputs | None:
-    """Return what the check needs; None if PyTorch cannot compute the samples, which the check then reports."""
+    """Return the inputs of the check; None if PyTorch cannot compute the samples, which the check then reports."""
     from pytest_t2n.run.bundles import CheckInputs, Subject
 
     try:
@@ -153,8 +155,8 @@ def _inputs(
 def _with_first_wrong_node(
     outcome: Outcome, result: ExportResult, checked: Outcome | None, criteria: Judgement, timeout: float
 ) -> tuple[Outcome, FirstWrongNode | None]:
-    """Return the outcome with the first wrong node among its details, and that node; unchanged if it did not reach the
-    engine."""
+    """Return the outcome with the first wrong node among its details, and that node; an outcome without a run of the
+    engine is unchanged."""
     from t2n_core.check.bisect import find_first_wrong_node
     from t2n_core.errors import T2NError
 
@@ -170,7 +172,7 @@ def _with_first_wrong_node(
 def _with_releases(
     outcome: Outcome, settings: Settings, result: ExportResult, criteria: Judgement, timeout: float
 ) -> Outcome:
-    """Return the outcome with the releases between which the model's export ends differently among its details."""
+    """Return the outcome with the releases between which the result changes among its details."""
     from t2n_core.errors import T2NError
     from t2n_core.inference_target import TractNNEF
     from t2n_core.releases.exports import export_judge
@@ -194,7 +196,7 @@ def _with_releases(
             )
             words = releases.search(judge).describe()
     except T2NError as exc:
-        words = f"the other releases were not tried: {exc}"
+        words = f"the other releases did not run: {exc}"
     return _with_details(outcome, words)
 
 

@@ -1,4 +1,4 @@
-"""The export that the fixture `nnef_export` gives to a test; its checks end in the matrix."""
+"""The export that the fixture `nnef_export` returns to a test; its checks are recorded in the matrix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Checks(Protocol):
-    """The run of a cell, which checks and notes outcomes."""
+    """The run of a cell, which checks and collects outcomes."""
 
     def check(self, result: ExportResult, options: CaseOptions) -> Outcome: ...
 
@@ -29,22 +29,22 @@ class Checks(Protocol):
 
 
 class CheckedExport:
-    """An `ExportResult` whose checks end in the matrix; every other attribute is the result's own."""
+    """An `ExportResult` whose checks are recorded in the matrix; every other attribute is the result's own."""
 
     def __init__(self, run: Checks, result: ExportResult, options: CaseOptions) -> None:
         self._run, self._result, self._options = run, result, options
         self.is_checked = False
-        """True once the test asked for a check."""
+        """True once the test ran a check."""
         self._failed: list[Watched[Any]] = []
 
     @property
     def wants_check(self) -> bool:
-        """Return False for an export with `check=False`: the test is about the export alone."""
+        """Return False if the options declare that the test is only about the export."""
         return self._options.check
 
     @property
-    def ignored(self) -> list[Outcome | GenerationOutcome]:
-        """Return the outcomes of failed checks that the test did not look at."""
+    def ignored_outcomes(self) -> list[Outcome | GenerationOutcome]:
+        """Return the outcomes of failed checks that the test did not read."""
         return [failed.value for failed in self._failed if not failed.was_read]
 
     def __getattr__(self, name: str) -> Any:
@@ -53,34 +53,34 @@ class CheckedExport:
     def check_parity(
         self, tolerance: Any = None, *, timeout: float | None = None, note: bool = True, **judged_by: Any
     ) -> Outcome:
-        """Compare in the engine of this test; never raises for what the engine does or computes.
+        """Compare in the engine of this test; failures are outcomes, never raised.
 
-        `tolerance`, `atol`, `rtol`, `metric`, `bound` and `timeout` are those of the marker, whose place they take.
-        Without `note` the outcome does not stand in the matrix unless it is handed to `note`.
+        `tolerance`, `atol`, `rtol`, `metric`, `bound` and `timeout` are those of the marker, and override it.
+        Without `note` the outcome is not recorded in the matrix unless it is passed to `note`.
 
         Raises:
             MarkerError: an unknown argument, or a wrong value.
         """
         __tracebackhide__ = True
         outcome = self._check(tolerance, timeout, judged_by, note=note)
-        found: Outcome = self._watched(outcome, outcome.passed) if note else outcome
+        found: Outcome = self._watch(outcome, outcome.passed) if note else outcome
         return found
 
     def assert_parity(self, tolerance: Any = None, *, timeout: float | None = None, **judged_by: Any) -> Outcome:
         """Do as `check_parity`, and raise for a failure.
 
         Raises:
-            T2NError: the check failed; ParityError for other values.
+            T2NError: the check failed; ParityError for a mismatch.
         """
         __tracebackhide__ = True
         return self._check(tolerance, timeout, judged_by, note=True).raise_for_failure()
 
-    def _watched(self, outcome: Any, passed: bool) -> Any:
-        """Return the outcome; of a failed check one that notes whether the test looks at it."""
+    def _watch(self, outcome: Any, passed: bool) -> Any:
+        """Return the outcome; for a failed check one that records whether the test reads it."""
         if passed:
             return outcome
         self._failed.append(Watched(outcome))
-        return self._failed[-1].stand_in()
+        return self._failed[-1].proxy()
 
     def _check(self, tolerance: Any, timeout: float | None, judged_by: Mapping[str, Any], *, note: bool) -> Outcome:
         __tracebackhide__ = True
@@ -100,7 +100,7 @@ class CheckedExport:
         options = with_judgement(self._options, {"tolerance": tolerance, "timeout": timeout})
         found = self._run.generation(self._result, options, GenerateOptions(steps, prompts))
         self.note(found.outcome)
-        watched: GenerationOutcome = self._watched(found, found.outcome.passed)
+        watched: GenerationOutcome = self._watch(found, found.outcome.passed)
         return watched
 
     def assert_generation(
@@ -115,7 +115,7 @@ class CheckedExport:
         return self.check_generation(prompts, steps, tolerance, timeout=timeout).raise_for_failure()  # which reads it
 
     def note(self, outcome: Outcome) -> Outcome:
-        """Note the outcome of another check of this archive, so that it stands in the matrix, and return it."""
+        """Record the outcome of another check of this archive in the matrix, and return it."""
         self.is_checked = True
         self._run.add(outcome, getattr(self._result, "export", None), self._result.archive)
         return outcome

@@ -1,4 +1,4 @@
-"""The converter as the plugin calls it. Loaded late: `load_converter` imports torch."""
+"""The plugin's interface to the converter. Loaded late: `load_converter` imports torch."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Converter(NamedTuple):
 
 
 def load_converter() -> Converter:
-    """Return the converter; imported at the first cell that runs, never while collecting."""
+    """Return the converter; imported at the first cell that runs, never during collection."""
     from t2n_core.export.model import ModelExport
     from t2n_core.inference_target import KhronosNNEF, TractNNEF
 
     if "PYTEST_XDIST_WORKER" in os.environ:
         import torch
 
-        # Each worker would otherwise start as many threads as the machine has cores.
+        # Otherwise each worker would start as many threads as the machine has cores.
         torch.set_num_threads(1)
     return Converter(ModelExport, TractNNEF, KhronosNNEF)
 
 
 def is_export(model: Any) -> bool:
-    """Return True for a ModelExport, which has its arguments already."""
+    """Return whether this is a ModelExport, which already has its arguments."""
     return isinstance(model, load_converter().model_export)
 
 
@@ -64,8 +64,8 @@ def new_export(
 
 
 def _keep_sizes(export: ModelExport, dynamic_axes: Any) -> None:
-    """Give the user's function of the sizes those of the example, which a capture with fixed sizes has not by name."""
-    from t2n_core.torch_graph.constraints.declared_axes import example_sizes
+    """Pass the example's sizes to the user's function of the sizes, since a capture with fixed sizes has no names."""
+    from t2n_core.torch_graph.sizes.declared_axes import example_sizes
 
     function = export.input_function
     if function is None:  # a strategy

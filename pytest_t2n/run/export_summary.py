@@ -1,4 +1,4 @@
-"""Summary of an export for its record: operators, type of the input, and the graph that the engine is given."""
+"""Summary of an export for its record: operators, dtype of the input, and the graph of the archive."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pytest_t2n.records.schema import SCHEMA, GraphLine
 from t2n_core.foreign import ForeignFileError
 
 _KEPT = 20_000
-"""Characters of a graph that a record keeps: unrolled nets have megabytes, which nobody reads."""
+"""Most characters of a graph in a record: unrolled nets have megabytes, more than anyone reads."""
 _KEY = 16
 _STAND_INS = "t2n_capture::"
-"""Prefix of operators that only capture knows; the operators they stand for are in the graph, too."""
+"""Prefix of custom operators of capture; the operators that they replace are also in the graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ def summarise(export: Any, archive: Path | None = None) -> ExportSummary:
     try:
         captured = export.captured.graph
     except Exception:
-        return ExportSummary(graph=graph)  # the outcome already has the failed capture
+        return ExportSummary(graph=graph)  # the outcome already reports that capture failed
     nodes = list(captured.op_nodes)
-    # A node that has no tensor to compute from only makes constants, such as the first state of a recurrent net.
+    # A node without tensor inputs only creates constants, such as the first state of a recurrent net.
     computing = [op for op in nodes if op.inputs] or nodes
     kinds = dict.fromkeys(op.origin.op if op.origin else op.kind for op in computing)
     ops = tuple(kind for kind in kinds if not kind.startswith(_STAND_INS))
@@ -61,7 +61,7 @@ def clipped_graph(archive: Path) -> str:
 
 
 def graph_text(archive: Path) -> bytes:
-    """Return the whole `graph.nnef` of an archive; empty if it cannot be read."""
+    """Return the complete `graph.nnef` of an archive; empty if it cannot be read."""
     from t2n_core.nnef.reading.graph_file import read_graph  # a session without cells does not need it
 
     try:
@@ -71,7 +71,7 @@ def graph_text(archive: Path) -> bytes:
 
 
 def _dtype(dtypes: Iterable[Any]) -> str:
-    """Return the first type of floating point, else the first."""
+    """Return the first floating-point dtype, or the first dtype if there is none."""
     known = list(dtypes)
     chosen = next((one for one in known if one.is_floating_point), known[0] if known else "")
     return str(chosen).removeprefix("torch.")

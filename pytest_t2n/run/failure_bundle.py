@@ -1,4 +1,4 @@
-"""Bundles of failures for `--t2n-bundle-failures`: check, values, graph, and the command that reproduces it."""
+"""Bundles of failures for `--t2n-bundle-failures`: check, samples, graph, and the command that reproduces it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _SLUG = 60
 
 
 def write_failure_bundle(directory: Path, inputs: CheckInputs, outcome: Outcome, result: ExportResult) -> str:
-    """Write the bundle of a failure into a separate folder; return the text with the command that reproduces it.
+    """Write the bundle of a failure into a separate folder; return a line with the command that reproduces it.
 
-    A full disk costs the bundle only.
+    If the disk is full, only the bundle is lost.
     """
     try:
         folder = directory / folder_name(inputs.cell.nodeid)
@@ -43,7 +43,7 @@ def write_failure_bundle(directory: Path, inputs: CheckInputs, outcome: Outcome,
 
 
 def folder_name(nodeid: str) -> str:
-    """Return a name for the folder of a cell: readable, safe, and unlike that of any other cell."""
+    """Return a readable, safe and unique name for the folder of a cell."""
     return f"{_UNSAFE.sub('_', nodeid.rpartition('::')[2])[:_SLUG]}-{sha256(nodeid.encode()).hexdigest()[:8]}"
 
 
@@ -74,7 +74,7 @@ def _selection(engine: SelectedEngine) -> str:
 
 
 def _actual(request: CheckRequest, outcome: Outcome, result: ExportResult) -> Sequence[Sequence[Any]]:
-    """Return the engine's outputs for a mismatch; nothing for other failures, whose engine gave none."""
+    """Return the engine's outputs for a mismatch; an empty list for other failures."""
     if outcome.status.value != "mismatch":
         return ()
     try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def model_and_prompt(returned: Any) -> tuple[Any, Any]:
-    """Return the two things that a test returns; the prompt is None if there is none."""
+    """Return the model and the prompt of a test's result; the prompt is None if there is none."""
     if isinstance(returned, tuple | list) and len(returned) == 2:
         return returned[0], returned[1]
     return returned, None
@@ -54,17 +54,17 @@ def to_folder(export: GenerativeExport, options: CaseOptions, engine: SelectedEn
 
 
 def prompts_of(prompt: Any, options: GenerateOptions) -> Any:
-    """Return the prompts of the marker, else the tokens that the test returned; None to draw some."""
+    """Return the prompts of the marker, or the tokens that the test returned; None to draw random ones."""
     if options.prompts is not None:
         return options.prompts
     is_tokens = getattr(prompt, "ndim", 0) == 2 and not prompt.is_floating_point()
     return prompt if is_tokens else None
 
 
-def checked(
+def check_tokens(
     cell: Cell, settings: Settings, result: Generating, prompts: Any, steps: int, level: Any, timeout: float
 ) -> GenerationOutcome:
-    """Return the outcome of one check, with the first wrong node if the user asked for it. Raises T2NError."""
+    """Return the outcome of one check, with the first wrong node if the user requested it. Raises T2NError."""
     found = result.check_generation(prompts, steps, tolerance=level, timeout=timeout)
     outcome = replace(found.outcome, engine=cell.engine.title)
     if settings.bisect and found.first_different is not None and outcome.error is not None:
@@ -92,4 +92,4 @@ def _first_wrong(result: Generating, prompts: Any, steps: int, level: Any, timeo
         return f"no first wrong node: {exc}"
 
 
-__all__ = ["checked", "decoder_of", "model_and_prompt", "new_generating", "prompts_of", "to_folder"]
+__all__ = ["check_tokens", "decoder_of", "model_and_prompt", "new_generating", "prompts_of", "to_folder"]

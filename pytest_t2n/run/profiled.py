@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from t2n_core.profiling.profile import Profile
 
 _LEAST = 30.0
-"""Seconds that a profile gets at least: the engine runs for 5."""
+"""Shortest time limit of a profile in seconds: the engine runs for 5."""
 
 
 def write_profile(directory: Path, cell: Cell, result: ExportResult, timeout: float) -> None:
-    """Write the profile of a cell as a table and as JSON; nothing for an engine that is no release of tract.
+    """Write the profile of a cell as a table and as JSON; do nothing for an engine that is not a release of tract.
 
     Raises OSError, EngineRunError.
     """
@@ -33,7 +33,7 @@ def write_profile(directory: Path, cell: Cell, result: ExportResult, timeout: fl
 
 
 def profile_of(result: ExportResult, timeout: float) -> Profile | None:
-    """Return the profile of an export; None for an engine that is no release of tract. Raises EngineRunError."""
+    """Return the profile of an export; None for an engine that is not a release of tract. Raises EngineRunError."""
     from t2n_core.engine.tract.engine import TractEngine
     from t2n_core.nnef.reading.origins import origins_of
     from t2n_core.profiling.profile import profile_archive

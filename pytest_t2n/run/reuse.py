@@ -1,6 +1,6 @@
 """Results of earlier sessions, for `--t2n-reuse`.
 
-Passes only: a failure deserves fresh evidence, and a crash or a timeout may come from the machine.
+Only passes are reused: a failure needs fresh evidence, and a crash or a timeout may be caused by the machine.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome
 
 COMPARISON = 2
-"""Raised when the comparison changes its verdict on the same values."""
+"""Incremented when the comparison judges the same outputs differently."""
 _WORDS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 
 def reuse_result(cache_dir: Path, inputs: CheckInputs, check: Callable[[], Outcome], seconds: float) -> Outcome:
-    """Return the pass of an earlier session; without one the outcome of `check`, which is kept if it is a pass.
+    """Return the pass of an earlier session, otherwise the outcome of `check`, which is stored if it is a pass.
 
-    Workers with equal cells run one of them and reuse it for the others. None waits longer than `seconds`. Of a script
-    nothing is reused or kept: a wrapper stays the same when what it runs is built anew.
+    Workers with equal cells run one of them and reuse it for the others. None waits longer than `seconds`. Results of a
+    script are not reused or stored: a wrapper stays the same when the program that it runs is rebuilt.
     """
     if is_script(inputs.cell.engine):
         return check()
@@ -43,14 +43,14 @@ def reuse_result(cache_dir: Path, inputs: CheckInputs, check: Callable[[], Outco
         if outcome is None:
             outcome = check()
             if outcome.passed:
-                # a cache that cannot be written costs the time of the next session only
+                # a cache that cannot be written only costs time in the next session
                 with suppress(OSError):
                     write_whole(path, msgspec.json.encode(outcome.to_dict()))
     return outcome
 
 
 def key_of(inputs: CheckInputs) -> str:
-    """Return a digest of all that decides about a result.
+    """Return a digest of everything that affects a result.
 
     That is archive, inputs, expected outputs, comparison, and the engine with its kernels on a platform.
     """
@@ -62,7 +62,14 @@ def key_of(inputs: CheckInputs) -> str:
     digest = sha256()
     names = "\0".join((*request.output_names, "", *sorted(request.constant_outputs)))
     archive = archive_digest(request.archive)[0]
-    for word in (COMPARISON, archive, engine.target, *_engine_words(engine), _criteria_text(request.criteria), names):
+    for word in (
+        COMPARISON,
+        archive,
+        engine.target,
+        *_engine_identity(engine),
+        _criteria_text(request.criteria),
+        names,
+    ):
         digest.update(f"{word}\n".encode())
     for sample in request.samples:
         digest.update(f"{sorted(sample.sizes.items())}\n".encode())
@@ -75,7 +82,7 @@ def key_of(inputs: CheckInputs) -> str:
 
 
 def is_script(engine: SelectedEngine) -> bool:
-    """Return whether an engine is a script: its digest does not determine what it computes."""
+    """Return whether an engine is a script, whose digest does not identify what it runs."""
     from t2n_core.engine.provision.resolved import ResolvedEngine
 
     return engine.resolved is not None and ResolvedEngine.from_dict(engine.resolved).is_script
@@ -83,7 +90,7 @@ def is_script(engine: SelectedEngine) -> bool:
 
 @contextmanager
 def exclusive(path: Path, seconds: float) -> Iterator[None]:
-    """Hold the lock file at `path` for the block; go on without it after `seconds`, or where it cannot be written."""
+    """Hold the lock file at `path` for the block; continue without it after `seconds`, or if it cannot be written."""
     lock = FileLock(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +113,7 @@ def _read_result(path: Path, inputs: CheckInputs) -> Outcome | None:
 
     try:
         fields = msgspec.json.decode(path.read_bytes())
-        outputs = [msgspec.convert(_numbers(one), OutputComparison) for one in fields["outputs"]]
+        outputs = [msgspec.convert(_with_floats(one), OutputComparison) for one in fields["outputs"]]
         error = fields.get("error")
         return Outcome(
             Status(fields["status"]),
@@ -128,19 +135,19 @@ def _read_result(path: Path, inputs: CheckInputs) -> Outcome | None:
 
 
 def _criteria_text(criteria: Judgement) -> str:
-    """Return all criteria but metrics as text."""
+    """Return all criteria except metrics as text."""
     levels, limits = sorted(criteria.levels.items()), sorted(criteria.limits.items())
     return f"{criteria.level} {levels} {limits}" if levels or limits else f"{criteria.level}"
 
 
-def _engine_words(engine: SelectedEngine) -> tuple[str, ...]:
-    """Return the fields that identify an engine; the versions of the Khronos tools belong to the platform."""
+def _engine_identity(engine: SelectedEngine) -> tuple[str, ...]:
+    """Return the fields that identify an engine; the versions of the Khronos tools are facts of the platform."""
     fields = engine.resolved or {}
     return (engine.platform, *(fields.get(name, "") for name in ("sha256", "tier", "runtime")))
 
 
-def _numbers(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields with floats in place of the strings for NaN and infinities, which JSON lacks."""
+def _with_floats(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields with the strings for NaN and infinities, which JSON does not have, as floats."""
     numeric = {
         name
         for name in fields

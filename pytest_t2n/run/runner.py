@@ -1,4 +1,4 @@
-"""The role objects that run cells and their tests, and look for returned models that nothing checks."""
+"""The role objects that run cells and their tests, and detect returned models that are not checked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pytest_t2n.run.cell_run import CellRun
 
 
 class CellRunner:
-    """Role object with one instance per process that runs tests: it gives each test of a cell its run."""
+    """Role object with one instance per process that runs tests: it creates a run for each test of a cell."""
 
     def __init__(self, settings: Settings, collector: CaseCollector) -> None:
         self._settings, self._collector = settings, collector
@@ -27,7 +27,7 @@ class CellRunner:
         self._runs: dict[pytest.Item, CellRun] = {}
 
     def run_of(self, item: pytest.Item) -> CellRun | None:
-        """Return the run of an item between its setup and its teardown; None for a test that is no cell."""
+        """Return the run of an item between its setup and its teardown; None for a test that is not a cell."""
         return self._runs.get(item)
 
     def checks_returned(self, item: pytest.Function) -> bool:
@@ -36,7 +36,7 @@ class CellRunner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Give the test of a cell its run."""
+        """Create the run for the test of a cell."""
         cell = self._collector.cell_of(item)
         if cell is not None:
             self._runs[item] = CellRun(item, cell, self._settings, self._cache)
@@ -47,13 +47,13 @@ class CellRunner:
         run = self.run_of(pyfuncitem)
         if run is None or not self.checks_returned(pyfuncitem):
             return None
-        # where a fixture of the test exports, the test itself may return nothing
+        # if a fixture of the test exports, the test itself may return nothing
         run.check_returned(pyfuncitem.obj, arguments_of(pyfuncitem), may_be_none=FIXTURE in pyfuncitem.fixturenames)
         return True
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
-        """Fail a test that ended well, or was skipped, without the checks that it asked for."""
+        """Fail a test that passed, or was skipped, without the required checks."""
         run = self.run_of(item)
         try:
             yield
@@ -66,7 +66,7 @@ class CellRunner:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> None:
-        """Drop the run: items live as long as the session, and what a cell holds must not."""
+        """Drop the run: items live as long as the session, and the contents of a run must not."""
         run = self._runs.pop(item, None)
         if run is not None:
             run.close()
@@ -78,14 +78,14 @@ class CellRunner:
 
 
 class ReturnedModels:
-    """Role object with one instance per process that runs tests: a returned model that nothing checks is a failure."""
+    """Role object with one instance per process that runs tests: a returned model that is not checked is a failure."""
 
     def __init__(self, runner: CellRunner) -> None:
         self._runner = runner
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-        """Fail a test that returns a model and its inputs, and is no case that is checked by what it returns."""
+        """Fail a test that returns a model and its inputs, but is not a case whose result is checked."""
         function = pyfuncitem.obj
         is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
         if is_async or self._runner.checks_returned(pyfuncitem):

@@ -1,4 +1,4 @@
-"""The checks of an archive after transforms of its engine, once it has passed as it is."""
+"""The checks of an archive after transforms of its engine, once it has passed without them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def with_transforms(
 ) -> Outcome:
     """Return a pass with the results of each transform, or the first failure after one.
 
-    A transform that the release does not have is left out. One of the session may change nothing, or have no meaning
-    for this model: that is a fact. A test that asks for it proves less than it seems to, or fails.
+    A transform that the release does not have is left out. If one of the session's changes nothing, or does not apply
+    to this model, that is recorded as a fact; if one of the test's does, the pass is weak or the test fails.
     """
     names = list(dict.fromkeys((*of_test, *of_session)))
     if cell.engine.target != "tract" or not names:
@@ -40,8 +40,8 @@ def with_transforms(
         if (lacking := refusal(name, cell.engine.version)) is not None:
             ended[name] = f"not checked: {lacking.message}"
             continue
-        found = _checked(name, result, criteria, timeout)
-        ended[name] = _words(found)
+        found = _check(name, result, criteria, timeout)
+        ended[name] = _result_text(found)
         meaningless = found.error is not None and found.error.error_class == "InputError"
         if meaningless and name not in of_test:
             ended[name] = f"not checked: {ended[name]}"
@@ -52,7 +52,7 @@ def with_transforms(
     return replace(outcome, facts={**outcome.facts, CHECKED: ended})
 
 
-def _checked(name: str, result: ExportResult, criteria: Judgement, timeout: float) -> Outcome:
+def _check(name: str, result: ExportResult, criteria: Judgement, timeout: float) -> Outcome:
     from t2n_core.check.outcome import Outcome
 
     try:
@@ -61,7 +61,7 @@ def _checked(name: str, result: ExportResult, criteria: Judgement, timeout: floa
         return Outcome.from_error(exc, "compare")
 
 
-def _words(found: Outcome) -> str:
+def _result_text(found: Outcome) -> str:
     """Return how a check ended: `pass at close`, `weak: …`."""
     numbers: list[Any] = [f"{metric.name} {metric.value:.3g}" for metric in found.metrics if metric.required]
     reached = f" at {found.level.value}" if found.level is not None and not numbers else ""

@@ -1,4 +1,4 @@
-"""Files of others: what is inside of a folder, what is no file, what is too large, too deep or not what it says."""
+"""Untrusted files: names inside a folder, files of another kind, too large, too deep, or with other contents."""
 
 from __future__ import annotations
 

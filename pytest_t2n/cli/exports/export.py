@@ -1,4 +1,4 @@
-"""`t2n export` writes the archive of a model, and proves it.
+"""`t2n export` writes the archive of a model, and checks it.
 
 t2n export package.module:make_model -o model.nnef.tgz --tract 0.23 --dynamic audio:1=T
 t2n export model.pt2 -o model.nnef.tgz --tract 0.23
@@ -47,8 +47,8 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         metavar="INPUT:AXIS=NAME",
         help="a free size, as audio:1=T; with bounds audio:1=T:2:512; may be given several times",
     )
-    parser.add_argument("--input-names", type=_words, metavar="A,B", help="names of the inputs in the archive")
-    parser.add_argument("--output-names", type=_words, metavar="A,B", help="names of the outputs in the archive")
+    parser.add_argument("--input-names", type=_name_list, metavar="A,B", help="names of the inputs in the archive")
+    parser.add_argument("--output-names", type=_name_list, metavar="A,B", help="names of the outputs in the archive")
     parser.add_argument(
         "--option",
         action="append",
@@ -63,8 +63,8 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return 0 for an archive that was written and, by default, proven. Raises T2NError."""
-    axes = dynamic_axes(options.dynamic)  # wrong arguments are reported before torch is loaded
+    """Return 0 for an archive that was written and, by default, checked. Raises T2NError."""
+    axes = dynamic_axes(options.dynamic)  # errors are reported before torch is loaded
     more = dict(_option(text) for text in options.option)
     model, args, marked = _model(options.model, options.target or ("khronos" if options.khronos else "tract"))
     more = {**marked, **more}
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         if getattr(options, name) is not None:
             of_export[name] = getattr(options, name)
     result = export_model_to_nnef(model, args, options.output, target, **of_export)
-    proof = "not checked" if options.no_check else _proof(result)
+    proof = "not checked" if options.no_check else _check_text(result)
     for note in result.notes:
         print(visible(note), file=sys.stderr)
     say(f"{result.archive}: {', '.join(result.input_names)} -> {', '.join(result.output_names)}")
@@ -93,8 +93,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _proof(result: Any) -> str:
-    """Run an archive in its engine, and print what that proves; an archive that fails is removed. Raises T2NError."""
+def _check_text(result: Any) -> str:
+    """Run an archive in its engine, and return the result as text; remove a failing archive. Raises T2NError."""
     from t2n_core.nnef.archive import remove_archive
 
     try:
@@ -133,7 +133,7 @@ def _target(options: argparse.Namespace, axes: Any, more: dict[str, Any]) -> tup
     name = options.target or ("khronos" if options.khronos else "tract")
     kind: Any = target_class(name)
     of_target, of_export = split_options(kind, more)
-    ExportOptions.of(of_export)  # reports a wrong name before an engine is fetched
+    ExportOptions.of(of_export)  # reports a wrong name before an engine is downloaded
     if options.tolerance is not None:
         of_target["check_io_tolerance"] = options.tolerance
     if name == "tract":
@@ -182,7 +182,7 @@ def _called(text: str, make: Any) -> Any:
 
 
 def _module(name: str) -> Any:
-    """Return a module by its dotted name or file, from the current folder on. Raises InputError if there is none."""
+    """Return a module by its dotted name or file, also in the current folder. Raises InputError if there is none."""
     path = Path(name)
     if path.suffix == ".py":
         if not path.is_file():
@@ -200,7 +200,7 @@ def _module(name: str) -> Any:
 
 
 def _option(text: str) -> tuple[str, Any]:
-    """Return name and value of `name=value`; a value is read as Python's literal, else it is a text."""
+    """Return name and value of `name=value`; a value is a Python literal if possible, otherwise a text."""
     name, found, value = text.partition("=")
     if not found or not name.isidentifier():
         raise InputError(f"--option={text}: this is not NAME=VALUE")
@@ -210,7 +210,7 @@ def _option(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _words(text: str) -> list[str]:
+def _name_list(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 

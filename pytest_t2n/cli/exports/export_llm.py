@@ -1,4 +1,4 @@
-"""`t2n export-llm` writes the archives of a language model, with what a runner needs beside them, and proves them.
+"""`t2n export-llm` writes the archives of a language model and the other files of a runner, and checks them.
 
 t2n export-llm path/to/model -o exported --tract 0.23 --weights q4_0
 """
@@ -47,7 +47,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return 0 for archives that were written and, by default, proven. Raises T2NError."""
+    """Return 0 for archives that were written and, by default, checked. Raises T2NError."""
     if not options.folder.is_dir():
         raise InputError(f"there is no folder {options.folder}")
     from t2n_core.generative import export_generative
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _forms(given: str | None) -> str | dict[str, str] | None:
-    """Return one form for all weights, or forms by patterns."""
+    """Return one storage format for all weights, or formats by patterns."""
     if given is None or "=" not in given:
         return given
     pairs = (one.rpartition("=") for one in given.split(","))

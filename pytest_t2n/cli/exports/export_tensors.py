@@ -1,4 +1,4 @@
-"""`t2n export-tensors` writes named tensors of a model, such as adapters, in the forms that an archive has them in.
+"""`t2n export-tensors` writes named tensors of a model, such as adapters, in the storage formats of an archive.
 
 t2n export-tensors tuned.safetensors -o adapters.tgz --names '*lora*' --like model.nnef.tgz
 t2n export-tensors tuned.safetensors -o tuned.nnef.tgz --changed-from base.safetensors --into model.nnef.tgz

@@ -1,4 +1,4 @@
-"""The markers of a test that `t2n export` takes for its model."""
+"""The markers of a test that `t2n export` uses for its model."""
 
 from __future__ import annotations
 

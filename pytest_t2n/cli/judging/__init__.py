@@ -1,1 +1,1 @@
-"""The run of a bundle: its cells planned as units, spread over processes or machines, and their records kept."""
+"""The run of a bundle: plan its cells as units, dispatch them to processes or machines, and store their records."""

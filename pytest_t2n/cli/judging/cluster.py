@@ -34,9 +34,9 @@ from t2n_core.extras import importing
 from t2n_core.foreign import ForeignFileError, inside, read_file, refuse_strange_files
 
 _MOST_INSIDE = 16 << 20
-"""Bytes of files that travel inside a unit: they pass the scheduler, which keeps them in memory."""
+"""Most bytes of files inside a unit: they pass through the scheduler, which keeps them in memory."""
 _MOST_HOSTS = 20
-"""Times that a unit may come to a worker that cannot judge it."""
+"""How often a unit may be sent to a worker that cannot judge it."""
 _SECONDS = 60
 """Seconds to wait for the first worker."""
 _TLS_FILES = {"tls_ca_file": "ca.pem", "tls_client_cert": "cert.pem", "tls_client_key": "key.pem"}
@@ -52,10 +52,10 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 
 class DaskWorkers:
-    """The workers of a cluster that are of one platform and have the engines."""
+    """The workers of a cluster that share one platform and have the engines."""
 
     def __init__(self, client: Any, wanted: WantedEngines, options: argparse.Namespace, say: Callable[[str], None]):
-        """Ask all workers what they have. Raises T2NError if none can judge."""
+        """Query all workers. Raises T2NError if none can judge."""
         self._client, self._wanted, self._bundle, self._source = client, wanted, options.bundle, options.source
         workers = _workers_with(client, options.dask_resources)
         reports = _reports(client, wanted, list(workers))
@@ -67,7 +67,7 @@ class DaskWorkers:
         on_host = Counter(_host_of(address) for address in chosen)
         sizes = [memory // on_host[_host_of(one)] for one in chosen if (memory := reports[one].memory) is not None]
         self.memory = min([MOST, *sizes])
-        """Bytes of an engine's job, so that each host can give them to all of its workers."""
+        """Bytes of an engine's job, such that each host has enough for all of its workers."""
         limits: dict[str, Any] = {"resources": options.dask_resources} if options.dask_resources else {}
         self._bad = set(workers) - set(chosen)
         """Workers that cannot judge."""
@@ -75,20 +75,20 @@ class DaskWorkers:
         say(f"{len(on_host)} hosts, {self.width} workers")
 
     def executor(self) -> Executor:
-        """Return what runs calls. Raises T2NError if the scheduler is gone."""
+        """Return the executor. Raises T2NError if the scheduler is gone."""
         self.check()
         executor: Executor = self._executor
         return executor
 
     def tries_after(self, error: Exception) -> int:
-        """Take note of an error, and return how often a unit may be tried that ended so."""
+        """Record an error, and return how often a unit with this error may be tried."""
         from distributed.scheduler import KilledWorker
 
-        if isinstance(error, KilledWorker):  # the cluster has tried it on several workers already
+        if isinstance(error, KilledWorker):  # the cluster has already tried it on several workers
             return 1
         if not isinstance(error, WrongHostError):
             return MOST_TRIES
-        self._bad.add(error.worker)  # it joined the cluster later, and was not asked
+        self._bad.add(error.worker)  # it joined the cluster later, and was not queried
         return _MOST_HOSTS
 
     def check(self) -> None:
@@ -99,15 +99,15 @@ class DaskWorkers:
             )
 
     def submit(self, executor: Executor, unit: Unit) -> Future[bytes]:
-        """Send a unit to a worker. Raises T2NError if its files are too large to travel."""
+        """Send a unit to a worker. Raises T2NError if its files are too large to be sent."""
         files = {} if self._source else _contents(self._bundle, unit.case, unit.files)
         data = msgspec.msgpack.encode(RemoteUnit(unit, self._wanted, files, self._source))
         return executor.submit(judge_remote, data, **self._places())
 
     def _places(self) -> dict[str, list[str]]:
-        """Return where units may go, if not everywhere. Raises T2NError if no worker is left that can judge.
+        """Return the allowed hosts of units, if not all. Raises T2NError if no worker is left that can judge.
 
-        They are hosts, since a worker that is started again has another port; on a host that has both kinds, workers.
+        They are hosts, since a restarted worker has another port; on a host with both kinds, workers are listed.
         """
         if not self._bad:
             return {}
@@ -122,7 +122,7 @@ class DaskWorkers:
 
 @contextmanager
 def dask_workers(options: argparse.Namespace, say: Callable[[str], None]) -> Iterator[DaskWorkers]:
-    """Yield the workers of the cluster that the options name.
+    """Yield the workers of the cluster in the options.
 
     Raises T2NError if there is no cluster, or none of its workers can judge.
     """
@@ -131,7 +131,7 @@ def dask_workers(options: argparse.Namespace, say: Callable[[str], None]) -> Ite
     _refuse_open_network(options)
     for spec in options.tract:
         if "path:" in spec:
-            raise InputError("--dask: a binary of this machine is no engine of others", hint="name versions of tract")
+            raise InputError("--dask: a binary of this machine is not on others", hint="name versions of tract")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     security = None
     if options.dask_tls is not None:
@@ -153,13 +153,13 @@ def dask_workers(options: argparse.Namespace, say: Callable[[str], None]) -> Ite
 
 
 def _refuse_open_network(options: argparse.Namespace) -> None:
-    """Raise InputError for a connection over which anybody can run code on the workers."""
+    """Raise InputError for a connection over which anyone can run code on the workers."""
     address = urlsplit(options.dask)
     if address.scheme == "tls" or options.dask_insecure or _is_own(address.hostname or ""):
         return
     raise InputError(
-        f"--dask={options.dask}: whoever reaches the port of such a cluster runs any code on its workers",
-        hint="use tls:// with --dask-tls, or say --dask-insecure in a network where all are trusted",
+        f"--dask={options.dask}: anyone who can reach the port of such a cluster can run code on its workers",
+        hint="use tls:// with --dask-tls, or give --dask-insecure in a trusted network",
     )
 
 
@@ -171,7 +171,7 @@ def _is_own(host: str) -> bool:
 
 
 def _workers_with(client: Any, resources: Mapping[str, float]) -> dict[str, int]:
-    """Return the number of threads of each worker that has these resources. Raises T2NError if there is none."""
+    """Return the number of threads of each worker with these resources. Raises T2NError if there is none."""
     workers = client.scheduler_info(n_workers=-1)["workers"]
     found = {
         address: int(worker["nthreads"])
@@ -184,7 +184,7 @@ def _workers_with(client: Any, resources: Mapping[str, float]) -> dict[str, int]
 
 
 def _reports(client: Any, wanted: WantedEngines, workers: list[str]) -> dict[str, HostReport]:
-    """Return the report of each worker, also of one that cannot even answer."""
+    """Return the report of each worker, also of one that cannot answer."""
     data = msgspec.msgpack.encode(wanted)
     answers = client.run(report_host, data, workers=workers, on_error="return")
     return {address: _report_of(address, answer) for address, answer in answers.items()}
@@ -201,7 +201,7 @@ def _report_of(address: str, answer: Any) -> HostReport:
 
 
 def _largest_group(reports: Mapping[str, HostReport], say: Callable[[str], None]) -> list[str]:
-    """Return the workers of the platform that most of them have, with equal engines; print why others are left out.
+    """Return the workers of the most common platform, with equal engines; print why others are left out.
 
     Raises T2NError if no worker can judge.
     """
@@ -213,15 +213,15 @@ def _largest_group(reports: Mapping[str, HostReport], say: Callable[[str], None]
             engines = str(sorted((one["label"], (one["resolved"] or {}).get("sha256")) for one in report.engines))
             groups.setdefault((report.platform.key, engines), []).append(address)
     if not groups:
-        raise T2NError("no worker of the cluster can judge", hint="the reasons are above")
+        raise T2NError("no worker of the cluster can judge", hint="the reasons are printed above")
     first, *others = sorted(groups.values(), key=len, reverse=True)
     for address in (one for group in others for one in group):
-        say(f"{address} is left out: it is of another platform; give such hosts a resource, and a separate run")
+        say(f"{address} is left out: it has another platform; give such hosts a resource, and a separate run")
     return first
 
 
 def _contents(bundle: Path, case: str, names: set[str]) -> dict[str, bytes]:
-    """Return the contents of files of the bundle. A file that cannot be read is left for the worker to name.
+    """Return the contents of files of the bundle. A file that cannot be read is left for the worker to report.
 
     Raises T2NError if they are too large.
     """
@@ -232,7 +232,7 @@ def _contents(bundle: Path, case: str, names: set[str]) -> dict[str, bytes]:
                 if path.stat().st_size > _MOST_INSIDE - sum(map(len, found.values())):
                     raise T2NError(
                         f"the files of {case} have more than {_MOST_INSIDE >> 20} MB, too much for the scheduler",
-                        hint="put the bundle where all hosts can read it, and name that with --source URL",
+                        hint="put the bundle where all hosts can read it, and give its --source URL",
                     )
                 found[file] = read_file(path, _MOST_INSIDE)
         except (OSError, ForeignFileError):

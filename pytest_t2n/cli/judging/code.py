@@ -1,4 +1,4 @@
-"""The code that judges, as a digest."""
+"""The digest of the code that judges."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _HOME = Path(__file__).parents[3]
 
 
 def digest_of_code(names: Iterable[str]) -> str:
-    """Return the SHA-256 of Python files and folders of such, by their names beside the packages."""
+    """Return the SHA-256 of Python files and folders, by their names relative to the packages."""
     digest = hashlib.sha256()
     for name in names:
         path = _HOME / name

@@ -1,4 +1,4 @@
-"""The records of a run of a bundle: written as cells end, with the plan before them and the end after them."""
+"""The records of a run of a bundle, written as cells end: the plan, the cells, the end."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from t2n_core.check.stage import Stage, Status
 
 
 class Journal:
-    """The cells of a run. In memory are outlines; the evidence is in the file."""
+    """The cells of a run. Outlines are in memory, the evidence is in the file."""
 
     def __init__(self, folder: Path | None, run: RunLine, plan: Plan, *, resume: bool = False) -> None:
-        """Begin `matrix.jsonl` in `folder`, if there is one, or go on with the one that an interrupted run left.
+        """Start `matrix.jsonl` in `folder`, if given, or continue that of an interrupted run.
 
         Raises:
-            pytest.UsageError: that one is of other engines.
-            RecordError: it is of another bundle or shard.
+            pytest.UsageError: the existing file is from other engines.
+            RecordError: it is from another bundle or shard.
             OSError: the folder cannot be written.
         """
         self.kept = 0
@@ -56,7 +56,7 @@ class Journal:
     def finish(self, stopped: str = "") -> None:
         """Write the end, and the report if there is a folder; the file is then in the order of the plan.
 
-        `stopped` says why cells are missing. Raises OSError, also one of a write before.
+        `stopped` is why cells are missing. Raises OSError, also of an earlier write.
         """
         message = f"the run stopped before it: {stopped}"
         for cell in self._plan.cells:

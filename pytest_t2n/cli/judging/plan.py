@@ -1,4 +1,4 @@
-"""The plan of a run: which checks of a bundle judge which cell, and the part of it that is judged here."""
+"""The plan of a run: the checks of a bundle for each cell, and the part that is judged here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PlannedCell:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The cells of a run by case, those of each case on all engines one after the other."""
+    """The cells of a run by case, those of a case on all engines in a row."""
 
     cases: Mapping[str, Sequence[PlannedCell]]
     line: PlanLine
@@ -49,7 +49,7 @@ def plan_run(
 ) -> Plan:
     """Return the cells of a bundle on these engines, of the cases that fit `case`, or the part of a shard.
 
-    `durations` are seconds by case, by which shards are cut.
+    `durations` are seconds by case, which balance shards.
     """
     checks = list(checks)
     chosen = [(engine, plan_checks(checks, engine, case)) for engine in engines]
@@ -75,10 +75,10 @@ def plan_run(
 def plan_checks(
     checks: Iterable[CheckEntry], engine: SelectedEngine, case: str | None = None
 ) -> list[list[CheckEntry]]:
-    """Return the checks for one engine by case: of the archive exported for it, or for the version next to it.
+    """Return the checks for one engine by case: of the archive exported for it, or for the nearest version.
 
-    An archive of an older version is the better choice, since releases add operators and drop none. The kernel tiers of
-    a version have the same archives, and any of them will do.
+    An archive of an older version is preferred, since releases add operators and remove none. The kernel tiers of a
+    version have the same archives, and any of them is used.
     """
     by_case: dict[str, dict[str, dict[str, list[CheckEntry]]]] = {}
     for check in checks:
@@ -101,12 +101,12 @@ def _nearest(versions: Sequence[str], wanted: str) -> str:
 
 
 def _cell_of(check: CheckEntry, engine: SelectedEngine) -> Cell:
-    """Return the cell of a check on an engine, which may be another one than its archive was exported for."""
+    """Return the cell of a check on an engine, which may differ from that of the export."""
     return Cell(engine.id.join(check.nodeid.rsplit(check.engine_id, 1)), check.case, engine)
 
 
 def _digest(cells: Iterable[PlannedCell]) -> str:
-    """Return a digest that is equal for runs which judge the same cells by the same checks."""
+    """Return a digest that is equal for runs with the same cells and checks."""
     digest = sha256()
     for line in sorted(f"{one.cell.nodeid}\0".encode() + msgspec.json.encode(one.checks) for one in cells):
         digest.update(line + b"\n")

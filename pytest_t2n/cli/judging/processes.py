@@ -14,10 +14,10 @@ from multiprocessing.connection import Connection
 from types import ModuleType
 
 from pytest_t2n.cli.judging.spread import MOST_TRIES
-from pytest_t2n.cli.judging.unit import Unit, judge, packed
+from pytest_t2n.cli.judging.unit import Unit, judge, pack_unit
 
 _LOADED = ("pytest_t2n.cli.judging.unit", "t2n_core.check.parity", "t2n_core.engine", "t2n_core.npz")
-"""Modules that processes have loaded before their first unit."""
+"""Modules that processes load before their first unit."""
 
 
 class LocalWorkers:
@@ -33,7 +33,7 @@ class LocalWorkers:
         self._pool: ProcessPoolExecutor | None = None
 
     def executor(self) -> Executor:
-        """Return new processes, in place of those that there are."""
+        """Return new processes, in place of existing ones."""
         self.close()
         theirs, ours = self._context.Pipe(duplex=False)
         self._leashes = [theirs, ours]
@@ -41,19 +41,19 @@ class LocalWorkers:
         return self._pool
 
     def tries_after(self, error: Exception) -> int:
-        """Take note of an error, and return how often a unit may be tried that ended so."""
+        """Return how often a unit with this error may be tried."""
         return MOST_TRIES
 
     def check(self) -> None:
         """Do nothing: a process can always be started."""
 
     def submit(self, executor: Executor, unit: Unit) -> Future[bytes]:
-        """Give a unit to a process. Raises BrokenExecutor."""
+        """Send a unit to a process. Raises BrokenExecutor."""
         with _without_main():
-            return executor.submit(judge, packed(unit))
+            return executor.submit(judge, pack_unit(unit))
 
     def close(self) -> None:
-        """End all processes, also those that judge."""
+        """End all processes, including busy ones."""
         for leash in self._leashes:
             leash.close()
         if self._pool is not None:
@@ -63,7 +63,7 @@ class LocalWorkers:
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Let processes start that know nothing of the program that is run: they would run its file again."""
+    """Start processes without the main program, whose file they would otherwise run again."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -73,7 +73,7 @@ def _without_main() -> Iterator[None]:
 
 
 def _begin(leash: Connection) -> None:
-    """Prepare a process: it ends when nobody holds the other end of `leash` any more. Ctrl-C is for its parent."""
+    """Prepare a process: it ends once the other end of `leash` is closed. Only its parent handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:

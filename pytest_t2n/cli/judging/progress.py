@@ -1,4 +1,4 @@
-"""Progress of a run, with an estimate of what is left: a bar in a terminal, elsewhere a line from time to time."""
+"""Progress of a run, with an estimate of the remaining time: a bar in a terminal, elsewhere a line at intervals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from pytest_t2n.cli.output import as_text
 
 _EVERY = 30.0
-"""Seconds between two lines where there is no terminal."""
+"""Seconds between two lines without a terminal."""
 
 
 class Progress:

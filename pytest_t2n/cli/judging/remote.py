@@ -1,6 +1,6 @@
-"""The work on another machine: what its host has, and units whose files travel with them or come from a store.
+"""The work on another machine: the report of its host, and units whose files are sent along or come from a store.
 
-Long-lived workers keep the modules that they have loaded, so each says which code it runs.
+Long-lived workers keep the modules that they have loaded, so each reports its code.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from pytest_t2n.cli.judging.code import digest_of_code
-from pytest_t2n.cli.judging.unit import JudgedUnit, Unit, judge, packed
+from pytest_t2n.cli.judging.unit import JudgedUnit, Unit, judge, pack_unit
 from pytest_t2n.config.engines import select_engines
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import SelectedEngine
@@ -31,12 +31,12 @@ from t2n_core.scratch import scratch_folder
 from t2n_core.text import text_of
 
 _STORED = re.compile(r"[a-z]+/([0-9a-f]{64})(?:\.[a-z]+)?")
-"""Names of files that are made of their digests, as `--t2n-bundle` writes them."""
+"""Names of files with their digests, as written by `--t2n-bundle`."""
 _PAUSE = 2.0
 
 
 class WrongHostError(Exception):
-    """A worker that cannot judge; another one may."""
+    """A worker cannot judge a unit; another one may."""
 
     @property
     def worker(self) -> str:
@@ -45,7 +45,7 @@ class WrongHostError(Exception):
 
 
 class WantedEngines(msgspec.Struct, frozen=True):
-    """The engines of a run, as the options name them."""
+    """The engines of a run, as in the options."""
 
     tract: tuple[str, ...]
     cpu: str = ""
@@ -64,9 +64,9 @@ class HostReport(msgspec.Struct, frozen=True):
     engines: list[dict[str, Any]] = []
     """The engines, as `SelectedEngine.to_dict` returns them."""
     memory: int | None = None
-    """Bytes of the machine, if it says."""
+    """Bytes of the machine, if known."""
     problem: str = ""
-    """The reason why it can judge nothing."""
+    """The reason why it cannot judge."""
 
 
 class RemoteUnit(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ class RemoteUnit(msgspec.Struct, frozen=True):
 
 
 def report_host(data: bytes) -> bytes:
-    """Return the report of this worker, in msgpack; it has the engines then."""
+    """Return the report of this worker, in msgpack, after provisioning its engines."""
     return msgspec.msgpack.encode(_report(msgspec.msgpack.decode(data, type=WantedEngines)))
 
 
@@ -89,22 +89,22 @@ def _report(wanted: WantedEngines) -> HostReport:
     host, here = socket.gethostname(), this_platform()
     try:
         engines = [engine.to_dict() for engine in _engines(wanted).values()]
-    except Exception as exc:  # a host without engines is left out, and says why
+    except Exception as exc:  # a host without engines is left out, with the reason
         return HostReport(host, code_digest(), here, problem=text_of(exc))
     return HostReport(host, code_digest(), here, engines, machine_memory())
 
 
 def judge_remote(data: bytes) -> bytes:
-    """Judge a unit with the engines of this host, and return what was found, in msgpack.
+    """Judge a unit with the engines of this host, and return the results in msgpack.
 
-    Raises WrongHostError if the host has other engines than were planned, and OSError if a file cannot be had.
+    Raises WrongHostError if the host has other engines than planned, and OSError if a file is not available.
     """
     remote = msgspec.msgpack.decode(data, type=RemoteUnit)
     try:
         own = _engines(remote.wanted)
         cells = [msgspec.structs.replace(cell, engine=_own_engine(cell.engine, own)) for cell in remote.unit.cells]
     except Exception as exc:
-        time.sleep(_PAUSE)  # or this worker, always idle, would be given all units before it is known
+        time.sleep(_PAUSE)  # otherwise this idle worker would get all units before it is excluded
         raise WrongHostError(text_of(exc), _this_worker()) from None
     with scratch_folder() as folder:
         for name, content in remote.files.items():
@@ -113,15 +113,15 @@ def judge_remote(data: bytes) -> bytes:
             path.write_bytes(content)
         for name in sorted(remote.unit.files) if remote.source else ():
             if found := _STORED.fullmatch(name):  # any other name is an error of its cell
-                _link(_fetched(remote.source, name, found[1]), folder / name)
-        answer = judge(packed(msgspec.structs.replace(remote.unit, cells=cells, bundle=str(folder))))
+                _link(_fetch(remote.source, name, found[1]), folder / name)
+        answer = judge(pack_unit(msgspec.structs.replace(remote.unit, cells=cells, bundle=str(folder))))
     judged = msgspec.msgpack.decode(answer, type=JudgedUnit)
     return msgspec.msgpack.encode(msgspec.structs.replace(judged, host=_host_name()))
 
 
 @lru_cache(maxsize=4)
 def _engines(wanted: WantedEngines) -> dict[str, SelectedEngine]:
-    """Return the engines of this host by title, from its cache or the index: no library travels."""
+    """Return the engines of this host by title, from its cache or the index: no library is sent."""
     settings = Settings(
         tract=wanted.tract,
         cpu=wanted.cpu,
@@ -139,7 +139,7 @@ def _this_worker() -> str:
 
 
 def _host_name() -> str:
-    """Return the name of the worker if it was given one, as `dask worker --name`, else that of the machine."""
+    """Return the name of the worker if it has one, from `dask worker --name`, otherwise that of the machine."""
     from distributed import get_worker
 
     try:
@@ -162,8 +162,8 @@ def digest_of(engine: SelectedEngine) -> str:
     return (engine.resolved or {}).get("sha256", "")
 
 
-def _fetched(source: str, name: str, sha256: str) -> Path:
-    """Return a file of the bundle in this host's cache, where it stays. Raises OSError if it is damaged."""
+def _fetch(source: str, name: str, sha256: str) -> Path:
+    """Return a file of the bundle from this host's cache, and store it there. Raises OSError if it is damaged."""
     import fsspec
 
     path = default_cache_dir() / "bundles" / name
@@ -186,7 +186,7 @@ def _link(source: Path, target: Path) -> None:
 
 @cache
 def code_digest() -> str:
-    """Return a digest of the code of both packages as it was at the first call."""
+    """Return a digest of the code of both packages at the first call."""
     return digest_of_code(("t2n_core", "pytest_t2n"))[:16]
 
 

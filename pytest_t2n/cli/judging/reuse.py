@@ -1,4 +1,4 @@
-"""Results of earlier runs by all that decides about them, for `t2n matrix run --reuse`."""
+"""Results of earlier runs by everything that affects them, for `t2n matrix run --reuse`."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from t2n_core.foreign import ForeignFileError, decode_json
 
 _SCHEMA = 1
 _BATCH = 256
-"""Results that are asked for together."""
+"""Results that are requested together."""
 _JUDGING = (
     "t2n_core/check", "t2n_core/engine", "t2n_core/npz.py", "t2n_core/foreign.py", "pytest_t2n/cli/judging/unit.py",
     "pytest_t2n/records", "pytest_t2n/run/bundle_reader.py", "pytest_t2n/run/cell_run.py",
     "pytest_t2n/run/export_summary.py",
 )  # fmt: skip
-"""Files and folders of the code that judges, and that writes records."""
+"""Files and folders of the code that judges and writes records."""
 _OF_THE_BUNDLE = ("nodeid", "case", "engine_id", "label", "archive", "samples", "place")
-"""Fields of a check that only hold its location."""
+"""Fields of a check that only locate it."""
 _OF_ENGINES = (
     "EngineLoadError", "EngineOptimiseError", "EngineRunError", "EngineCrash", "EngineError", "ParityError",
     "PiecesError", "RowsError", "SecondCallError", "SpecError", "WeakCheck",
 )  # fmt: skip
-"""Classes of errors that engines and checks cause, and no machine."""
+"""Classes of errors that are caused by engines and checks, not by the machine."""
 _MACHINE = tuple(
     os.strerror(number)
     for number in (errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO, errno.EROFS,
                    errno.EACCES, errno.EDQUOT if hasattr(errno, "EDQUOT") else errno.ENOSPC)
 )  # fmt: skip
-"""Parts of the messages of a machine that ran out of something."""
+"""Messages of a machine whose resources are exhausted."""
 _OWN_DEATH = re.compile(r"panicked at |died of SIG(?:SEGV|ABRT|ILL|FPE)\b")
 """Crashes that an engine causes itself; other signals come from the machine, or from someone who uses it."""
 
@@ -66,12 +66,12 @@ class Reuse:
     """The results of earlier runs for the cells of a run."""
 
     def __init__(self, store: ResultStore, bundle: Path, here: PlatformLine, memory: int, warn: Callable[[str], None]):
-        """`here` is the platform of the engines, `memory` what a job may map; `warn` is called for damaged results."""
+        """`here` is the platform of the engines, `memory` the limit of a job; `warn` is called for damaged results."""
         self._store, self._bundle, self._here, self._memory, self._warn = store, bundle, here, memory, warn
         self._digests = lru_cache(maxsize=1024)(self._digests_of)
 
     def known(self, plan: Plan, wanted: Callable[[str], bool]) -> Iterator[tuple[CellLine, GraphLine | None, str]]:
-        """Yield record, graph and description of each cell that is known, of those whose node ids are wanted."""
+        """Yield record, graph and description of each cell with a stored result, for the wanted node ids."""
         cells = (one for group in plan.cases.values() for one in group if wanted(one.cell.nodeid))
         keyed = ((key, one) for one in cells if (key := self.key_of(one)))
         while batch := list(islice(keyed, _BATCH)):
@@ -81,7 +81,7 @@ class Reuse:
                     yield result
 
     def keep(self, planned: PlannedCell, judged: JudgedCell) -> None:
-        """Keep a result, if the archive and the engine alone decide about it."""
+        """Store a result, if it depends only on the archive and the engine."""
         record = decode_line(judged.record)
         key = self.key_of(planned)
         if not key or not isinstance(record, CellLine) or not is_lasting(record):
@@ -90,7 +90,7 @@ class Reuse:
         self._store.put(key, msgspec.json.encode(_StoredResult(_SCHEMA, key, _digest(texts), *texts)))
 
     def key_of(self, planned: PlannedCell) -> str:
-        """Return the digest of all that a result depends on; empty if something is unknown or a file cannot be read."""
+        """Return the digest of everything that affects a cell; empty if that is unknown, or a file cannot be read."""
         engine = planned.cell.engine
         if is_script(engine):
             return ""
@@ -102,7 +102,7 @@ class Reuse:
                 rest = {name: value for name, value in fields.items() if name not in _OF_THE_BUNDLE}
                 checks.append([*self._digests(check.archive, check.samples), rest])
         except Exception:
-            return ""  # its record states what is wrong with the file
+            return ""  # its record reports the problem of the file
         tier = resolved.get("tier", NATIVE)
         is_tract = engine.resolved is not None
         features = usable_features(self._here.features, tier, self._here.machine) if is_tract else self._here.features
@@ -156,7 +156,7 @@ class Reuse:
 
 
 def is_lasting(record: CellLine) -> bool:
-    """Return whether another run on another machine of this kind would end alike."""
+    """Return whether a run on another machine of this kind would have the same result."""
     if record.status in (Status.PASS, Status.WEAK, Status.MISMATCH):
         return True
     if record.status not in (Status.ERROR, Status.UNSUPPORTED, Status.CRASH) or record.error is None:
@@ -169,7 +169,7 @@ def is_lasting(record: CellLine) -> bool:
 
 @cache
 def judging_code() -> str:
-    """Return a digest of the code that judges and writes records: with other code the same cell may end otherwise."""
+    """Return a digest of the code that judges and writes records, on which results may depend."""
     return digest_of_code(_JUDGING)
 
 
@@ -178,13 +178,13 @@ def _digest(texts: Iterable[str]) -> str:
 
 
 def _problem_of(stored: _StoredResult, key: str, record: CellLine, graph: GraphLine | None, archives: set[str]) -> str:
-    """Return what is wrong with a result; empty if nothing."""
+    """Return the problem of a stored result; empty if it is valid."""
     if stored.schema != _SCHEMA or stored.key != key:
-        return "it is the result of something else"
+        return "it is the result of another check"
     if stored.sha256 != _digest((stored.record, stored.graph, stored.text)):
-        return "it does not have the SHA-256 that it names"
+        return "its SHA-256 differs from the recorded one"
     if not is_lasting(record) or (record.archive_sha256 and record.archive_sha256 not in archives):
-        return "it is no result of this archive"
+        return "it is not a result of this archive"
     return "" if (graph.key if graph is not None else "") == record.graph else "it has another graph"
 
 

@@ -1,4 +1,4 @@
-"""Units of work spread over any executor of `concurrent.futures`: each is judged once, whatever dies on the way."""
+"""Dispatch units of work to any executor of `concurrent.futures`: each is judged once, even if workers die."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pytest_t2n.cli.judging.unit import JudgedUnit, Unit
 from t2n_core.text import text_of
 
 _LOOK = 0.2
-"""Seconds between two looks at whether to stop."""
+"""Seconds between two checks whether to stop."""
 MOST_TRIES = 3
-"""Times that a unit is given to a worker, unless its error says more."""
+"""How often a unit is sent to a worker, unless its error allows more."""
 
 
 class Workers(Protocol):
@@ -27,15 +27,15 @@ class Workers(Protocol):
         ...
 
     def tries_after(self, error: Exception) -> int:
-        """Take note of an error, and return how often a unit may be tried that ended so."""
+        """Record an error, and return how often a unit with this error may be tried."""
         ...
 
     def executor(self) -> Executor:
-        """Return what runs calls; a new one if the last one broke."""
+        """Return the executor; a new one if the last one broke."""
         ...
 
     def check(self) -> None:
-        """Raise T2NError if there is nobody any more who could judge."""
+        """Raise T2NError if no worker is left that can judge."""
         ...
 
     def submit(self, executor: Executor, unit: Unit) -> Future[bytes]:
@@ -44,10 +44,9 @@ class Workers(Protocol):
 
 
 class Spread:
-    """Gives units to workers, and takes what they find.
+    """Dispatches work units to an executor.
 
-    A unit whose worker failed is given to another one. Of the units that were out when an executor broke nobody knows
-    which one broke it, so each of them is tried again alone. After some tries the unit is given up.
+    A unit whose worker died is retried, alone if the culprit is unknown, and reported as a crash after MOST_TRIES.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class Spread:
         keep: Callable[[Unit, JudgedUnit], None],
         lose: Callable[[Unit, str], None],
     ) -> None:
-        """`keep` is called with each result, in the order in which they come; `lose` with the reason of none."""
+        """`keep` is called with each result, in order of completion; `lose` with the reason of a missing one."""
         self._workers, self._keep, self._lose = workers, keep, lose
         self._waiting, self._suspects = deque(units), deque[Unit]()
         self._out: dict[Future[bytes], Unit] = {}
@@ -66,7 +65,7 @@ class Spread:
         self._broken = False
 
     def run(self, stopped: Callable[[], bool]) -> None:
-        """Return when each unit is kept or lost, or soon after `stopped` returns True."""
+        """Return when each unit has a result or is lost, or soon after `stopped` returns True."""
         executor = self._workers.executor()
         while (self._waiting or self._suspects or self._out) and not stopped():
             if self._broken:
@@ -76,7 +75,7 @@ class Spread:
             for future in ended:
                 self._take(future)
             if self._broken:
-                for future in list(self._out):  # they all end now, some of them well
+                for future in list(self._out):  # they all end now, some successfully
                     self._take(future)
 
     def _fill(self, executor: Executor) -> None:
@@ -103,17 +102,17 @@ class Spread:
         except BrokenExecutor:
             self._broken = True
             if self._alone:
-                self._failed(unit, "the process that judged it died", self._suspects, MOST_TRIES)
+                self._handle_failure(unit, "the process that judged it died", self._suspects, MOST_TRIES)
             else:
                 self._suspects.append(unit)
         except Exception as exc:
             self._workers.check()
             why = f"{type(exc).__name__}: {text_of(exc)}"
-            self._failed(unit, why, self._waiting, self._workers.tries_after(exc))
+            self._handle_failure(unit, why, self._waiting, self._workers.tries_after(exc))
         else:
             self._keep(unit, found)
 
-    def _failed(self, unit: Unit, why: str, queue: deque[Unit], most: int) -> None:
+    def _handle_failure(self, unit: Unit, why: str, queue: deque[Unit], most: int) -> None:
         self._tries[unit.case] += 1
         if self._tries[unit.case] < most:
             queue.append(unit)

@@ -15,22 +15,22 @@ from t2n_core.files import write_whole
 from t2n_core.foreign import ForeignFileError, read_file
 
 _MOST = 16 << 20
-"""Bytes of a result; a larger one is neither written nor read."""
+"""Most bytes of a result; a larger one is neither written nor read."""
 _WRITERS = 4
 _WAITING = 1_000
-"""Results that wait for being written; above that the run waits for them."""
+"""Most results that wait to be written; beyond that the run waits for them."""
 
 
 class ResultStore:
-    """Results in files `ab/abcd….json`. What cannot be read or written costs time, and no result."""
+    """Results in files `ab/abcd….json`. A file that cannot be read or written only costs time."""
 
     def __init__(self, place: str, warn: Callable[[str], None]) -> None:
-        """Open a folder, or a URL. Raises T2NError for a URL that nothing reads here."""
+        """Open a folder, or a URL. Raises T2NError for an unsupported URL."""
         self._warn = warn
         self._warned: set[str] = set()
         self._folder, self._remote, self._root = None, None, ""
         if "://" in place:
-            self._remote, self._root = _opened(place)
+            self._remote, self._root = _open(place)
         else:
             self._folder = Path(place)
         self._pool = ThreadPoolExecutor(_WRITERS, thread_name_prefix="t2n reuse")
@@ -40,11 +40,11 @@ class ResultStore:
         return self
 
     def __exit__(self, kind: object, *problem: object) -> None:
-        """Wait until all is written; after an error only for what is being written."""
+        """Wait until all results are written; after an error only for those in progress."""
         self._pool.shutdown(cancel_futures=kind is not None)
 
     def get(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """Return the results that are there."""
+        """Return the existing results."""
         if self._folder is not None:
             return {key: data for key in keys if (data := self._read(self._folder / _name(key))) is not None}
         assert self._remote is not None
@@ -62,7 +62,7 @@ class ResultStore:
         }
 
     def put(self, key: str, data: bytes) -> None:
-        """Write a result soon."""
+        """Write a result in the background."""
         if len(data) > _MOST or "write" in self._warned:
             return
         self._writing = [one for one in self._writing if not one.done()]
@@ -95,13 +95,13 @@ class ResultStore:
             self._tell("write", exc)
 
     def _tell(self, what: str, error: Exception) -> None:
-        """Warn once of each kind of trouble."""
+        """Warn once of each kind of error."""
         if what not in self._warned:
             self._warned.add(what)
             self._warn(f"--reuse: results cannot be {'read' if what == 'read' else 'written'}: {error}"[:300])
 
 
-def _opened(url: str) -> tuple[Any, str]:
+def _open(url: str) -> tuple[Any, str]:
     with importing("--reuse with a URL"):
         from fsspec.core import url_to_fs
     try:

@@ -1,4 +1,4 @@
-"""The unit of work of a run: a case with all its engines. Units and their results travel between processes as bytes."""
+"""The unit of work of a run: a case with all its engines. Units and results are sent between processes as bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome
 
 _LONGEST = 20_000
-"""Most characters of the description of a failure that travel."""
+"""Most characters of the description of a failure in a result."""
 
 
 class UnitCell(msgspec.Struct, frozen=True):
@@ -43,9 +43,9 @@ class Unit(msgspec.Struct, frozen=True):
     bundle: str
     """Folder of the bundle."""
     timeout: float
-    """Seconds that an engine may take for one check."""
+    """Seconds for one check in an engine."""
     memory: int
-    """Bytes that it may take."""
+    """Bytes for one check in an engine."""
 
     @property
     def files(self) -> set[str]:
@@ -72,13 +72,13 @@ class JudgedUnit(msgspec.Struct, frozen=True):
     """Name of the machine that judged it; empty for this one."""
 
 
-def packed(unit: Unit) -> bytes:
-    """Return a unit as it travels."""
+def pack_unit(unit: Unit) -> bytes:
+    """Return an encoded unit."""
     return msgspec.msgpack.encode(unit)
 
 
 def judge(data: bytes) -> bytes:
-    """Judge a unit, and return what was found; both are in msgpack."""
+    """Judge a unit, and return the results; both are in msgpack."""
     unit = msgspec.msgpack.decode(data, type=Unit)
     limit_memory(unit.memory)
     return msgspec.msgpack.encode(JudgedUnit([_judge_cell(unit, cell) for cell in unit.cells]))
@@ -108,7 +108,7 @@ def _judge_cell(unit: Unit, planned: UnitCell) -> JudgedCell:
 
 
 def _with_subject(record: CellLine, deciding: CheckEntry, checks: Sequence[CheckEntry], graph: str) -> CellLine:
-    """Return the record with the notes of the export; operators are those of all checks, as in a session."""
+    """Return the record with the facts of the export; operators are those of all checks, as in a session."""
     subject = deciding.subject
     ops = dict.fromkeys(op for check in checks for op in check.subject.ops)
     dtype = subject.dtype or next((check.subject.dtype for check in checks if check.subject.dtype), "")
@@ -120,11 +120,11 @@ def _graph_of(bundle: Path, check: CheckEntry) -> str:
     try:
         return clipped_graph(archive_of(bundle, check.archive))
     except Exception:
-        return ""  # the outcome states what is wrong with the archive
+        return ""  # the outcome reports the problem of the archive
 
 
 def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: float) -> Outcome:
-    """Return the outcome of one check; whatever is wrong with its files is one, too."""
+    """Return the outcome of one check, also for damaged files."""
     from t2n_core.check.outcome import Outcome
     from t2n_core.check.parity import check_parity
     from t2n_core.check.request import CheckRequest
@@ -146,19 +146,19 @@ def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: flo
 
 
 def _without_metrics(outcome: Outcome, check: CheckEntry) -> Outcome:
-    """Return the outcome, a pass as a weak one where metrics were to judge, which no bundle holds.
+    """Return the outcome, a pass as a weak one if metrics were to judge, which bundles do not contain.
 
-    A manifest whose numbers nobody judges, and that names no metric, was not written by a session: it proves as little.
+    A check without any criterion, which no session writes, proves as little.
     """
     if (check.elementwise and not check.metrics) or outcome.status.value != "pass":
         return outcome
     from t2n_core.check.outcome import ErrorInfo, Stage, Status
 
-    message = f"the metrics {', '.join(check.metrics)} are functions of the test, and no bundle holds them"
+    message = f"the metrics {', '.join(check.metrics)} are functions of the test, which bundles do not contain"
     if not check.metrics:
-        message = "the manifest switches the comparison of elements off (`elementwise`), and names no metric instead"
+        message = "the manifest disables the comparison of elements (`elementwise`), and names no metric instead"
     error = ErrorInfo.of(Stage.COMPARE, "WeakCheck", message, hint="run the test itself")
     return replace(outcome, status=Status.WEAK, error=error)
 
 
-__all__ = ["JudgedCell", "JudgedUnit", "Unit", "UnitCell", "judge", "packed"]
+__all__ = ["JudgedCell", "JudgedUnit", "Unit", "UnitCell", "judge", "pack_unit"]

@@ -1,1 +1,1 @@
-"""Commands that look into a failing case: which release, the smallest graph, its format upstream, its times."""
+"""Commands that analyse a failing case: the release, the smallest graph, an upstream issue, its times."""

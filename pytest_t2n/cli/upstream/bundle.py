@@ -1,4 +1,4 @@
-"""`t2n bundle --format tract` writes cases as tract's repository keeps them, with the text of an issue."""
+"""`t2n bundle --format tract` writes cases in the layout of tract's own test cases, with the text of an issue."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write each case, replay it in the release that fails and in its nearest right one; 1 if that fails to show it."""
+    """Write each case, and replay it in the failing release and the nearest right one; return 1 if it does not show."""
     from t2n_core.reduce.tract_case import TractCase, write_tract_case
     from t2n_core.releases.judges import Releases, archive_judge
 
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
                 _issue(title, given, alone, engine, report, folder), encoding="utf-8"
             )
             say(f"{given.name}: {folder}, {folder.name}.{ISSUE_FILE} beside it")
-            return _replayed(folder, engine, releases, report, options.timeout)
+            return _replay(folder, engine, releases, report, options.timeout)
 
         return each_case(found, options.output, write)
 
@@ -100,8 +100,8 @@ def _issue(
     )
 
 
-def _replayed(folder: Path, engine: ResolvedEngine, releases: Releases, report: ReleaseReport, timeout: float) -> bool:
-    """Print how the case ends in a bad and in a good release, and return whether these are its ends."""
+def _replay(folder: Path, engine: ResolvedEngine, releases: Releases, report: ReleaseReport, timeout: float) -> bool:
+    """Print the results of the case in a bad and in a good release, and return whether they are as expected."""
     from t2n_core.reduce.tract_case import replay
     from t2n_core.releases.boundaries import RIGHT, ending_of
 

@@ -1,4 +1,4 @@
-"""Read what a command looks into: a bundle, the folder of a case of tract's, or an archive with a .npz."""
+"""Read the input of a command: a bundle, the folder of a tract test case, or an archive with a .npz."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _MODEL_FILE = "model.nnef.tgz"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The check of one archive, with its name and what is known of its export."""
+    """The check of one archive, with its name and known facts of its export."""
 
     name: str
     request: CheckRequest
     target: str = "tract"
     origins: Mapping[str, str] = field(default_factory=dict)
-    """Name of a value -> operator, module and line in PyTorch, where that is known."""
+    """Name of a value -> operator, module and line in PyTorch, if known."""
     version: str = ""
-    """The version that it was exported for; empty if that is not known."""
+    """The version of the export's target; empty if unknown."""
 
     @property
     def expects(self) -> bool:
@@ -42,12 +42,12 @@ class Given:
 
 
 def read_given(path: Path, inputs: Path | None = None, case: str | None = None) -> list[Given]:
-    """Return what lies at `path`: each archive of a bundle that is of a case that fits `case`, or one archive.
+    """Return the checks at `path`: each archive of a bundle whose case fits `case`, or one archive.
 
-    `inputs` is a .npz for an archive: arrays by the names in the graph's line, or as a bundle has them.
+    `inputs` is a .npz for an archive: arrays by the names in the graph's line, or in the format of a bundle.
 
     Raises:
-        InputError: there is nothing of that kind, or the .npz does not fit.
+        InputError: there is no such file, or the .npz does not fit.
     """
     try:
         if not path.exists():
@@ -117,15 +117,15 @@ def _samples(arrays: Mapping[str, Any], inputs: Sequence[str], outputs: Sequence
     return found
 
 
-def with_numbers_of(given: Given, engine: Any) -> Given:
-    """Return the same with the outputs of an engine as what has to come out. Raises InputError if it gives none."""
+def with_outputs_of(given: Given, engine: Any) -> Given:
+    """Return the same with the outputs of an engine as expected ones. Raises InputError if there are none."""
     request = given.request
     reply = engine.run(request.archive, [sample.inputs for sample in request.samples], timeout=request.timeout)
     if reply.status != "ok":
-        raise InputError(f"{engine.name} {engine.version} has no outputs to compare with: {reply.message}")
+        raise InputError(f"{engine.name} {engine.version} returns no outputs to compare with: {reply.message}")
     pairs = zip(request.samples, reply.outputs, strict=True)
     samples = [replace(sample, expected=outputs) for sample, outputs in pairs]
     return replace(given, request=replace(request, samples=samples))
 
 
-__all__ = ["IO_FILE", "Given", "read_given", "with_numbers_of"]
+__all__ = ["IO_FILE", "Given", "read_given", "with_outputs_of"]

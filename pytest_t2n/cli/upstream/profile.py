@@ -1,4 +1,4 @@
-"""`t2n profile` prints where the time of an archive goes, by operation, module and line. It never imports torch."""
+"""`t2n profile` shows the time of an archive by operation, module and line. It never imports torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a table for each case and engine, and if there are several, all of them side by side."""
+    """Print a table for each case and engine, and several engines also side by side."""
     from t2n_core.engine import close_all, engine_for, resolve_engines
     from t2n_core.engine.tract.engine import TractEngine
     from t2n_core.profiling.profile import comparison_table, profile_archive

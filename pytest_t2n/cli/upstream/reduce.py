@@ -1,4 +1,4 @@
-"""`t2n reduce` writes the smallest graph that still fails alike. It never imports torch."""
+"""`t2n reduce` writes the smallest graph with the same failure. It never imports torch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 150
-"""Characters of a folder's name."""
+"""Most characters of a folder's name."""
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -36,14 +36,14 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that names an engine."""
+    """Add the argument for an engine."""
     parser.add_argument(
         "--engine", default="", metavar="ENGINE", help="0.21.8, khronos or path:/to/tract; default: that of the bundle"
     )
 
 
 def engine_of(options: argparse.Namespace, given: Given) -> ResolvedEngine | None:
-    """Return the engine that is named, else that of the bundle; None for the Khronos tools. Raises InputError."""
+    """Return the selected engine, or that of the bundle; None for the Khronos tools. Raises InputError."""
     from t2n_core.engine import resolve_engines
 
     named = options.engine or ("khronos" if given.target == "khronos" else given.version)
@@ -55,9 +55,9 @@ def engine_of(options: argparse.Namespace, given: Given) -> ResolvedEngine | Non
 
 
 def folders_of(output: Path, found: Sequence[Given]) -> list[Path]:
-    """Return the folder for each case: `output` itself for the only one, otherwise a folder inside it.
+    """Return the folder for each case: `output` itself for a single case, otherwise a separate one in it.
 
-    It has the name of the test; of tests of one name that of the node id, and of one test on several engines a number.
+    It has the name of the test; for tests of one name that of the node id, and for a test on several engines a number.
     """
     if len(found) == 1:
         return [output]
@@ -66,7 +66,7 @@ def folders_of(output: Path, found: Sequence[Given]) -> list[Path]:
     taken: dict[str, None] = {}
     for name in names:
         numbered = (f"{name}-{number}" if number > 1 else name for number in count(1))
-        # some file systems take no notice of upper case
+        # some file systems are not case-sensitive
         taken[next(one for one in numbered if one.lower() not in map(str.lower, taken))] = None
     return [output / name for name in taken]
 
@@ -74,7 +74,7 @@ def folders_of(output: Path, found: Sequence[Given]) -> list[Path]:
 def each_case(found: Sequence[Given], output: Path, one: Callable[[Given, Path], bool]) -> int:
     """Call `one` with each case and its folder; return 1 if it is False, or raises a T2NError, for one of them.
 
-    A case that cannot be done is named, and the others are done. The error of an only case is raised.
+    A case that fails is reported, and the others continue. The error of a single case is raised.
     """
     done = []
     for given, folder in zip(found, folders_of(output, found), strict=True):
@@ -91,12 +91,12 @@ def each_case(found: Sequence[Given], output: Path, one: Callable[[Given, Path],
 
 
 def _slug(name: str) -> str:
-    """Return a text as the name of a folder; systems take at most 255 bytes."""
+    """Return a text as the name of a folder; systems allow at most 255 bytes."""
     return _UNSAFE.sub("_", name)[:_LONGEST]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Reduce each case; print what is left; return 1 if one cannot be reduced."""
+    """Reduce each case and print the result; return 1 if one cannot be reduced."""
     from t2n_core.reduce.case import FailingCase, reduce_case
     from t2n_core.releases.judges import Releases
 

@@ -1,4 +1,4 @@
-"""`t2n bisect-releases` names the releases of tract between which a case ends differently. It never imports torch."""
+"""`t2n bisect-releases` finds the releases of tract between which the result of a case changes, without torch."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def add_given(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for the case to look into, which several commands share."""
+    """Add the arguments for the input, which several commands share."""
     parser.add_argument("path", type=Path, metavar="PATH", help="a bundle, or an archive with --inputs")
     parser.add_argument(
         "--inputs", type=Path, metavar="NPZ", help="inputs of the archive, and outputs if they are known"
@@ -50,7 +50,7 @@ def add_given(parser: argparse.ArgumentParser) -> None:
 
 
 def given_of(options: argparse.Namespace) -> list[Given]:
-    """Return what the arguments of `add_given` name. Raises InputError."""
+    """Return the input given by the arguments of `add_given`. Raises InputError."""
     from dataclasses import replace
 
     from pytest_t2n.cli.upstream.given import read_given
@@ -84,12 +84,12 @@ def run(options: argparse.Namespace) -> int:
                 print(json.dumps({"case": given.name, **_plain(report)}))
             else:
                 say(f"{given.name}: {report.describe()}")
-            contradicted |= _contradicted(options, report)
+            contradicted |= _report_contradictions(options, report)
     return int(contradicted)
 
 
 def _search(options: argparse.Namespace, releases: Releases, given: Given) -> ReleaseReport:
-    from pytest_t2n.cli.upstream.given import with_numbers_of
+    from pytest_t2n.cli.upstream.given import with_outputs_of
     from t2n_core.releases.judges import archive_judge
     from t2n_core.releases.search import MOST_FETCHES
 
@@ -97,10 +97,10 @@ def _search(options: argparse.Namespace, releases: Releases, given: Given) -> Re
     if not given.expects:
         if not good:
             raise InputError(
-                f"there are no expected outputs for {given.name}",
+                f"{given.name} has no expected outputs",
                 hint="put the outputs into the .npz, or name a release that is right with --good",
             )
-        given = with_numbers_of(given, releases.engine(good[0]))
+        given = with_outputs_of(given, releases.engine(good[0]))
     wanted = [*good, *(version_given(text) for text in options.bad)]
     fetches = MOST_FETCHES if options.fetches is None else options.fetches
     return releases.search(archive_judge(releases, given.request), wanted, fetches)
@@ -127,8 +127,8 @@ def _plain(report: ReleaseReport) -> dict[str, object]:
     }
 
 
-def _contradicted(options: argparse.Namespace, report: ReleaseReport) -> bool:
-    """Print which releases do not end as the user stated, and return whether there are any."""
+def _report_contradictions(options: argparse.Namespace, report: ReleaseReport) -> bool:
+    """Print the releases whose results differ from the user's claims, and return whether there are any."""
     from t2n_core.releases.boundaries import RIGHT
 
     wrong = []
@@ -136,7 +136,7 @@ def _contradicted(options: argparse.Namespace, report: ReleaseReport) -> bool:
         for text in texts:
             ending = report.endings.get(version_given(text))
             if ending is not None and (ending == RIGHT) is not is_right:
-                wrong.append(f"tract {text} was stated to be {'good' if is_right else 'bad'}, and is: {ending}")
+                wrong.append(f"tract {text} was given as {'good' if is_right else 'bad'}, but its result is: {ending}")
     for line in wrong:
         say(line)
     return bool(wrong)

@@ -1,1 +1,1 @@
-"""Files of records of any size: an index on disk holds the offset of each cell, and memory does not grow with them."""
+"""Files of records of any size: an index on disk has the position of each cell, so that memory stays constant."""

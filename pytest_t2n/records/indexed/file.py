@@ -1,4 +1,4 @@
-"""A file of records with an index: rows of whole cells, read when they are asked for."""
+"""A file of records with an index: rows of complete cells, read on demand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pytest_t2n.records.completeness import Completeness, counts_as_plan, planned_cell
-from pytest_t2n.records.file import decode_line, each_placed
+from pytest_t2n.records.file import decode_line, each_with_offset
 from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.indexed.plans import RAW_DECODER, RawPlan, texts_of
 from pytest_t2n.records.indexed.table import CellTable, Place
@@ -17,17 +17,17 @@ from t2n_core.foreign import open_file
 from t2n_core.text import text_of
 
 _NOWHERE = -1
-"""Offset of a planned cell that has no record; its size is its number in the plan."""
+"""Offset of a planned cell without a record; its size is its number in the plan."""
 
 
 class IndexedFile:
-    """The records of one file. In memory are its runs and columns, whatever the number of its cells."""
+    """The records of one file. Only its runs and columns are in memory, for any number of cells."""
 
     def __init__(self, path: Path, torn: Callable[[str], object] | None = None) -> None:
-        """Read a `matrix.jsonl`, or a directory with one, once from end to end; `torn` as in `each_record`.
+        """Read a `matrix.jsonl`, or a directory with one, once from start to end; `torn` as in `each_record`.
 
         Raises:
-            RecordError: a line that is no record, or of a newer schema; the message names file and line.
+            RecordError: a line that is not a record, or of a newer schema; the message names file and line.
             OSError: the file cannot be read.
         """
         self._path = path / MATRIX_FILE if path.is_dir() else path
@@ -39,7 +39,7 @@ class IndexedFile:
         """The plan lines without their node ids."""
         self._plan: Place | None = None
         self.columns: dict[str, EngineLine] = {}
-        """The columns that have cells by their titles, in the order in which they came."""
+        """The columns with cells, by title, in the order of their first cells."""
         try:
             self.end = self._read(torn)
             self._file: BinaryIO = self._closing.enter_context(open_file(self._path))
@@ -70,7 +70,7 @@ class IndexedFile:
         return self._table.count_rows()
 
     def places(self) -> Iterator[tuple[str, str, Place]]:
-        """Yield node id, platform and place of each cell that has a record, in the order of their first records."""
+        """Yield node id, platform and place of each cell with a record, in the order of their first records."""
         return (one for one in self._table.cells() if one[2].offset != _NOWHERE)
 
     def graph_places(self) -> Iterator[tuple[str, Place]]:
@@ -85,7 +85,7 @@ class IndexedFile:
         return self._table.plan_lines()
 
     def order(self) -> Iterator[str]:
-        """Yield the planned node ids of all shards, if the file is one of them. Raises ValueError, RecordError."""
+        """Yield the planned node ids of all shards, if the file is a shard. Raises ValueError, RecordError."""
         if self._plan is not None:
             self._file.seek(self._plan.offset)
             plan = RAW_DECODER.decode(self._file.read(self._plan.size))
@@ -104,7 +104,7 @@ class IndexedFile:
         return (case for _, case in self._table.rows())
 
     def rows(self) -> Iterator[tuple[str, list[CellLine]]]:
-        """Yield each case with its cells, by name; cells that were planned and have no record did not run.
+        """Yield each case with its cells, by name; planned cells without a record did not run.
 
         Raises RecordError if someone else writes into the file.
         """
@@ -117,9 +117,9 @@ class IndexedFile:
             yield case, self._cells(self._table.row(case))
 
     def _read(self, torn: Callable[[str], object] | None) -> EndLine | None:
-        """Index the lines of the file, and return its last one if that is an end."""
+        """Index the lines of the file, and return its last one if that is an end line."""
         last: object = None
-        for number, (offset, size, record) in enumerate(each_placed(self._path, torn, RAW_DECODER), 1):
+        for number, (offset, size, record) in enumerate(each_with_offset(self._path, torn, RAW_DECODER), 1):
             last = record
             if isinstance(record, CellLine):
                 self._add(record, Place(0, offset, size))
@@ -142,7 +142,7 @@ class IndexedFile:
             raise RecordError(f"{self._path}:{number}: {text_of(exc)} - at `$.cells[...]`") from None
 
     def _complete(self) -> Completeness:
-        """Return the state of the file, and add the cells that are missing to the rows."""
+        """Return the state of the file, and add missing cells to the rows."""
         found, not_run, planned = self._table.count(), self._table.count("not_run"), self._table.count_planned()
         lost = 0
         for number, nodeid, engine, platform in self._table.missing():

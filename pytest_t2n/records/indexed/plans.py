@@ -1,4 +1,4 @@
-"""Plans whose node ids are read one at a time: that of a million cells is a line of a hundred megabytes."""
+"""Plans whose node ids are read one by one: that of a million cells is a line of a hundred megabytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The database of an index: where each cell is, the rows of the matrix, the plan. It is temporary, and on disk."""
+"""The database of an index: positions of cells, rows of the matrix, the plan. It is temporary, and on disk."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CREATE TABLE graphs (key TEXT PRIMARY KEY, file INTEGER NOT NULL, place INTEGER 
 """
 _BATCH = 2_000
 _KNOWN = 20_000
-"""Rows whose numbers are in memory."""
+"""Most rows whose ids are in memory."""
 _ADD_CELL = """
 INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (nodeid, platform) DO UPDATE SET
 row = excluded.row, status = excluded.status, file = excluded.file, place = excluded.place,
@@ -48,37 +48,37 @@ class Place(NamedTuple):
 
 
 class CellTable:
-    """Places of cells by node id and platform. Of several records of a cell the last one counts."""
+    """Places of cells by node id and platform. The last of several records of a cell counts."""
 
     def __init__(self) -> None:
-        """Make the database; the system removes it with the process. Raises sqlite3.Error."""
-        self._base = sqlite3.connect("", isolation_level=None)  # no name: a temporary file that is deleted already
+        """Create the database; the system removes it with the process. Raises sqlite3.Error."""
+        self._base = sqlite3.connect("", isolation_level=None)  # no name: an already deleted temporary file
         self._base.executescript(_TABLES)
         self._base.execute("BEGIN")
         self._waiting: list[tuple[str, str, int, str, int, int, int]] = []
         self._rows: dict[str, int] = {}
         self.has_plan = False
-        """True if there is a plan, also an empty one."""
+        """True if there is a plan, even an empty one."""
 
     def add_cell(self, nodeid: str, platform: str, case: str, status: str, place: Place) -> None:
-        """Note a cell."""
+        """Add a cell."""
         self._waiting.append((nodeid, platform, self._row(case), status, *place))
         if len(self._waiting) >= _BATCH:
             self._flush()
 
     def file_of(self, nodeid: str, platform: str) -> int | None:
-        """Return the number of the file that has a cell, if one has."""
+        """Return the number of the file with a cell, if there is one."""
         self._flush()
         query = "SELECT file FROM cells WHERE nodeid = ? AND platform = ?"
         found = self._base.execute(query, (nodeid, platform)).fetchone()
         return found[0] if found else None
 
     def add_graph(self, key: str, place: Place) -> None:
-        """Note a graph."""
+        """Add a graph."""
         self._base.execute("INSERT OR REPLACE INTO graphs VALUES (?, ?, ?, ?)", (key, *place))
 
     def plan(self, cells: Iterable[tuple[str, str]], platform: str) -> None:
-        """Take node ids with their engines as the plan of a platform, in place of the one before."""
+        """Replace the plan of a platform by node ids with their engines."""
         self._base.execute("DELETE FROM planned WHERE platform = ?", (platform,))
         self.has_plan = True
         lines = ((nodeid, engine, platform) for nodeid, engine in cells)
@@ -96,7 +96,7 @@ class CellTable:
             yield engine, (nodeid for (nodeid,) in self._base.execute(nodeids, (platform, engine)))
 
     def seal(self) -> None:
-        """Prepare for questions; cells can still be added."""
+        """Prepare for queries; cells can still be added."""
         self._flush()
         self._base.execute("CREATE INDEX IF NOT EXISTS of_row ON cells (row)")
         self._base.executescript("PRAGMA cache_size = -4000; PRAGMA shrink_memory")
@@ -112,7 +112,7 @@ class CellTable:
         return int(self._base.execute("SELECT count(*) FROM planned").fetchone()[0])
 
     def missing(self) -> Iterator[tuple[int, str, str, str]]:
-        """Yield number, node id, engine and platform of each planned cell that is not there, in order."""
+        """Yield number, node id, engine and platform of each planned cell without a record, in order."""
         self._flush()
         yield from self._base.execute(
             "SELECT id, nodeid, engine, platform FROM planned "
@@ -150,7 +150,7 @@ class CellTable:
         return Place(*found) if found else None
 
     def take_graph(self, key: str) -> Place | None:
-        """Return the place of a graph the first time that it is asked for."""
+        """Return the place of a graph, and remove it."""
         found = self.graph(key)
         if found is not None:
             self._base.execute("DELETE FROM graphs WHERE key = ?", (key,))
@@ -161,13 +161,13 @@ class CellTable:
         yield from (key for (key,) in self._base.execute("SELECT key FROM graphs ORDER BY rowid"))
 
     def rows(self) -> Iterator[tuple[int, str]]:
-        """Yield number and name of each row that has cells, by name."""
+        """Yield number and name of each row with cells, by name."""
         yield from self._base.execute(
             "SELECT id, name FROM rows WHERE EXISTS (SELECT 1 FROM cells WHERE row = rows.id) ORDER BY name"
         )
 
     def count_rows(self) -> int:
-        """Return the number of rows that have cells."""
+        """Return the number of rows with cells."""
         return int(self._base.execute("SELECT count(DISTINCT row) FROM cells").fetchone()[0])
 
     def row(self, name: str) -> int:
@@ -178,7 +178,7 @@ class CellTable:
         return int(found[0])
 
     def cells_of_row(self, row: int) -> Iterator[Place]:
-        """Yield the place of each cell of a row, in the order in which they came first."""
+        """Yield the place of each cell of a row, in the order of their first records."""
         query = "SELECT file, place, size FROM cells WHERE row = ? ORDER BY rowid"
         for place in self._base.execute(query, (row,)):
             yield Place(*place)

@@ -1,1 +1,1 @@
-"""Runs over time: each is a Parquet file, DuckDB answers questions of all of them, and a page shows the answers."""
+"""Runs over time: each is a Parquet file, DuckDB queries all of them, and a page shows the results."""

@@ -1,4 +1,4 @@
-"""The page of a history: one file with the answers, and a folder with the course of each case."""
+"""The page of a history: one file with the results, and a folder with the history of each case."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from t2n_core.scratch import scratch_folder
 from t2n_core.text import all_visible, visible
 
 _SHOWN = 500
-"""Lines of a table."""
+"""Most lines of a table."""
 _IN_A_FILE = 5_000
-"""Cells whose course is in one file."""
+"""Cells whose history is in one file."""
 _MEMORY = "1GB"
-"""Memory of the questions; the rest is on disk."""
+"""Memory of the queries; the rest is on disk."""
 _PLACES = 100.0
 """Width and height of a chart."""
 
 
 def write_history(history: Path, directory: Path) -> list[str]:
-    """Write `index.html` and the folder `cases`; return what is wrong with runs that are left out.
+    """Write `index.html` and the folder `cases`; return the problems of runs that are left out.
 
     Raises:
         T2NError: there are no runs, or a Parquet file cannot be read.
@@ -56,7 +56,7 @@ def write_history(history: Path, directory: Path) -> list[str]:
 
 
 def _write_cases(questions: Questions, folder: Path) -> list[str]:
-    """Write the course of all cases in files, and return the first case of each."""
+    """Write the history of all cases to files, and return the first case of each."""
     firsts: list[str] = []
     block: dict[str, list[list[Any]]] = {}
     cells = 0

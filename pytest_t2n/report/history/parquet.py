@@ -31,14 +31,14 @@ COLUMNS = {
 }  # fmt: skip
 """Names and types of the columns; `times`, `outputs` and `facts` are JSON."""
 _MESSAGE = 2_000
-"""Characters of a message."""
+"""Most characters of a message."""
 _LONGEST = 4 << 20
-"""Bytes of the JSON of a cell; without outputs and facts where it is longer."""
+"""Most bytes of the JSON of a cell; outputs and facts of a longer one are left out."""
 
 
 @contextmanager
 def database(folder: Path, memory: str = "256MB") -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a database that holds so much in memory, and the rest in `folder`.
+    """Yield a database with a limit on memory, and the rest in `folder`.
 
     Raises MissingPackageError without DuckDB, and T2NError for its errors.
     """
@@ -48,7 +48,7 @@ def database(folder: Path, memory: str = "256MB") -> Iterator[duckdb.DuckDBPyCon
         config={
             "memory_limit": memory,
             "temp_directory": str(folder),
-            "threads": 1,  # each thread has its own buffers
+            "threads": 1,  # each thread has separate buffers
             "preserve_insertion_order": False,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
@@ -63,7 +63,7 @@ def database(folder: Path, memory: str = "256MB") -> Iterator[duckdb.DuckDBPyCon
 
 
 def write_parquet(matrix: Matrix, path: Path) -> int:
-    """Write the cells by case, complete or not at all, and return their number. Raises T2NError, OSError."""
+    """Write the cells by case, atomically, and return their number. Raises T2NError, OSError."""
     with scratch_folder() as folder, database(folder) as base:
         count = 0
         lines = folder / "cells.jsonl"
@@ -79,13 +79,13 @@ def write_parquet(matrix: Matrix, path: Path) -> int:
                     count += 1
         base.execute(
             "CREATE VIEW cells AS SELECT * FROM read_json("
-            f"'{_quoted(lines)}', format = 'newline_delimited', maximum_object_size = {2 * _LONGEST}, "
+            f"'{_quote(lines)}', format = 'newline_delimited', maximum_object_size = {2 * _LONGEST}, "
             f"columns = {COLUMNS})"
         )
         path.parent.mkdir(parents=True, exist_ok=True)
 
         def write(draft: Path) -> None:
-            base.execute(f"COPY cells TO '{_quoted(draft)}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 20480)")
+            base.execute(f"COPY cells TO '{_quote(draft)}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 20480)")
 
         replace_with(path, write)
     return count
@@ -112,7 +112,7 @@ def _line(row: Row, cell: CellLine) -> dict[str, Any]:
     }
 
 
-def _quoted(path: Path) -> str:
+def _quote(path: Path) -> str:
     return str(path).replace("'", "''")
 
 

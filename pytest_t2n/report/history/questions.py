@@ -1,4 +1,4 @@
-"""Questions of all runs of a history, answered by DuckDB from their Parquet files."""
+"""Queries over all runs of a history, by DuckDB on their Parquet files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Flake:
-    """A cell that ended in several ways with the same archive and the same engine, on one platform."""
+    """A cell with several results for the same archive and the same engine, on one platform."""
 
     case: str
     engine: str
@@ -60,7 +60,7 @@ class Questions:
     """The cells of all runs; runs are numbered by their start."""
 
     def __init__(self, base: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> None:
-        """Look at the files. Raises T2NError for one that has other columns."""
+        """Inspect the files. Raises T2NError for one with other columns."""
         self._base = base
         for path in files:
             found = {name: kind for name, kind, *_ in base.read_parquet(str(path)).limit(0).description}
@@ -80,7 +80,7 @@ class Questions:
         return [Rate(*row) for row in self._rows(query)]
 
     def failures(self) -> tuple[int, Iterator[Failure]]:
-        """Return the number of cells that fail in the last run of their engines, and each, the newest failure first."""
+        """Return the number of cells that fail in the last run of their engines, and these, newest failure first."""
         self._base.execute(f"""CREATE OR REPLACE TABLE last AS
         WITH newest AS (SELECT engine, max(run) AS run FROM cells GROUP BY engine),
         good AS (SELECT "case", engine, max(run) AS run FROM cells WHERE {_RAN} AND {_GOOD} GROUP BY ALL)
@@ -95,7 +95,7 @@ class Questions:
         return count, (Failure(*row) for row in self._rows(query))
 
     def flakes(self) -> list[Flake]:
-        """Return the cells that ended in several ways with the same archive, engine and platform."""
+        """Return the cells with several results for the same archive, engine and platform."""
         group = '"case", engine, platform, archive_sha256'
         what = f"FROM cells WHERE {_RAN} AND archive_sha256 <> '' AND NOT reused"
         query = f"""WITH changing AS (SELECT {group} {what} GROUP BY ALL HAVING min(status) <> max(status))
@@ -109,7 +109,7 @@ class Questions:
 
     def cases(self) -> Iterator[tuple[str, str, list[int], list[str], list[str]]]:
         """Yield case and engine of each cell, with its runs, statuses and levels, by case."""
-        # sorted, and put together here: DuckDB sorts on disk, and gathers lists in memory
+        # sorted, and grouped here: DuckDB sorts on disk, but collects lists in memory
         query = """SELECT "case", engine, run, status, coalesce(level, '') FROM cells ORDER BY "case", engine, run"""
         for (case, engine), rows in groupby(self._rows(query), key=lambda row: (row[0], row[1])):
             runs, statuses, levels = zip(*(row[2:] for row in rows), strict=True)

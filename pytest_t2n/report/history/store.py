@@ -1,4 +1,4 @@
-"""The folder of a history: for each run a Parquet file with its cells, and a JSON file that describes it."""
+"""The folder of a history: for each run a Parquet file with its cells, and a JSON file with its description."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from t2n_core.foreign import ForeignFileError, decode_json, read_file
 
 _RUNS = "runs"
 _MOST = 4 << 20
-"""Bytes of the description of a run."""
+"""Most bytes of the description of a run."""
 _SCHEMA = 1
 
 
@@ -34,9 +34,9 @@ class RunOfHistory(msgspec.Struct, frozen=True, omit_defaults=True):
     """Titles of the columns."""
     versions: dict[str, str] = {}
     notice: str = ""
-    """The reason why the run is not whole, if it is not."""
+    """The reason why the run is incomplete, if it is."""
     source: str = ""
-    """The user's description of the run, such as a commit or the address of its report."""
+    """The user's text about the run, such as a commit or the address of its report."""
 
 
 def add_run(records: Path, matrix: Matrix, history: Path, source: str = "") -> tuple[RunOfHistory, bool]:
@@ -45,7 +45,7 @@ def add_run(records: Path, matrix: Matrix, history: Path, source: str = "") -> t
     Raises T2NError, OSError.
     """
     if not matrix.runs:
-        raise T2NError(f"{records} has no run line, so its time is unknown")
+        raise T2NError(f"{records} has no run line, so that its time is unknown")
     first = min(matrix.runs, key=lambda run: run.started)
     stamp = "".join(letter for letter in first.started[:19] if letter.isdigit())
     name = f"{stamp}-{file_sha256(records)[:12]}"
@@ -67,12 +67,12 @@ def add_run(records: Path, matrix: Matrix, history: Path, source: str = "") -> t
         source,
     )
     write_parquet(matrix, known.with_suffix(".parquet"))
-    write_whole(known, msgspec.json.encode(run))  # after the cells: a run with a description is complete
+    write_whole(known, msgspec.json.encode(run))  # after the cells: a described run is complete
     return run, True
 
 
 def read_runs(history: Path) -> tuple[list[tuple[RunOfHistory, Path]], list[str]]:
-    """Return the runs by their start, each with its Parquet file, and what is wrong with those that are left out."""
+    """Return the runs by their start, each with its Parquet file, and the problems of those that are left out."""
     found: list[tuple[RunOfHistory, Path]] = []
     problems: list[str] = []
     for path in sorted((history / _RUNS).glob("*.json")):

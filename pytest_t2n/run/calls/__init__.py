@@ -1,1 +1,1 @@
-"""Calls of test functions, and the models and outcomes that come out of them."""
+"""Calls of test functions, and their models and outcomes."""

@@ -1,4 +1,4 @@
-"""Messages for marked tests that return or call something else than they should."""
+"""Messages for marked tests that return or check too little."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ NOT_MARKED = (
     "look for a misspelt marker (--strict-markers finds those)"
 )
 RETURNED_BESIDE_FIXTURE = (
-    "this test takes the fixture `nnef_export` and returns a model too, which nothing checks: hand it to the fixture, "
-    "or leave the fixture out"
+    "this test takes the fixture `nnef_export` and also returns a model, which is not checked: pass it to the fixture, "
+    "or remove the fixture"
 )
 
 TO_CHECK = (
-    "call `assert_parity()` of what `nnef_export(model, inputs)` gives, or say @pytest.mark.nnef_export(check=False) "
-    "if the test is about the export alone"
+    "call `assert_parity()` of the result of `nnef_export(model, inputs)`, or mark the test with "
+    "@pytest.mark.nnef_export(check=False) if it is only about the export"
 )
 
 TO_RETURN_GENERATING = (
-    "a test marked nnef_generate returns (model, prompt), where prompt is a tensor of tokens [batch, number] or the "
-    "arguments of `generate` by name; or the model alone"
+    "a test marked nnef_generate returns (model, prompt), where prompt is a tensor of tokens [batch, count] or the "
+    "arguments of `generate` by name; or only the model"
 )
 
 __all__ = ["NOT_MARKED", "RETURNED_BESIDE_FIXTURE", "TO_CHECK", "TO_RETURN", "TO_RETURN_GENERATING"]

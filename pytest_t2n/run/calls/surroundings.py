@@ -1,4 +1,4 @@
-"""Seeds around calls of test functions, skips inside models, and fixtures that a model depends on."""
+"""Seeds for calls of test functions, skips inside models, and fixtures that a model depends on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_t2n.collect.names import ENGINE_PARAM, FIXTURE
 
 @contextmanager
 def no_skips() -> Iterator[None]:
-    """Fail the test, in place of skipping it, where the code of a model calls `pytest.skip`."""
+    """Fail the test, instead of skipping it, if the code of a model calls `pytest.skip`."""
     __tracebackhide__ = True
     try:
         yield
@@ -23,7 +23,7 @@ def no_skips() -> Iterator[None]:
 
 
 def reads_engine(item: pytest.Item) -> bool:
-    """Return whether a test or one of its fixtures takes `t2n_engine`, so that each engine may have its own model."""
+    """Return whether a test or one of its fixtures takes `t2n_engine`, so that each engine may have another model."""
     found = getattr(item, "_fixtureinfo", None)
     if found is None:
         return False
@@ -32,8 +32,8 @@ def reads_engine(item: pytest.Item) -> bool:
 
 
 @contextmanager
-def seeded(case: str) -> Iterator[None]:
-    """Seed torch by the case: equal random weights in every session and worker; afterwards its state is as before."""
+def seed_torch(case: str) -> Iterator[None]:
+    """Seed torch by the case, for equal random weights in every session and worker, and restore its state."""
     torch = sys.modules.get("torch")
     if torch is None:
         yield
@@ -43,7 +43,7 @@ def seeded(case: str) -> Iterator[None]:
     if torch.accelerator.is_available():
         torch.manual_seed(seed)
     else:
-        # `torch.manual_seed` would keep the text of a stack for each device that may be there one day.
+        # `torch.manual_seed` would store the text of a stack for each device type that may be initialised later.
         generator.manual_seed(seed)
     try:
         yield
@@ -51,4 +51,4 @@ def seeded(case: str) -> Iterator[None]:
         generator.set_state(state)
 
 
-__all__ = ["no_skips", "reads_engine", "seeded"]
+__all__ = ["no_skips", "reads_engine", "seed_torch"]

@@ -1,1 +1,1 @@
-"""Further looks at a failing cell: the smallest graph that fails alike, and the page with all its tensors."""
+"""Further analysis of a failing cell: the smallest graph with the same failure, and the page with all its tensors."""

@@ -27,7 +27,7 @@ _ROOT = "(model)"
 
 @dataclass(slots=True)
 class Module:
-    """A module of the model, with all tensors that are computed in it or below."""
+    """A module of the model, with all tensors that are computed in it or in its submodules."""
 
     name: str
     count: int = 0
@@ -45,7 +45,7 @@ class Module:
         return _time(self.seconds)
 
     def child(self, name: str) -> Module:
-        """Return the module of that name in this one; made if there is none."""
+        """Return the submodule of that name; it is created if there is none."""
         found = next((one for one in self.children if one.name == name), None)
         if found is None:
             found = Module(name)
@@ -60,7 +60,7 @@ def page_of_failure(
     result: ExportResult,
     nodes: Sequence[NodeError],
 ) -> str:
-    """Write the page of a failure into its bundle, and files for Model Explorer; return a text with its path.
+    """Write the page of a failure into its bundle, and files for Model Explorer; return a line with its path.
 
     Both have times if the session profiles.
     """
@@ -98,7 +98,7 @@ def write_failure_page(
             module.error = max(module.error, node.comparison.max_abs)
     for origin, (path, seconds) in times.items():
         if origin:
-            for module in _down(root, path):
+            for module in _path_from_root(root, path):
                 module.seconds += seconds
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pytest_t2n.run.failures"), autoescape=True, undefined=jinja2.StrictUndefined
@@ -113,7 +113,7 @@ def write_failure_page(
 
 
 def _errors(nodes: Sequence[NodeError]) -> dict[str, float]:
-    """Return the largest error of each torch operator under the name of the value that its last statement makes."""
+    """Return the largest error of each torch operator by the name of the result of its last operation."""
     found: dict[str, float] = {}
     for node in nodes:
         if node.statements and math.isfinite(node.comparison.max_abs):
@@ -123,11 +123,11 @@ def _errors(nodes: Sequence[NodeError]) -> dict[str, float]:
 
 
 def _path(root: Module, node: NodeError) -> Iterator[Module]:
-    return _down(root, node.origin.module_path if node.origin else "")
+    return _path_from_root(root, node.origin.module_path if node.origin else "")
 
 
-def _down(root: Module, path: str) -> Iterator[Module]:
-    """Yield a module and all that it is in, the model first."""
+def _path_from_root(root: Module, path: str) -> Iterator[Module]:
+    """Yield the modules on the path to a module, the model first."""
     yield root
     module = root
     for name in path.split(".") if path else ():

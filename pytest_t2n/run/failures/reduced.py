@@ -11,7 +11,7 @@ from pytest_t2n.run.bundles import CheckInputs
 from pytest_t2n.run.failure_bundle import folder_name
 
 
-def reduced_failure(settings: Settings, directory: Path, inputs: CheckInputs, origins: Mapping[str, str]) -> str:
+def reduce_failure(settings: Settings, directory: Path, inputs: CheckInputs, origins: Mapping[str, str]) -> str:
     """Reduce a failing cell into a separate folder; return the result as text, or why there is none."""
     from t2n_core.check.request import CheckRequest
     from t2n_core.engine import ResolvedEngine
@@ -33,4 +33,4 @@ def reduced_failure(settings: Settings, directory: Path, inputs: CheckInputs, or
         return f"not reduced: {exc}"
 
 
-__all__ = ["reduced_failure"]
+__all__ = ["reduce_failure"]

@@ -173,7 +173,10 @@ def test_what_is_wrong_is_told(words: list[str], told: str, folder: Path, capsys
     ("words", "told"),
     [
         (["none.tgz", "--inputs", "example.npz", "--expected", "example.npz"], "there is no archive none.tgz"),
-        (["user_nets.py", "--inputs", "example.npz", "--expected", "example.npz"], "user_nets.py is no NNEF archive"),
+        (
+            ["user_nets.py", "--inputs", "example.npz", "--expected", "example.npz"],
+            "user_nets.py is not an NNEF archive",
+        ),
         (["net", "--inputs", "x.npy", "--expected", "example.npz"], "x.npy is one array without a name"),
         (
             ["net", "--inputs", "example.npz", "--expected", "example.npz"],

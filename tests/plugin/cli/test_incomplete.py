@@ -35,13 +35,13 @@ def write(path, *records):
         ([RUN, PLAN, *CELLS[:2], END], "incomplete: 2 of 6 cells"),
         ([RUN, PLAN, *CELLS[:2]], "incomplete: 2 of 6 cells"),
         ([RUN, PLAN], "incomplete: 0 of 6 cells"),
-        ([RUN, PLAN, *CELLS], "incomplete: 6 of 6 cells, and the session did not come to its end"),
-        ([*WHOLE, CELLS[0]], "incomplete: 6 of 6 cells, and the session did not come to its end"),
-        ([RUN, *CELLS, END], "incomplete: 6 cells, and no plan says how many there should be"),
-        (CELLS, "incomplete: 6 cells, and no plan says how many there should be"),
-        ([], "incomplete: 0 cells, and no plan says how many there should be"),
+        ([RUN, PLAN, *CELLS], "incomplete: 6 of 6 cells, and the session did not end"),
+        ([*WHOLE, CELLS[0]], "incomplete: 6 of 6 cells, and the session did not end"),
+        ([RUN, *CELLS, END], "incomplete: 6 cells, and no plan states how many there should be"),
+        (CELLS, "incomplete: 6 cells, and no plan states how many there should be"),
+        ([], "incomplete: 0 cells, and no plan states how many there should be"),
         ([RUN, PLAN, cell("b", OLD), *CELLS[1:], END], "incomplete: 5 of 6 cells"),
-        ([RUN, PlanLine(1, "1/2", "ab", ["a", "b"]), *CELLS], "incomplete: 6 cells, and no plan says *"),
+        ([RUN, PlanLine(1, "1/2", "ab", ["a", "b"]), *CELLS], "incomplete: 6 cells, and no plan states *"),
         (whole([*CELLS, cell("b", OLD, "not_run")]), "1 of 7 cells did not run"),
         (
             whole([*CELLS, cell("b", OLD, "not_run")], stopped="interrupted"),
@@ -53,7 +53,7 @@ def write(path, *records):
 def test_notices(records, notice):
     state = completeness_of(records)
     assert state.notice.startswith(notice.removesuffix("*")) if notice.endswith("*") else state.notice == notice
-    assert state.whole == (not notice.startswith("incomplete"))
+    assert state.is_complete == (not notice.startswith("incomplete"))
 
 
 def test_cells_without_a_record_are_in_every_product_as_not_run(tmp_path, capsys):
@@ -90,13 +90,13 @@ def test_a_file_of_schema_1_is_read_and_cannot_show_that_it_is_whole(tmp_path, c
     path.write_text("".join(f"{line}\n" for line in old))
     assert main(["matrix", "md", str(path)]) == 1
     out, err = capsys.readouterr()
-    assert "**incomplete: 6 cells, and no plan says how many there should be**" in out
-    assert "no plan says how many there should be" in err
+    assert "**incomplete: 6 cells, and no plan states how many there should be**" in out
+    assert "no plan states how many there should be" in err
     assert main(["matrix", "md", str(path), "--allow-incomplete"]) == 0
     assert capsys.readouterr().out == out
     now = write(tmp_path / "now.jsonl", *WHOLE)
     assert main(["matrix", "md", now, "--baseline", str(path)]) == 1
-    assert "(the baseline is not whole: incomplete: 6 cells, " in capsys.readouterr().out
+    assert "(the baseline is incomplete: incomplete: 6 cells, " in capsys.readouterr().out
     assert main(["matrix", "md", now, "--baseline", str(path), "--allow-incomplete"]) == 0
 
 
@@ -106,7 +106,7 @@ def test_merged_files_are_whole_if_all_are(tmp_path, capsys):
     merged = tmp_path / "merged.jsonl"
     assert main(["matrix", "merge", first, second, "-o", str(merged)]) == 0
     records = read_records(merged)
-    assert completeness_of(records).whole
+    assert completeness_of(records).is_complete
     assert [type(one) for one in records[:2]] == [RunLine, PlanLine]
     assert records[-1] == EndLine(2, END.ended, "interrupted")
     (here,) = platforms_of(RUN)
@@ -128,5 +128,5 @@ def test_expectations_are_not_rewritten_from_half_a_file(tmp_path, capsys):
     path = write(tmp_path / "matrix.jsonl", RUN, PLAN, *CELLS[:3])
     known = tmp_path / "known.toml"
     assert main(["matrix", "accept", path, "--expect", str(known)]) == 1
-    assert "error: incomplete: 3 of 6 cells; --allow-incomplete takes what is there" in capsys.readouterr().err
+    assert "error: incomplete: 3 of 6 cells; --allow-incomplete accepts it" in capsys.readouterr().err
     assert not known.exists()

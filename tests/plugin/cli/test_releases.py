@@ -70,7 +70,7 @@ def test_a_good_release_says_what_has_to_come_out(stretched: Path, capsys: pytes
 
 def test_a_release_that_is_not_as_was_said_fails(stretched: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert t2n(stretched, "--bad", "0.23.9") == 1
-    assert "tract 0.23.9 was stated to be bad, and is: right" in capsys.readouterr().out
+    assert "tract 0.23.9 was given as bad, but its result is: right" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_marker_of_a_parameter_set_fails_unless_the_function_has_one(suite):
     )
     result = suite.run("-W", "ignore::pytest.PytestReturnNotNoneWarning", engines="0.23")
     result.assert_outcomes(errors=1, passed=1)
-    result.stdout.fnmatch_lines(["*t2n: the marker came after each marked test was given its engines*"])
+    result.stdout.fnmatch_lines(["*t2n: the marker was added after marked tests were parametrized with engines*"])
 
 
 def test_modules_are_marked_when_their_collection_starts(suite):

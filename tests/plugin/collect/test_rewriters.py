@@ -100,7 +100,7 @@ def test_fixture(suite):
 @pytest.mark.parametrize(
     ("argument", "words"),
     [
-        ("rewriters=[print]", "*<built-in function print> is no rewriter*"),
+        ("rewriters=[print]", "*<built-in function print> is not a rewriter*"),
         ("rewriters='gelu'", "*rewriters is a list of rewriters, not 'gelu'*"),
         ("rewriter=[]", "*unknown argument `rewriter`*did you mean `rewriters`*"),
     ],

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from pytest_t2n.cli import main
-from pytest_t2n.config.shard import cut
+from pytest_t2n.config.shard import partition
 from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.durations import read_durations
 from pytest_t2n.records.file import read_records, write_records
@@ -54,26 +54,26 @@ def loads(costs, shards, count):
 @pytest.mark.parametrize("count", [1, 2, 4, 8, 16])
 def test_shards_take_equally_long(count):
     costs = {f"case {number}": SECONDS[number % 100] for number in range(700)}
-    found = loads(costs, cut(costs, count), count)
+    found = loads(costs, partition(costs, count), count)
     assert max(found) / fmean(found) < 1.005
 
 
 def test_a_case_longer_than_a_share_is_alone():
     costs = {"long": 9.0} | {f"short {number}": 0.1 for number in range(30)}
-    shards = cut(costs, 4)
+    shards = partition(costs, 4)
     assert [name for name, index in shards.items() if index == shards["long"]] == ["long"]
     assert sorted(loads(costs, shards, 4)) == pytest.approx([1.0, 1.0, 1.0, 9.0])
 
 
 def test_the_order_of_cases_does_not_count():
     costs = [(f"case {number}", float(number % 5)) for number in range(40)]
-    shards = cut(dict(costs), 3)
+    shards = partition(dict(costs), 3)
     random.Random(1).shuffle(costs)
-    assert cut(dict(costs), 3) == shards
+    assert partition(dict(costs), 3) == shards
 
 
 def test_the_emptiest_shard_comes_first():
-    assert cut({"a": 1.0, "b": 1.0}, 3, [2.0, 0.0, 1.0]) == {"a": 2, "b": 3}
+    assert partition({"a": 1.0, "b": 1.0}, 3, [2.0, 0.0, 1.0]) == {"a": 2, "b": 3}
 
 
 def test_a_capture_that_engines_share_counts_once(tmp_path):
@@ -176,7 +176,7 @@ def test_a_shard_goes_on_with_its_own_durations_only(suite, where):
     with_seconds(last, {1: 20.0} | dict.fromkeys((0, *range(2, 8)), 1.0))
     result = suite.run(*arguments, "--t2n-resume", mode=where, engines="0.22,0.23")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --t2n-resume: *shard was cut from other tests or --t2n-durations; *"])
+    result.stderr.fnmatch_lines(["ERROR: --t2n-resume: *the shard is of other tests or --t2n-durations; *"])
     assert completeness_of(read_records(part)).notice == "incomplete: 11 of 14 cells"
     with_seconds(last, {0: 20.0} | dict.fromkeys(range(1, 8), 1.0))
     assert suite.run(*arguments, "--t2n-resume", mode=where, engines="0.22,0.23").ret == pytest.ExitCode.OK

@@ -50,7 +50,7 @@ def test_merged_shards_equal_the_unsharded_run(suite, where, capsys):
 
     for chosen, words in (
         (parts[:2], "shards are missing: 3/3"),
-        ([*parts[:2], suite.path / "whole"], "1 beside files of shards, and no shard"),
+        ([*parts[:2], suite.path / "whole"], "1 beside files of shards, but not a shard"),
     ):
         assert main(["matrix", "merge", *map(str, chosen), "-o", str(suite.path / "no")]) == 1
         assert words in capsys.readouterr().err

@@ -132,7 +132,7 @@ def test_a_text_of_the_report_hook_may_be_anything(suite):
     ("change", "words"),
     [
         ("raise ValueError('boom')", "pytest_t2n_engines raised ValueError: boom (conftest.py:*)"),
-        ("engines.append('0.23.9')", "pytest_t2n_engines: '0.23.9' is no SelectedEngine"),
+        ("engines.append('0.23.9')", "pytest_t2n_engines: '0.23.9' is not a SelectedEngine"),
         ("engines.append(engines[0])", "pytest_t2n_engines: 2 engines are called tract-0.23.9; give each a label"),
         (
             "engines.append(SelectedEngine('ort', '1', '1'))",

@@ -80,7 +80,7 @@ def test_resume_needs_the_same_source(suite):
     suite.pytester.makepyfile(helper="SCALE = 2")
     result = suite.run("--t2n-report=site", "--t2n-resume", engines="0.23")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *was made with another state of the project's Python files; start afresh"])
+    result.stderr.fnmatch_lines(["ERROR: *was written with another state of the project's Python files; start again"])
 
 
 def test_resume_needs_a_directory_the_same_engines_and_packages(suite):
@@ -91,9 +91,11 @@ def test_resume_needs_a_directory_the_same_engines_and_packages(suite):
     suite.run("--t2n-report=site", "--t2n-resume", engines="0.23").assert_outcomes(passed=7, failed=1)
     result = suite.run("--t2n-report=site", "--t2n-resume", "--t2n-level=exact", engines="0.23")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --t2n-resume: *matrix.jsonl was made with another --t2n-level; start afresh"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: --t2n-resume: *matrix.jsonl was written with another --t2n-level; start again"]
+    )
     result = suite.run("--t2n-report=site", "--t2n-resume", "--t2n-transforms=round_trip", engines="0.23")
-    result.stderr.fnmatch_lines(["ERROR: --t2n-resume: *was made with another --t2n-transforms; start afresh"])
+    result.stderr.fnmatch_lines(["ERROR: --t2n-resume: *was written with another --t2n-transforms; start again"])
     (suite.path / "site" / "matrix.jsonl").write_text("nonsense\n")
     result = suite.run("--t2n-report=site", "--t2n-resume", engines="0.23")
     result.stderr.fnmatch_lines(["ERROR: --t2n-resume: *matrix.jsonl:1: *"])
@@ -121,7 +123,7 @@ def test_resume_needs_the_same_kernels_of_the_reference(suite, monkeypatch, name
     this_platform.cache_clear()
     assert (result.ret == pytest.ExitCode.USAGE_ERROR) is counts
     if counts:
-        result.stderr.fnmatch_lines(["ERROR: --t2n-resume: *matrix.jsonl was made with another environment; *"])
+        result.stderr.fnmatch_lines(["ERROR: --t2n-resume: *matrix.jsonl was written with another environment; *"])
 
 
 @pytest.mark.parametrize("where", ["plain", "n2"])
@@ -139,7 +141,7 @@ def test_passes_are_reused_where_nothing_changed(suite, where):
     result = suite.run(*arguments, "--t2n-reuse", mode=where, engines="0.22,0.23")
     result.assert_outcomes(passed=14, failed=2)
     assert [line.split()[0] for line in suite.runs[before:]] == ["mismatch", "mismatch"]
-    result.stdout.fnmatch_lines(["14 results are of earlier sessions (--t2n-reuse)"])
+    result.stdout.fnmatch_lines(["14 results are from earlier sessions (--t2n-reuse)"])
     for name, cell in suite.cells.items():
         kept = {**cell, "times": first[name]["times"]}
         assert kept.pop("reused", False) == (cell["status"] == "pass")

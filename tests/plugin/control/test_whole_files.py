@@ -136,7 +136,7 @@ def test_a_session_that_could_not_collect_has_no_plan(suite, capsys):
     suite.run("nowhere.py", "--t2n-report=site", engines="0.23")
     assert [line["type"] for line in suite.matrix] == ["run", "end"]
     assert main(["matrix", "md", str(suite.path / "site")]) == 1
-    assert "incomplete: 0 cells, and no plan says how many there should be" in capsys.readouterr().out
+    assert "incomplete: 0 cells, and no plan states how many there should be" in capsys.readouterr().out
 
 
 def test_a_torn_line_is_named_and_its_cell_run_again(suite, capsys):
@@ -156,10 +156,10 @@ def test_a_torn_line_is_named_and_its_cell_run_again(suite, capsys):
     path.write_bytes(b"".join(lines[:5]) + lines[5][:70])
     assert main(["matrix", "md", str(path)]) == 1
     out, err = capsys.readouterr()
-    assert f"{path}:6: the last line is torn" in err
+    assert f"{path}:6: the last line is incomplete" in err
     assert "**incomplete: 3 of 4 cells**" in out
     result = suite.run("--t2n-report=site", "--t2n-resume", engines="0.23")
-    result.stdout.fnmatch_lines(["--t2n-resume: *matrix.jsonl:6: the last line is torn; *"])
+    result.stdout.fnmatch_lines(["--t2n-resume: *matrix.jsonl:6: the last line is incomplete; *"])
     assert len(suite.runs) == 5
     assert [line["type"] for line in suite.matrix] == ["run", "plan", *["cell"] * 4, "end"]
 
@@ -242,8 +242,8 @@ def test_a_baseline_that_is_not_whole_is_named(suite):
     assert json.loads(lines[1])["type"] == "plan"
     result = suite.run("--t2n-report=site", f"--t2n-baseline={before}", engines="0.23")
     result.stdout.fnmatch_lines(
-        ["*before.jsonl:3: the last line is torn; *", "the baseline is not whole: incomplete: 0 of 1 cells"]
+        ["*before.jsonl:3: the last line is incomplete; *", "the baseline is incomplete: incomplete: 0 of 1 cells"]
     )
     summary = (suite.path / "site" / "summary.md").read_text()
-    assert "(the baseline is not whole: incomplete: 0 of 1 cells)" in summary
-    assert "The baseline is not whole" in (suite.path / "site" / "index.html").read_text()
+    assert "(the baseline is incomplete: incomplete: 0 of 1 cells)" in summary
+    assert "The baseline is incomplete" in (suite.path / "site" / "index.html").read_text()

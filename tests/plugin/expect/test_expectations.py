@@ -99,8 +99,8 @@ def test_both_kinds_of_surprise_fail_and_say_what_to_change(suite, where):
         [
             "*test_model[[]crash@0.22.4] passes on tract 0.23.9, and known.toml:2 expects crash at stage `optimise` *",
             "Remove the entry, or narrow its `case` or `engine` so that it leaves tract 0.23.9 out; *",
-            "this cell ends in another way than expected: error at stage `lower`.",
-            'If that is right now, write stage = "lower" and status = "error"; *',
+            "the result of this cell is not the expected one: error at stage `lower`.",
+            'If that is now right, write stage = "lower" and status = "error"; *',
         ]
     )
 
@@ -118,7 +118,7 @@ def test_an_entry_that_fits_nothing_fails_the_session(suite, where):
     result.stdout.fnmatch_lines(
         [
             "problem: known.toml:25: the entry of `test_model[[]gone]` on tract fits no cell of this session; *",
-            "problem: known.toml:31: the entry of `test_model[[]mismatch]` on tract never counts: known.toml:11 fits *",
+            "problem: known.toml:31: the entry of `test_model[[]mismatch]` on tract has no effect: known.toml:11 *",
         ]
     )
 
@@ -282,15 +282,15 @@ def test_the_reason_of_an_accepted_entry_is_the_first_problem(message, reason):
         (STALE.replace("reason", "raeson"), "known.toml:1: unknown key 'raeson'"),
         (STALE.replace('reason = "r"', 'reason = " "'), "known.toml:1: `reason` is missing"),
         (STALE.replace('stage = "run"\n', ""), "`stage` is missing"),
-        (STALE.replace('"run"', '"running"'), "'running' is no stage"),
-        (STALE.replace('"error"', '"pass"'), "'pass' is no failure"),
+        (STALE.replace('"run"', '"running"'), "'running' is not a stage"),
+        (STALE.replace('"error"', '"pass"'), "'pass' is not a failure"),
         (STALE.replace('"tract"', '"tarct"'), "'tarct' names no engine"),
         (STALE.replace('"tract"', '"tract>>1"'), "'>>1' in 'tract>>1' is no version specifier"),
         (STALE.replace('"tract"', "3"), "`engine` is neither a text nor a list"),
-        (STALE.replace('"r"', "3"), "`reason` is no text"),
+        (STALE.replace('"r"', "3"), "`reason` is not a text"),
         (f"{STALE}off_by = 1", "`off_by` is the size of a mismatch, and 'error' has none"),
         *(
-            (STALE + f"off_by = {size}", "`off_by` is no number above 0")
+            (STALE + f"off_by = {size}", "`off_by` is not a number above 0")
             for size in ("0", "-1.0", "nan", "true", "'1'")
         ),
     ],

@@ -107,9 +107,9 @@ def test_a_failure_of_another_size_or_class_is_a_surprise(suite, monkeypatch):
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "this cell ends in another way than expected: mismatch at stage `compare` (ParityError), off by 1.",
+            "the result of this cell is not the expected one: mismatch at stage `compare` (ParityError), off by 1.",
             "*expects mismatch (ParityError) at stage `compare`, off by at most 0.5, of *",
-            'If that is right now, write stage = "compare" and * and off_by = 5; --t2n-accept does it for you.',
+            'If that is now right, write stage = "compare" and * and off_by = 5; --t2n-accept does it for you.',
         ]
     )
     suite.run("--t2n-expect=known.toml", "--t2n-accept", engines="0.23").assert_outcomes(xfailed=1)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_t2n.cli.judging.unit import Unit, judge, packed
+from pytest_t2n.cli.judging.unit import Unit, judge, pack_unit
 from t2n_core.engine.provision.store import default_cache_dir
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="it looks for processes in /proc")
@@ -173,7 +173,7 @@ class Threads:
         return 1
 
     def submit(self, executor: Executor, unit: Unit) -> Future[bytes]:
-        return executor.submit(judge, packed(unit))
+        return executor.submit(judge, pack_unit(unit))
 
 
 @contextmanager

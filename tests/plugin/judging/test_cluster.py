@@ -239,9 +239,12 @@ def test_a_host_that_comes_later_and_cannot_judge_loses_nothing(cluster, tmp_pat
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (("--dask", "tcp://10.1.2.3:8786"), "whoever reaches the port of such a cluster runs any code on its workers"),
-        (("--dask", "10.1.2.3:8786"), "whoever reaches the port"),
-        (("--dask", "tcp://127.0.0.1:1", "--tract", "path:/bin/true"), "is no engine of others"),
+        (
+            ("--dask", "tcp://10.1.2.3:8786"),
+            "anyone who can reach the port of such a cluster can run code on its workers",
+        ),
+        (("--dask", "10.1.2.3:8786"), "anyone who can reach the port"),
+        (("--dask", "tcp://127.0.0.1:1", "--tract", "path:/bin/true"), "is not on others"),
         (("--dask", "tcp://127.0.0.1:8786", "--dask-resources", "arm"), "is not NAME=NUMBER"),
     ],
 )

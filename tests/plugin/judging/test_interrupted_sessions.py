@@ -19,12 +19,12 @@ def test_the_bundle_of_a_session_that_was_cut_is_kept(suite, where, stop, capsys
     done = [name for name, cell in suite.cells.items() if cell["status"] != "not_run"]
     found = read_bundle(folder)
     assert found.problems == []
-    assert found.unfinished == ("interrupted" if stop == CTRL_C else "its session did not come to its end")
+    assert found.unfinished == ("interrupted" if stop == CTRL_C else "its session did not end")
     assert {check.nodeid.partition("::")[2] for check in found.checks} >= set(done)
     select = ["--tract", "0.23.9", "--offline", "--cache-dir", CACHE]
     assert main(["matrix", "run", "--bundle", str(folder), *select]) == 1
     said = capsys.readouterr().out
-    assert f"the bundle has {len(found.checks)} checks, and is not whole: {found.unfinished}" in said
+    assert f"the bundle has {len(found.checks)} checks, and is incomplete: {found.unfinished}" in said
     suite.run(*given, "--t2n-resume", mode=where, engines="0.23", alone=True)
     whole = read_bundle(folder)
     assert (whole.unfinished, len(whole.checks)) == ("", 8)

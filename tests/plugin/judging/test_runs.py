@@ -130,9 +130,9 @@ def test_another_bundle_is_not_taken_up(bundle, tmp_path, capsys):
     other.close()
     capsys.readouterr()
     assert main(words(other.folder, "--report", report, "--resume", engines=BOTH)) == 1
-    assert "is of another bundle, other cases or another shard; start afresh" in capsys.readouterr().err
+    assert "is from another bundle, other cases or another shard; start again" in capsys.readouterr().err
     assert main(words(bundle, "--report", report, "--resume", "--shard", "1/2", engines=BOTH)) == 1
-    assert "start afresh" in capsys.readouterr().err
+    assert "start again" in capsys.readouterr().err
     assert main(words(bundle, "--resume")) == 1
     assert "--resume: name the directory" in capsys.readouterr().err
 

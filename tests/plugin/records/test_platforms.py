@@ -257,4 +257,4 @@ def test_a_session_goes_on_only_on_its_own_platform(suite):
     path.write_text(text.replace(model, "Another CPU").replace(this_platform().key, "0" * 12))
     result = suite.run("--t2n-report=site", "--t2n-resume", engines="0.23")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*was made with another model; start afresh"])
+    result.stderr.fnmatch_lines(["*was written with another model; start again"])

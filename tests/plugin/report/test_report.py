@@ -316,8 +316,8 @@ def test_records_are_read_back_and_damage_is_named(records, tmp_path):
     path.write_text(text + '{"type":"cell","sch')
     torn = []
     assert read_records(path, torn.append) == records, "a line that was cut off is left out"
-    assert torn == [f"{path}:9: the last line is torn; its session was killed while it wrote"]
-    with pytest.raises(RecordError, match=r"matrix\.jsonl:9: the last line is torn"):
+    assert torn == [f"{path}:9: the last line is incomplete; its session was killed while it wrote"]
+    with pytest.raises(RecordError, match=r"matrix\.jsonl:9: the last line is incomplete"):
         read_records(path)
     path.write_text(text.rstrip("\n"))
     assert read_records(path) == records, "nothing but the end of the last line is missing"

@@ -143,9 +143,9 @@ def test_a_directory_that_is_no_bundle_is_left_alone(suite):
     suite.pytester.makepyfile(MODELS)
     result = suite.run("--t2n-bundle=.", engines="0.23")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --t2n-bundle=*: the directory holds something that is no bundle"])
+    result.stderr.fnmatch_lines(["ERROR: --t2n-bundle=*: the directory holds something that is not a bundle"])
     done = t2n("matrix", "run", "--bundle", ".", "--tract", "0.23", cwd=suite.path)
-    assert (done.returncode, done.stderr.strip()) == (1, "error: . is no bundle: No such file or directory")
+    assert (done.returncode, done.stderr.strip()) == (1, "error: . is not a bundle: No such file or directory")
 
 
 SLOW = """

@@ -169,7 +169,7 @@ def test_a_returned_model_that_nothing_checks_fails(suite):
         {"passed": 2, "failed": 4},
     )
     result.stdout.fnmatch_lines(["*this test returns a model and its inputs, and nothing checks them: mark it with*"])
-    result.stdout.fnmatch_lines(["*this test takes the fixture `nnef_export` and returns a model too*"])
+    result.stdout.fnmatch_lines(["*this test takes the fixture `nnef_export` and also returns a model*"])
     unchecked = suite.run(*plain, engines="", alone=True)  # nothing is proven there, which the summary says
     assert unchecked.parseoutcomes().get("failed", 0) <= 1
 

@@ -120,12 +120,12 @@ def test_the_fixture_generates_too(suite):
     [
         ("steps=0", "steps=0 is not a number of tokens"),
         ("prompts='many'", "prompts='many' is neither a number of prompts nor their tokens"),
-        ("prompts=0", "prompts=0: one prompt is the least"),
+        ("prompts=0", "prompts=0: at least one prompt is required"),
         ("batch=3", 'batch=3 is not the name of a size, such as "B"'),
         ("last_logits=1", "last_logits=1 is neither True nor False"),
-        ("atol=0.1", "`atol` is no argument of nnef_generate: tokens are compared, and logits by their level"),
+        ("atol=0.1", "`atol` is not an argument of nnef_generate: it compares tokens, and logits by a level"),
         ("tolerance={'y': 'close'}", "tolerance={'y': 'close'} is not one level, that of the logits"),
-        ("target='khronos'", "target='khronos': tract alone generates tokens"),
+        ("target='khronos'", "target='khronos': only tract generates tokens"),
         ("stepz=3", "unknown argument `stepz` of nnef_generate; did you mean `steps`?"),
     ],
 )

@@ -150,7 +150,7 @@ def test_a_manifest_in_which_no_number_is_judged_proves_little(suite, monkeypatc
     manifest.write_text(text.replace('"elementwise": true', '"elementwise": false'))
     assert main(words) == 1
     assert "weak at stage `compare`" in (out := capsys.readouterr().out)
-    assert "no number is compared (`elementwise`)" in out
+    assert "the manifest disables the comparison of elements (`elementwise`)" in out
 
 
 def test_a_bundle_knows_numbers_and_says_that_it_lacks_metrics(suite, monkeypatch):

@@ -123,7 +123,7 @@ def test_cells_without_an_engine_are_named(suite, mode):
     result.assert_outcomes(passed=7)
     result.stdout.fnmatch_lines(
         [
-            "not made, as no engine of this session fits: 3 cells that markers ask for",
+            "not run, as no engine of this session fits: 3 cells that markers require",
             "  test_it.py::test_both[[]1] on khronos",
             "  test_it.py::test_both[[]2] on khronos",
             "  test_it.py::test_old on khronos",

@@ -28,7 +28,7 @@ class Encoder(nn.Module):
 
 def test_a_padding_mask_of_nested_tensors_is_refused():
     export = ModelExport(Encoder(nested=True).eval(), (torch.randn(2, 3, 4), PADDED))
-    with pytest.raises(CaptureError, match="zeros at padded places") as caught:
+    with pytest.raises(CaptureError, match="zeros at padded positions") as caught:
         _ = export.captured
     assert "enable_nested_tensor=False" in str(caught.value)
 

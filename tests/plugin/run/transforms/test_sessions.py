@@ -125,7 +125,7 @@ def test_a_name_that_no_engine_has_is_a_usage_error(suite, given, words):
         ('nnef_export(transforms=["nonsense"])', "transforms: tract has no transform 'nonsense'"),
         ("nnef_export(transforms=7)", "transforms: 7 is neither a name nor a list of names"),
         ('nnef_export(transforms="pulse")', "transforms: the transform pulse cannot be checked"),
-        ('nnef_generate(transforms=["round_trip"])', "`transforms` is no argument of nnef_generate"),
+        ('nnef_generate(transforms=["round_trip"])', "`transforms` is not an argument of nnef_generate"),
     ],
 )
 def test_a_wrong_marker_fails_its_test(suite, marker, words):

@@ -49,11 +49,13 @@ def test_a_file_of_somebody_else_is_not_overwritten(suite, name, capsys):
     (docs / name).write_text("my own")
     result = suite.run("--t2n-report=docs", engines="0.23")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*docs/{name} is of no report, and would be overwritten: name another directory"])
+    result.stderr.fnmatch_lines(
+        [f"*docs/{name} is not from a report, and would be overwritten: name another directory"]
+    )
     site = str(suite.path / "site" / "matrix.jsonl")
     for command in (["html", site, "-o", str(docs)], ["merge", site, "-o", str(docs)]):
         assert main(["matrix", *command]) == 1
-        assert "is of no report" in capsys.readouterr().err
+        assert "is not from a report" in capsys.readouterr().err
     assert [path.name for path in docs.iterdir() if not path.name.startswith(".")] == [name]
     assert (docs / name).read_text() == "my own"
 

@@ -94,7 +94,8 @@ def test_a_page_of_somebody_else_is_refused_and_one_of_a_history_replaced(histor
         (site / "index.html").write_text(foreign)
         assert main(["history", "html", str(history), "-o", str(site)]) != 0
         assert (
-            "index.html is of no history, and would be overwritten: name another directory" in capsys.readouterr().err
+            "index.html is not from a history, and would be overwritten: name another directory"
+            in capsys.readouterr().err
         )
         assert (site / "index.html").read_text() == foreign
         assert [path.name for path in site.iterdir()] == ["index.html"]

@@ -65,7 +65,7 @@ def new_export(
 
 def _keep_sizes(export: ModelExport, dynamic_axes: Any) -> None:
     """Pass the example's sizes to the user's function of the sizes, since a capture with fixed sizes has no names."""
-    from t2n_core.torch_graph.sizes.declared_axes import example_sizes
+    from t2n_core.torch_graph.constraints.declared_axes import example_sizes
 
     function = export.input_function
     if function is None:  # a strategy

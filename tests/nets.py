@@ -49,8 +49,9 @@ class Attention(nn.Module):
 
 
 class TinyDecoder(nn.Module):
-    """A decoder of one layer and one head: tokens and a cache `[B, 1, P, width]` twice, to the logits of the last token
-    and the longer cache.
+    """A decoder of one layer and one head.
+
+    It takes tokens and a cache `[B, 1, P, width]` twice, and returns the logits of the last token and the longer cache.
 
     With a `window` a token sees so many keys, its own included.
     """

@@ -90,8 +90,11 @@ sys.exit(status)
 
 
 def measure(say: Callable[[str], None], cases: Sequence[int] = CASES) -> list[dict[str, float]]:
-    """Per number of cells: CPU seconds of the session, of the same number of plain tests with PyTorch loaded
-    and without, and CPU seconds and MB of xdist's controller of two workers, with records and without."""
+    """Seconds and megabytes of sessions, by their number of cells.
+
+    CPU seconds of the session, and of the same number of plain tests with PyTorch loaded and without; CPU seconds and
+    MB of xdist's controller of two workers, with records and without.
+    """
     found = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -67,7 +67,6 @@ def layer(
     make: Callable[[], nn.Module], call: Callable[[Any, Tensor], Any] | None = None
 ) -> Callable[[Any], nn.Module]:
     """Return a layer in the dtype; `call` says what is done with it."""
-
     return lambda dtype: Layered(make().to(dtype), call)
 
 

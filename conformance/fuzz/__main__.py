@@ -1,4 +1,7 @@
-"""python -m conformance.fuzz [--decisions] --seed N --count M --tract 0.21,0.23 [--jobs 2] [--shrink] [--json FILE]"""
+"""Check random models in engines, and make those that fail smaller.
+
+python -m conformance.fuzz [--decisions] --seed N --count M --tract 0.21,0.23 [--jobs 2] [--shrink] [--json FILE]
+"""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def _prefixes(program: Program) -> Iterator[Program]:
 
 
 def _without_runs_of_steps(program: Program) -> Iterator[Program]:
-    """Half of the steps at once, a quarter, …"""
+    """Remove half of the steps at once, then a quarter, and so on."""
     count = len(program.steps)
     width = count // 2
     while width > 1:

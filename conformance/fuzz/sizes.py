@@ -74,8 +74,11 @@ def _conditions_at(deciding: Program, model: nn.Module, sizes: Sizes) -> tuple[b
 
 
 def _tried(program: Program) -> list[Sizes]:
-    """Return each size of one symbol, pairs of equal sizes, pairs whose sum, difference or product is an integer
-    constant of the model, and random sizes."""
+    """Return sizes at which decisions of the model may change.
+
+    Each size of one symbol, pairs of equal sizes, pairs whose sum, difference or product is an integer constant of the
+    model, and random sizes.
+    """
     example, rng = program.example, random.Random(f"turning {program.seed}")
     largest = _LARGEST_IMAGE if "W" in program.symbols else LARGE
     limit = {s: _LARGEST_BATCH if s == "B" else largest for s in example}

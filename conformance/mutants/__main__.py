@@ -1,4 +1,6 @@
-"""python -m conformance.mutants [SUITE …] [--cases 40] [--seed 1] [--tract 0.23] [--jobs 2]
+"""Tamper with archives, and print what the check catches.
+
+python -m conformance.mutants [SUITE …] [--cases 40] [--seed 1] [--tract 0.23] [--jobs 2]
 
 Exports a sample of each suite's cases, tampers with the archives, and prints what the check catches, as Markdown.
 """

@@ -105,8 +105,10 @@ def _worst(cell: CellLine, name: str) -> str:
 
 
 def _safe(value: Any) -> Any:
-    """Return the value, with a mark before a text that a spreadsheet would run as a formula, and control characters
-    made visible."""
+    """Return a value that is safe in a spreadsheet.
+
+    A text that would run as a formula gets a mark before it, and control characters are made visible.
+    """
     if value is None:
         return ""
     if isinstance(value, str):

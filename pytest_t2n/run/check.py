@@ -155,8 +155,10 @@ def _inputs(
 def _with_first_wrong_node(
     outcome: Outcome, result: ExportResult, checked: Outcome | None, criteria: Judgement, timeout: float
 ) -> tuple[Outcome, FirstWrongNode | None]:
-    """Return the outcome with the first wrong node among its details, and that node; an outcome without a run of the
-    engine is unchanged."""
+    """Return the outcome with the first wrong node among its details, and that node.
+
+    An outcome without a run of the engine is unchanged.
+    """
     from t2n_core.check.bisect import find_first_wrong_node
     from t2n_core.errors import T2NError
 

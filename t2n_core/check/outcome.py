@@ -152,8 +152,10 @@ class Outcome:
         return replace(self, times={**times, **self.times})
 
     def describe(self) -> str:
-        """Return the text of a failure: stage, engine, operator, source, hint, table of outputs; control characters
-        are escapes."""
+        """Return the text of a failure: stage, engine, operator, source, hint, table of outputs.
+
+        Control characters are escapes.
+        """
         where = f" in {self.engine}" if self.engine else ""
         lines = [f"{self.status.value} at stage `{self.stage.value}`{where}"]
         if self.error:

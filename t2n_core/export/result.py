@@ -104,8 +104,9 @@ class ExportResult(ExportedArchive):
         model: Any = None,
         timeout: float = 60.0,
     ) -> GenerationOutcome:
-        """Generate token by token in the target's engine, and compare with the model's own; see
-        `t2n_core.check.generation`.
+        """Generate token by token in the target's engine, and compare with the model's own tokens.
+
+        See `t2n_core.check.generation`.
 
         `prompts` is a number of random ones, or a list of tokens or tensors. `model` computes the reference in place of
         the exported one. Raises InputError for an unknown level, or prompts that the model cannot take.

@@ -69,7 +69,7 @@ def signature_of(graph: Graph, spec: Spec, name: str) -> Signature:
 
 
 def required_extensions(graph: Graph, spec: Spec) -> list[str]:
-    """Return the registries that the operators of the graph and its fragments come from: `tract_registry tract_core`, …
+    """Return the registries of the operators of the graph and its fragments, as `tract_registry tract_core`.
 
     Operators that the target does not have are skipped; `check_graph` reports them.
     """

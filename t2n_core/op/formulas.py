@@ -71,7 +71,7 @@ def sigmoid(g: Emitter, x: Value) -> Value:
 
 
 def erf(g: Emitter, x: Value) -> Value:
-    """Return erf(x); for float64 only with the precision of float32, since no version has more."""
+    """Return the error function of x; for float64 only with the precision of float32, since no version has more."""
     if not g.spec.has("tract_core_erf"):
         return _erf_of_primitives(g, x)
     return g.cast(g.tract_core_erf(g.cast(x, FLOAT32)), x.dtype)

@@ -27,8 +27,10 @@ VERSIONS = [*ALWAYS, *(pytest.param(v, marks=pytest.mark.all_engines) for v in B
 
 @pytest.fixture(scope="module")
 def engine_without_fork() -> Iterator[Callable[[ResolvedEngine], TractEngine]]:
-    """A function from an engine's files to the engine. Its jobs run in the worker itself: a fork would take most of
-    the time of so short a job, and no case may end the worker."""
+    """Return a function from an engine's files to the engine, whose jobs run in the worker itself.
+
+    A fork would take most of the time of so short a job, and no case may end the worker.
+    """
     known: dict[str, TractEngine] = {}
 
     def engine(resolved: ResolvedEngine) -> TractEngine:

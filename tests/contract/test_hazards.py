@@ -1,5 +1,7 @@
-"""The hazards of the spec table against real engines, in both directions: a statement is refused for a version exactly
-if that version computes it wrongly, refuses it or dies of it."""
+"""The hazards of the spec table against real engines, in both directions.
+
+An operation is refused for a version exactly if that version computes it wrongly, refuses it or dies of it.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Reshapes that a release moves to where it gets them wrong: of a scan's sequence, which 0.23.0 to 0.23.8 then refuse
-to load, and of a sum with a product in it, which 0.20.3 to 0.20.18 then compute wrongly or die of."""
+"""Reshapes that a release moves to where it gets them wrong.
+
+Reshapes of a scan's sequence make 0.23.0 to 0.23.8 refuse to load; those of a sum with a product in it are computed
+wrongly by 0.20.3 to 0.20.18, or end the process.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The operator tables against real engines: every name that the table claims resolves, with the registry that it says,
-and no other name does."""
+"""The operator tables against real engines.
+
+Every name of the table resolves, with the registry that the table states, and no other name does.
+"""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class FurtherStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FurtherCheck:
-    """A variant with the same tokens: the prompt in chunks, prompts in a batch, return to an earlier state, …"""
+    """A variant with the same tokens: the prompt in chunks, prompts in a batch, a return to an earlier state."""
 
     name: str
     status: FurtherStatus

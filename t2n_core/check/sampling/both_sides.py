@@ -93,8 +93,10 @@ class BothSides:
         return found
 
     def _points(self, question: Question, before: Sequence[Question], here: Sizes) -> list[Sizes]:
-        """Return allowed sizes on the other side of a question, the nearest first; preferably with the same answers to
-        the questions before it."""
+        """Return allowed sizes on the other side of a question, the nearest first.
+
+        Sizes with the same answers to the questions before it are preferred.
+        """
         names = _symbols(question)
         if not names <= self.bounds.keys():
             return []

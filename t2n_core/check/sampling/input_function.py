@@ -29,8 +29,9 @@ class InputFunction:
     def arrays(
         self, sizes: Mapping[str, int], turn: object, shapes: Sequence[Shape], example: ModelInputs
     ) -> list[Array] | None:
-        """Return the function's inputs for these sizes; each turn has a separate random seed, the same in every
-        session.
+        """Return the function's inputs for these sizes.
+
+        Each turn has a separate random seed, the same in every session.
 
         Raises InputError for exceptions of the function, and for inputs of other names, types or shapes.
         """

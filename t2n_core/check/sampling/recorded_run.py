@@ -105,8 +105,9 @@ def questions(
     shapes: Sequence[Shape],
     sizes: Mapping[str, int],
 ) -> list[Question]:
-    """Return the conditions on sizes in a run of a model, in order; up to the first error if the model cannot run on
-    fake tensors.
+    """Return the conditions on sizes in a run of a model, in order.
+
+    They end at the first error if the model cannot run on fake tensors.
 
     Args:
         model: the module, which stays as it is.

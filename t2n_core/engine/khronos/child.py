@@ -1,4 +1,4 @@
-"""Process that runs strict NNEF in one of the two Khronos engines:
+"""Process that runs strict NNEF in one of the two Khronos engines.
 
     python -m t2n_core.engine.khronos.child interpreter|session --memory=BYTES
 

@@ -21,8 +21,11 @@ class Send(Protocol):
 
 
 def run_profile(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any]) -> None:
-    """Send the facts of a profile: `profile`, the engine's JSON; `seconds` of each plain run; `cpu`, the CPU time of a
-    run, and `cpu_profiled`, that of the whole profile."""
+    """Send the facts of a profile.
+
+    `profile` is the engine's JSON; `seconds` those of each plain run; `cpu` the CPU time of a run, and `cpu_profiled`
+    that of the whole profile.
+    """
     header, arrays = job.header, job.arrays()
     with stage("load"):
         model = _load(driver, header)

@@ -12,8 +12,10 @@ from t2n_core.engine.tract.engine import TractEngine
 
 
 class Sweep:
-    """A worker that loads the library of each release that is used; jobs are forked, so that none affects the next. All
-    have the kernels of one tier."""
+    """A worker that loads the library of each release that is used.
+
+    Jobs are forked, so that none affects the next. All have the kernels of one tier.
+    """
 
     def __init__(self) -> None:
         self._worker: TractEngine | None = None

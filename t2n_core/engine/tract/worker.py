@@ -1,4 +1,4 @@
-"""Process that loads one tract library:
+"""Process that loads one tract library.
 
     python -m t2n_core.engine.tract.worker LIBRARY --sha256=DIGEST [--runtime=NAME] [--inline]
 

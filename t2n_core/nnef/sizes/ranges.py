@@ -245,8 +245,10 @@ def _bound_of(condition: Relational) -> tuple[str, Bounds] | None:
 
 
 def _simpler_remainder(condition: Any) -> Any:
-    """Simplify an equation with a remainder: return `T % 5 != 0` for `2 * T % 5 != 0`, and one comparison for
-    `T % 4 != 0`, `T % 4 != 3` and `T % 2 != 1`, since `!=` is two scenarios in general.
+    """Simplify an equation with a remainder.
+
+    Return `T % 5 != 0` for `2 * T % 5 != 0`, and one comparison for `T % 4 != 0`, `T % 4 != 3` and `T % 2 != 1`, since
+    `!=` is two scenarios in general.
     """
     if not isinstance(condition, sympy.Eq | sympy.Ne) or not isinstance(condition.lhs, Modulo):
         return condition

@@ -17,8 +17,11 @@ _DIVISORS = range(2, 33)
 
 
 def edges(dims: Iterable[Dim]) -> dict[str, list[int]]:
-    """Return for each symbol the sizes just before and at each point where another operand of a maximum or minimum
-    becomes the larger one, and a multiple of each divisor and its successor; at most eight, the smallest first."""
+    """Return the sizes of each symbol at which a size expression changes its form.
+
+    They are the sizes just before and at each point where another operand of a maximum or minimum becomes the larger
+    one, and a multiple of each divisor and its successor; at most eight, the smallest first.
+    """
     found: dict[str, set[int]] = {}
     for dim in {d for d in dims if not isinstance(d, int)}:
         for part in dim.atoms(Max, Min, FloorDiv, Modulo):

@@ -33,10 +33,11 @@ class Size(sympy.Symbol):  # type: ignore[misc]
 
 
 class FloorDiv(sympy.Function):  # type: ignore[misc]
-    """`a // b` of integers with the simplest possible dividend: multiples of an integer `b` are moved out, and nested
-    quotients are merged. So the length after many strided convolutions is one quotient of the length before them;
-    tract 0.19 takes minutes for nested quotients. No size is subtracted in the dividend, as engines divide towards
-    zero.
+    """Return `a // b` of integers with the simplest possible dividend.
+
+    Multiples of an integer `b` are moved out, and nested quotients are merged. So the length after many strided
+    convolutions is one quotient of the length before them; tract 0.19 takes minutes for nested quotients. No size is
+    subtracted in the dividend, as engines divide towards zero.
     """
 
     nargs = (2,)

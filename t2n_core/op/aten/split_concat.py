@@ -155,8 +155,10 @@ def slice_scatter(
 
 
 def _scattered_places(g: Emitter, size: Dim, begin: Dim, count: Dim, step: int) -> Value:
-    """Return the index that each of `size` elements is gathered from: its own, or, at every `step`-th index from
-    `begin` on, that of one of the `count` elements that are appended.
+    """Return the index that each of `size` elements is gathered from.
+
+    It is the element's own index, or, at every `step`-th index from `begin` on, that of one of the `count` elements
+    that are appended.
     """
     if isinstance(size, int) and isinstance(begin, int) and isinstance(count, int):
         order = np.arange(size, dtype=np.int64)

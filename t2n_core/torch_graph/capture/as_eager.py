@@ -48,8 +48,10 @@ def narrow(input: torch.Tensor, dim: int, start: Any, length: Any) -> torch.Tens
 
 
 def squeeze(input: torch.Tensor, dim: Any = None) -> torch.Tensor:
-    """Return the squeezed tensor, or a copy: whether a dynamic axis is dropped depends on its size, and torch.export
-    does not guard that."""
+    """Return the squeezed tensor, or a copy.
+
+    Whether a dynamic axis is dropped depends on its size, and torch.export does not guard that.
+    """
     dims = range(input.dim()) if dim is None else dim if isinstance(dim, list | tuple) else (dim,)
     for axis in dims:
         if isinstance(axis, int) and -input.dim() <= axis < input.dim():

@@ -69,8 +69,11 @@ def with_source_line(refused: CaptureError) -> CaptureError:
 
 
 def refuse_smaller_range(declared: DeclaredAxes, sizes: SizeRange, decisions: Sequence[SizeDecision]) -> None:
-    """Raise CaptureError if a graph is valid for fewer sizes than the declared bounds. A lower bound of 0 that is only
-    the default, as of a Dim without `min`, may become larger, and a Dim without `max` may get one."""
+    """Raise CaptureError if a graph is valid for fewer sizes than the declared bounds.
+
+    A lower bound of 0 that is only the default, as of a Dim without `min`, may become larger, and a Dim without `max`
+    may get one.
+    """
     for decision in decisions:
         for name in sorted({s.name for s in decision.condition.free_symbols} & declared.explicit):
             (low, high), (wanted_low, wanted_high) = sizes.bounds[name], declared.range.bounds[name]

@@ -65,8 +65,9 @@ class SymbolTable:
             self._names.setdefault(before.name, extent)
 
     def learn_replaced(self) -> None:
-        """Record the symbols that PyTorch replaced by others, or by constants, after it found them equal: earlier
-        decisions of the model still refer to them.
+        """Record the symbols that PyTorch replaced by others or by constants, since it found them equal.
+
+        Earlier decisions of the model still refer to them.
         """
         env = getattr(self.fake_mode, "shape_env", None)
         waiting = {} if env is None else {s: e for s, e in env.replacements.items() if s.name not in self._names}

@@ -74,8 +74,11 @@ class Decisions:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Record every decision while the block runs: PyTorch's guards, and conditions that it answers without a guard,
-        since it assumes that a size is not 1 once an operator has checked it."""
+        """Record every decision while the block runs.
+
+        Decisions are PyTorch's guards, and conditions that it answers without a guard, since it assumes that a size is
+        not 1 once an operator has checked it.
+        """
         with (
             replaced("torch.fx.experimental.symbolic_shapes.ShapeEnv._log_guard", self._noting_guards),
             replaced("torch.fx.experimental.symbolic_shapes.ShapeEnv.evaluate_expr", _guarding_decisions),
@@ -127,8 +130,10 @@ class Decisions:
 
 
 def _guarding_decisions(plain: Any) -> Any:
-    """Add no guard where PyTorch reads strides: the program computes the same on both sides, and a guard would let
-    PyTorch simplify later sizes for one side only."""
+    """Add no guard where PyTorch reads strides.
+
+    The program computes the same on both sides, and a guard would let PyTorch simplify later sizes for one side only.
+    """
 
     def evaluated(env: Any, *args: Any, **options: Any) -> Any:
         if _purpose(sys._getframe(1)) in ("decided", "required") or _is_of_pieces(_origin()):
@@ -151,8 +156,10 @@ def _is_beyond_memory(condition: sympy.Basic) -> bool:
 
 
 def _purpose(frame: FrameType | None) -> str | None:
-    """Return why a condition is evaluated: `required` (a check that raises), `decided` (Python code that branches),
-    `layout` (a kernel that reads strides and sizes of 0 and 1); None if only for the strides of a result.
+    """Return why a condition is evaluated; None if only for the strides of a result.
+
+    `required` is a check that raises, `decided` is Python code that branches, `layout` is a kernel that reads strides
+    and sizes of 0 and 1.
     """
     kind = "layout"
     while frame is not None and frame.f_code.co_filename.endswith(_GUARDS):

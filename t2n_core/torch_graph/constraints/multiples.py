@@ -22,8 +22,9 @@ _SLICE = operator("aten::slice.Tensor")
 
 
 def multiples(sizes: SizeRange, where: Iterable[Any], known: Mapping[str, int]) -> tuple[SizeRange, dict[str, Dim]]:
-    """Return the same range with its true lower bounds, and an expression for each symbol whose sizes share one
-    remainder: `{"T": 4 * (T // 4)}` for `T % 4 == 0`.
+    """Return the same range with its true lower bounds, and expressions for symbols with one remainder.
+
+    The expression is `{"T": 4 * (T // 4)}` for `T % 4 == 0`.
 
     Symbols that are divided neither in a size nor in a condition of `where` are left out. `known` are sizes in the
     range.

@@ -73,8 +73,10 @@ def narrow_range(
     captured: Sizes,
     proves: Callable[[Any, SizeRange], bool],
 ) -> tuple[SizeRange, list[SizeDecision], list[SizeDecision]]:
-    """Return the part of a range for which a graph is valid, the decisions that made it smaller, and those that did
-    not since the program is proven to be right on their other side.
+    """Return the part of a range for which a graph is valid, and the decisions.
+
+    The decisions are those that made the range smaller, and those that did not since the program is proven to be right
+    on their other side.
 
     Args:
         sizes: the range before.
@@ -155,8 +157,10 @@ def _conditions(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
 
 
 def _remainders(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Any]:
-    """Return a remainder for each symbol, that of its captured size, that implies the same decision, such as two even
-    sizes for `H * W == 4 * (H // 2) * (W // 2)`; an empty list if there are none."""
+    """Return a remainder for each symbol that implies the same decision; empty if there are none.
+
+    It is that of the captured size, such as two even sizes for `H * W == 4 * (H // 2) * (W // 2)`.
+    """
     found: list[Any] = []
     for name in sorted(s.name for s in decision.condition.free_symbols):
         near = range(max(sizes.bounds[name][0], captured[name] - 70), captured[name] + 70)
@@ -168,8 +172,11 @@ def _remainders(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
 
 
 def _remainder_of_one(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Any]:
-    """Return a remainder of one symbol, that of its captured size, that implies the same decision for any sizes of the
-    others, such as `A % 25 == 0` for `A * B % 25 == 0`; an empty list if there is no such symbol."""
+    """Return a remainder of one symbol that implies the same decision for any sizes of the others.
+
+    It is that of the captured size, such as `A % 25 == 0` for `A * B % 25 == 0`. The list is empty if there is no such
+    symbol.
+    """
     names = sorted(s.name for s in decision.condition.free_symbols)
     divisors = {int(n) for n in decision.condition.atoms(sympy.Integer) if int(n) in _PERIODS}
     for name, period in itertools.product(names, sorted(divisors)):
@@ -194,8 +201,10 @@ def _is_linear(relation: Any) -> bool:
 
 
 def _larger_sizes(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Any]:
-    """Return lower bounds that imply the same decision, such as `H >= 2` and `W >= 2` for `(H // 2) * (W // 2) != 0`;
-    an empty list if there are none."""
+    """Return lower bounds that imply the same decision; an empty list if there are none.
+
+    An example is `H >= 2` and `W >= 2` for `(H // 2) * (W // 2) != 0`.
+    """
     names = sorted(s.name for s in decision.condition.free_symbols)
     for least in range(2, 10):
         lows = {name: max(sizes.bounds[name][0], min(least, captured[name])) for name in names}

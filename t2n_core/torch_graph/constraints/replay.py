@@ -13,8 +13,11 @@ from t2n_core.torch_graph.custom_ops.definition import aten_equivalent
 
 
 class _Replay(Interpreter):
-    """Runs a program without its assertions on sizes. Raises ValueError if a rank or a static size differs from the
-    capture's, or, with the tensors of the capture, any size."""
+    """Runs a program without its assertions on sizes.
+
+    Raises ValueError if a rank or a static size differs from the capture's, or, with the tensors of the capture, any
+    size.
+    """
 
     def __init__(self, module: torch.fx.GraphModule, as_captured: bool) -> None:
         super().__init__(module)
@@ -50,8 +53,9 @@ class _Replay(Interpreter):
 def replay(
     program: torch.export.ExportedProgram, tensors: Sequence[torch.Tensor], as_captured: bool = False
 ) -> list[Any] | None:
-    """Return the results of the program for these inputs; None if it cannot run on them, or only with other ranks than
-    captured.
+    """Return the results of the program for these inputs.
+
+    Return None if it cannot run on them, or only with other ranks than captured.
 
     Args:
         as_captured: whether the inputs have the sizes of the capture; then all sizes are compared.

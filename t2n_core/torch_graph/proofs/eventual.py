@@ -138,8 +138,11 @@ class _Residue:
         return lambda a, b: a if self._sign(_minus(a, b)) * sign >= 0 else b
 
     def _quotient(self, a: Polynomial, b: Polynomial) -> Polynomial:
-        """Return `a // b`: the quotient of the polynomials without the fractional part of its constant, and minus 1 if
-        that part is 0 and the remainder negative."""
+        """Return `a // b` of two polynomials.
+
+        It is the quotient without the fractional part of its constant, minus 1 if that part is 0 and the remainder
+        negative.
+        """
         if not b:
             raise UnsolvedError("a quotient by 0")
         whole, rest = _divide(a, b)

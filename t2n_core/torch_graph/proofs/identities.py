@@ -111,8 +111,9 @@ def _element(value: Any) -> Any:
 
 
 def simpler_arguments(kind: str, bound: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments of a call in canonical form: slices without their end, which the shape determines, and
-    attention without a mask that masks nothing.
+    """Return the arguments of a call in canonical form.
+
+    Slices are without their end, which the shape determines, and attention is without a mask that masks nothing.
     """
     name = kind.removeprefix("aten::").partition(".")[0]
     found = dict(bound)

@@ -229,8 +229,10 @@ def _box(names: Sequence[str], spans: Sequence[tuple[int, int | None]]) -> Itera
 
 
 def _search(wanted: Any, names: Sequence[str], system: _System) -> Iterator[Sizes]:
-    """Yield sets of sizes around the solutions for one symbol, at small sizes of the others, their captured ones, and
-    the integers in the condition."""
+    """Yield sets of sizes around the solutions for one symbol.
+
+    The others have small sizes, their captured ones, and the integers in the condition.
+    """
     numbers = {abs(int(n)) for n in wanted.atoms(sympy.Integer)}
     values = {}
     for name in names:

@@ -15,8 +15,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class ByOverload:
-    """One function for each overload of torch's own operators. Operators of other packages are registered by name,
-    since they exist only once that package is imported."""
+    """One function for each overload of torch's own operators.
+
+    Operators of other packages are registered by name, since they exist only once that package is imported.
+    """
 
     def __init__(self, package: str, path: Iterable[str]) -> None:
         """Create an empty registry, which the modules of the package at `path` fill."""

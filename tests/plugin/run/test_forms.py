@@ -1,5 +1,8 @@
-"""Every way to leave a wrong model unproven ends red: an outcome that is thrown away, an export that is not checked, a
-returned model beside the fixture, a model per engine, a skip after a failure."""
+"""Every way to leave a wrong model unproven fails.
+
+These are an outcome that is thrown away, an export that is not checked, a returned model beside the fixture, a model
+per engine, a skip after a failure.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""A test that returns its model is called once per case: what it prints is in its first cell, and its weights are the
-same wherever it runs."""
+"""A test that returns its model is called once per case.
+
+Its output is in its first cell, and its weights are the same wherever it runs.
+"""
 
 from __future__ import annotations
 

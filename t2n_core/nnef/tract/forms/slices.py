@@ -66,8 +66,10 @@ def concat(g: TractBuilder, values: Sequence[Value], *, axis: int) -> Value:
 
 
 def with_written_sizes(g: TractBuilder, value: Value) -> Value:
-    """Return a value whose axes have the sizes that are written here, where the engine writes them differently, such
-    as a quotient of a minimum as a minimum of quotients."""
+    """Return a value whose axes have the sizes as they are written here.
+
+    The engine writes some differently, such as a quotient of a minimum as a minimum of quotients.
+    """
     for axis, size in enumerate(value.shape):
         if has_extremes(size) and not isinstance(size, int) and size.has(FloorDiv):
             value = slice_range(g, value, axis, 0, size, 1)

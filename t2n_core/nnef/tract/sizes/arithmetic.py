@@ -59,8 +59,7 @@ def with_quotients_subtracted(size: sympy.Expr) -> Dim:
 
 
 def argument_for(traits: TractTraits, argument: Any) -> Any:
-    """Return an argument of an operation with all sizes in it, also in lists, rewritten so that this release evaluates
-    them correctly.
+    """Return an argument of an operation with sizes that this release evaluates correctly, also in lists.
 
     No quotient is subtracted, as in `T - (T + 1) // 2`, since each release gets that wrong somewhere: 0.20, for
     example, reads uninitialised memory in a product of a slice with such a begin.
@@ -94,8 +93,9 @@ def signed_parts(size: Dim) -> tuple[Dim, Dim]:
 
 
 def merge_into_quotients(size: Dim) -> Dim:
-    """Return a size with the summands of a quotient moved into it, as the engine does: `3 * (T // 2) + 3 * T` as
-    `3 * (3 * T // 2)`.
+    """Return a size with the summands of a quotient moved into it, as the engine does.
+
+    `3 * (T // 2) + 3 * T` becomes `3 * (3 * T // 2)`.
 
     The engine adds `T` to `T // 2` that way before it multiplies, and does not see that the sum of the products is the
     same.
@@ -122,8 +122,9 @@ def _merge_sum(total: sympy.Expr) -> sympy.Expr:
 
 
 def _is_uncertain(dividend: sympy.Expr) -> bool:
-    """Return whether a comparison written as a quotient contains another such comparison, or compares anything
-    but two plain sizes, such as `2 * H - W`.
+    """Return whether a comparison written as a quotient is nested, or not of two plain sizes.
+
+    It is if it contains another such comparison, or compares sizes such as `2 * H - W`.
 
     Releases without maxima simplify these wrongly, or never finish loading.
     """
@@ -141,8 +142,9 @@ def _of_quotient(a: sympy.Expr, b: sympy.Expr) -> sympy.Expr:
 
 
 def without_nesting(size: Dim) -> Dim:
-    """Return the same size without a minimum of a maximum, or the reverse: `Min(Max(T - 2, 0), 5)` as
-    `Max(T - 2, 0) - Max(T - 7, 0)`.
+    """Return the same size without a minimum of a maximum, or the reverse.
+
+    `Min(Max(T - 2, 0), 5)` becomes `Max(T - 2, 0) - Max(T - 7, 0)`.
 
     Releases before 0.23.0 evaluate the inner one alone, the others never finish loading if there are several.
     """

@@ -34,8 +34,9 @@ _SIGNS: Final = {sympy.Eq: "==", sympy.Le: "<=", sympy.Lt: "<=", sympy.Ge: ">=",
 
 
 def assertions(sizes: SizeRange, traits: TractTraits, own: Sequence[Relational] = ()) -> list[str]:
-    """Return the `extension` lines that state a range of sizes and the values of the graph's own symbols, for releases
-    that read them.
+    """Return the `extension` lines that state a range of sizes, for releases that read them.
+
+    They also state the values of the graph's own symbols.
 
     `T >= 1` enables the engine's vectorised operators, which it does not use for a tensor that might be empty.
     """

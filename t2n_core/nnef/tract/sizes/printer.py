@@ -71,8 +71,9 @@ def _product_text(factors: Sequence[str]) -> str:
 
 
 def _factors(d: sympy.Expr) -> list[sympy.Expr]:
-    """Return the factors of a product, with a power as its repeated base: engines compare `B*T*T` with the product of
-    three extents and do not see that it is `B*(T*T)`.
+    """Return the factors of a product, with a power as its repeated base.
+
+    Engines compare `B*T*T` with the product of three extents and do not see that it is `B*(T*T)`.
     """
     powers = [(a.base, int(a.exp)) if a.is_Pow and a.exp.is_Integer and a.exp > 0 else (a, 1) for a in d.args]
     return [base for base, times in powers for _ in range(times)]

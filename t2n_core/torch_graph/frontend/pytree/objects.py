@@ -63,8 +63,10 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def own_copy(value: Any) -> Any:
-    """Return a copy of an object for one call, which may change it; the object itself if it cannot be copied, or has no
-    parts, since a model may compare its identity."""
+    """Return a copy of an object for one call, which may change it.
+
+    Return the object itself if it cannot be copied, or has no parts, since a model may compare its identity.
+    """
     try:
         if next(_parts(value), None) is None:
             return value

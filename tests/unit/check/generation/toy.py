@@ -77,8 +77,11 @@ class ToyEngine:
         holds: bool | str = True,
         takes: Callable[[Array], bool] = lambda past: True,
     ) -> None:
-        """`holds` is False for an engine that never holds state, or its reason why it does not hold this one; `takes`
-        tells which states it lets itself be set back to."""
+        """Make an engine of these logits.
+
+        `holds` is False for an engine that never holds state, or its reason why it does not hold this one; `takes`
+        returns whether the engine accepts a state.
+        """
         self.logits, self.spoil, self.shape, self.holds, self.takes = logits, spoil, shape, holds, takes
         self.holds_state = holds is not False
 

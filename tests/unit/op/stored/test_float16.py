@@ -79,7 +79,6 @@ def test_a_norm_is_folded_by_the_engine() -> None:
 
 def test_a_capture_serves_both_forms() -> None:
     """What is computed of a weight at export is computed of the rounded one for one archive only."""
-
     net = net_of(lambda self, x: x @ (self.weight * 2).t(), weight=nn.Parameter(torch.randn(16, 8)))
     export = ModelExport(net.eval(), torch.randn(3, 8))
     weight = export.model.weight.detach()

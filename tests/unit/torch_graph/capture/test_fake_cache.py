@@ -50,7 +50,6 @@ def test_no_memory_format_is_asked_for() -> None:
 
 def test_a_tensor_that_is_made_in_python_costs_no_second_trace() -> None:
     """PyTorch writes `detach_` after it, as in the first layer of an empty cache."""
-
     with patch.object(torch.export.ExportedProgram, "run_decompositions", side_effect=AssertionError):
         net = net_of(lambda _, x: torch.cat([torch.tensor([]), x]) * torch.tensor([1.0, 2.0]))
         graph = ModelExport(net, torch.randn(3, 2)).captured.graph

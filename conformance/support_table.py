@@ -46,7 +46,7 @@ only registered counts for nothing here.
 | `n/m` | n of m samples pass, the others are refused at export or by the engine, with a reason |
 | `no` | every sample is refused at export |
 | `fails` | the export succeeds and the engine refuses, crashes or takes too long |
-| **wrong** | at least one sample computes other numbers than PyTorch without an error |
+| **wrong** | at least one sample computes other values than PyTorch without an error |
 | … (no-fma) | the worst of the kernel tiers, where another is better |
 | (empty) | the operator does not have this dtype, or no sample of it is usable |
 

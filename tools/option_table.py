@@ -36,7 +36,7 @@ PROOFS: Mapping[tuple[type, str], str] = {
 
 
 def session_table() -> str:
-    """Return a line of Markdown for each option of the plugin, with its ini twin and its help."""
+    """Return a line of Markdown for each option of the plugin, with the ini option of the same name and its help."""
     parser = Parser(_ispytest=True)
     pytest_t2n.plugin.pytest_addoption(parser)
     rows = []

@@ -18,7 +18,7 @@ CHOSEN = (
     "conv2d-qnnpack", "add", "mul", "cat", "moves", "activations", "norms", "small_cnn", "fx", "dynamic-x86",
     "dynamic-lstm", "dynamic-gru", "embeddings", "pt2e-mlp", "pt2e-cnn", "torchvision-googlenet",
 )  # fmt: skip
-"""Nets in which every kind of layer, engine and way in occurs."""
+"""Nets in which every kind of layer, engine and frontend occurs."""
 
 
 def all_nets(*, complete: bool = True) -> dict[str, Int8Net]:

@@ -48,7 +48,7 @@ def reduce_one(plant: Plant, program: Program, folder: Path) -> Result | None:
         except InputError:
             return None
         again = Judge(engine, oracle, folder).first(found.program)
-    seconds = _processor_time() - start  # behind the end of the engines, which is when their time is known
+    seconds = _processor_time() - start  # after the end of the engines, when their time is known
     left, alike = found.program, again == found.failure
     failed = found.failure.status
     return Result(plant, program.operators, failed, left.operators, left.elements, found.runs, seconds, alike)

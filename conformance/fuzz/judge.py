@@ -257,7 +257,7 @@ def summed_up(engine: str, findings: Sequence[Finding], seconds: float) -> Verdi
         return Verdict(engine, worst, counts=counts, seconds=seconds)
     failing = [one for one in findings if one.status == worst]
     message = failing[0].message if failing else ""
-    cause = "other numbers" if worst in (WRONG, UNGUARDED) and "shape" not in message else cause_of(message)
+    cause = "other values" if worst in (WRONG, UNGUARDED) and "shape" not in message else cause_of(message)
     return Verdict(engine, worst, message, cause, tuple(one.sizes for one in failing), counts, seconds)
 
 

@@ -14,7 +14,7 @@ RIGHT, REFUSED, WRONG, UNGUARDED, EXCEPTION, ENGINE_ERROR, CRASH, TIMEOUT, HANG,
     "outside", "frozen",
 )  # fmt: skip
 STATUSES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR, REFUSED, FROZEN, NO_SIZE, RIGHT, OUTSIDE)
-"""The worst first. `unguarded`: other numbers outside of the archive's range; `hang`: export takes too long; `no size`:
+"""The worst first. `unguarded`: other values outside of the archive's range; `hang`: export takes too long; `no size`:
 PyTorch itself has no numbers at the example's sizes; `outside`: the engine refused a size outside of the range;
 `frozen`: other values, an error or a crash where a FrozenDecision has warned."""
 FAILURES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR)

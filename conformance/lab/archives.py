@@ -103,7 +103,7 @@ def time_case(driver: TractDriver, case: dict[str, Any], rounds: int) -> dict[st
             continue
         excess = largest_excess(timed.outputs, wanted) if wanted else 0.0
         if excess > 1:
-            found[name] = {"error": f"wrong numbers: {excess:.3g} times the tolerance"}
+            found[name] = {"error": f"wrong values: {excess:.3g} times the tolerance"}
         else:
             ready[name] = timed
     for timed in in_turns(ready.values(), rounds):

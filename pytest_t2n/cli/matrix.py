@@ -141,7 +141,7 @@ def _merge(options: argparse.Namespace) -> int:
                 with IndexedFile(options.output) as file:
                     write_matrix(_for_page(Matrix.of_index(file)), options.output)
         except BaseException:
-            if is_new:  # files that cannot be merged leave nothing behind
+            if is_new:  # files that cannot be merged leave no output
                 shutil.rmtree(options.output, ignore_errors=True)
             raise
     say(f"{count} cells of {len(options.files)} files in {options.output}")

@@ -20,8 +20,13 @@ INSTEAD = {
     "inside of": "inside",
     "is said": "is stated, is declared",
     "said of": "stated about, declared for",
+    "(has )?no form": "not supported, cannot be expressed",
+    "(other|wrong) numbers": "other values, wrong values",
     "somebody": "someone",
+    "stand-ins?": "override, custom operator",
     "told": "reported, given",
+    "twins?": "copy",
+    "(which|that) else": "otherwise",
     "whole numbers?": "integer",
 }
 """Word, as a regular expression -> what to write instead."""

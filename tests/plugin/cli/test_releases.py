@@ -134,4 +134,4 @@ def test_a_case_is_written_as_tract_keeps_its_own(stretched: Path, capsys: pytes
     assert ": right" in said
     assert (stretched.parent / "upstream" / "runme.sh").exists()
     text = (stretched.parent / "upstream.issue.md").read_text()
-    assert text.startswith("# sub is wrong\n\ntract 0.21.8 computes other numbers")
+    assert text.startswith("# sub is wrong\n\ntract 0.21.8 computes other values")

@@ -55,7 +55,7 @@ FAULTS = {
     "outputs swapped": ("outputs.reverse()", Status.MISMATCH, "output_0, output_1"),
     "status 0 after a panic": (f"{PANIC}; sys.exit(0)", Status.CRASH, "status 0 after a panic: thread 'main' panicked"),
     "a panic and outputs": (PANIC, Status.CRASH, "panicked at core/src/plan.rs:7:9: index out of bounds"),
-    "status 0 without outputs": ("sys.exit(0)", Status.CRASH, "it ended well but left no outputs"),
+    "status 0 without outputs": ("sys.exit(0)", Status.CRASH, "it succeeded but wrote no outputs"),
     "a signal": ("os.kill(os.getpid(), 11)", Status.CRASH, "died of SIGSEGV"),
     "hang": ("import time; time.sleep(60)", Status.TIMEOUT, "did not answer in time"),
     "memory": (EAT, Status.OOM, "memory allocation of 1073741824 bytes failed"),

@@ -168,7 +168,7 @@ def test_a_rule_with_wrong_arguments(x: torch.Tensor) -> None:
     with pytest.raises(UnsupportedOpsError, match=r"the rule for .*Cube \(.*test_symbolic\.py:\d+\)"):
         export.lower(TractNNEF("0.23.9"))
     export = ModelExport(calling(F.relu), (x,), rewriters=[rewriter.symbolic(nn.ReLU)(lambda g, x: x)])
-    with pytest.raises(RewriteError, match="no operator, nor a class of autograd functions"):
+    with pytest.raises(RewriteError, match="not an operator or a class of autograd functions"):
         _ = export.captured
 
 

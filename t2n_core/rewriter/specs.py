@@ -134,7 +134,7 @@ def symbolic(
             a subclass of `torch.autograd.Function`, which then is one node whose rule gets the arguments of `apply`.
             The same applies to its subclasses without their own rule.
         outputs: for a Function whose forward cannot run on fake tensors: returns tensors of the right shapes and
-        dtypes.
+            dtypes.
     """
     return _decorator(Level.SYMBOLIC, subject, target, versions, outputs=outputs)
 

@@ -78,8 +78,8 @@ class Journal:
     def _check_plan(self, earlier: Interrupted) -> None:
         """Raise RecordError if an interrupted run had another plan."""
         if earlier.cells and earlier.plan != self._plan.line:
-            what = "of another bundle, other cases or another shard"
-            raise RecordError(f"--t2n-resume: {self._folder} is {what}; start afresh")
+            what = "from another bundle, other cases or another shard"
+            raise RecordError(f"--t2n-resume: {self._folder} is {what}; start again")
 
 
 __all__ = ["Journal"]

@@ -74,7 +74,7 @@ CASES = [
     case("view splits time", lambda x: x.reshape(x.shape[0], -1, 2, 4), randn(2, 6, 4)).dynamic({0: {0: "B"}}),
     case("view to rank 0", lambda x: x.view(()), randn(1, 1)),
     case("view from rank 0", lambda x: x.view(1, 1), randn()),
-    case("view as another dtype", lambda x: x.view(torch.int32), randn(4)).refused("reads its bits"),
+    case("view as another dtype", lambda x: x.view(torch.int32), randn(4)).refused("reinterprets its bits"),
     case("reshape", torch.reshape, randn(2, 3, 4), (4, -1)),
     case("reshape behind transpose", lambda x: x.transpose(1, 2).reshape(2, -1), randn(2, 3, 4)),
     case("_unsafe_view", lambda x: aten._unsafe_view(x, [6, 4]), randn(2, 3, 4)),

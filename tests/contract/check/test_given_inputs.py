@@ -80,7 +80,10 @@ def test_sizes_for_which_it_has_none() -> None:
 @pytest.mark.parametrize(
     ("function", "told"),
     [
-        (lambda sizes: {**marked(sizes), "frames": torch.randn(3, 6, 4)}, r"gave `frames` of shape \[3, 6, 4\] at T="),
+        (
+            lambda sizes: {**marked(sizes), "frames": torch.randn(3, 6, 4)},
+            r"returned `frames` of shape \[3, 6, 4\] at T=",
+        ),
         (lambda sizes: {**marked(sizes), "frames": torch.randn(3, sizes["T"], 4).double()}, "in torch.float64"),
         (lambda sizes: marked(sizes["S"]), r"failed at T=6: KeyError: 'S'"),
         (lambda sizes: {"frames": marked(sizes)["frames"]}, "missing a required argument: 'mask'"),

@@ -50,8 +50,8 @@ def test_a_weak_pass_fails_only_where_it_shall() -> None:
         ({"tract": ""}, "there is no engine to compare with"),
         ({"dynamic_axis": {}}, "there is no option `dynamic_axis` of an export"),
         ({"tolerance": "good"}, "'good' is not a tolerance level"),
-        ({"atol": -1}, "atol=-1 is no number"),
-        ({"weights": "q3"}, "weights: 'q3' is none of"),
+        ({"atol": -1}, "atol=-1 is neither a number from 0 on"),
+        ({"weights": "q3"}, "weights: 'q3' is not one of"),
     ],
 )
 def test_wrong_words(words: dict[str, Any], told: str) -> None:

@@ -114,7 +114,7 @@ def test_what_cannot_be_loaded_is_named(installed: Path) -> None:
     (installed / "brought_rules.py").write_text("import nothing_here")
     done = t2n(installed, "export", "brought:make", "-o", "net", "--target", "labelled")
     assert done.returncode == 1
-    assert "brought brings `brought` in t2n.operators, and brought_rules cannot be loaded" in done.stderr
+    assert "brought provides `brought` in t2n.operators, and brought_rules cannot be loaded" in done.stderr
 
 
 def test_a_target_that_nobody_brings(installed: Path) -> None:

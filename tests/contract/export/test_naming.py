@@ -32,7 +32,7 @@ def test_naming_schemes() -> None:
     assert numeric[-1] == "output"
     assert all(name[0] == "v" and name[1:].isdigit() for name in numeric[:-1])
     assert len(set(numeric)) == len(numeric) == len(names("natural")) == len(names("raw"))
-    with pytest.raises(InputError, match="none of natural, raw, numeric"):
+    with pytest.raises(InputError, match="not one of natural, raw, numeric"):
         names("camel")
 
 

@@ -217,7 +217,7 @@ def test_a_decision_on_numbers_is_frozen_with_a_warning_that_names_its_line() ->
 
 
 def test_an_unknown_way_of_capture_is_refused() -> None:
-    with pytest.raises(InputError, match="none of export, trace"):
+    with pytest.raises(InputError, match="not one of export, trace"):
         ModelExport(nn.ReLU(), torch.randn(2), capture="compile")  # type: ignore[arg-type]
 
 

@@ -191,7 +191,7 @@ def test_weights_in_float32_lose_nothing(make: Any, tmp_path: Path) -> None:
     assert lost.divergence > 0.05
     assert lost.agreement < 0.5
     config = type(model.config)(**{**model.config.to_dict(), "vocab_size": 67})
-    with pytest.raises(InputError, match="gives 67 logits, and the archive 61"):
+    with pytest.raises(InputError, match="returns 67 logits, and the archive 61"):
         result.measure_loss(type(model)(config).eval(), text[0])
 
 

@@ -87,7 +87,7 @@ def test_a_wrong_tract_binary_is_caught(
 def test_a_tract_binary_of_another_version_is_refused(resolved_engine: Any, tmp_path: Path) -> None:
     program = make_cli(tmp_path, resolved_engine("0.23.9"))
     assert TractNNEF("0.23", specific_tract_binary_path=program).version == "0.23.9"
-    with pytest.raises(InputError, match=r"is tract 0\.23\.9, not the version 0\.21\.19"):
+    with pytest.raises(InputError, match=r"is tract 0\.23\.9, not the requested version 0\.21\.19"):
         _ = TractNNEF("0.21.19", specific_tract_binary_path=program).version
 
 

@@ -83,7 +83,7 @@ def test_weights(name: str, version: str, tmp_path: Path) -> None:
     make, inputs = NETS[name]
     torch.manual_seed(1)
     result = stored(make(), inputs(), version, tmp_path)
-    assert not [note for note in result.notes if "in one State" not in note]
+    assert not [note for note in result.notes if "in a State" not in note]
     result.assert_parity("approximate")
     own = check_parity(result.target.engine(), CheckRequest(result.archive, result.export.samples, result.output_names))
     assert own.level not in ("exact", "close", "approximate")

@@ -176,7 +176,7 @@ def test_weights_of_bytes(name: str, version: str, tmp_path: Path) -> None:
     make, inputs = _int8_nets()[name]
     torch.manual_seed(1)
     result = ModelExport(make().eval(), inputs()).to(TractNNEF(version, weights="int8"), tmp_path / "m")
-    assert not [note for note in result.notes if "in one State" not in note]
+    assert not [note for note in result.notes if "in a State" not in note]
     result.assert_parity("approximate")
     matrices = {label for label, weight in result.export.source.weights.items() if weight.dim() > 1}
     assert {label for label, _ in result.stored} == matrices

@@ -198,7 +198,7 @@ def test_a_rewriter_is_no_rewriter_s_replacement() -> None:
         rewriter.function(F.gelu)(gelu())
     with pytest.raises(RewriteError, match="without a target"):
         gelu(versions=">=0.21")
-    with pytest.raises(RewriteError, match="no range"):
+    with pytest.raises(RewriteError, match="not a range"):
         gelu(target="tract", versions="0.21 or so")
     with pytest.raises(RewriteError, match="is a class"):
         select([rewriter.function(nn.GELU)(lambda ctx, x: x)], NEW)

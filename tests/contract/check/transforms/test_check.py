@@ -223,7 +223,7 @@ def stopped(*_: object) -> None:
 class Written:
     """A transform whose text is sent as it is."""
 
-    known = KNOWN["f32_to_f16"]
+    entry = KNOWN["f32_to_f16"]
     name = "f32_to_f16"
 
     def __init__(self, text: str) -> None:

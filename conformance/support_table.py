@@ -29,8 +29,8 @@ from conformance.checks.aten_outcomes import (
     read_lines,
 )
 from conformance.lab.command import command_parser
+from conformance.lab.long_tables import write_page
 from conformance.lab.tables import table
-from conformance.long_tables import write_page
 from conformance.refusal_kinds import KINDS, kind_of
 from t2n_core.level import LEVELS
 

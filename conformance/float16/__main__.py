@@ -18,9 +18,9 @@ from pathlib import Path
 
 from conformance.float16.page import page
 from conformance.lab.command import add_tract, command_parser
+from conformance.lab.long_tables import write_page
 from conformance.lab.machine import describe_machine
 from conformance.lab.rows import RowFile, read_rows
-from conformance.long_tables import write_page
 from t2n_core.engine import resolve_engines
 
 

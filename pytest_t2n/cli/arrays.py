@@ -28,7 +28,7 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def in_order(path: Path, names: Sequence[str], kind: str) -> tuple[NDArray[Any], ...]:
-    """Return the arrays of a .npz in the order of names: by name, or by the numbers of `numpy.savez(path, a, b)`.
+    """Return the arrays of a .npz in the order of names: by name, or by index, as of `numpy.savez(path, a, b)`.
 
     Raises InputError for a missing or an unknown array.
     """

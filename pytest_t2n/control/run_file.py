@@ -69,7 +69,10 @@ class RunFile:
         return failure
 
     def end(self, stopped: str) -> OSError | None:
-        """Write the last line; `stopped` says why the run stopped early, if it did. Return the first error."""
+        """Write the last line, and return the error if it is the first one.
+
+        `stopped` is why the run stopped early, if it did.
+        """
         return self.append(EndLine(SCHEMA, start_time(), stopped))
 
 

@@ -19,7 +19,7 @@ REUSED = "t2n_reused"
 BENCHMARK = "t2n_benchmark"
 """A fact of an outcome: its times, which become a separate field of the record."""
 TOKENS = "tokens"
-"""A fact of an outcome of generation: the numbers of right tokens and of all."""
+"""Fact of a generation outcome: the counts of matching and of compared tokens."""
 
 
 def outcome_record(cell: Cell, outcome: Outcome, *, expected: str = "") -> CellLine:

@@ -195,7 +195,7 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     infinities."""
     benchmark: BenchmarkLine | None = None
     tokens: str = ""
-    """Numbers of right tokens and of all compared ones, for a model that generates: `64/64`."""
+    """Matching tokens out of all compared ones, for a model that generates: `64/64`."""
     platform: str = ""
     """Key of the platform on which the cell was judged."""
     exported: str = ""

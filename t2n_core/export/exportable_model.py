@@ -40,23 +40,23 @@ from t2n_core.torch_graph.frontend.sources import Source, source_of, with_state
 
 
 class ExportableModel(ABC):
-    """One model with example inputs, captured once for all targets for which the same rewriters act."""
+    """One model with example inputs, captured once for all targets with the same rewriters."""
 
     def __init__(self, model: Any, args: Any = None, kwargs: Mapping[str, Any] | None = None, **options: Any) -> None:
         self.options = ExportOptions.of(options)
         self.dynamic_axes = self.options.dynamic_axes
-        """Dynamic axes of the options, else of the first target that has some."""
+        """Dynamic axes of the options, otherwise of the first target that has some."""
         self.extra_inputs = self.options.extra_inputs
         self.input_function = (
             None if is_strategy(self.extra_inputs) or not callable(self.extra_inputs) else self.extra_inputs
         )
-        """The function of `extra_inputs` that makes inputs for given sizes."""
+        """The function of `extra_inputs` that returns inputs for sizes."""
         if self.input_function is not None:
             self.extra_inputs = ()
         if is_strategy(self.extra_inputs):
             self.extra_inputs = draw_inputs(self.extra_inputs)
         self.times: dict[str, float] = {}
-        """Seconds of the stages that are shared by all targets."""
+        """Seconds of the stages shared by all targets."""
         self.source: Source = source_of(model, self.options.fn_name)
         self.model = self.source.module
         if self.source.program is None:
@@ -78,16 +78,19 @@ class ExportableModel(ABC):
 
     @abstractmethod
     def to(self, target: InferenceTarget, path: str | Path, *, compression_level: int | None = None) -> ExportedArchive:
-        """Write the archive for one target. Raises T2NError; nothing is left under `path` then."""
+        """Write the archive for one target. Raises T2NError, and then leaves nothing under `path`."""
 
     @property
     def captured(self) -> CapturedModel:
-        """Return the latest capture, else one for no target. Raises CaptureError, InputError, RewriteError."""
+        """Return the latest capture, or one for no target if there is none.
+
+        Raises CaptureError, InputError, RewriteError.
+        """
         latest = self._captures.latest
         return self.captured_for(None) if latest is None else latest
 
     def captured_for(self, target: InferenceTarget | None) -> CapturedModel:
-        """Return the capture for a target, shared by all for which the same rewriters act. Raises like `captured`."""
+        """Return the capture for a target, shared by all targets with the same rewriters. Raises like `captured`."""
         return self._capture(target, self._selection(target)).model
 
     @property
@@ -96,11 +99,11 @@ class ExportableModel(ABC):
         return self._reference(self.captured).samples()
 
     def reference_for(self, target: InferenceTarget) -> Reference:
-        """Return what PyTorch computes for the capture for a target. Raises like `captured`."""
+        """Return the reference for the capture for a target. Raises like `captured`."""
         return self._reference(self.captured_for(target))
 
     def _reference(self, captured: CapturedModel) -> Reference:
-        """Return what PyTorch computes for a capture, one value for each."""
+        """Return the reference for a capture, created once."""
         known = next((one for one in self._references if one.captured is captured), None)
         if known is None:
             known = Reference(
@@ -117,7 +120,7 @@ class ExportableModel(ABC):
         return known
 
     def lowering_for(self, target: InferenceTarget) -> TargetLowering:
-        """Return what writes the capture for a target. Raises like `captured`."""
+        """Return the lowering of the capture for a target. Raises like `captured`."""
         selection, session = self._selection(target), self._session(target)
         capture = self._capture(target, selection)
         rules = self.options.rules or load_default()
@@ -128,14 +131,14 @@ class ExportableModel(ABC):
 
     @property
     def _axes(self) -> DynamicAxes | None:
-        return self._of_inputs(self.dynamic_axes)
+        return self._axes_of_inputs(self.dynamic_axes)
 
-    def _of_inputs(self, declared: Any) -> DynamicAxes | None:
-        """Return the dynamic axes of inputs and of the state; those of outputs are checked after the capture."""
-        return with_state_axes(of_inputs(declared, self._input_words), self.source.state)
+    def _axes_of_inputs(self, declared: Any) -> DynamicAxes | None:
+        """Return the dynamic axes of inputs and of the state. Axes of outputs are checked after capture."""
+        return with_state_axes(of_inputs(declared, self._argument_names), self.source.state)
 
     @property
-    def _input_words(self) -> list[str]:
+    def _argument_names(self) -> list[str]:
         """Return the names of inputs, and of the arguments that are state."""
         return [*self.inputs.names, *(self.source.state.examples if self.source.state is not None else ())]
 
@@ -180,17 +183,17 @@ class ExportableModel(ABC):
                 raise refusal
         named = zip(self._output_names(captured), captured.graph.outputs, strict=True)
         shapes = {name: value.shape for name, value in named}
-        check_output_axes(self.dynamic_axes, self._input_words, shapes, captured.symbols)
+        check_output_axes(self.dynamic_axes, self._argument_names, shapes, captured.symbols)
         if selection.modules or rewritten.labels:
             restore_labels(captured.graph, self.model if selection.modules else None, rewritten.labels)
-        for told in captured.results.notes():
-            warn_user(DroppedResultWarning(told))
+        for note in captured.results.notes():
+            warn_user(DroppedResultWarning(note))
         return self._captures.keep(captured, selection, session)
 
     def _refusal_of_example(self) -> InputError | None:
-        """Return PyTorch's refusal of the example; None if the model runs, without any rewriters, as for its reference.
+        """Return PyTorch's refusal of the example; None if the model runs. Rewriters are not active, as for samples.
 
-        It runs for this once, where an export fails and no samples have shown that it does.
+        The model runs once for this, if an export fails and no samples have shown that it runs.
         """
         if not self._has_run and not any(reference.has_samples for reference in self._references):
             with without_rewrites():
@@ -199,14 +202,14 @@ class ExportableModel(ABC):
         return self._refusal
 
     def _take_axes_of(self, target: InferenceTarget) -> None:
-        """Take the axes of a target. Raises InputError if this export has others, or was captured with others."""
+        """Use the axes of a target. Raises InputError if this export has others, or was captured with others."""
         if not target.dynamic_axes:
             return
         if self.dynamic_axes is None and self._captures.latest is None:
             self.dynamic_axes = target.dynamic_axes
         tensors = zip(self.inputs.names, self.inputs.tensors, strict=True)
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors}
-        if normalise(self._of_inputs(target.dynamic_axes), shapes) != normalise(self._axes, shapes):
+        if normalise(self._axes_of_inputs(target.dynamic_axes), shapes) != normalise(self._axes, shapes):
             raise InputError(
                 "the target's dynamic_axes differ from those of this export",
                 hint="one capture has one set of dynamic axes: make a ModelExport for each",
@@ -221,7 +224,7 @@ class ExportableModel(ABC):
         return names
 
     def _given_output_names(self, captured: CapturedModel) -> Sequence[str] | None:
-        """Return the user's names of outputs; those of the state are added where only the others are named."""
+        """Return the user's names of outputs; those of the state are added if only the others are named."""
         given, state = self.options.output_names, self.source.state
         if given is None or state is None:
             return given

@@ -47,11 +47,11 @@ class ModelExport(ExportableModel):
         return self._lowered(self.lowering_for(target))[0]
 
     def simplified(self, target: InferenceTarget) -> TorchModuleIRGraph:
-        """Return the torch graph as its operators are written for a target. Raises CaptureError, RewriteError."""
+        """Return the simplified torch graph for a target. Raises CaptureError, RewriteError."""
         return self.lowering_for(target).simplified()
 
     def write_graph(self, simple: TorchModuleIRGraph, names: Sequence[str], target: InferenceTarget) -> Graph:
-        """Return a simplified torch graph in NNEF, with these output names. Raises UnsupportedOpsError, SpecError."""
+        """Lower a simplified torch graph to NNEF, with these output names. Raises UnsupportedOpsError, SpecError."""
         return self.lowering_for(target).write(simple, names)
 
     def _lowered(self, lowering: TargetLowering) -> tuple[Graph, RewriteReport]:

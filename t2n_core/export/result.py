@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, repr=False)
 class ExportResult(ExportedArchive):
-    """An archive on disk, with the export and target that it came from."""
+    """An archive on disk, with its export and target."""
 
     export: ExportableModel
     """The `ModelExport` that wrote the archive."""
     rewrites: RewriteReport
-    """The rewriters that applied, and the given ones that did not."""
+    """The rewriters that applied, and the user's rewriters that did not."""
 
     def __repr__(self) -> str:
-        held = f", holds for {self.range}" if str(self.range) else ""
+        valid = f", holds for {self.range}" if str(self.range) else ""
         names = f"{', '.join(self.input_names)} -> {', '.join(self.output_names)}"
-        return f"<ExportResult {self.archive.name} for {self.target}: {names}{held}>"
+        return f"<ExportResult {self.archive.name} for {self.target}: {names}{valid}>"
 
     def _repr_html_(self) -> str:
         """Return the graph as HTML for a notebook: each operation beside its line of the model."""

@@ -44,7 +44,7 @@ class TargetLowering:
     rules: Registry
     naming: NamingScheme
     rounded: Rounded
-    """The weights that were rounded, for this target or for others of the same export."""
+    """Rounded weights, shared by all targets of an export."""
 
     @property
     def captured(self) -> CapturedModel:
@@ -52,7 +52,7 @@ class TargetLowering:
         return self.capture.model
 
     def simplified(self) -> TorchModuleIRGraph:
-        """Return the torch graph as its operators are written for the target. Raises LowerError."""
+        """Return the simplified torch graph for the target. Raises LowerError."""
         target, rules, ours = self.target, self.rules, load_default()
         traced = self.captured.graph.copy()  # a hook's changes must not reach other targets
         target.post_capture(traced)
@@ -75,7 +75,7 @@ class TargetLowering:
         return replace(simple, open_masks=open_masks(simple))
 
     def write(self, simple: TorchModuleIRGraph, names: Sequence[str]) -> Graph:
-        """Return a simplified torch graph in NNEF, with these output names. Raises UnsupportedOpsError, SpecError."""
+        """Lower a simplified torch graph to NNEF, with these output names. Raises UnsupportedOpsError, SpecError."""
         target, symbols = self.target, self.captured.symbols
         sizes = target.size_range(self.captured.range)
         if not sizes.holds(symbols):

@@ -88,7 +88,7 @@ def _reshape(arguments: Arguments) -> Result:
         wanted = [*value.shape[:start], *wanted, *value.shape[stop:]]
     shape = tuple(as_dim(d) for d in wanted)
     if not same(product(shape), product(value.shape)):
-        raise LowerError(f"reshape of {shape_text(value.shape)} to {shape_text(shape)}: the numbers of elements differ")
+        raise LowerError(f"reshape of {shape_text(value.shape)} to {shape_text(shape)}: another number of elements")
     return shape, value.dtype
 
 

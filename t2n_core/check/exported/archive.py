@@ -1,4 +1,4 @@
-"""An exported archive, with what it was made from: what checks and searches of it use."""
+"""An exported archive with its target, capture and reference, as checks and searches use it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from t2n_core.torch_graph.capture.tracer import CapturedModel
 
 @dataclass(slots=True, repr=False)
 class ExportedArchive:
-    """An archive on disk, with the target and the capture that it was made for and from."""
+    """An archive on disk, with its target, capture and reference."""
 
     archive: Path
     target: InferenceTarget
@@ -31,16 +31,15 @@ class ExportedArchive:
     times: dict[str, float]
     """Seconds: capture, lower, write."""
     reference: Reference
-    """Samples of PyTorch for the capture that the archive was made from."""
+    """Samples of PyTorch for the capture of the archive."""
     lowering: TargetLowering
     """Writes parts of the same capture for the same target."""
     notes: tuple[str, ...]
-    """A line for each option that had no effect, for what an option left as it is, and for each result that is no
-    tensor."""
+    """A line for each option that had no effect or only a partial one, and for each result that is not a tensor."""
 
     @property
     def captured(self) -> CapturedModel:
-        """Return the capture that the archive was made from."""
+        """Return the capture of the archive."""
         return self.reference.captured
 
     @property
@@ -53,7 +52,7 @@ class ExportedArchive:
 
     @property
     def state(self) -> tuple[StatePair, ...]:
-        """Return the inputs that take what the call before left, with the outputs that are their next values."""
+        """Return the inputs that hold state, with the outputs that are their next values."""
         known = self.reference.source.state
         if known is None:
             return ()
@@ -61,32 +60,32 @@ class ExportedArchive:
 
     @property
     def planned_level(self) -> str:
-        """Return the level that the way of writing calls for: `float16` if a plan is followed, else ''."""
+        """Return the level that the export requires: `float16` if it follows a precision plan, otherwise ''."""
         return "" if self.target.writing.precision is None else FLOAT16_LEVEL
 
     @property
     def own_level(self) -> str:
-        """Return the level of a check that asks for none."""
+        """Return the level of a check without a tolerance."""
         return self.planned_level or self.target.check_io_tolerance.value
 
     @property
     def constant_outputs(self) -> frozenset[str]:
-        """Return the names of the outputs that no number of an input reaches."""
+        """Return the names of the outputs that depend on no input element."""
         return constant_outputs(self.graph)
 
     @property
     def samples(self) -> list[Sample]:
-        """Return inputs and the outputs of PyTorch with the weights that the archive holds. Raises InputError."""
+        """Return inputs and PyTorch's outputs with the weights of the archive. Raises InputError."""
         return self.reference.samples(self.graph.sizes if self.graph.sizes.bounds else None, self.stored)
 
     @property
     def range(self) -> SizeRange:
-        """Return the sizes of the dynamic axes that the archive holds for."""
+        """Return the sizes of the dynamic axes for which the archive is valid."""
         return self.graph.sizes
 
     @property
     def outside(self) -> list[Sample]:
-        """Return inputs of sizes just outside of the range, which the engine has to refuse; they expect no outputs."""
+        """Return inputs of sizes just outside the range, which the engine has to refuse, without expected outputs."""
         if not self.graph.guarded:
             return []
         found = []
@@ -107,11 +106,11 @@ class ExportedArchive:
 
     @property
     def stored(self) -> StoredWeights:
-        """Return the labels of the weights that the archive holds in another form than the model, with the form."""
+        """Return the labels of the weights with another storage format than in the model, with the stored weights."""
         return frozenset(self.graph.stored.items())
 
     def check_request(self, criteria: Judgement, timeout: float = 60.0) -> CheckRequest:
-        """Return the check of this archive by these criteria; `timeout` is in seconds.
+        """Return a request to check this archive by these criteria; `timeout` is in seconds.
 
         Raises InputError if the model cannot compute the samples.
         """

@@ -23,25 +23,25 @@ Tolerance: TypeAlias = "str | TractCheckTolerance | Mapping[str, str | TractChec
 
 
 def criteria_for(result: ExportedArchive, tolerance: Tolerance = None, **judged_by: Any) -> Judgement:
-    """Return the criteria of a check of an archive; without any, those that its target and its options ask for.
+    """Return the criteria of a check of an archive; by default those of its target and its options.
 
-    Raises InputError for an unknown level or output, or what `Judgement.of` refuses.
+    Raises InputError for an unknown level or output, or for arguments that `Judgement.of` refuses.
     """
     __tracebackhide__ = True
     try:
         given = result.own_level if tolerance is None and not judged_by else tolerance
         criteria = Judgement.of(given, **judged_by, default=result.target.check_io_tolerance)
     except InputError as wrong:
-        raise wrong.with_traceback(None) from None  # the user's call is what is wrong
+        raise wrong.with_traceback(None) from None  # the error is in the user's call
     if unknown := criteria.unmatched(result.output_names):
         raise InputError(f"there is no output {', '.join(unknown)} to judge", hint=f"it has {result.output_names}")
     return criteria
 
 
 def check_exported(result: ExportedArchive, criteria: Judgement, *, timeout: float = 60.0) -> Outcome:
-    """Run an archive in its target's engine on all samples. What fails is in the outcome, never raised.
+    """Run an archive in its target's engine on all samples. Failures are in the outcome, never raised.
 
-    An archive for streams that passes is run as a stream, too. `timeout` is in seconds.
+    An archive for streams that passes runs as a stream, too. `timeout` is in seconds.
     """
     try:
         request, engine = result.check_request(criteria, timeout), result.target.engine()
@@ -55,13 +55,13 @@ def check_exported(result: ExportedArchive, criteria: Judgement, *, timeout: flo
 
         return check_streaming(result, result.target.pulse, criteria, timeout=timeout)
     if found.status is Status.MISMATCH:
-        found = _explained(found, result, request)
+        found = _add_causes(found, result, request)
     drawn = result.drawn
     return replace(found, facts={**found.facts, DRAWN: drawn} if drawn else found.facts).with_times(result.times)
 
 
-def _explained(mismatch: Outcome, result: ExportedArchive, request: CheckRequest) -> Outcome:
-    """Return a mismatch with its known causes, judged again in float64."""
+def _add_causes(mismatch: Outcome, result: ExportedArchive, request: CheckRequest) -> Outcome:
+    """Return a mismatch with its known causes, after a comparison in float64."""
     reference = result.reference
     if isinstance(result.target, KhronosNNEF):
         mismatch = recheck_in_float64(mismatch, result.archive, result.samples, reference.source, reference.inputs)

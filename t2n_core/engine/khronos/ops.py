@@ -202,7 +202,7 @@ def local_contrast_normalization(input: Tensor, size: Sequence[int], bias: float
 
 # ------------------------------------------------------------------------------------------------------------- integers
 def round_(x: Tensor) -> Tensor:
-    """floor(x + 0.5): halves are rounded up."""
+    """Return floor(x + 0.5): ties are rounded up."""
     return (x + 0.5).floor()
 
 

@@ -198,7 +198,7 @@ def _refusal(
         return "its inputs have different batch sizes"
     heads = [s[1] for s in shapes]
     if query.rank == 4 and not (all(isinstance(h, int) for h in heads) and (enable_gqa or len(set(heads)) == 1)):
-        return "its inputs have different numbers of heads, or unknown ones"
+        return "the number of heads differs between its inputs, or is unknown"
     if mask is None:
         return ""
     if mask.shape[-2:] != (query.shape[-2], key.shape[-2]) or mask.rank > query.rank:

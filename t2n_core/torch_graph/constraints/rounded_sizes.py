@@ -107,7 +107,7 @@ def _quotient(kind: str, over: Any, under: int, divide: Callable[[Any, Any], Any
         return divide(over + under - 1, under)
     if under % 2:
         return divide(2 * over + under, 2 * under)
-    # half to even: the result steps up at every second half, and just after the halves between
+    # ties to even: the result steps up at every second tie, and just after the ties between them
     half = under // 2
     return divide(over + half, 2 * under) + divide(over + 2 * under - half - 1, 2 * under)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.long_tables import LONG, rows_of, split, write_page
+from conformance.lab.long_tables import LONG, rows_of, split, write_page
 
 SHORT = "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
 ROWS = [[f"`op{index}`", "1.00 x", ""] for index in range(LONG)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.long_tables import rows_of
+from conformance.lab.long_tables import rows_of
 from conformance.refusal_kinds import KINDS, kind_of
 
 ROOT = Path(__file__).parents[3]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -27,6 +27,7 @@ from t2n_core.torch_graph.compat.private import (
     DimDynamic,
     FakeTensorMode,
     ShapeEnv,
+    disable_fake_tensor_cache,
     enable_python_dispatcher,
 )
 from t2n_core.torch_graph.overrides.pool_ceil_mode import pools_of_any_size
@@ -82,17 +83,21 @@ def _environment(sizes: Mapping[str, int]) -> Any:
                 expression = sympy.sympify(orig_expr)
                 answer = self.answers[orig_expr] = expression.xreplace(self.hints)
                 if expression.free_symbols:
-                    self._note(expression, answer)
-            elif (question := self.found.get(orig_expr)) is not None and not question.is_the_models:
-                self._note(orig_expr, self.answers[orig_expr])
+                    self.found[expression] = self._question(expression, answer)
+            elif (
+                (question := self.found.get(orig_expr)) is not None
+                and not question.is_the_models  # asked by PyTorch before
+                and _is_the_models(sys._getframe(1))
+            ):
+                self.found[orig_expr] = replace(question, is_the_models=True)
             return self.answers[orig_expr]
 
-        def _note(self, expression: Any, answer: Any) -> None:
+        def _question(self, expression: Any, answer: Any) -> Question:
             named = expression.xreplace(self.names)
             is_condition = answer in (sympy.true, sympy.false)
             condition = named if is_condition else sympy.Eq(named, answer, evaluate=False)
             is_true = not is_condition or bool(answer)
-            self.found[expression] = Question(condition, is_true, _is_the_models(sys._getframe(2)), not is_condition)
+            return Question(condition, is_true, _is_the_models(sys._getframe(2)), not is_condition)
 
     environment = Environment()
     return environment, {name: environment.size(name, size) for name, size in sizes.items()}
@@ -126,7 +131,8 @@ def questions(
         numbers_of_sizes(),
         pools_of_any_size(),
         enable_python_dispatcher(),
-        FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True),
+        FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True) as mode,
+        disable_fake_tensor_cache(mode),  # most entries of a single run are used once; they ask questions of their own
     ):
         given = [
             torch.empty([_size(d, symbols) for d in shape], dtype=tensor.dtype)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch._guards import detect_fake_mode
     from torch._library.custom_ops import CustomOpDef
     from torch._ops import OpOverload, OpOverloadPacket
-    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, disable_fake_tensor_cache
     from torch.fx.experimental.proxy_tensor import make_fx
     from torch.fx.experimental.symbolic_shapes import (
         DimDynamic,
@@ -61,6 +61,7 @@ PRIVATE = {
     "core_aten_decompositions": "torch._decomp",
     "decomposition_table": "torch._decomp",
     "detect_fake_mode": "torch._guards",
+    "disable_fake_tensor_cache": "torch._subclasses.fake_tensor",
     "enable_python_dispatcher": "torch._dispatch.python",
     "free_unbacked_symbols": "torch.fx.experimental.symbolic_shapes",
     "is_functorch_wrapped_tensor": "torch._C._functorch",
@@ -126,6 +127,7 @@ __all__ = [
     "TracerWarning",
     "WeakIdKeyDictionary",
     "detect_fake_mode",
+    "disable_fake_tensor_cache",
     "enable_python_dispatcher",
     "make_fx",
     "missing_name_error",

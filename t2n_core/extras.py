@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -41,9 +42,21 @@ def importing(user: str) -> Iterator[None]:
         raise MissingPackageError(f"{user} needs {package}: {install_command(package)}") from absent
 
 
+@contextmanager
+def paused_gc() -> Iterator[None]:
+    """Do not collect garbage while active: imports create many objects that stay, which each collection traverses."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def install_command(package: str) -> str:
     """Return the command that installs a package of EXTRAS."""
     return f"pip install 'pytest-t2n[{EXTRAS[package]}]'"
 
 
-__all__ = ["EXTRAS", "MissingPackageError", "importing", "install_command"]
+__all__ = ["EXTRAS", "MissingPackageError", "importing", "install_command", "paused_gc"]

@@ -131,7 +131,8 @@ def _merge(options: argparse.Namespace) -> int:
         count = merge(options.output)
     else:
         from pytest_t2n.records.indexed.file import IndexedFile
-        from pytest_t2n.report import Matrix, write_matrix
+        from pytest_t2n.report.matrix import Matrix
+        from pytest_t2n.report.write import write_matrix
 
         is_new = not options.output.exists()
         try:
@@ -178,7 +179,7 @@ def _diff(options: argparse.Namespace) -> int:
 
 
 def _html(options: argparse.Namespace) -> int:
-    from pytest_t2n.report import write_matrix
+    from pytest_t2n.report.write import write_matrix
 
     check_folder(options.output)
     matrix = _for_page(load_matrix(options, options.file))

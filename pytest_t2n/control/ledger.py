@@ -253,7 +253,8 @@ class Ledger:
             changes = compare_matrices(cells_of(self.baseline), cells_of(stored.records))
             self.notes.append(f"since the baseline: {count_changes(changes)}")
         if self.settings.report is not None:
-            from pytest_t2n.report import Matrix, write_matrix
+            from pytest_t2n.report.matrix import Matrix
+            from pytest_t2n.report.write import write_matrix
 
             before = Matrix.of(self.baseline) if self.baseline is not None else None
             try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_t2n.collect.markers import CaseOptions
 from pytest_t2n.records.cell import SelectedEngine
+from t2n_core.extras import paused_gc
 
 if TYPE_CHECKING:
     from t2n_core.export.model import ModelExport
@@ -24,8 +25,9 @@ class Converter(NamedTuple):
 
 def load_converter() -> Converter:
     """Return the converter; imported at the first cell that runs, never during collection."""
-    from t2n_core.export.model import ModelExport
-    from t2n_core.inference_target import KhronosNNEF, TractNNEF
+    with paused_gc():
+        from t2n_core.export.model import ModelExport
+        from t2n_core.inference_target import KhronosNNEF, TractNNEF
 
     if "PYTEST_XDIST_WORKER" in os.environ:
         import torch

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from t2n_core.check.reference import record_time
 from t2n_core.errors import CaptureError, LowerError, RewriteError, SpecError
-from t2n_core.export.debug_bundle import write_debug_bundle
 from t2n_core.export.exportable_model import ExportableModel
 from t2n_core.export.notes import OptionWarning, option_notes, rewriter_notes, state_notes, warn_user
 from t2n_core.export.precision_search import FoundPlan, find_plan
@@ -101,6 +100,8 @@ class ModelExport(ExportableModel):
         result = ExportResult(archive, target, graph, all_times, reference, lowering, notes, self, report)
         bundle = None if self.options.debug_bundle_path is None else Path(self.options.debug_bundle_path)
         if bundle is not None:
+            from t2n_core.export.debug_bundle import write_debug_bundle
+
             write_debug_bundle(result, bundle)
         try:
             target.post_export(self.model, graph, self.inputs.tensors, archive, bundle)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pytest_t2n.report import write_report
 from pytest_t2n.report.matrix import Matrix
+from pytest_t2n.report.write import write_report
 from tests.plugin.report.many_records import many_records
 
 RECORDS = many_records(1_000)

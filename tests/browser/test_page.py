@@ -11,9 +11,9 @@ import pytest
 
 from pytest_t2n.records.changes import compare_columns, compare_matrices
 from pytest_t2n.records.schema import cells_of
-from pytest_t2n.report import write_report
 from pytest_t2n.report.causes import cause_key, find_causes
 from pytest_t2n.report.matrix import Matrix, is_surprise
+from pytest_t2n.report.write import write_report
 from tests.plugin.report.many_records import LABELS, many_records
 
 RECORDS = many_records(1_000)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_t2n.report import write_report
 from pytest_t2n.report.matrix import Matrix
+from pytest_t2n.report.write import write_report
 from tests.plugin.report.many_records import LABELS, many_records
 
 SIZES = (5, 13, 400)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pytest_t2n.records.schema import CellLine
-from pytest_t2n.report import write_report
+from pytest_t2n.report.write import write_report
 from tests.plugin.report.many_records import many_records
 
 

@@ -64,7 +64,8 @@ class Journal:
                 self._file.append(simple_record(cell, Status.NOT_RUN, Stage.SETUP, "NotRun", message))
         self._file.end(stopped)
         if self._folder is not None:
-            from pytest_t2n.report import Matrix, write_matrix
+            from pytest_t2n.report.matrix import Matrix
+            from pytest_t2n.report.write import write_matrix
 
             stored = self._file.records.outlines()
             if self._file.failure is None:

@@ -9,7 +9,7 @@ import pytest
 from pytest_t2n.cli import main
 from pytest_t2n.cli.output import say, show_table
 from pytest_t2n.records.schema import ErrorLine
-from pytest_t2n.report import write_report
+from pytest_t2n.report.write import write_report
 from tests.plugin.cli.test_matrix import NEW, OLD, write
 from tests.plugin.report.many_records import whole
 from tests.plugin.report.test_report import cell, payload, run_line

@@ -17,8 +17,8 @@ from pytest_t2n.records.file import encode, read_records, write_records
 from pytest_t2n.records.indexed.file import IndexedFile
 from pytest_t2n.records.indexed.plans import texts_of
 from pytest_t2n.records.schema import CellLine, PlanLine
-from pytest_t2n.report import write_report
 from pytest_t2n.report.matrix import Matrix
+from pytest_t2n.report.write import write_report
 from tests.plugin.report.many_records import many_records
 
 SMALL, LARGE = 4_000, 40_000

@@ -24,11 +24,11 @@ from pytest_t2n.records.schema import (
     RunLine,
     cells_of,
 )
-from pytest_t2n.report import write_report
 from pytest_t2n.report.causes import find_causes
 from pytest_t2n.report.columns import columns_of
 from pytest_t2n.report.matrix import Matrix
 from pytest_t2n.report.support import Share, support_ranges
+from pytest_t2n.report.write import write_report
 from tests.plugin.report.many_records import many_records, whole
 
 NASTY = "</script><img src=x onerror=alert(1)>|`{{ 7 * 7 }}`\u2028&amp;"

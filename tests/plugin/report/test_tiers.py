@@ -11,7 +11,6 @@ from collections import Counter
 import pytest
 
 from pytest_t2n.records.schema import SCHEMA, CellLine, EngineLine, PlatformLine, RunLine
-from pytest_t2n.report import write_report
 from pytest_t2n.report.badges import badges
 from pytest_t2n.report.columns import columns_of
 from pytest_t2n.report.exports import matrix_csv, matrix_ctrf
@@ -20,6 +19,7 @@ from pytest_t2n.report.matrix import Matrix
 from pytest_t2n.report.payload import select_option
 from pytest_t2n.report.support import ladder_of, op_support, row_support
 from pytest_t2n.report.tiers import releases_of, tier_changes, worst_of
+from pytest_t2n.report.write import write_report
 from t2n_core.check.stage import Status
 from t2n_core.level import LEVELS
 from tests.plugin.report.many_records import whole

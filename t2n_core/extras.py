@@ -19,6 +19,7 @@ EXTRAS: Final = {
     "fsspec": "dask",
     "duckdb": "history",
     "transformers": "llm",
+    "argcomplete": "completion",
 }
 """Imported name -> the extra with its distribution."""
 

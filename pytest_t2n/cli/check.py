@@ -15,6 +15,7 @@ from rich.console import Console
 from pytest_t2n.cli.arrays import in_order, signature_of
 from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, engines_of, runner_of
 from pytest_t2n.cli.output import show_table
+from pytest_t2n.cli.parser import LEVEL_HELP
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.stage import Status
 from t2n_core.errors import InputError
@@ -34,7 +35,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--expected", type=Path, nargs="+", required=True, metavar="NPZ", help="the outputs for each of these, by name"
     )
-    parser.add_argument("--tolerance", default=str(DEFAULT_LEVEL), metavar="LEVEL", help="a level of parity")
+    parser.add_argument("--tolerance", default=str(DEFAULT_LEVEL), metavar="LEVEL", help=LEVEL_HELP)
     parser.add_argument("--strict", action="store_true", help="a pass that proves little is a failure")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each engine")
     add_engine_options(parser)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
+from pytest_t2n.cli.parser import Parser
 from t2n_core import __version__
 from t2n_core.errors import T2NError
 from t2n_core.extras import importing
@@ -21,48 +22,68 @@ class Family(NamedTuple):
     `module` has `add_commands(parser)`, which sets a default `run: (Namespace) -> int` for every subcommand.
     """
 
+    group: str
     module: str
     help: str
 
 
+_WRITE, _FAIL, _RESULTS, _MACHINE = "Write and prove archives", "Explain a failure", "Use results", "This machine"
+
 FAMILIES: Mapping[str, Family] = {
-    "bisect": Family("pytest_t2n.cli.bisect", "run tests, and name the first wrong node of each cell that fails"),
-    "bundle": Family("pytest_t2n.cli.upstream.bundle", "write a failing case as its engine's repository keeps them"),
-    "check": Family(
-        "pytest_t2n.cli.check", "compare an archive's outputs in engines with expected ones; needs no torch"
-    ),
-    "doctor": Family("pytest_t2n.cli.doctor", "what is installed, what is missing, and whether an engine runs here"),
-    "bisect-releases": Family(
-        "pytest_t2n.cli.upstream.releases", "name the releases of tract between which a case ends differently"
-    ),
-    "engines": Family("pytest_t2n.cli.engines", "the tract engines on this machine: list, fetch, clean"),
-    "export": Family("pytest_t2n.cli.exports.export", "write the archive of a model, and prove it"),
+    "export": Family(_WRITE, "pytest_t2n.cli.exports.export", "write the archive of a model, and prove it"),
     "export-llm": Family(
-        "pytest_t2n.cli.exports.export_llm", "write the archives of a language model in a folder, and prove its tokens"
+        _WRITE,
+        "pytest_t2n.cli.exports.export_llm",
+        "write the archives of a language model in a folder, and prove its tokens",
     ),
     "export-tensors": Family(
-        "pytest_t2n.cli.exports.export_tensors", "write tensors of a model without a graph, or an archive with them"
+        _WRITE,
+        "pytest_t2n.cli.exports.export_tensors",
+        "write tensors of a model without a graph, or an archive with them",
     ),
-    "history": Family("pytest_t2n.cli.history", "runs over time: add, html"),
-    "profile": Family("pytest_t2n.cli.upstream.profile", "where the time of an archive goes"),
-    "reduce": Family("pytest_t2n.cli.upstream.reduce", "the smallest graph and tensors that still fail alike"),
+    "check": Family(
+        _WRITE, "pytest_t2n.cli.check", "compare an archive's outputs in engines with expected ones; needs no torch"
+    ),
+    "profile": Family(_WRITE, "pytest_t2n.cli.upstream.profile", "report where the time of an archive goes"),
+    "bisect": Family(
+        _FAIL, "pytest_t2n.cli.bisect", "run tests, and name the first wrong node of each cell that fails"
+    ),
+    "bisect-releases": Family(
+        _FAIL, "pytest_t2n.cli.upstream.releases", "name the releases of tract between which a case ends differently"
+    ),
+    "reduce": Family(
+        _FAIL, "pytest_t2n.cli.upstream.reduce", "find the smallest graph and tensors that still fail alike"
+    ),
+    "bundle": Family(
+        _FAIL, "pytest_t2n.cli.upstream.bundle", "write a failing case as its engine's repository keeps them"
+    ),
     "matrix": Family(
+        _RESULTS,
         "pytest_t2n.cli.matrix",
         "files of results: merge, diff, html, md, csv, ctrf, badge, annotate, query, accept, export, run",
     ),
+    "history": Family(_RESULTS, "pytest_t2n.cli.history", "runs over time: add, html"),
+    "doctor": Family(
+        _MACHINE, "pytest_t2n.cli.doctor", "report what is installed, what is missing, and whether an engine runs here"
+    ),
+    "engines": Family(_MACHINE, "pytest_t2n.cli.engines", "the tract engines on this machine: list, fetch, clean"),
 }
+
+_EXAMPLES = """examples:
+  t2n doctor
+  t2n export nets/encoder.py:make -o encoder.nnef.tgz --tract 0.23 --dynamic audio:1=T
+  t2n check encoder.nnef.tgz --inputs x.npz --expected y.npz --tract all-minors
+  t2n matrix html results/ -o site/
+
+`t2n COMMAND --help` has the options of a command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status: 0 for success, 1 for an error, which is on stderr, 2 for wrong usage."""
+    if "_ARGCOMPLETE" in os.environ:
+        return _complete()
     given = list(sys.argv[1:] if arguments is None else arguments)
-    parser = argparse.ArgumentParser(prog="t2n", description="Exports, checks, engines and matrices of pytest-t2n.")
-    parser.add_argument("--version", action="version", version=f"t2n {__version__}")
-    families = parser.add_subparsers(dest="family", required=True, metavar="FAMILY")
-    for name, family in FAMILIES.items():
-        family_parser = families.add_parser(name, help=family.help, description=family.help)
-        if given[:1] == [name]:
-            import_module(family.module).add_commands(family_parser)
+    parser = _parser(given[0] if given else "")
     options = parser.parse_args(given)
     try:
         with importing(f"t2n {options.family}"):
@@ -78,3 +99,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return 130
     return status
+
+
+def _parser(named: str) -> Parser:
+    """Return the parser of all commands, with the options of the one that is named."""
+    texts = ["Exports, checks, engines and matrices of pytest-t2n."]
+    for group in dict.fromkeys(family.group for family in FAMILIES.values()):
+        texts += ["", f"{group}:"]
+        texts += [f"  {name:<16} {family.help}" for name, family in FAMILIES.items() if family.group == group]
+    parser = Parser(
+        prog="t2n", usage="t2n [-h] [--version] COMMAND ...", description="\n".join(texts), epilog=_EXAMPLES
+    )
+    parser.add_argument("--version", action="version", version=f"t2n {__version__}")
+    families = parser.add_subparsers(
+        dest="family", required=True, metavar="COMMAND", help=argparse.SUPPRESS, title=argparse.SUPPRESS, prog="t2n"
+    )
+    for name, family in FAMILIES.items():
+        family_parser = families.add_parser(name, description=family.help)
+        if name == named:
+            import_module(family.module).add_commands(family_parser)
+    return parser
+
+
+def _complete() -> int:
+    """Answer a shell that asks for completions, which are written to a file descriptor that it opened."""
+    with importing("completion"):
+        import argcomplete
+    line = os.environ.get("COMP_LINE", "")[: int(os.environ.get("COMP_POINT", "0"))].split()
+    argcomplete.autocomplete(_parser(line[1] if len(line) > 1 else ""))
+    return 0

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import json
 import os
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -51,6 +52,7 @@ class Finding:
 def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("--offline", action="store_true", help="ask no package index")
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for each part")
     parser.add_argument("--cache-dir", type=Path, help="instead of T2N_CACHE_DIR or the user's cache directory")
     parser.set_defaults(run=run)
 
@@ -60,6 +62,10 @@ def run(options: argparse.Namespace) -> int:
     store = EngineStore(options.cache_dir)
     bad = False
     for finding in _findings(store, offline=options.offline):
+        if options.json:
+            print(json.dumps(asdict(finding), ensure_ascii=False))
+            bad = bad or finding.state == "bad"
+            continue
         mark = {"ok": "ok  ", "note": "note", "bad": "BAD "}[finding.state]
         say(f"{mark} {finding.part:<10} {finding.text}")
         bad = bad or finding.state == "bad"

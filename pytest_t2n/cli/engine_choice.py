@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from pytest_t2n.cli.output import as_text
+from pytest_t2n.cli.parser import SPEC_HELP
 from pytest_t2n.config.engines import select_engines
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import SelectedEngine
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that select engines and control their runs."""
-    parser.add_argument("--tract", action="append", default=[], metavar="SPEC", help="as --t2n-tract")
-    parser.add_argument("--cpu", default="", metavar="TIERS", help="as --t2n-cpu")
-    parser.add_argument("--runtime", default="", metavar="NAMES", help="as --t2n-runtime")
+    parser.add_argument("--tract", action="append", default=[], metavar="SPEC", help=SPEC_HELP)
+    parser.add_argument("--cpu", default="", metavar="TIERS", help="kernels of processors: native, no-avx512, no-fma")
+    parser.add_argument("--runtime", default="", metavar="NAMES", help="runtimes of tract: default, cuda, metal")
     parser.add_argument("--khronos", action="store_true", help="the reference tools of Khronos too")
     parser.add_argument("--timeout", type=_seconds, default=60.0, metavar="SECONDS", help="of one case in an engine")
     parser.add_argument("--memory", type=_size, metavar="SIZE", help="of one case in an engine, as --t2n-memory")

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 SHOWN = 200
 """Most lines of a table."""
-_PIPED = 240
-"""Columns, if the output is not a terminal."""
 _LONGEST = 2000
 """Most characters of a text in a table: a terminal folds long ones slowly."""
 
@@ -94,13 +92,20 @@ def show_cells(cells: Iterable[CellLine], *, as_json: bool = False) -> int:
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table that never cuts off a name, so that names of cases can be copied."""
-    table = Table(*(Column(name, overflow="fold") for name in columns))
-    for row in rows:
-        table.add_row(*map(as_text, row))
-    # A console as wide as the terminal; a file or a pipe gets wide lines.
-    console = Console() if sys.stdout.isatty() else Console(width=_PIPED)
-    console.print(table)
+    """Print a table that never cuts off a name, so that names of cases can be copied.
+
+    A terminal gets a table of its width. A file or a pipe gets a line for each row, in columns without borders.
+    """
+    if sys.stdout.isatty():
+        table = Table(*(Column(name, overflow="fold") for name in columns))
+        for row in rows:
+            table.add_row(*map(as_text, row))
+        Console().print(table)
+        return
+    lines = [columns, *([visible(clip(cell, _LONGEST)).replace("\n", " ") for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
 def as_text(words: str) -> Text:

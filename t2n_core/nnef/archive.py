@@ -93,8 +93,16 @@ def _file_of(path: Path) -> _File:
     return _File(path.stat().st_size, pieces)
 
 
+def check_archive_name(target: Path) -> None:
+    """Raise WriteError if no archive can have this name."""
+    if target.name.lower().endswith(_OTHER_FILES):
+        suffix = "`, `".join(_TAR_SUFFIXES + _GZIP_SUFFIXES)
+        raise WriteError(f"{target}: an archive ends in `{suffix}`, and a directory has no file suffix")
+
+
 def _write(files: Mapping[str, _File], target: Path, compression: int | None) -> Path:
     name = target.name.lower()
+    check_archive_name(target)
     if not name.endswith(_GZIP_SUFFIXES) and compression is not None:
         raise WriteError(f"`compression` is for gzipped archives: {target.name!r} does not name one")
     if compression is not None and compression not in _LEVELS:
@@ -105,9 +113,6 @@ def _write(files: Mapping[str, _File], target: Path, compression: int | None) ->
             if target.is_dir():
                 raise WriteError(f"{target} is a directory, and a file is to be written there")
             replace_with(target, lambda part: _write_tar(part, files, level))
-        elif name.endswith(_OTHER_FILES):
-            suffix = "`, `".join(_TAR_SUFFIXES + _GZIP_SUFFIXES)
-            raise WriteError(f"{target}: an archive ends in `{suffix}`, and a directory has no file suffix")
         else:
             _check_replaceable(target)
             replace_with(target, lambda part: _write_directory(part, files), folder=True)

@@ -11,16 +11,24 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import json
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_t2n.cli.arrays import read_npz
 from pytest_t2n.cli.output import say
+from pytest_t2n.cli.parser import LEVEL_HELP
+from t2n_core.engine import resolve_engines
 from t2n_core.errors import InputError
+from t2n_core.nnef.archive import check_archive_name
 from t2n_core.text import visible
+
+if TYPE_CHECKING:
+    from t2n_core.check.outcome import Outcome
+    from t2n_core.export.result import ExportResult
 
 _DYNAMIC = re.compile(r"(?P<name>[^:=]+):(?P<axis>-?\d+)=(?P<symbol>\w+)(?::(?P<low>\d*)(?::(?P<high>\d*))?)?")
 _FILES = (".pt2", ".pt", ".pth", ".ts", ".torchscript")
@@ -56,9 +64,10 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="any other option of the export or of the target, as weights=q4_0",
     )
-    parser.add_argument("--tolerance", metavar="LEVEL", help="a level of parity; approximate if not given")
+    parser.add_argument("--tolerance", metavar="LEVEL", help=LEVEL_HELP)
     parser.add_argument("--no-check", action="store_true", help="write the archive and prove nothing")
     parser.add_argument("--offline", action="store_true", help="use engines of the cache only")
+    parser.add_argument("--json", action="store_true", help="print the result as a line of JSON")
     parser.set_defaults(run=run)
 
 
@@ -66,6 +75,9 @@ def run(options: argparse.Namespace) -> int:
     """Return 0 for an archive that was written and, by default, checked. Raises T2NError."""
     axes = dynamic_axes(options.dynamic)  # errors are reported before torch is loaded
     more = dict(_option(text) for text in options.option)
+    check_archive_name(options.output)
+    if options.target is None and not options.khronos:
+        resolve_engines(options.tract, offline=options.offline, fetch=False)
     model, args, marked = _model(options.model, options.target or ("khronos" if options.khronos else "tract"))
     more = {**marked, **more}
     axes = axes or more.get("dynamic_axes")
@@ -83,28 +95,45 @@ def run(options: argparse.Namespace) -> int:
         if getattr(options, name) is not None:
             of_export[name] = getattr(options, name)
     result = export_model_to_nnef(model, args, options.output, target, **of_export)
-    proof = "not checked" if options.no_check else _check_text(result)
+    outcome = None if options.no_check else _prove(result)
+    if options.json:
+        print(json.dumps(_summary(result, outcome), ensure_ascii=False))
+        return 0
     for note in result.notes:
         print(visible(note), file=sys.stderr)
     say(f"{result.archive}: {', '.join(result.input_names)} -> {', '.join(result.output_names)}")
     if str(result.range):
         say(f"holds for {result.range}")
-    say(proof)
+    say("not checked" if outcome is None else _check_text(result, outcome))
     return 0
 
 
-def _check_text(result: Any) -> str:
-    """Run an archive in its engine, and return the result as text; remove a failing archive. Raises T2NError."""
+def _prove(result: ExportResult) -> Outcome:
+    """Run an archive in its engine, and return the outcome; remove a failing archive. Raises T2NError."""
     from t2n_core.nnef.archive import remove_archive
 
     try:
-        outcome = result.assert_parity()
+        return result.assert_parity()
     except Exception:
         remove_archive(result.archive)
         raise
+
+
+def _check_text(result: ExportResult, outcome: Outcome) -> str:
     where = f"{result.target} at `{result.own_level}`"
     text = f"proven in {where}" if outcome.error is None else f"passes in {where}, and {outcome.error.message}"
     return "; ".join([text, *outcome.notes])
+
+
+def _summary(result: ExportResult, outcome: Outcome | None) -> dict[str, Any]:
+    return {
+        "archive": str(result.archive),
+        "inputs": list(result.input_names),
+        "outputs": list(result.output_names),
+        "range": str(result.range),
+        "notes": list(result.notes),
+        "check": None if outcome is None else {"engine": str(result.target), **outcome.to_dict()},
+    }
 
 
 def dynamic_axes(texts: Sequence[str]) -> dict[str, dict[int, Any]] | None:

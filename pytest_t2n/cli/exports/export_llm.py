@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_t2n.cli.output import say
+from pytest_t2n.cli.parser import LEVEL_HELP
 from t2n_core.errors import InputError
 
 _DTYPES = ("f32", "f16")
@@ -39,7 +40,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-tokenizer", action="store_true", help="write no tokenizer")
     parser.add_argument("--steps", type=int, default=16, help="tokens to generate in the check")
     parser.add_argument("--text", type=Path, metavar="FILE", help="measure what --dtype and --weights lose")
-    parser.add_argument("--tolerance", metavar="LEVEL", help="a level of parity; approximate if not given")
+    parser.add_argument("--tolerance", metavar="LEVEL", help=LEVEL_HELP)
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds to load the archive, and for each step")
     parser.add_argument("--no-check", action="store_true", help="write the archives and prove nothing")
     parser.add_argument("--offline", action="store_true", help="use engines of the cache only")

@@ -1,0 +1,55 @@
+"""The argument parser of `t2n`: it names the nearest option or command for one that it does not know."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
+
+LEVEL_HELP = f"the least level of parity: {', '.join(TractCheckTolerance)}; {DEFAULT_LEVEL} if not given"
+"""Help of an option that takes a tolerance level."""
+SPEC_HELP = "releases: 0.21 (its newest), 0.21.13, '>=0.21,<0.23', latest, all-minors, all, path:FILE, or a comma list"
+"""Help of an option that takes a specification of releases of tract."""
+_INVALID_CHOICE = re.compile(r"argument COMMAND: invalid choice: '(.*?)'")
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that suggests names, and keeps the line breaks of its texts."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.formatter_class = argparse.RawDescriptionHelpFormatter
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse arguments; an unknown one is an error of the parser of its command, whose options it knows."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and a message, with the names that were probably meant, and exit with status 2."""
+        choice = _INVALID_CHOICE.search(message)
+        if choice is not None:
+            super().error(f"there is no command {choice[1]!r}{_hint(choice[1], self._commands())}")
+        if message.startswith("unrecognized arguments: -"):
+            name = message.split()[2].partition("=")[0]
+            super().error(f"{message}{_hint(name, self._option_string_actions)}")
+        super().error(message)
+
+    def _commands(self) -> Iterator[str]:
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                yield from action.choices
+
+
+def _hint(name: str, names: Any) -> str:
+    near: Sequence[str] = get_close_matches(name, list(names), n=2)
+    return f"; did you mean {' or '.join(near)}?" if near else "; `--help` lists them"
+
+
+__all__ = ["LEVEL_HELP", "SPEC_HELP", "Parser"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_t2n.collect.collection import CaseCollector
+from pytest_t2n.control.repeated_failures import mark_before_engines
 from pytest_t2n.control.worker import Worker
 from pytest_t2n.expect.entries import Expectations
 from pytest_t2n.expect.judge import judge
@@ -80,6 +81,7 @@ class Recorder:
         if graph is not None and self._reported_graphs.setdefault(graph.key, record.nodeid) == record.nodeid:
             lines.insert(0, graph)
         _put_cause_first(report, record)
+        mark_before_engines(report, record)
         text = "\n".join(map(encode, lines))
         report.user_properties.append((PROPERTY, text))
         return text

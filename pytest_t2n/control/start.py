@@ -20,6 +20,7 @@ from pytest_t2n.control.controller import Controller
 from pytest_t2n.control.hooks import HookCalls, change_engines
 from pytest_t2n.control.ledger import Ledger
 from pytest_t2n.control.recorder import Recorder
+from pytest_t2n.control.repeated_failures import RepeatedFailures
 from pytest_t2n.control.sources import source_digest
 from pytest_t2n.control.worker import Worker, WorkerInput
 from pytest_t2n.expect.entries import ExpectationError, Expectations, read_expectations
@@ -66,6 +67,7 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
         _register_running(config, settings, collector, expectations)
     controller = Controller(config, settings, engines, expectations, ledger, collector, hooks)
     config.pluginmanager.register(controller, CONTROLLER)
+    config.pluginmanager.register(RepeatedFailures())
 
 
 def start_worker(config: pytest.Config, settings: Settings) -> None:

@@ -31,7 +31,7 @@ from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, TorchModuleIRGraph, TorchOp
 from t2n_core.torch_graph.simplify.exact_ops import exact_ops
 
-_ADD_ONE = "CONTRIBUTING.md, `Add an operator`, shows how to write one"
+_ADD_ONE = "write a rule in your own package (docs, `Your own operator`), or replace the call with a rewriter"
 _RANDOM = "make them an input, or replace the call with a rewriter while exporting"
 
 

@@ -17,6 +17,8 @@ from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.constraints.narrowing import SizeDecision
 from t2n_core.torch_graph.frontend.results import tensors_of
 
+_NAN_IN_ENGINES = "an engine need not carry NaN through an operator such as relu, max or where: avoid it in the model"
+
 
 def with_causes(outcome: Outcome, reference: Reference, samples: Sequence[Sample]) -> Outcome:
     """Return the outcome of a mismatch with its known causes before its hint."""
@@ -28,7 +30,8 @@ def with_causes(outcome: Outcome, reference: Reference, samples: Sequence[Sample
     wrong = next((sample for sample in samples if sample.sizes in outcome.failed_sizes and _nan(sample.expected)), None)
     if wrong is not None:
         found.append(_cause_of_nan(wrong, reference))
-    hint = "; ".join([*found, outcome.error.hint] if outcome.error.hint else found)
+    own = outcome.error.hint if wrong is None or outcome.level is not None else _NAN_IN_ENGINES
+    hint = "; ".join([*found, own] if own else found)
     return replace(outcome, error=replace(outcome.error, hint=hint)) if found else outcome
 
 

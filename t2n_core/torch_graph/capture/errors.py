@@ -97,12 +97,19 @@ def refusal_to_trace(cause: Exception, model: str) -> CaptureError:
     return CaptureError(problem, origin=_origin(type(cause).__name__, cause))
 
 
+_OF_CODE = (AttributeError, ImportError, LookupError, NameError, NotImplementedError)
+"""Errors of a model's code, whatever its inputs are."""
+
+
 def refusal_to_run(cause: Exception, model: str, inputs: str) -> InputError:
     """Return the error for a model that PyTorch cannot run on the inputs described by `inputs`."""
+    hint = "PyTorch itself refuses them: compare dtypes and shapes with those that the model expects"
+    if isinstance(cause, _OF_CODE):
+        hint = "the code of the model raises this in PyTorch too, before anything is exported"
     return InputError(
         f"{model} cannot run on its inputs ({inputs}): {first_lines(cause)}",
         origin=_origin(type(cause).__name__, cause),
-        hint="PyTorch itself refuses them: compare dtypes and shapes with those that the model expects",
+        hint=hint,
     )
 
 

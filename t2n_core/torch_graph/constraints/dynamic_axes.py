@@ -152,7 +152,8 @@ class SymbolTable:
             if e.name not in self._names:
                 raise DataDependentError(
                     f"a size of this model depends on its data ({e})",
-                    hint="instead of x[mask] or nonzero keep all elements and select: torch.where(mask, x, 0)",
+                    hint="take the size from a shape instead of `.item()`; instead of x[mask] or nonzero keep all "
+                    "elements and select: torch.where(mask, x, 0)",
                 )
             return self._names[e.name]
         if e.is_Number:

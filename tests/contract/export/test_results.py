@@ -169,3 +169,14 @@ def test_outputs_are_those_at_the_examples_size_whatever_the_model_returns_at_ot
         result = export.to(TractNNEF("0.23.9", check_io=False), tmp_path / "m.tar")
     assert result.output_names == ["output_0", "output_1"]
     result.assert_parity("exact")
+
+
+def test_nan_that_an_engine_loses_is_no_fault_of_the_graph(tmp_path: Path) -> None:
+    net = net_of(lambda _, x: torch.relu(torch.log(x)))
+    export = ModelExport(net, {"x": torch.tensor([[-1.0, 3.0, 5.0], [7.0, -2.0, 4.0]])})
+    error = export.to(TractNNEF(NEW), tmp_path / "m.tar").check_parity().error
+    assert error is not None
+    assert error.hint.endswith(
+        "an engine need not carry NaN through an operator such as relu, max or where: avoid it in the model"
+    )
+    assert "no level holds" not in error.hint

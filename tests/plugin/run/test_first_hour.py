@@ -41,6 +41,30 @@ def test_the_short_summary_begins_with_the_cause(suite, mode):
     result.stdout.fnmatch_lines(["FAILED test_it.py::test_model?tract-0.23.9? - 1 of 1 outputs differ from*"])
 
 
+def test_a_failure_before_any_engine_is_shown_once_with_its_engines(suite, mode, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    suite.pytester.makepyfile(
+        test_it="""
+        import pytest
+
+        @pytest.mark.nnef_export
+        @pytest.mark.parametrize("what", ["unsupported", "mismatch"])
+        def test_model(what):
+            return what, (1,)
+        """
+    )
+    result = suite.run("-v", engines="0.21,0.22,0.23", mode=mode)
+    result.assert_outcomes(failed=6)
+    lines = result.stdout.lines
+    failures = lines[lines.index(next(line for line in lines if "= FAILURES =" in line)) :]
+    text = "\n".join(failures)
+    assert text.count("unsupported at stage `lower`") == 1
+    assert text.count("mismatch at stage `compare`") == 3
+    assert text.count("FAILED test_it.py::test_model[unsupported-") == text.count(" - in 3 engines: ") == 1
+    engines = next(line for line in failures if "before any engine, so the same in" in line)
+    assert all(f"tract {version}" in engines for version in ("0.21.19", "0.22.4", "0.23.9"))
+
+
 def test_a_level_that_is_none_shows_no_frame_of_ours(suite):
     suite.pytester.makepyfile(
         """

@@ -74,12 +74,7 @@ class Evidence {
     }
     for (const [name, ended] of Object.entries((facts.facts || {}).checked_transforms || {})) fact(`after ${name}`, ended);
     fact("tokens", cell.tokens && `${cell.tokens} right`);
-    fact("worst of its kernel tiers", this.data.tiers[row.id]);
-    fact("kernels", this.data.columns[column].kernels);
-    fact("judged on", this.data.platforms[facts.platform]);
-    fact("exported on", this.data.platforms[facts.exported]);
     fact("expected", facts.expected);
-    fact("reused", cell.reused && "from an earlier session: same archive, numbers, engine, kernels, platform and comparison");
     fact("error", error.error_class);
     fact("operator", error.op || row.op || row.ops.join(", "));
     fact("module", error.module_path);
@@ -91,9 +86,14 @@ class Evidence {
     fact("holds for", facts.range);
     fact("refused at", facts.refused_sizes && facts.refused_sizes.some((one) => Object.keys(one).length) && sizesText(facts.refused_sizes));
     fact("failed at", facts.failed_sizes && facts.failed_sizes.some((one) => Object.keys(one).length) && sizesText(facts.failed_sizes));
+    fact("worst of its kernel tiers", this.data.tiers[row.id]);
+    fact("kernels", this.data.columns[column].kernels);
+    fact("judged on", this.data.platforms[facts.platform]);
+    fact("exported on", this.data.platforms[facts.exported]);
+    fact("reused", cell.reused && "from an earlier session: same archive, numbers, engine, kernels, platform and comparison");
     fact("archive", facts.archive_sha256 && `${facts.archive_bytes} bytes, SHA-256 ${facts.archive_sha256}…`);
     const parts = [list];
-    if (error.message) parts.push(element("pre", { class: "message" }, error.message));
+    if (error.message) parts.unshift(element("pre", { class: "message" }, error.message));
     if (facts.outputs && facts.outputs.length) parts.push(element("h3", {}, "Outputs"), this.outputs(facts.outputs));
     if (facts.times && Object.keys(facts.times).length) parts.push(element("h3", {}, "Time by stage"), this.times(facts.times));
     if (facts.benchmark) parts.push(element("h3", {}, "Benchmark"), this.benchmark(facts.benchmark));

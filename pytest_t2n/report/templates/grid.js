@@ -1,3 +1,9 @@
+// A name that a narrow column cuts in its middle: names of parametrized cases differ at their ends.
+const cut = (name) => {
+  const place = Math.max(Math.floor(name.length / 2), name.length - 14);
+  return element("span", { class: "cut" }, element("span", {}, name.slice(0, place)), element("span", {}, name.slice(place)));
+};
+
 // The matrix: only the lines in view are in the document. Lines are suites, groups of one operator, and cases.
 const LINE = 28;
 const SPARE = 12;
@@ -141,7 +147,7 @@ class Grid {
     const attributes = { role: "row", "aria-rowindex": index + 2, class: `line-${line.kind}` };
     if (line.kind !== "row") return this.drawGroup(line, index, attributes);
     const { row } = line;
-    const name = element("th", { scope: "row", role: "rowheader", title: row.id, class: line.inside ? "inside" : "" }, this.sort ? `${row.suite} › ${row.short}` : row.short);
+    const name = element("th", { scope: "row", role: "rowheader", title: row.id, class: line.inside ? "inside" : "" }, cut(this.sort ? `${row.suite} › ${row.short}` : row.short));
     const cells = row.cells.map((cell, column) => {
       if (!cell) return element("td", { role: "gridcell", class: "none", "data-line": index, "data-column": column, tabindex: -1, "aria-label": `no cell in ${this.data.columns[column].title}` }, "·");
       const small = detailOf(cell);

@@ -1,0 +1,58 @@
+"""What is seen first: names that differ, colours that differ, and the error before its surroundings."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+import pytest
+
+from pytest_t2n.records.schema import CellLine
+from pytest_t2n.report.write import write_report
+from tests.plugin.report.many_records import many_records
+
+RECORDS = many_records(1_000)
+
+
+@pytest.mark.parametrize("width", [390, 800, 1400])
+def test_a_long_name_is_cut_in_its_middle(visit, tmp_path, width):
+    names = [f"test_layers.py::test_a_layer_of_many_options[{'x' * 60}-bias={one}]" for one in (True, False)]
+    first = next(one for one in many_records(20) if isinstance(one, CellLine))
+    cells = [msgspec.structs.replace(first, case=name, nodeid=name) for name in names]
+    write_report([*(one for one in many_records(20) if not isinstance(one, CellLine)), *cells], tmp_path)
+    visit.page.set_viewport_size({"width": width, "height": 900})
+    page = visit.open(tmp_path / "index.html")
+    ends = page.locator("#matrix tbody th .cut > :last-child")
+    assert {text[-10:] for text in ends.all_inner_texts()} >= {"bias=False", "-bias=True"}
+    for place in range(ends.count()):
+        end, cell = ends.nth(place).bounding_box(), page.locator("#matrix tbody th:has(.cut)").nth(place).bounding_box()
+        assert end["x"] + end["width"] <= cell["x"] + cell["width"] + 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_levels_and_statuses_have_colours_that_differ(visit, tmp_path, scheme):
+    write_report(many_records(20), tmp_path)
+    visit.page.emulate_media(color_scheme=scheme)
+    page = visit.open(tmp_path / "index.html")
+    named = ["approximate", "very", "super", "ultra", "weak", "mismatch", "unsupported", "error", "crash", "timeout"]
+    colours = page.evaluate(
+        """names => names.map(name => {
+            const box = document.createElement("i");
+            box.style.color = `var(--${name})`;
+            document.body.append(box);
+            return getComputedStyle(box).color.match(/[0-9]+/g).map(Number);
+        })""",
+        named,
+    )
+    for (one, a), (other, b) in itertools.combinations(zip(named, colours, strict=True), 2):
+        assert sum(abs(x - y) for x, y in zip(a, b, strict=True)) >= 32, (one, other, a, b)
+
+
+def test_the_error_comes_first_in_the_evidence(visit, tmp_path):
+    write_report(RECORDS, tmp_path)
+    page = visit.open(tmp_path / "index.html")
+    page.locator("[data-status=crash]").click()
+    page.locator("#matrix .cell.s-crash").first.click()
+    page.wait_for_selector("#evidence:not([hidden])")
+    message = page.locator("#evidence pre.message").bounding_box()
+    assert message["y"] < page.locator("#evidence dl.facts").bounding_box()["y"]

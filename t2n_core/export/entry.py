@@ -9,7 +9,6 @@ from typing import Any
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import InferenceTarget, require_target
-from t2n_core.nnef.archive import remove_archive
 from t2n_core.torch_graph.frontend.sources import Model
 
 
@@ -42,14 +41,7 @@ def export_model_to_nnef(
     require_target(inference_target)
     names = {"input_names": input_names, "output_names": output_names}
     export = ModelExport(model, args, kwargs, dynamic_axes=inference_target.dynamic_axes or None, **names, **options)
-    result = export.to(inference_target, file_path_export, compression_level=compression_level)
-    if inference_target.check_io:
-        try:
-            result.assert_parity()
-        except Exception:
-            remove_archive(result.archive)
-            raise
-    return result
+    return export.to(inference_target, file_path_export, compression_level=compression_level, check=True)
 
 
 __all__ = ["export_model_to_nnef"]

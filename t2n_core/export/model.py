@@ -13,6 +13,7 @@ from t2n_core.export.notes import OptionWarning, option_notes, rewriter_notes, s
 from t2n_core.export.precision_search import FoundPlan, find_plan
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import InferenceTarget, TractNNEF, require_target
+from t2n_core.inference_target.base import PendingCheck
 from t2n_core.lowering.target_lowering import TargetLowering
 from t2n_core.nnef.archive import remove_archive, write_archive
 from t2n_core.nnef.graph import Graph
@@ -71,8 +72,14 @@ class ModelExport(ExportableModel):
         if problem is not None:
             warn_user(RewriteWarning(str(problem)))
 
-    def to(self, target: InferenceTarget, path: str | Path, *, compression_level: int | None = None) -> ExportResult:
-        """Write the archive for one target. Raises T2NError, and then leaves nothing under `path`."""
+    def to(
+        self, target: InferenceTarget, path: str | Path, *, compression_level: int | None = None, check: bool = False
+    ) -> ExportResult:
+        """Write the archive for one target. Raises T2NError, and then leaves nothing under `path`.
+
+        With `check` the archive is also checked, if the target has `check_io`. Otherwise only a target's own
+        `post_export` that calls that of its base class checks it.
+        """
         require_target(target)
         self._take_axes_of(target)
         found: FoundPlan | None = None
@@ -104,7 +111,7 @@ class ModelExport(ExportableModel):
 
             write_debug_bundle(result, bundle)
         try:
-            target.post_export(self.model, graph, self.inputs.tensors, archive, bundle)
+            _run_hooks(target, result, bundle, check=check)
         except BaseException:
             remove_archive(archive)
             raise
@@ -120,6 +127,19 @@ class ModelExport(ExportableModel):
             return []
         note = first_call_note(state, self.source.signature(), self.source.callee, self.args, self.kwargs or {})
         return [note] if note else []
+
+
+def _run_hooks(target: InferenceTarget, result: ExportResult, bundle: Path | None, *, check: bool) -> None:
+    """Call the hooks of a target on a written archive, and run its check unless a hook has. Raises T2NError."""
+    export = result.export
+    given = (export.model, result.graph, export.inputs.tensors, result.archive, bundle)
+    target.post_write(*given)
+    pending = PendingCheck(result.assert_parity)
+    if check or type(target).post_export is not InferenceTarget.post_export:
+        with pending.offered():
+            target.post_export(*given)
+    if check and target.check_io and not target.checks_in_hook:
+        pending.run()
 
 
 __all__ = ["ModelExport"]

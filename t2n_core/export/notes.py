@@ -8,7 +8,8 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from t2n_core.inference_target import InferenceTarget
+from t2n_core.errors import SpecError
+from t2n_core.inference_target import InferenceTarget, TractFeatureFlag, TractNNEF
 from t2n_core.nnef.emitter import PRODUCTS
 from t2n_core.nnef.graph import FLOAT16, Fragment, Graph
 from t2n_core.nnef.spec import Spec
@@ -43,6 +44,7 @@ def option_notes(target: InferenceTarget, graph: Graph, source: Source, capture:
     """Return a line for each option that had no effect on a graph, or left weights unchanged."""
     notes = [
         *_choices(target, graph),
+        *_unused_flags(target),
         *_unused_fragments(target.custom_fragments, graph),
         *_slow(target, graph),
     ]
@@ -79,7 +81,13 @@ def _choices(target: InferenceTarget, graph: Graph) -> Iterator[str]:
 
 def _lack(choice: str, spec: Spec) -> str:
     operator = _OPERATORS.get(choice)
-    return f"{spec} has no `{operator}`" if operator is not None and not spec.has(operator) else ""
+    if operator is None or spec.has(operator):
+        return ""
+    try:
+        spec.operator(operator)
+    except SpecError as why:
+        return why.message
+    return f"{spec} has no `{operator}`"
 
 
 def _slow(target: InferenceTarget, graph: Graph) -> Iterator[str]:
@@ -98,6 +106,18 @@ def _slow(target: InferenceTarget, graph: Graph) -> Iterator[str]:
         slower = [f"{convolutions} convolutions 10 to 400 times"] if convolutions else []
         slower += [f"{others} other products about twice"] if others else []
         yield f"{without}: {' and '.join(slower)} as slow as in float32"
+
+
+def _unused_flags(target: InferenceTarget) -> Iterator[str]:
+    if (
+        isinstance(target, TractNNEF)
+        and target.registries is None
+        and target.feature_flags - {TractFeatureFlag.DEFAULT}
+    ):
+        yield (
+            "feature_flags had no effect: the releases of tract have all of them; "
+            "`registries` limits an archive to those of your engine"
+        )
 
 
 def _unused_fragments(fragments: Iterable[Fragment], graph: Graph) -> Iterator[str]:

@@ -7,6 +7,7 @@ from t2n_core.errors import InputError
 from t2n_core.inference_target.base import InferenceTarget
 from t2n_core.inference_target.khronos import KhronosNNEF
 from t2n_core.inference_target.tract import TractFeatureFlag, TractNNEF
+from t2n_core.inference_target.version import SemanticVersion
 
 
 def target_class(name: str) -> type[InferenceTarget]:
@@ -28,4 +29,12 @@ def require_target(value: object) -> None:
         )
 
 
-__all__ = ["InferenceTarget", "KhronosNNEF", "TractFeatureFlag", "TractNNEF", "require_target", "target_class"]
+__all__ = [
+    "InferenceTarget",
+    "KhronosNNEF",
+    "SemanticVersion",
+    "TractFeatureFlag",
+    "TractNNEF",
+    "require_target",
+    "target_class",
+]

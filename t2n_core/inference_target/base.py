@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from t2n_core.engine.protocol import Engine
+from t2n_core.errors import EngineProvisionError, InputError, SpecError
+from t2n_core.inference_target.version import SemanticVersion, version_text
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.nnef.graph import Fragment, Graph
 from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
+from t2n_core.nnef.signatures import fragment_of
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.spec import Spec, spec_for
 
 if TYPE_CHECKING:
     import torch
@@ -20,11 +25,19 @@ if TYPE_CHECKING:
     from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
 
 
-class InferenceTarget(ABC):
+STANDARD = "1.0.5"
+"""The version of the standard whose operators a target writes that has no table of its own."""
+
+
+class InferenceTarget:
     """A consumer of NNEF archives, of one kind and version; the base class of all targets.
 
+    A subclass needs a check: an `engine`, or a `post_export` that raises a T2NError for a wrong archive. Without its
+    own `spec` its archives hold operators of the standard only; without its own `name` it is called as its class, in
+    small letters.
+
     Args:
-        version: of the engine or the standard.
+        version: of the engine or the standard, as text.
         check_io: run the archive after export and compare with PyTorch; if that fails the archive is removed. In a
             marker also called `check`.
         dynamic_axes: `{"x": {1: "T"}}`, or `{"x": [1]}` for symbols named after input and axis; negative axes count
@@ -34,32 +47,37 @@ class InferenceTarget(ABC):
             marker also called `tolerance`.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str] = "target"
     pulse: int | None = None
     """Steps of the time axis that the check streams at a time; None for a target or export without streams."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.name == InferenceTarget.name:
+            cls.name = cls.__name__.lower()
 
     def __init__(
         self,
         version: str,
-        *,
         check_io: bool = True,
+        *,
         dynamic_axes: Any = None,
         check_io_tolerance: str | TractCheckTolerance = DEFAULT_LEVEL,
     ) -> None:
-        self.requested_version = version
+        self.requested_version = version_text(version)
         self.check_io = check_io
         self.dynamic_axes = dict(dynamic_axes or {})
         self.check_io_tolerance = TractCheckTolerance.parse(check_io_tolerance)
 
     @property
-    def version(self) -> str:
+    def version(self) -> SemanticVersion:
         """Return the exact version."""
-        return self.requested_version
+        return SemanticVersion(self.requested_version)
 
     @property
-    @abstractmethod
     def spec(self) -> Spec:
-        """Return the table of the operators that may be written."""
+        """Return the table of the operators that may be written; by default those of the standard."""
+        return spec_for("khronos", STANDARD)
 
     @property
     def writing(self) -> WritingOptions:
@@ -79,9 +97,18 @@ class InferenceTarget(ABC):
         """Return the part of a range that an archive of this target is valid for. Raises InputError if it is empty."""
         return sizes
 
-    @abstractmethod
     def engine(self) -> Engine:
         """Return the engine that checks archives of this target. Raises EngineResolveError or EngineProvisionError."""
+        raise EngineProvisionError(
+            f"{type(self).__name__} has no engine that could check its archives",
+            hint="override engine(), or check in post_export(); check_io=False exports without a check",
+        )
+
+    @property
+    def checks_in_hook(self) -> bool:
+        """Return whether the `post_export` of this target is its check, since it has no engine."""
+        own, base = type(self), InferenceTarget
+        return own.engine is base.engine and own.post_export is not base.post_export
 
     @property
     def has_dynamic_axes(self) -> bool:
@@ -89,40 +116,120 @@ class InferenceTarget(ABC):
         return bool(self.dynamic_axes)
 
     # hooks of a user's own target, all optional, in the order of their calls; each may raise T2NError to refuse
-    def pre_trace(  # noqa: B027
-        self, model: torch.nn.Module, input_names: Sequence[str], output_names: Sequence[str]
-    ) -> None:
+    def pre_trace(self, model: torch.nn.Module, input_names: Sequence[str], output_names: Sequence[str]) -> None:
         """Inspect a model before capture. An override may refuse it, but not change it.
 
         `input_names` are those of the archive; `output_names` those that the user passed, possibly empty.
         """
 
-    def post_capture(self, graph: TorchModuleIRGraph) -> None:  # noqa: B027
+    def post_capture(self, graph: TorchModuleIRGraph) -> None:
         """Inspect the captured graph of torch operators. An override may refuse it, or edit this copy of it."""
 
-    def specific_fragments(self, model: torch.nn.Module) -> Sequence[Fragment]:
-        """Return fragments to add to the archive of a model, for operations that `post_trace` writes."""
+    def specific_fragments(self, model: torch.nn.Module) -> Mapping[str, str] | Sequence[Fragment | str]:
+        """Return fragments to add to the archive of a model, for operations that `post_trace` writes.
+
+        They are NNEF texts by their names, or a list of texts or of `Fragment`.
+        """
         return ()
 
-    def post_trace(self, graph: Graph, active_extensions: list[str]) -> None:  # noqa: B027
+    def post_trace(self, nnef_graph: Graph, active_custom_extensions: list[str]) -> None:
         """Inspect the NNEF graph before it is checked and written. An override may refuse or edit it.
 
-        `active_extensions` are the lines of its `extension` declarations, to which an override may add.
+        `active_custom_extensions` are the lines of its `extension` declarations, to which an override may add.
         """
 
-    def post_export(  # noqa: B027
+    def post_write(
         self,
         model: torch.nn.Module,
-        graph: Graph,
+        nnef_graph: Graph,
         args: Sequence[torch.Tensor],
         exported_filepath: Path,
-        debug_bundle_path: Path | None,
+        debug_bundle_path: Path | None = None,
     ) -> None:
-        """Inspect a written archive. It is removed if an override raises an exception.
+        """Inspect a written archive that is not checked yet. It is removed if an override raises an exception.
+
+        The arguments are those of `post_export`.
+        """
+
+    def post_export(
+        self,
+        model: torch.nn.Module,
+        nnef_graph: Graph,
+        args: Sequence[torch.Tensor],
+        exported_filepath: Path,
+        debug_bundle_path: Path | None = None,
+    ) -> None:
+        """Check the written archive, if `check_io` requests it; after `super().post_export(…)` it is proven.
 
         `args` are the example's tensors in the order of the inputs; `debug_bundle_path` is the folder that the user
-        requested, to which an override may add files.
+        requested, to which an override may add files. The archive is removed if an override raises an exception. An
+        override that does not call this method does not switch the check off: it then follows.
+
+        Raises:
+            ParityError, EngineError: the check failed.
+            InputError: no export is running.
         """
+        if not self.check_io:
+            return
+        pending = _PENDING.get()
+        if pending is None:
+            raise InputError("post_export checks the archive of a running export", hint="call result.assert_parity()")
+        pending.run()
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
+
+
+@dataclass(slots=True)
+class PendingCheck:
+    """The check of an archive, which `post_export` runs or leaves to the caller of the export."""
+
+    check: Callable[[], object]
+    ran: bool = False
+
+    def run(self) -> None:
+        """Run the check, at most once. Raises ParityError, EngineError."""
+        if not self.ran:
+            self.check()
+            self.ran = True
+
+    @contextmanager
+    def offered(self) -> Iterator[None]:
+        """Let `post_export` run this check in the block."""
+        token = _PENDING.set(self)
+        try:
+            yield
+        finally:
+            _PENDING.reset(token)
+
+
+_PENDING: ContextVar[PendingCheck | None] = ContextVar("pending_check", default=None)
+
+
+def fragments_of(given: object, where: str) -> list[Fragment]:
+    """Return fragments from texts by name, or from a list of texts or fragments.
+
+    Raises:
+        InputError: neither of these, a text that declares no fragment, or a fragment of another name than its key.
+    """
+    if isinstance(given, Mapping):
+        entries: list[tuple[Any, Any]] = list(given.items())
+    elif isinstance(given, Sequence) and not isinstance(given, str):
+        entries = [(None, one) for one in given]
+    else:
+        raise InputError(f"{where}: {given!r} is neither texts by name nor a list", hint=_FRAGMENTS)
+    found = []
+    for name, one in entries:
+        try:
+            fragment = one if isinstance(one, Fragment) else fragment_of(one)
+        except SpecError as wrong:
+            raise InputError(f"{where}: {wrong.message}", hint=_FRAGMENTS) from wrong
+        except TypeError:
+            raise InputError(f"{where}: {one!r} is neither NNEF text nor a Fragment", hint=_FRAGMENTS) from None
+        if name is not None and fragment.name != name:
+            raise InputError(f"{where}: the text of `{name}` declares the fragment `{fragment.name}`")
+        found.append(fragment)
+    return found
+
+
+_FRAGMENTS = 'such as {"twice": "fragment twice(x: tensor<scalar>) -> (y: tensor<scalar>) { y = x * 2.0; }"}'

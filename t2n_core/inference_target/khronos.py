@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from t2n_core.engine.khronos import why_no_khronos
 from t2n_core.engine.protocol import Engine
 from t2n_core.errors import EngineProvisionError
-from t2n_core.inference_target.base import InferenceTarget
+from t2n_core.inference_target.base import STANDARD, InferenceTarget
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.nnef.spec import Spec, spec_for
 
@@ -24,9 +24,9 @@ class KhronosNNEF(InferenceTarget):
 
     def __init__(
         self,
-        version: str = "1.0.5",
-        *,
+        version: str = STANDARD,
         check_io: bool = True,
+        *,
         check_io_tolerance: str | TractCheckTolerance = DEFAULT_LEVEL,
         dynamic_axes: Any = None,
     ) -> None:

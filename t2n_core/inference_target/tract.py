@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import getpass
-import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,14 +14,15 @@ from packaging.version import InvalidVersion, Version
 
 from t2n_core.engine import ResolvedEngine, engine_for, resolve_engines
 from t2n_core.engine.pool import TractRunner
-from t2n_core.errors import InputError, SpecError
-from t2n_core.inference_target.base import InferenceTarget
+from t2n_core.errors import InputError
+from t2n_core.inference_target.base import InferenceTarget, fragments_of
+from t2n_core.inference_target.identity import identity_properties
+from t2n_core.inference_target.version import SemanticVersion
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.nnef.graph import Fragment, Graph
 from t2n_core.nnef.options.precision import PrecisionPlan
 from t2n_core.nnef.options.weight_choice import WeightOption, weight_choice
 from t2n_core.nnef.options.writing_options import WritingOptions
-from t2n_core.nnef.signatures import fragment_of
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec, spec_for
 from t2n_core.nnef.tract.constants import folds_norm
@@ -51,15 +50,15 @@ class TractNNEF(InferenceTarget):
     Args:
         version: `0.21.13`, or what resolves to one release: `0.21` (its newest), `>=0.21,<0.23` (the newest in the
             range), `latest`. In a marker also called `versions`: it narrows the session's engines.
-        feature_flags: the registries that the engine in your product is built with: any of `transformers`, `extra`,
-            `pulse`, `onnx`; `[]` for `tract_core` alone; None or `default` for those of the releases on PyPI. Operators
-            of others are never written; the exporter uses another lowering if it has one. `complex` is refused: no
-            release since 0.20 has it.
+        feature_flags: registries that your engine has in addition to `registries`, any of `transformers`, `extra`,
+            `pulse`, `onnx`. The releases on PyPI have all of them, so alone it adds nothing. `complex` is refused: this
+            exporter writes no complex tensors, and no release since 0.20 has them.
         specific_tract_binary_path: a tract command line that checks in place of the release from PyPI. It reports its
             version itself; a `version` passed with it must be the same release. For a test session:
             `--t2n-tract=path:/to/tract`.
         specific_properties: texts for tract's `properties`, `{"name": "text"}`.
-        dump_identity_properties: also write user, host and date of the export; the bytes are then not reproducible.
+        dump_identity_properties: also write user, host, operating system, date and versions of the export as
+            properties. Off by default, so that the same model gives the same bytes, and archives hold no user's name.
         force_attention_inner_in_f32: the engine's own attention operator (`reify_sdpa_operator`) computes float16 in
             float32 inside. The formula that is written without that operator always does.
         force_linear_accumulation_in_f32: products of float16 (linear layers, matrix products, convolutions, recurrent
@@ -70,6 +69,9 @@ class TractNNEF(InferenceTarget):
             the call, or would be wrong (a mask that may leave a query without a key, an oblong causal mask),
             the formula is written as without the option, and the result's notes state why.
         upsample_with_debox: nearest upsampling by integer factors as one `debox`, from 0.23.0 on.
+        registries: the registries that the engine in your product is built with: any of `transformers`, `extra`,
+            `pulse`, `onnx`; `[]` for `tract_core` alone; None or `default` for those of the releases on PyPI. Operators
+            of others are never written; the exporter uses another lowering if it has one.
         weights: how weights of two axes or more are stored; the engine computes with them in float32, as fast as
             before. `float16` halves the archive. `int8` stores integers with a scale for each output channel, a
             quarter. `q4_0` stores blocks of 32 4-bit integers with a scale, a seventh, where the version reads them:
@@ -103,12 +105,11 @@ class TractNNEF(InferenceTarget):
     def __init__(
         self,
         version: str = "latest",
-        *,
         feature_flags: Iterable[str] | str | None = None,
         check_io: bool = True,
         dynamic_axes: Any = None,
-        check_io_tolerance: str | TractCheckTolerance = DEFAULT_LEVEL,
         specific_tract_binary_path: str | Path | None = None,
+        check_io_tolerance: str | TractCheckTolerance = DEFAULT_LEVEL,
         specific_properties: Mapping[str, str] | None = None,
         dump_identity_properties: bool = False,
         force_attention_inner_in_f32: bool = False,
@@ -116,6 +117,8 @@ class TractNNEF(InferenceTarget):
         force_norm_in_f32: bool = False,
         reify_sdpa_operator: bool = False,
         upsample_with_debox: bool = False,
+        *,
+        registries: Iterable[str] | str | None = None,
         weights: WeightOption = None,
         precision: str | Path | PrecisionPlan | None = None,
         pulse: int | None = None,
@@ -134,7 +137,8 @@ class TractNNEF(InferenceTarget):
         self._resolved = engine
         self._binary = None if specific_tract_binary_path is None else Path(specific_tract_binary_path)
         self._offline = offline
-        self.feature_flags = _flags(feature_flags)
+        self.feature_flags = _flags("feature_flags", feature_flags)
+        self.registries = None if registries is None else _flags("registries", registries)
         self.specific_properties = dict(specific_properties or {})
         self.dump_identity_properties = dump_identity_properties
         self._writing = WritingOptions(
@@ -148,12 +152,17 @@ class TractNNEF(InferenceTarget):
             streaming=pulse is not None,
         )
         self.custom_extensions = tuple(_extension(line) for line in custom_extensions)
-        self._fragments = tuple(_fragment(one) for one in custom_fragments)
+        self._fragments = tuple(fragments_of(custom_fragments, "custom_fragments"))
 
     @classmethod
     def latest(cls, **options: Any) -> TractNNEF:
         """Return a target for the newest release on PyPI."""
         return cls("latest", **options)
+
+    @classmethod
+    def latest_version(cls, *, offline: bool = False) -> SemanticVersion:
+        """Return the newest release on PyPI, or in the cache. Raises EngineResolveError if there is none."""
+        return SemanticVersion(resolve_engines("latest", offline=offline, fetch=False)[-1].version)
 
     def on(self, release: ResolvedEngine) -> TractNNEF:
         """Return this target, with all its options, for another release."""
@@ -178,17 +187,18 @@ class TractNNEF(InferenceTarget):
         return self._resolved
 
     @property
-    def version(self) -> str:
+    def version(self) -> SemanticVersion:
         if self._resolved is None and self._binary is None and _EXACT.fullmatch(self.requested_version):
-            return self.requested_version  # export without a check needs no engine
-        return self.resolved.version
+            return SemanticVersion(self.requested_version)  # export without a check needs no engine
+        return SemanticVersion(self.resolved.version)
 
     @property
     def spec(self) -> Spec:
         spec = spec_for("tract", self.version)
-        if self.feature_flags is None:
+        if self.registries is None or TractFeatureFlag.DEFAULT in self.registries | self.feature_flags:
             return spec
-        return spec.with_registries(["tract_core", *(f"tract_{flag.value}" for flag in self.feature_flags)])
+        names = sorted(self.registries | self.feature_flags)
+        return spec.with_registries(["tract_core", *(f"tract_{name}" for name in names)])
 
     @property
     def writing(self) -> WritingOptions:
@@ -221,20 +231,14 @@ class TractNNEF(InferenceTarget):
             return sizes
         return with_assertions(sizes, self.custom_extensions)
 
-    def post_trace(self, graph: Graph, active_extensions: list[str]) -> None:
+    def post_trace(self, nnef_graph: Graph, active_custom_extensions: list[str]) -> None:
         further: Sequence[str] = self.custom_extensions
         if self.pulse is None:
-            further = to_write(further, graph.sizes, traits_of(self.spec.version))
-        active_extensions += [e for e in further if e not in active_extensions]
-        graph.properties.update(self.specific_properties)
+            further = to_write(further, nnef_graph.sizes, traits_of(self.spec.version))
+        active_custom_extensions += [e for e in further if e not in active_custom_extensions]
+        nnef_graph.properties.update(self.specific_properties)
         if self.dump_identity_properties:
-            import datetime
-
-            graph.properties.update(
-                export_user=getpass.getuser(),
-                export_host=platform.node(),
-                export_date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            )
+            nnef_graph.properties.update(identity_properties())
 
     def _check_binary(self, reported: str) -> None:
         """Raise InputError for a binary of another release than the requested one, for which it proves nothing."""
@@ -253,22 +257,20 @@ def _plan(option: str | Path | PrecisionPlan | None) -> PrecisionPlan | None:
     return None if option == "auto" else PrecisionPlan.read(Path(option))
 
 
-def _flags(option: Iterable[str] | str | None) -> frozenset[TractFeatureFlag] | None:
-    """Return the chosen feature flags; None for the defaults of the releases. Raises InputError."""
-    if option is None:
-        return None
-    names = [option] if isinstance(option, str) else list(option)
+def _flags(option: str, given: Iterable[str] | str | None) -> frozenset[TractFeatureFlag]:
+    """Return the flags of an option. Raises InputError."""
+    names = [given] if isinstance(given, str) else list(given or ())
     try:
         flags = frozenset(TractFeatureFlag(name) for name in names)
     except ValueError as wrong:
         known = ", ".join(flag.value for flag in TractFeatureFlag)
-        raise InputError(f"feature_flags: {wrong}", hint=f"one or more of {known}") from None
+        raise InputError(f"{option}: {wrong}", hint=f"one or more of {known}") from None
     if TractFeatureFlag.COMPLEX in flags:
         raise InputError(
-            "feature_flags: this exporter writes no complex tensors, and no release on PyPI since 0.20 supports them",
+            f"{option}: this exporter writes no complex tensors, and no release on PyPI since 0.20 supports them",
             hint="compute with real and imaginary parts (torch.view_as_real)",
         )
-    return None if TractFeatureFlag.DEFAULT in flags else flags
+    return flags
 
 
 def _extension(line: str) -> str:
@@ -277,12 +279,3 @@ def _extension(line: str) -> str:
     if not plain or ";" in plain or "\n" in plain:
         raise InputError(f"custom_extensions: {line!r} is not one extension", hint="such as 'tract_assert T >= 1'")
     return plain
-
-
-def _fragment(source: str | Fragment) -> Fragment:
-    if isinstance(source, Fragment):
-        return source
-    try:
-        return fragment_of(source)
-    except SpecError as wrong:
-        raise InputError(f"custom_fragments: {wrong.message}") from wrong

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from t2n_core.errors import InputError, LowerError, UnsupportedOpsError
-from t2n_core.inference_target.base import InferenceTarget
+from t2n_core.inference_target.base import InferenceTarget, fragments_of
 from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.legality import check_graph
 from t2n_core.nnef.tract.stored_forms import refusal
@@ -89,7 +89,7 @@ class TargetLowering:
                 target=str(target),
                 hint="this release fails on a tensor without elements that the model has there: give a larger example",
             )
-        for fragment in target.specific_fragments(self.source.module):
+        for fragment in fragments_of(target.specific_fragments(self.source.module), "specific_fragments"):
             graph.fragments.setdefault(fragment.name, fragment)
         target.post_trace(graph, graph.extensions)
         problems = check_graph(graph, target.spec)

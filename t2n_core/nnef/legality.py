@@ -142,7 +142,7 @@ def _check_extensions(graph: Graph, spec: Spec) -> Iterator[SpecError]:
         elif word == "tract_registry":
             since = spec.registry_since(rest.strip())
             if spec.registries is not None and rest.strip() not in spec.registries:
-                found = f"the registry `{rest}` is one that the target's feature_flags exclude"
+                found = f"the registry `{rest}` is one that the target's `registries` exclude"
             elif since is None or spec.version not in Releases(since):
                 found = f"{spec} has no registry `{rest}`" + (f"; available since {since}" if since else "")
         elif word == "tract_assert":

@@ -81,11 +81,12 @@ class Spec:
         if row is not None and not row.absent:
             if self._is_switched_off(row):
                 registry = row.signature.registry
+                flag = registry.removeprefix("tract_")
                 raise SpecError(
-                    f"`{name}` belongs to {registry}, which the target's feature_flags exclude",
+                    f"`{name}` belongs to {registry}, which the target's `registries` exclude",
                     op=name,
                     target=str(self),
-                    hint=f"add {registry.removeprefix('tract_')!r} to feature_flags if your engine is built with it",
+                    hint=f"add {flag!r} to feature_flags or registries if your engine is built with it",
                 )
             return row.signature
         raise SpecError(f"{self} has no operator `{name}`; {self._elsewhere(name)}", op=name, target=str(self))

@@ -60,7 +60,8 @@ LENGTHS = {"x": {2: "T"}}
 NETS: dict[str, tuple[type[nn.Module], tuple[int, ...]]] = {"net": (Net, (2, 8, 21)), "causal": (Causal, (1, 8, 21))}
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
-    "feature_flags": {"feature_flags": [], "reify_sdpa_operator": True},
+    "feature_flags": {"registries": [], "feature_flags": ["transformers"], "reify_sdpa_operator": True},
+    "registries": {"registries": [], "reify_sdpa_operator": True},
     "specific_properties": {"specific_properties": {"author": "someone"}},
     "reify_sdpa_operator": {"reify_sdpa_operator": True},
     "upsample_with_debox": {"upsample_with_debox": True},

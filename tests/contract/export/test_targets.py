@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from t2n_core import ModelExport, TractNNEF, export_model_to_nnef
+from t2n_core import ExportResult, ModelExport, TractNNEF, export_model_to_nnef
 from t2n_core.errors import InputError, LowerError, ParityError, WriteError
 from tests.pages import ROOT, Page
 
@@ -97,8 +97,11 @@ def test_hooks_get_what_they_need(tmp_path: Path) -> None:
             super().post_trace(*given)
             called["post_trace"] = (given[0], list(given[1]))
 
-        def post_export(self, *given: Any) -> None:
+        def post_write(self, *given: Any) -> None:
             assert given[3].is_file()
+            called["post_write"] = given
+
+        def post_export(self, *given: Any) -> None:
             called["post_export"] = given
 
     model, x = nn.Tanh(), torch.randn(2, 4)
@@ -108,21 +111,68 @@ def test_hooks_get_what_they_need(tmp_path: Path) -> None:
     bundle = tmp_path / "debug"
     export = ModelExport(model, x, output_names=["y"], debug_bundle_path=bundle)
     result = export.to(target, tmp_path / "m.tgz")
-    assert list(called) == ["pre_trace", "specific_fragments", "post_trace", "post_export"]
+    assert list(called) == ["pre_trace", "specific_fragments", "post_trace", "post_write", "post_export"]
     assert called["pre_trace"] == (model, ("input",), ("y",))
     assert called["specific_fragments"] == (model,)
     assert called["post_trace"] == (result.graph, result.graph.extensions)
     assert "tract_symbol T" in result.graph.extensions
-    assert called["post_export"] == (model, result.graph, [x], tmp_path / "m.tgz", bundle)
+    assert called["post_write"] == called["post_export"] == (model, result.graph, [x], tmp_path / "m.tgz", bundle)
 
 
-def test_post_export_refuses(example: dict[str, Any], tmp_path: Path) -> None:
+def test_post_write_refuses_and_post_export_follows(example: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "model.nnef.tgz"
     with pytest.raises(WriteError, match="do not fit into the firmware"):
         export_model_to_nnef(nn.Linear(800, 800).eval(), torch.randn(2, 800), path, example["ProductTarget"]("m"))
     assert not path.exists()
     example["export"](str(path))
     assert json.loads(Path(f"{path}.json").read_text()) == {"features": [5, 8]}
+
+
+@pytest.mark.parametrize("calls_super", [True, False])
+def test_no_override_of_post_export_switches_the_check_off(calls_super: bool, tmp_path: Path) -> None:
+    """`super()` proves the archive; without it the check follows."""
+    seen: list[str] = []
+
+    class Wrong(TractNNEF):
+        def post_trace(self, nnef_graph: Any, active_custom_extensions: list[str]) -> None:
+            super().post_trace(nnef_graph, active_custom_extensions)
+            nnef_graph.operations[-1].name = "exp"
+
+        def post_write(self, *given: Any) -> None:
+            seen.append("written")
+
+        def post_export(self, *given: Any) -> None:
+            if calls_super:
+                super().post_export(*given)
+            seen.append("after")
+
+    path, x = tmp_path / "m.tgz", torch.randn(2, 4)
+    with pytest.raises(ParityError):
+        export_model_to_nnef(nn.Tanh(), x, path, Wrong("0.23.9"))
+    assert not path.exists()
+    assert seen == (["written"] if calls_super else ["written", "after"])
+    export = ModelExport(nn.Tanh(), x)
+    if calls_super:  # also where the caller of the export checks
+        with pytest.raises(ParityError):
+            export.to(Wrong("0.23.9"), path)
+    else:
+        assert not export.to(Wrong("0.23.9"), path).check_parity().passed
+    export.to(Wrong("0.23.9", check_io=False), path)
+
+
+def test_the_check_runs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[Any] = []
+    monkeypatch.setattr(ExportResult, "assert_parity", lambda *given: runs.append(given))
+
+    class Own(TractNNEF):
+        def post_export(self, *given: Any) -> None:
+            super().post_export(*given)
+
+    for target in (TractNNEF("0.23.9"), Own("0.23.9"), TractNNEF("0.23.9", check_io=False)):
+        export_model_to_nnef(nn.Tanh(), torch.randn(2, 4), tmp_path / "m.tgz", target)
+    assert len(runs) == 2
+    with pytest.raises(InputError, match=r"result\.assert_parity"):
+        Own("0.23.9").post_export(nn.Tanh(), None, [], tmp_path)
 
 
 def test_a_third_target(example: dict[str, Any], tmp_path: Path) -> None:

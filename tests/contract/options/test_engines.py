@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from t2n_core import KhronosNNEF, ModelExport, TractNNEF, export_model_to_nnef
+from t2n_core import KhronosNNEF, ModelExport, TractFeatureFlag, TractNNEF, export_model_to_nnef
 from t2n_core.engine import ResolvedEngine
 from t2n_core.errors import EngineRunError, InputError, LowerError, ParityError, SpecError, UnsupportedOpsError
 from tests.contract.options.exports import Attention, Two, every_line, exported, operators, own_relu, text_of
@@ -28,27 +28,49 @@ def test_version(wanted: str, found: str, tmp_path: Path) -> None:
     assert outcome.engine == f"tract {found}"
 
 
-def test_feature_flags(tmp_path: Path) -> None:
+def test_registries(tmp_path: Path) -> None:
     """Attention is its own operator where the product has `transformers`, and a formula of `tract_core` elsewhere."""
     args = tuple(torch.randn(2, 3, 5, 4) for _ in range(3))
-    for flags, own in ((["transformers"], True), ("default", True), (["extra", "pulse"], False), ([], False)):
-        target = TractNNEF("0.22.4", feature_flags=flags, reify_sdpa_operator=True)
+    for registries, own in ((["transformers"], True), ("default", True), (["extra", "pulse"], False), ([], False)):
+        target = TractNNEF("0.22.4", registries=registries, reify_sdpa_operator=True)
         result = exported(Attention(), args, target, tmp_path)
         assert ("tract_transformers_sdpa" in operators(result)) == own
         assert ("tract_registry tract_transformers" in text_of(result.archive)) == own
+        note = "`tract_transformers_sdpa` belongs to tract_transformers, which the target's `registries` exclude"
+        assert any(note in one for one in result.notes) != own
         result.assert_parity()
 
 
-def test_feature_flags_are_kept_by_own_rules_and_extensions(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "own"),
+    [
+        ({"feature_flags": set()}, True),
+        ({"feature_flags": {TractFeatureFlag.PULSE}}, True),
+        ({"registries": ["pulse"], "feature_flags": {TractFeatureFlag.TRANSFORMERS}}, True),
+        ({"registries": [], "feature_flags": "default"}, True),
+        ({"registries": [], "feature_flags": {"pulse"}}, False),
+    ],
+)
+def test_feature_flags(options: dict[str, Any], own: bool, tmp_path: Path) -> None:
+    """They add to the registries, of which the releases on PyPI have all."""
+    target = TractNNEF("0.22.4", reify_sdpa_operator=True, **options)
+    result = exported(Attention(), tuple(torch.randn(2, 3, 5, 4) for _ in range(3)), target, tmp_path)
+    assert ("tract_transformers_sdpa" in operators(result)) == own
+    useless = options == {"feature_flags": {TractFeatureFlag.PULSE}}
+    assert any("feature_flags had no effect" in note for note in result.notes) == useless
+
+
+def test_registries_are_kept_by_own_rules_and_extensions(tmp_path: Path) -> None:
     rules = own_relu(lambda g, x: g.tract_transformers_silu(x))
-    with pytest.raises(UnsupportedOpsError, match="add 'transformers' to feature_flags"):
-        exported(nn.ReLU(), torch.randn(2, 3), TractNNEF("0.21.19", feature_flags=[]), tmp_path, rules=rules)
-    target = TractNNEF("0.21.19", feature_flags=[], custom_extensions=["tract_registry tract_onnx"])
-    with pytest.raises(SpecError, match="feature_flags exclude"):
+    with pytest.raises(UnsupportedOpsError, match="add 'transformers' to feature_flags or registries"):
+        exported(nn.ReLU(), torch.randn(2, 3), TractNNEF("0.21.19", registries=[]), tmp_path, rules=rules)
+    target = TractNNEF("0.21.19", registries=[], custom_extensions=["tract_registry tract_onnx"])
+    with pytest.raises(SpecError, match="`registries` exclude"):
         exported(nn.ReLU(), torch.randn(2, 3), target, tmp_path)
     for wrong, message in (("complex", "no complex tensors"), (["transformer"], "one or more of default, onnx")):
-        with pytest.raises(InputError, match=message):
-            TractNNEF("0.21.19", feature_flags=wrong)
+        for option in ("feature_flags", "registries"):
+            with pytest.raises(InputError, match=f"(?s){option}: .*{message}"):
+                TractNNEF("0.21.19", **{option: wrong})
 
 
 @every_line

@@ -187,7 +187,8 @@ ALL_OPTIONS = """
 
     @pytest.mark.nnef_export(
         target="tract", version="0.23", check_io=True, check_io_tolerance="approximate", dynamic_axes={"x": [0]},
-        feature_flags=["transformers"], specific_properties={"a": "b"}, dump_identity_properties=True,
+        registries=["transformers"], feature_flags=["pulse"], specific_properties={"a": "b"},
+        dump_identity_properties=True,
         force_attention_inner_in_f32=True, force_linear_accumulation_in_f32=True, force_norm_in_f32=True,
         reify_sdpa_operator=True, upsample_with_debox=True, weights="q4_0",
         custom_extensions=["tract_assert x_dim0 >= 1"], custom_fragments=[LEAKY],

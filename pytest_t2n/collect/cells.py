@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pytest
 
 from pytest_t2n.collect.markers import CaseOptions, MarkerError, marks_of, read_marks
 from pytest_t2n.collect.names import ENGINE_PARAM, is_case, marker_of
 from pytest_t2n.collect.rewriters import request_rewriters
+from pytest_t2n.collect.targets import OTHER_NAME
 from pytest_t2n.config.engines import engines_for
 from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.nodeids import case_id
+from t2n_core.errors import T2NError
 from t2n_core.text import storable
 
 NO_ENGINE = "t2n: no engine selected"
@@ -29,23 +32,53 @@ _OF_UNITTEST = (
 )
 
 
-def parametrize_engines(metafunc: pytest.Metafunc, engines: Sequence[SelectedEngine]) -> None:
-    """Parametrize a case with one call per engine.
+def parametrize_engines(
+    metafunc: pytest.Metafunc, engines: Sequence[SelectedEngine], own: dict[str, type] | None = None
+) -> None:
+    """Parametrize a case with one call per engine; `own` are the classes of the user's targets so far, by name.
 
     Raises:
-        pytest.Collector.CollectError: an argument of the marker is wrong.
+        pytest.Collector.CollectError: an argument of the marker is wrong, or two targets have one name.
     """
     try:
         options = read_marks(marks_of(metafunc.definition))
     except MarkerError as exc:
         name = marker_of(metafunc.definition)
         raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: @pytest.mark.{name}: {exc}") from None
-    chosen = engines_for(engines, options.targets, options.versions)
+    try:
+        _require_unique(options, {} if own is None else own)
+        chosen = engines_of_case(engines, options)
+    except (T2NError, ValueError) as exc:
+        raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: {exc}") from None
     if not chosen:
         return
     if ENGINE_PARAM not in metafunc.fixturenames:
         metafunc.fixturenames.append(ENGINE_PARAM)
     metafunc.parametrize(ENGINE_PARAM, chosen, ids=[engine.id for engine in chosen], indirect=True)
+
+
+def _require_unique(options: CaseOptions, known: dict[str, type]) -> None:
+    """Add the classes of a test's own targets. Raises ValueError if another class has the same name in this session."""
+    for one in options.own.values():
+        other = known.setdefault(one.name, one.kind)
+        if other is not one.kind:
+            both = " and ".join(f"{kind.__module__}.{kind.__qualname__}" for kind in (other, one.kind))
+            raise ValueError(f"both {both} are called `{one.name}`, which is one column of the results; {OTHER_NAME}")
+
+
+def engines_of_case(engines: Sequence[SelectedEngine], options: CaseOptions) -> list[SelectedEngine]:
+    """Return the engines of a test: those of the session that fit, and those of the user's own targets.
+
+    Raises:
+        T2NError: the engine of an own target is not available.
+        ValueError: an own target cannot be created.
+    """
+    built_in = [target for target in options.targets if target not in options.own]
+    chosen = engines_for(engines, built_in, options.versions)
+    for own in options.own.values():
+        fitting = engines_for(engines, (own.runs_on,), options.versions) if own.runs_on else engines
+        chosen += own.engines(fitting)
+    return chosen
 
 
 def cells_of_items(items: Iterable[pytest.Item]) -> dict[pytest.Item, Cell]:
@@ -81,7 +114,7 @@ def why_unproven(item: pytest.Item, engines: Sequence[SelectedEngine]) -> str:
     if has_engine(item):
         return "" if is_case(item, getattr(item, "fixturenames", ())) else _NO_MARKER
     options = read_marks(marks_of(item))
-    return _LATE if engines_for(engines, options.targets, options.versions) else ""
+    return _LATE if engines_of_case(engines, options) else ""
 
 
 def why_no_engine(item: pytest.Item, engines: Sequence[SelectedEngine]) -> str:
@@ -97,12 +130,13 @@ def _is_of_unittest(item: pytest.Item) -> bool:
 
 
 def _why_no_engine(engines: Sequence[SelectedEngine], options: CaseOptions) -> str:
-    if options.versions is not None and engines_for(engines, options.targets):
+    if options.versions is not None and engines_of_case(engines, replace(options, versions=None)):
         given = ",".join(item.text for item in options.versions)
         return f"t2n: versions={given!r} of the marker leaves none of the selected tract versions"
     ways = {"tract": "--t2n-tract=0.21,0.23", "khronos": "--t2n-khronos"}
-    targets = " or ".join(options.targets)
-    return f"{NO_ENGINE} for {targets}; select with {' or '.join(ways[target] for target in options.targets)}"
+    needed = [options.own[one].runs_on or "tract" if one in options.own else one for one in options.targets]
+    words = " or ".join(dict.fromkeys(ways[target] for target in needed))
+    return f"{NO_ENGINE} for {' or '.join(options.targets)}; select with {words}"
 
 
 __all__ = ["NO_ENGINE", "cells_of_items", "has_engine", "parametrize_engines", "why_no_engine", "why_unproven"]

@@ -40,6 +40,8 @@ class CaseCollector:
         self._unfit: dict[pytest.Item, str] = {}
         self._targets: dict[pytest.Item, tuple[str, ...]] = {}
         """Targets of the cells whose markers name several."""
+        self._own: dict[str, type] = {}
+        """Classes of the user's own targets, by name."""
         self._labelled: set[pytest.Item] = set()
         """The cases among the items of the session."""
         self._deselected = False
@@ -55,7 +57,7 @@ class CaseCollector:
         if is_case(metafunc.definition, metafunc.fixturenames):
             from pytest_t2n.collect.cells import parametrize_engines
 
-            parametrize_engines(metafunc, self.engines)
+            parametrize_engines(metafunc, self.engines, self._own)
         return result
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

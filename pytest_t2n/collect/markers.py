@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,15 @@ from pytest_t2n.collect.generating import GENERATING, STEPS, GenerateOptions
 from pytest_t2n.collect.judging import JUDGING, judgement_of, seconds_of
 from pytest_t2n.collect.names import GENERATE, MARKER, marker_of
 from pytest_t2n.collect.rewriters import check_rewriters
+from pytest_t2n.collect.targets import (
+    ELSEWHERE,
+    OTHER_NAMES,
+    TARGETS,
+    OwnTarget,
+    options_of_target,
+    read_targets,
+    suggestion,
+)
 from pytest_t2n.config.engines import parse_versions
 from t2n_core.export.options import ExportOptions, choices_of, help_of, marker_options
 
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
     from t2n_core.engine.provision.versions import SpecItem
 
 OWN_ARGUMENTS = {
-    "target": "tract, khronos or a list of both",
+    "target": "tract, khronos, a target class of yours, an instance, the name of an entry point, or a list of these",
     "versions": "narrows the selected tract versions, in the grammar of --t2n-tract",
     **JUDGING,
     "transforms": "transforms of tract after which the archive is also checked, as in --t2n-transforms",
@@ -30,20 +38,7 @@ OWN_ARGUMENTS = {
 }
 """Keyword arguments about the test, with their help; the others are options of the export."""
 
-TARGETS = ("tract", "khronos")
-
-OTHER_NAMES = {"version": "versions", "check_io_tolerance": "tolerance", "check_io": "check"}
-"""Names of arguments in the target classes, and their names in a marker, which accepts both."""
-
-ELSEWHERE = {
-    "specific_tract_binary_path": "a binary is an engine of the session: --t2n-tract=path:/to/tract",
-    "offline": "where engines come from is set once for the session: --t2n-offline",
-    "engine": "the engine of a test comes from --t2n-tract",
-}
-
 _NOT_IN_A_CALL = ("target", "versions")
-_OF_CASES = {"dynamic_axes"}
-"""Arguments of the target classes that every test declares separately."""
 
 
 class MarkerError(Exception):
@@ -55,6 +50,8 @@ class CaseOptions:
     """Validated arguments of one test."""
 
     targets: tuple[str, ...] = ("tract",)
+    own: Mapping[str, OwnTarget] = field(default_factory=dict)
+    """Targets of the user, by name."""
     versions: tuple[SpecItem, ...] | None = None
     judged_by: Mapping[str, Any] = field(default_factory=dict)
     """Level, tolerances and metrics, unchanged."""
@@ -70,7 +67,12 @@ class CaseOptions:
 
     def options_of(self, target: str) -> dict[str, Any]:
         """Return the keyword arguments for the class of one target, without those of other targets."""
-        return {name: value for name, value in self.target_options.items() if name in options_of_target(target)}
+        taken = self.own[target].options() if target in self.own else options_of_target(target)
+        return {name: value for name, value in self.target_options.items() if name in taken}
+
+    def has_fixed_sizes(self, target: str) -> bool:
+        """Return whether a target has fixed sizes: khronos, and the user's own ones that are derived from it."""
+        return (self.own[target].base if target in self.own else target) == "khronos"
 
 
 def read_marks(marks: Iterable[pytest.Mark], overrides: Mapping[str, Any] | None = None) -> CaseOptions:
@@ -130,7 +132,7 @@ def with_judgement(options: CaseOptions, given: Mapping[str, Any], *, defaults: 
     __tracebackhide__ = True
     for name in given:
         if name not in JUDGING:
-            raise MarkerError(f"unknown argument `{name}` of a check{_suggestion(name, list(JUDGING))}")
+            raise MarkerError(f"unknown argument `{name}` of a check{suggestion(name, list(JUDGING))}")
     said = {name: value for name, value in given.items() if value is not None}
     known = {**options.judged_by, "timeout": options.timeout} if options.timeout else {**options.judged_by}
     merged = {**said, **known} if defaults else {**known, **said}
@@ -142,30 +144,23 @@ def marks_of(node: pytest.Item | pytest.Function) -> list[pytest.Mark]:
     return list(node.iter_markers(marker_of(node)))
 
 
-@cache
-def options_of_target(target: str) -> tuple[str, ...]:
-    """Return the keyword arguments of a target's class that a marker may set; docs/reference/options.md describes them.
-
-    The classes are imported only here, since most tests set none of these during collection.
-    """
-    from t2n_core.inference_target import KhronosNNEF, TractNNEF
-
-    taken = inspect.signature({"tract": TractNNEF, "khronos": KhronosNNEF}[target]).parameters
-    return tuple(name for name in taken if name not in {*_OF_CASES, *OTHER_NAMES, *ELSEWHERE})
-
-
 def _validate(given: Mapping[str, Any], marker: str = MARKER, further: Iterable[str] = ()) -> CaseOptions:
     """Return the options of a marker; `further` are the names of its other arguments."""
-    targets = _targets(given.get("target", "tract"))
+    targets, own = _targets(given.get("target", "tract"))
     of_export = marker_options()
     of_targets = [name for name in given if name not in OWN_ARGUMENTS and name not in of_export]
     if of_targets:
-        allowed = {*OWN_ARGUMENTS, *of_export, *chain.from_iterable(map(options_of_target, targets))}
+        allowed = {
+            *OWN_ARGUMENTS,
+            *of_export,
+            *chain.from_iterable(own[one].options() if one in own else options_of_target(one) for one in targets),
+        }
         for name in of_targets:
             if name not in allowed:
                 raise MarkerError(_unknown_argument(name, marker, targets, sorted({*allowed, *further})))
     return CaseOptions(
         targets=targets,
+        own=own,
         versions=_versions(given.get("versions")),
         judged_by=_judged_by(given),
         timeout=_timeout(given.get("timeout")),
@@ -191,7 +186,7 @@ def _check_option(name: str, value: Any, option: Field[Any]) -> Any:
     """Return an option of the export. Raises MarkerError for a value of a wrong type."""
     choices = choices_of(option)
     if choices and value not in choices:
-        raise MarkerError(f"{name}={value!r} is unknown{_suggestion(str(value), choices)}")
+        raise MarkerError(f"{name}={value!r} is unknown{suggestion(str(value), choices)}")
     check = _CHECKS.get(name)
     return value if check is None else check(value)
 
@@ -209,29 +204,18 @@ def _own_names(given: Mapping[str, Any]) -> dict[str, Any]:
     return own
 
 
-def _targets(value: Any) -> tuple[str, ...]:
-    values = [value] if isinstance(value, str) else value
-    if not isinstance(values, list | tuple) or not values:
-        raise MarkerError(f"target={value!r} is neither a name nor a list of names ({', '.join(TARGETS)})")
-    for one in values:
-        if one not in TARGETS:
-            raise MarkerError(f"unknown target {one!r}{_suggestion(str(one), TARGETS)}")
-    return tuple(dict.fromkeys(values))
+def _targets(value: Any) -> tuple[tuple[str, ...], Mapping[str, OwnTarget]]:
+    try:
+        return read_targets(value)
+    except ValueError as exc:
+        raise MarkerError(str(exc)) from None
 
 
 def _unknown_argument(name: str, marker: str, targets: Sequence[str], allowed: Sequence[str]) -> str:
     for target in TARGETS:
         if name in options_of_target(target):
             return f"argument `{name}` belongs to target {target!r}, and this test has {', '.join(targets)}"
-    return f"unknown argument `{name}` of {marker}{_suggestion(name, allowed)}"
-
-
-def _suggestion(word: str, known: Iterable[str]) -> str:
-    import difflib
-
-    names = list(known)
-    match = difflib.get_close_matches(word, names, 1)
-    return f"; did you mean `{match[0]}`?" if match else f"; known: {', '.join(names)}"
+    return f"unknown argument `{name}` of {marker}{suggestion(name, allowed)}"
 
 
 def _versions(value: Any) -> tuple[SpecItem, ...] | None:
@@ -393,7 +377,6 @@ __all__ = [
     "generate_help",
     "marker_help",
     "marks_of",
-    "options_of_target",
     "read_marks",
     "with_judgement",
 ]

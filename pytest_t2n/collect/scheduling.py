@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.nodeids import case_id
 
 if TYPE_CHECKING:
@@ -20,14 +21,18 @@ _ENOUGH = 2
 class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc]
     """Scheduler whose unit of work is a case with all its engines, or any other test. Node ids stay unchanged."""
 
-    def __init__(self, config: pytest.Config, log: Any, engine_ids: Sequence[str]) -> None:
+    def __init__(self, config: pytest.Config, log: Any, engines: Sequence[SelectedEngine]) -> None:
+        """`engines` may grow until the tests are collected, by those of the user's own targets."""
         super().__init__(config, log)
-        # Longest first: `tract-0.21.1` is not the end of any other id, but a binary's label could be.
-        self._engine_ids = sorted(engine_ids, key=len, reverse=True)
+        self._engines = engines
+        self._engine_ids: list[str] = []
         self._positions: dict[str, int] = {}
         """Index of each test in the collection, equal in all workers."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if len(self._engine_ids) != len(self._engines):
+            # Longest first: `tract-0.21.1` is not the end of any other id, but a binary's label could be.
+            self._engine_ids = sorted((engine.id for engine in self._engines), key=len, reverse=True)
         for engine_id in self._engine_ids:
             if nodeid.endswith(f"{engine_id}]"):
                 return case_id(nodeid, engine_id)

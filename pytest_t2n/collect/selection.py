@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from pytest_t2n.collect.targets import TARGETS
 from pytest_t2n.config.shard import Shard, cut_cases, partition
 from pytest_t2n.records.cell import Cell, SelectedEngine, decode_plan, encode_plan
 from pytest_t2n.records.completeness import plan_for
@@ -48,13 +49,20 @@ class Selection:
             "cut": self.cut,
             "elsewhere": self.elsewhere,
             "unmade": self.unmade,
+            "own": [engine.to_dict() for engine in self.own_engines()],
         }
+
+    def own_engines(self) -> list[SelectedEngine]:
+        """Return the engines of the user's own targets, which the session learns from its cells."""
+        found = {cell.engine.id: cell.engine for cell in (*self.planned, *self.cells)}
+        return [engine for engine in found.values() if engine.target not in TARGETS]
 
     @classmethod
     def from_dict(
         cls, fields: Mapping[str, Any], engines: Sequence[SelectedEngine], nodeids: Iterable[str] = ()
     ) -> Selection:
         """Return the selection of `to_dict`; its cells share the texts of `nodeids`, the collected tests."""
+        engines = [*engines, *map(SelectedEngine.from_dict, fields["own"])]
         cells = decode_plan(fields["cells"], engines, nodeids)
         planned = decode_plan(fields["planned"], engines) or list(cells)
         rest = (fields[name] for name in ("partial", "cut", "elsewhere", "unmade"))

@@ -40,7 +40,7 @@ class Controller:
         hooks: HookCalls,
     ) -> None:
         self._config, self._settings = config, settings
-        self._engines, self._expectations = engines, expectations
+        self._engines, self._expectations = list(engines), expectations
         self._ledger, self._collector, self._hooks = ledger, collector, hooks
         self._folder: ScratchFolder | None = None
         """The folder in which workers write plans and records."""
@@ -118,11 +118,12 @@ class Controller:
             return None
         from pytest_t2n.collect.scheduling import CaseScheduling
 
-        return CaseScheduling(config, log, [engine.id for engine in self._engines])
+        return CaseScheduling(config, log, self._engines)
 
     def _take_plan(self, selection: Selection) -> None:
         """Add the planned cells; with the first plan also find the expectations that fit none of them."""
         self._elsewhere = selection.elsewhere
+        self._engines += [engine for engine in selection.own_engines() if engine not in self._engines]
         if self._settings.only_collects:
             return
         if self._engines and not self._ledger.planned:

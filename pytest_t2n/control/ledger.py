@@ -22,7 +22,8 @@ from pytest_t2n.records.folder import MATRIX_FILE, lock_folder
 from pytest_t2n.records.from_outcome import simple_record
 from pytest_t2n.records.nodeids import case_id
 from pytest_t2n.records.outline import outline_of
-from pytest_t2n.records.run_line import run_line
+from pytest_t2n.records.platform import this_platform
+from pytest_t2n.records.run_line import engine_line, run_line
 from pytest_t2n.records.schema import (
     SCHEMA,
     CellLine,
@@ -171,6 +172,8 @@ class Ledger:
         if self._held is None and len({cell.nodeid for cell in selection.cells}) < len(selection.cells):
             self._held = {}  # --keep-duplicates runs a test as often as it is named
         self.planned = True
+        here = this_platform()
+        self.run.engines.extend(engine_line(engine, here) for engine in selection.own_engines())
         self.unmade = selection.unmade
         if self.unmade and self.settings.require:
             self.problems.append("--t2n-require: markers name targets that this session has no engine for")

@@ -1,7 +1,11 @@
-"""Engine specifiers of entries: `tract>=0.20,<0.21` with all kernel tiers, or one tier: `tract==0.23.9 no-fma`."""
+"""Engine specifiers of entries: `tract>=0.20,<0.21` with all kernel tiers, or one tier: `tract==0.23.9 no-fma`.
+
+The engines of a user's own target are named by that target.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -11,13 +15,14 @@ from pytest_t2n.records.schema import CellLine
 from t2n_core.engine.provision.resolved import CPU
 from t2n_core.engine.tract.tiers import NATIVE
 
-_ENGINE = re.compile(r"(tract|khronos)\s*((?:[<>=!~].*?)?)((?:\s+(?:native|no-[a-z0-9-]+|cpu|cuda|metal))*)$")
+_ENGINE = re.compile(r"([A-Za-z_]\w*)\s*((?:[<>=!~].*?)?)((?:\s+(?:native|no-[a-z0-9-]+|cpu|cuda|metal))*)$")
 
 
 def check_engine(text: str) -> None:
     """Raise ValueError for a text that is not an engine specifier."""
     match = _ENGINE.match(text.strip())
-    if match is None:
+    known = ("tract", "khronos")
+    if match is None or (match[1] not in known and difflib.get_close_matches(match[1].lower(), known)):
         raise ValueError(
             f"{text!r} names no engine; write 'tract', 'tract>=0.20,<0.21', 'tract==0.23.9 no-fma' or 'khronos'"
         )

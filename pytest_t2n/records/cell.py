@@ -15,12 +15,12 @@ class SelectedEngine:
     """An engine of the session, one column of the matrix."""
 
     target: str
-    """`tract` or `khronos`."""
+    """`tract`, `khronos`, or the name of a target of the user."""
     version: str
     label: str
     """Unique within the target: `0.23.9`, `0.23.9 no-fma` of a tier, `path-0.23.5` of a binary."""
     resolved: Mapping[str, str] | None = None
-    """The files of the engine, as `ResolvedEngine.to_dict` returns them; None for khronos, which is a dependency."""
+    """The files of the engine, as `ResolvedEngine.to_dict` returns them; None for an engine that is not tract."""
     platform: str = ""
     """Key of the platform that it runs on."""
 
@@ -28,6 +28,11 @@ class SelectedEngine:
     def id(self) -> str:
         """Return the end of test ids: `tract-0.21.19`, `tract-0.23.9-no-fma`, `khronos`."""
         return engine_id(self.target, self.label)
+
+    @property
+    def kind(self) -> str:
+        """Return `tract` for an engine of tract, also of a target of the user; otherwise the target."""
+        return self.target if self.resolved is None else "tract"
 
     @property
     def title(self) -> str:

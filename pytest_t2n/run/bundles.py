@@ -192,7 +192,7 @@ def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
         cell.nodeid,
         cell.case,
         cell.engine.id,
-        cell.engine.target,
+        cell.engine.kind,
         cell.engine.version,
         cell.engine.label,
         archive.as_posix(),

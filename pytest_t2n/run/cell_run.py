@@ -99,7 +99,7 @@ class CellRun:
             self._generate(test, arguments, options, options.generate)
             return
         # A khronos graph has no symbols, and needs a separate capture.
-        static = options.export.dynamic_axes is not None and self.cell.engine.target == "khronos"
+        static = options.export.dynamic_axes is not None and options.has_fixed_sizes(self.cell.engine.target)
         key = (self.cell.case, static, self.cell.engine.id if reads_engine(self.item) else "")
         known = self.cache.find(key)
         returned = self._call(test, arguments) if known is None else None

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_t2n.collect.markers import CaseOptions
+from pytest_t2n.collect.targets import OwnTarget
 from pytest_t2n.records.cell import SelectedEngine
 from t2n_core.extras import paused_gc
 
@@ -52,7 +53,8 @@ def new_export(
 ) -> ModelExport:
     """Return the export of a model with the options of a test; a khronos graph has fixed sizes."""
     of_target: dict[str, Any] = {"rewriters": rewriters}
-    if target == "khronos":
+    fixed = options.has_fixed_sizes(target)
+    if fixed:
         of_target |= {"dynamic_axes": None, "sizes": None}
     export = load_converter().model_export(
         model,
@@ -60,7 +62,7 @@ def new_export(
         kwargs,
         **replace(options.export, **of_target).arguments(),
     )
-    if target == "khronos" and callable(options.export.extra_inputs) and options.export.dynamic_axes is not None:
+    if fixed and callable(options.export.extra_inputs) and options.export.dynamic_axes is not None:
         _keep_sizes(export, options.export.dynamic_axes)
     return export
 
@@ -81,12 +83,32 @@ def target_of(engine: SelectedEngine, options: CaseOptions, **further: Any) -> A
     """Return the inference target of an engine with the options of a test, and further ones."""
     from t2n_core.engine import ResolvedEngine
 
+    own = options.own.get(engine.target)
+    if own is not None:
+        return own_target(own, engine, options, **further)
     converter = load_converter()
     more = {**options.options_of(engine.target), **further}
     if engine.target == "khronos":
         return converter.khronos(engine.version, **more)
     resolved = None if engine.resolved is None else ResolvedEngine.from_dict(engine.resolved)
     return converter.tract(engine.version, engine=resolved, dynamic_axes=options.export.dynamic_axes, **more)
+
+
+def own_target(own: OwnTarget, engine: SelectedEngine, options: CaseOptions, *, check_io: bool = True) -> Any:
+    """Return a target of the user for an engine; what its `post_export` checks, it checks as the test does."""
+    from t2n_core.errors import InputError
+    from t2n_core.level import TractCheckTolerance
+
+    try:
+        target = own.create(engine, options.export.dynamic_axes, options.options_of(own.name))
+    except ValueError as exc:
+        raise InputError(str(exc)) from None
+    if isinstance(own.given, type):
+        target.check_io = check_io and options.check
+        level = options.judged_by.get("tolerance")
+        if isinstance(level, str):
+            target.check_io_tolerance = TractCheckTolerance.parse(level)
+    return target
 
 
 __all__ = ["Converter", "is_export", "load_converter", "new_export", "target_of"]

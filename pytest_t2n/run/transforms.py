@@ -33,7 +33,7 @@ def with_transforms(
     to this model, that is recorded as a fact; if one of the test's does, the pass is weak or the test fails.
     """
     names = list(dict.fromkeys((*of_test, *of_session)))
-    if cell.engine.target != "tract" or not names:
+    if cell.engine.kind != "tract" or not names:
         return outcome
     ended: dict[str, str] = {}
     for name in names:

@@ -157,7 +157,8 @@ def test_help_and_an_unmarked_suite_load_nothing_and_resolve_nothing(suite):
         (
             ["--collect-only", "-q", "test_marked.py"],
             """
-            collect.cells collect.collection collect.generating collect.judging collect.markers collect.rewriters
+            collect.cells collect.collection collect.generating collect.judging collect.markers
+            collect.rewriters collect.targets
             config.engines config.settings config.shard records records.cell records.nodeids
             """,
             # a marker of this suite has versions
@@ -202,7 +203,7 @@ def test_help_names_the_options_and_markers_the_arguments(suite):
         ("tolerence='close'", "unknown argument `tolerence`*did you mean `tolerance`"),
         ("tolerance='closer'", "'closer' is not a tolerance level*did you mean 'close'"),
         ("target='tracts'", "unknown target 'tracts'*did you mean `tract`"),
-        ("target=3", "target=3 is neither a name nor a list"),
+        ("target=3", "target=3 is not a target; write tract, khronos, a subclass of InferenceTarget"),
         ("'tract', 'khronos'", "takes one positional argument"),
         ("'tract', target='tract'", "got its target twice"),
         ("versions='newest'", "versions='newest' is not a version spec"),

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from pytest_t2n.collect.markers import OWN_ARGUMENTS, TARGETS, options_of_target
+from pytest_t2n.collect.markers import OWN_ARGUMENTS
+from pytest_t2n.collect.targets import TARGETS, options_of_target
 from t2n_core.engine.provision.store import default_cache_dir
 from t2n_core.export.options import marker_options
 from tests.starter import FOR_EXPORTS
@@ -197,7 +198,7 @@ ALL_OPTIONS = """
         result = nnef_export(Net().eval().half(), {"x": torch.randn(3, 6, 4).half()})
         written = {operation.name for operation in result.graph.operations}
         assert {"debox", "tract_transformers_sdpa"} <= written
-        assert set(result.graph.properties) == {"a", "export_user", "export_host", "export_date"}
+        assert {"a", "export_user", "export_host", "export_date"} < set(result.graph.properties)
         assert "leaky" in result.graph.fragments
         assert len(result.assert_parity().sizes) >= 3
 """

@@ -36,7 +36,7 @@ class OwnTarget:
     """A target of the user: a class, which is created for each engine, or an instance."""
 
     name: str
-    """Its name in node ids and records."""
+    """The name in node ids and records."""
     given: Any
 
     @property

@@ -283,7 +283,11 @@ class _Search:
         """Run the part of the graph that leads to these values. Raises T2NError if it cannot be written."""
         target = self.result.target
         cut = TorchModuleIRGraph(
-            self.graph.inputs, list(shown), self.graph.op_nodes, self.graph.weights, self.graph.table
+            inputs=self.graph.inputs,
+            outputs=list(shown),
+            op_nodes=self.graph.op_nodes,
+            weights=self.graph.weights,
+            table=self.graph.table,
         )
         cut.op_nodes = cut.used_ops()
         names = [f"shown_{i}" for i in range(len(shown))]

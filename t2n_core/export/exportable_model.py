@@ -168,11 +168,11 @@ class ExportableModel(ABC):
             ):
                 captured = TorchModuleTracer(
                     replace(self.source, module=rewritten.model, running=rewritten.running),
-                    inputs_of_replacement(self.source, rewritten.model, self.inputs),
-                    self._axes,
-                    ModuleInfoExtractor.get_by_module,
-                    rewritten.modes,
-                    self.options.capture,
+                    args=inputs_of_replacement(self.source, rewritten.model, self.inputs),
+                    dynamic_axes=self._axes,
+                    find_extractor=ModuleInfoExtractor.get_by_module,
+                    modes=rewritten.modes,
+                    capture=self.options.capture,
                 ).trace()
         except CaptureError as error:
             refusal = self._refusal_of_example() or error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ from t2n_core.torch_graph.capture.patches import capturing
 from t2n_core.torch_graph.capture.programs import functional, results_of
 from t2n_core.torch_graph.capture.quiet import quiet
 from t2n_core.torch_graph.choices import CAPTURE_WAYS, CaptureWay
-from t2n_core.torch_graph.compat.private import detect_fake_mode, symbolic_config
+from t2n_core.torch_graph.compat.private import symbolic_config
 from t2n_core.torch_graph.compat.releases import warn_if_untested
 from t2n_core.torch_graph.constraints.capture_sizes import (
     Axes,
@@ -33,10 +33,10 @@ from t2n_core.torch_graph.constraints.capture_sizes import (
     freeing_sizes,
     resize_example,
 )
-from t2n_core.torch_graph.constraints.declared_axes import AxisSize, DeclaredAxes, DynamicAxes, normalise
-from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
+from t2n_core.torch_graph.constraints.declared_axes import DeclaredAxes, DynamicAxes, normalise
 from t2n_core.torch_graph.constraints.guards import Decisions
 from t2n_core.torch_graph.constraints.implied import decide_all_counts, implied_decisions
+from t2n_core.torch_graph.constraints.input_sizes import sizes_in, table_of
 from t2n_core.torch_graph.constraints.multiples import multiples
 from t2n_core.torch_graph.constraints.narrowing import (
     SizeDecision,
@@ -53,28 +53,11 @@ from t2n_core.torch_graph.frontend.sources import Source, source_of
 from t2n_core.torch_graph.frontend.torchscript.script import ScriptCall
 from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision
 from t2n_core.torch_graph.frontend.torchscript.tracing import Tracing
+from t2n_core.torch_graph.graph.captured import CapturedModel
+from t2n_core.torch_graph.graph.evaluate import evaluate_graph
 from t2n_core.torch_graph.graph.from_export import build_graph, user_fakes
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.proofs.regions import Recaptured, Regions
-
-
-@dataclass(slots=True)
-class CapturedModel:
-    """Result of a capture: the graph, and the range of its symbols."""
-
-    graph: TorchModuleIRGraph
-    symbols: dict[str, int] = field(default_factory=dict)
-    """Symbol -> size in the example."""
-    results: Results = field(default_factory=Results)
-    """The paths of the outputs in the model's result, and its other results."""
-    range: SizeRange = field(default_factory=SizeRange)
-    """The sizes for which the graph is valid."""
-    decisions: tuple[SizeDecision, ...] = ()
-    """Decisions that made the range smaller than declared."""
-    dropped: tuple[SizeDecision, ...] = ()
-    """Decisions that did not: the captured program is right on their other side, too."""
-    captured_at: dict[str, int] = field(default_factory=dict)
-    """Symbol -> size at which the model was captured: the example's, or another where that is, or leads to, 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,31 +70,78 @@ class _Attempt:
     """True if the captured program agrees with the model on the example."""
 
 
-@dataclass(slots=True)
 class TorchModuleTracer:
     """Captures one model, which stays unchanged even if capture fails.
 
-    `model` is a module, an exported program, TorchScript, the path of one of the latter two, or a Source of these.
+    >>> graph = TorchModuleTracer(torch.nn.Tanh(), args=(torch.ones(2, 3),)).trace().graph
+    >>> [op.kind for op in graph.op_nodes]
+    ['aten::tanh']
     """
 
-    model: Any
-    inputs: ModelInputs
-    dynamic_axes: DynamicAxes | None = None
-    find_extractor: Callable[[torch.nn.Module], Extractor | None] = field(default=lambda _: None)
-    """Returns the extractor that turns a module into one node; None for a module that is traced."""
-    modes: Sequence[TorchFunctionMode] = ()
-    """Modes of the caller: they see the model's calls before the modes of capture do."""
-    capture: CaptureWay = "export"
-    """`trace` freezes data-dependent Python control flow, which torch.export refuses."""
-    source: Source = field(init=False)
-    _constants: Constants | None = field(default=None, init=False)
-    """Elements of constants, for the model's Python code to read; None while it reads none."""
-    _declared: DeclaredAxes = field(init=False)
+    def __init__(
+        self,
+        module: Any,
+        traced_module: torch.jit.ScriptModule | None = None,
+        fn_name: str = "forward",
+        args: Any = None,
+        *,
+        dynamic_axes: DynamicAxes | None = None,
+        find_extractor: Callable[[torch.nn.Module], Extractor | None] = lambda _: None,
+        modes: Sequence[TorchFunctionMode] = (),
+        capture: CaptureWay = "export",
+    ) -> None:
+        """Bind the example to the model. Raises InputError.
 
-    def __post_init__(self) -> None:
-        self.source = self.model if isinstance(self.model, Source) else source_of(self.model)
-        if self.capture not in CAPTURE_WAYS:
-            raise InputError(f"capture={self.capture!r} is not one of {', '.join(CAPTURE_WAYS)}")
+        Args:
+            module: A module, an exported program, TorchScript, the path of one of the latter two, or a Source of these.
+            traced_module: A trace or script of the module, which is captured in its place.
+            fn_name: The method to capture.
+            args: The example: a tensor, a tuple, a dict of named tensors, or the result of `bind_inputs`.
+            dynamic_axes: The axes of the inputs that stay free; the others are those of the example.
+            find_extractor: Returns the extractor that turns a module into one node; None for a module that is traced.
+            modes: Modes of the caller: they see the model's calls before the modes of capture do.
+            capture: `trace` freezes data-dependent Python control flow, which torch.export refuses.
+        """
+        if traced_module is not None and not isinstance(traced_module, torch.jit.ScriptModule):
+            given = type(traced_module).__name__
+            raise InputError(f"traced_module is TorchScript, not {given}", hint="the example inputs are args=...")
+        if capture not in CAPTURE_WAYS:
+            raise InputError(f"capture={capture!r} is not one of {', '.join(CAPTURE_WAYS)}")
+        self.module, self._traced = module, traced_module
+        asked = module if traced_module is None else traced_module
+        self.source: Source = asked if isinstance(asked, Source) else source_of(asked, fn_name)
+        self.inputs: ModelInputs = args if isinstance(args, ModelInputs) else bind_inputs(self.source, args)
+        self.dynamic_axes, self.find_extractor = dynamic_axes, find_extractor
+        self.modes, self.capture = modes, capture
+        self._constants: Constants | None = None
+        """Elements of constants, for the model's Python code to read; None while it reads none."""
+        self._declared: DeclaredAxes
+
+    @property
+    def traced_module(self) -> torch.jit.ScriptModule:
+        """Return the trace of the model, a function of the example's tensors in order; the first read traces it.
+
+        Raises CaptureError, which has the name T2NErrorTorchJitTraceFailed too.
+        """
+        if self._traced is None:
+            script: Any = self.source.module
+            tracing = Tracing(self.source, self.inputs, self.modes, {})
+            self._traced = script if self.source.is_script else tracing.trace(self.inputs.tensors)[0]
+        return self._traced
+
+    @property
+    def torch_graph(self) -> Any:
+        """Return PyTorch's own graph, a torch.Graph, of the traced module's method. Raises CaptureError."""
+        traced: Any = self.traced_module
+        return getattr(traced, self.source.fn_name if self.source.is_script else "forward").graph
+
+    def graph_of_example(self) -> TorchModuleIRGraph:
+        """Capture the model, and return its graph with the values that tensors have in a run of the example."""
+        captured = self.trace()
+        value = evaluate_graph(captured.graph, self.inputs.tensors, captured.symbols)
+        for variable in captured.graph.data_nodes:
+            variable._traced_data = value(variable)
+        return captured.graph
 
     def trace(self) -> CapturedModel:
         """Capture the model. Raises InputError for unknown axes, CaptureError for what torch.export refuses."""
@@ -281,9 +311,10 @@ class TorchModuleTracer:
         if len(fakes) != len(tensors):
             raise InputError(f"{self.source.name} has {len(fakes)} input tensors, the example has {len(tensors)}")
         declared = self._declared.range
-        table = self._table(declared, fakes, axes)
-        example = self._sizes(table, fakes, axes, self.inputs.tensors)
-        captured_at = self._sizes(table, fakes, axes, tensors)
+        names, is_program = self.inputs.names, self.source.program is not None
+        table = table_of(names, is_program, declared, fakes, axes)
+        example = sizes_in(names, table, fakes, axes, self.inputs.tensors)
+        captured_at = sizes_in(names, table, fakes, axes, tensors)
         sizes = SizeRange({n: declared.bounds.get(n, (min(LEAST, size), None)) for n, size in example.items()})
         table.range = sizes
         decide_all_counts(program, table)
@@ -301,43 +332,13 @@ class TorchModuleTracer:
                 raise fixed_axis(name, low, causes)
         if causes and self._declared.explicit:
             refuse_smaller_range(self._declared, sizes, causes)
-        graph = build_graph(program, self.inputs.names, self._table(sizes, fakes, axes))
+        graph = build_graph(program, names, table_of(names, is_program, sizes, fakes, axes))
         extents = [extent for node in graph.data_nodes for extent in node.shape]
         required = [cause.condition for cause in causes if cause.required]
         sizes, forms = multiples(sizes, [*extents, *graph.bounds(), *required], captured_at)
         if forms:
-            graph = build_graph(program, self.inputs.names, self._table(sizes, fakes, axes), forms)
+            graph = build_graph(program, names, table_of(names, is_program, sizes, fakes, axes), forms)
         return CapturedModel(graph, example, results, sizes, tuple(causes), tuple(dropped), captured_at)
-
-    def _table(self, sizes: SizeRange, fakes: Sequence[torch.Tensor], axes: Axes) -> SymbolTable:
-        """Return the sizes of the inputs by name."""
-        table = SymbolTable(sizes)
-        table.fake_mode = detect_fake_mode(fakes)
-        every: list[tuple[Any, AxisSize, bool]] = []
-        for name, fake in zip(self.inputs.names, fakes, strict=True):
-            declared = axes.get(name, {})
-            free = {**_free_axes(name, fake, self.source), **declared}
-            every += [(fake.shape[axis], size, axis in declared) for axis, size in free.items()]
-        for size, wanted, is_declared in sorted(every, key=lambda one: _is_tied(one[0])):
-            if not is_declared and table.name_of(size) is not None:
-                continue  # free in a program exported elsewhere, and named by another input
-            table.learn(size, wanted)
-        table.learn_replaced()
-        return table
-
-    def _sizes(
-        self, table: SymbolTable, fakes: Sequence[torch.Tensor], axes: Axes, tensors: Sequence[torch.Tensor]
-    ) -> dict[str, int]:
-        """Return symbol -> its size in these tensors."""
-        found: dict[str, int] = {}
-        for name, tensor, fake in zip(self.inputs.names, tensors, fakes, strict=True):
-            for axis, size in enumerate(tensor.shape):
-                known = table.name_of(fake.shape[axis])
-                declared = axes.get(name, {}).get(axis) or (None if known is None else AxisSize(known))
-                here = None if declared is None else declared.symbol_at(int(size))
-                if declared is not None and here is not None:
-                    found[declared.name] = here
-        return dict(sorted(found.items()))
 
     def _export(
         self,
@@ -377,19 +378,6 @@ _LARGEST = 1 << 22
 """Most elements of the inputs of a capture for a proof."""
 _FAILURES = 1
 """Failed captures after which other sizes are still tried, if the model runs at them."""
-
-
-def _is_tied(size: int | torch.SymInt) -> bool:
-    """Return whether a size is computed from other sizes, which have to be known first."""
-    return isinstance(size, torch.SymInt) and not size.node.expr.is_Symbol
-
-
-def _free_axes(name: str, fake: torch.Tensor, source: Source) -> dict[int, AxisSize]:
-    """Return the axes that an exported program leaves free, named as if they were declared without a name."""
-    if source.program is None:
-        return {}
-    free = [axis for axis, size in enumerate(fake.shape) if isinstance(size, torch.SymInt)]
-    return {axis: AxisSize(f"{name}_dim{axis}") for axis in free}
 
 
 __all__ = ["CapturedModel", "ModelInputs", "TorchModuleTracer", "bind_inputs"]

@@ -14,7 +14,7 @@ from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.constraints.guards import Decision
 from t2n_core.torch_graph.constraints.slices import SLICES
 from t2n_core.torch_graph.graph import naming
-from t2n_core.torch_graph.graph.fx_nodes import bind_schema
+from t2n_core.torch_graph.graph.arguments import bind_schema
 
 
 def decide_all_counts(program: torch.export.ExportedProgram, table: SymbolTable) -> None:

@@ -62,9 +62,9 @@ def slice_input(variable: TensorVariable, shape: Shape) -> list[TorchOp]:
         if have != want:
             extents = (*variable.shape[:axis], want, *variable.shape[axis + 1 :])
             name = f"{variable.name}_whole"
-            result = TensorVariable(name, extents, variable.dtype, fake=variable.fake)
+            result = TensorVariable(name, None, extents, variable.dtype, fake=variable.fake)
             bounds = {"self": variable, "dim": axis, "start": 0, "end": want, "step": 1}
-            result.producer = TorchOp("aten::slice.Tensor", bounds, (result,), _SLICE, scope=name)
+            result.producer = TorchOp("aten::slice.Tensor", "", (), (result,), name, _SLICE, arguments=bounds)
             steps.append(result.producer)
             variable = result
     return steps

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
-from t2n_core.nnef.sizes.dims import evaluate
-from t2n_core.torch_graph.capture.module_calls import MODULE_CALL
-from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp, replace_sizes, replace_tensors
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp
 
 
 def evaluate_graph(
@@ -42,18 +40,7 @@ def evaluate_graph(
 
 def results_of(op: TorchOp, tensors: Sequence[torch.Tensor], sizes: Mapping[str, int]) -> list[torch.Tensor]:
     """Return the results of an operator for these values of its `inputs` and its own other arguments."""
-    if op.kind == MODULE_CALL:
-        return op.arguments["key"].compute(tensors[: len(op.arguments["inputs"])])[0]  # type: ignore[no-any-return]
-    supply = iter([t.clone() for t in tensors])  # an operator may return a view of its argument, or write into it
-    arguments = {
-        name: replace_sizes(replace_tensors(given, lambda _: next(supply)), lambda size: evaluate(size, sizes))
-        for name, given in op.arguments.items()
-    }
-    schema = op.op_ref._schema.arguments
-    found = op.op_ref(
-        *[arguments[a.name] for a in schema if not a.kwarg_only],
-        **{a.name: arguments[a.name] for a in schema if a.kwarg_only},
-    )
+    found = op.call_op(*[t.clone() for t in tensors], sizes=sizes)  # it may return a view, or write into its argument
     return [found] if isinstance(found, torch.Tensor) else list(found)
 
 

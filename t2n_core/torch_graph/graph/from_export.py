@@ -37,7 +37,7 @@ def build_graph(
     if forms:
         table.write_as(forms)
         _slice_inputs(reader)
-    graph = TorchModuleIRGraph(inputs, [], reader.ops, weights, table)
+    graph = TorchModuleIRGraph(inputs=inputs, outputs=[], op_nodes=reader.ops, weights=weights, table=table)
     for node in program.graph.nodes:
         if node.op == "call_function":
             reader.read(node)
@@ -114,7 +114,7 @@ def _weight(program: torch.export.ExportedProgram, name: str) -> torch.Tensor:
 
 def _constant(name: str, data: torch.Tensor, node: torch.fx.Node | None) -> TensorVariable:
     name, fake = naming.without_root(name), None if node is None else node.meta.get("val")
-    return TensorVariable(name, tuple(data.shape), data.dtype, data.detach(), name, fake)
+    return TensorVariable(name, data.detach(), label=name, fake=fake)
 
 
 def _attribute(program: torch.export.ExportedProgram, node: torch.fx.Node) -> TensorVariable:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.constraints.slices import SLICES, decide_length
 from t2n_core.torch_graph.custom_ops.definition import aten_equivalent
 from t2n_core.torch_graph.graph import naming
+from t2n_core.torch_graph.graph.arguments import bind_schema
 from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, TorchOp
 
 _SCALAR = find_operator("aten::scalar_tensor.default")
@@ -75,7 +75,15 @@ class NodeReader:
         if _is_useless(kind, arguments, value):
             self.env[node.name] = arguments["input" if "input" in arguments else "self"]
             return
-        op = TorchOp(kind, arguments, results, target, self._origin(kind, node), node.name, isinstance(value, list))
+        op = TorchOp(
+            kind,
+            outputs=results,
+            scope=node.name,
+            op_ref=target,
+            arguments=arguments,
+            origin=self._origin(kind, node),
+            returns_list=isinstance(value, list),
+        )
         for result in results:
             if result is not None:
                 result.producer = op
@@ -96,13 +104,13 @@ class NodeReader:
         return tuple(None if v is None else self.variable(f"{node.name}_{i}", v) for i, v in enumerate(value))
 
     def variable(self, name: str, fake: torch.Tensor) -> TensorVariable:
-        return TensorVariable(name, tuple(self.table.dim(s) for s in fake.shape), fake.dtype, fake=fake)
+        return TensorVariable(name, None, tuple(self.table.dim(s) for s in fake.shape), fake.dtype, fake=fake)
 
     def number(self, name: str, value: Any, dtype: torch.dtype) -> TensorVariable:
         """Return a Python number or a symbolic one as a tensor without axes."""
         arguments = bind_schema(_SCALAR, (self.resolve(value),), {"dtype": dtype})
         result = self.variable(name, torch.empty((), dtype=dtype, device="meta"))
-        result.producer = TorchOp(naming.kind_of(_SCALAR), arguments, (result,), _SCALAR, scope=name)
+        result.producer = TorchOp(naming.kind_of(_SCALAR), "", (), (result,), name, _SCALAR, arguments=arguments)
         self.ops.append(result.producer)
         return result
 
@@ -132,16 +140,3 @@ def _is_useless(kind: str, arguments: dict[str, Any], value: Any) -> bool:
         fake = source.fake if isinstance(source, TensorVariable) else None
         return fake is not None and repr(fake.stride()) == repr(value.stride())
     return kind in _SAME and isinstance(arguments["self"], TensorVariable)
-
-
-def bind_schema(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call by the names of the operator's schema, defaults filled in."""
-    bound: dict[str, Any] = {}
-    for index, argument in enumerate(target._schema.arguments):
-        if index < len(args) and not argument.kwarg_only:
-            bound[argument.name] = args[index]
-        elif argument.name in kwargs:
-            bound[argument.name] = kwargs[argument.name]
-        else:
-            bound[argument.name] = argument.default_value
-    return bound

@@ -1,23 +1,28 @@
 """The captured model as a plain graph: tensors and torch operators, arguments bound to the torch schema by name.
 
-graph = TorchModuleTracer(model, (x,)).trace()
-for op in graph.op_nodes:
-    print(op.kind, op.module_path, [v.name for v in op.inputs])
+>>> model, x = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Tanh()), torch.ones(5, 3)
+>>> graph = TorchModuleIRGraph(TorchModuleTracer(model, args=(x,)))
+>>> for op in graph.op_nodes:
+...     print(op.kind, op.module_path, [v.name for v in op.inputs])
+aten::linear 0 ['input', '0.weight', '0.bias']
+aten::tanh 1 ['linear']
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, fields, replace
+from typing import Any, Protocol
 
 import sympy
 import torch
 
-from t2n_core.errors import Origin
+from t2n_core.errors import InputError, Origin
 from t2n_core.nnef.options.weight_choice import WeightForm
-from t2n_core.nnef.sizes.dims import Shape, is_static, shape_text
+from t2n_core.nnef.sizes.dims import Shape, evaluate, is_static, shape_text
+from t2n_core.torch_graph.capture.module_calls import MODULE_CALL
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
+from t2n_core.torch_graph.graph.arguments import by_schema, overload_of, replace_sizes, sizes_in, sizes_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,12 +53,23 @@ class FoldedNorm:
 
 @dataclass(slots=True, eq=False)
 class TensorVariable:
-    """One tensor. `data` is set for weights and for constants folded at export; other tensors are computed."""
+    """One tensor. `data` is set for weights and for constants folded at export; other tensors are computed.
+
+    Without a shape or dtype, those of `data` are used, or those that the operator's `realise_output_type_and_size`
+    finds.
+
+    >>> str(TensorVariable("scale", torch.ones(2, 3), None, None))
+    'scale: float32[2, 3]'
+    """
 
     name: str
-    shape: Shape
-    dtype: torch.dtype
     data: torch.Tensor | None = field(default=None, repr=False)
+    shape: Shape = None  # type: ignore[assignment]  # unknown only before it is realised
+    dtype: torch.dtype = None  # type: ignore[assignment]
+    quant: InitVar[Mapping[str, Any] | None] = None
+    """Always None: a quantised tensor is the result of an operator that has its scale and zero point as arguments."""
+    _traced_data: torch.Tensor | None = field(default=None, repr=False)
+    """The value in the run of the example, in a graph made of a tracer."""
     label: str = ""
     """Name of a weight in the model's state_dict; empty for other tensors."""
     fake: torch.Tensor | None = field(default=None, repr=False)
@@ -66,23 +82,60 @@ class TensorVariable:
     moved: TorchOp | None = field(default=None, repr=False)
     """The operator that computed `data`, if it only moves elements of a weight."""
 
+    def __post_init__(self, quant: Mapping[str, Any] | None) -> None:
+        if quant is not None:
+            raise InputError(
+                f"quant of {self.name}: a tensor has no scale of its own",
+                hint="make it the result of a TorchOp such as aten::quantize_per_tensor, which has the scale",
+            )
+        if self.shape is None:
+            self.shape = self.shape if self.data is None else tuple(self.data.shape)
+        else:
+            self.shape = tuple(self.shape)
+        self.dtype = self.data.dtype if self.dtype is None and self.data is not None else self.dtype
+
     @property
     def rank(self) -> int:
         return len(self.shape)
 
     def __str__(self) -> str:
-        return f"{self.name}: {str(self.dtype).removeprefix('torch.')}{shape_text(self.shape)}"
+        shape = "[?]" if self.shape is None else shape_text(self.shape)
+        return f"{self.name}: {str(self.dtype).removeprefix('torch.')}{shape}"
 
 
 class FixedTensorList(tuple[Any, ...]):
-    """A list of tensors whose length is known: an argument such as `cat`'s, or the results of `split`."""
+    """A list of tensors whose length is known: an argument such as `cat`'s, or the results of `split`.
 
-    __slots__ = ()
+    >>> parts = FixedTensorList(name="parts", data=[TensorVariable(name, torch.ones(2)) for name in "ab"])
+    >>> parts.name, [v.name for v in parts.data]
+    ('parts', ['a', 'b'])
+    """
+
+    name: str
+
+    def __new__(cls, data: Iterable[Any] = (), name: str = "") -> FixedTensorList:
+        made = super().__new__(cls, data)
+        made.name = name
+        return made
+
+    @property
+    def data(self) -> list[Any]:
+        """Return the tensors."""
+        return list(self)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, init=False)
 class TorchOp:
-    """One call of a torch operator."""
+    """One call of a torch operator.
+
+    `inputs` are the arguments in the order of the operator's schema, tensors and other values; passes of the exporter
+    give them by name, as `arguments`. Without `op_ref` the operator is the one that `kind` names.
+
+    >>> x = TensorVariable("x", None, (2, 3), torch.float32)
+    >>> y = TensorVariable("y", None, x.shape, x.dtype)
+    >>> print(TorchOp("aten::softmax.int", "head", [x, 1], [y], "head_softmax"))
+    y: float32[2, 3] = aten::softmax.int(self=x, dim=1, dtype=None)
+    """
 
     kind: str
     """`aten::lstm.input`: namespace, name and overload (left out where it is `default`)."""
@@ -98,6 +151,36 @@ class TorchOp:
     refusal: str = ""
     """Reason why the operator has no decomposition, if one was tried and refused."""
 
+    def __init__(
+        self,
+        kind: str,
+        module_path: str = "",
+        inputs: Sequence[Any] = (),
+        outputs: Sequence[TensorVariable | None] = (),
+        scope: str = "",
+        op_ref: Any = None,
+        call_name: str | None = None,
+        *,
+        arguments: dict[str, Any] | None = None,
+        origin: Origin | None = None,
+        returns_list: bool = False,
+        refusal: str = "",
+    ) -> None:
+        if call_name is not None:
+            raise InputError(
+                f"call_name={call_name!r}: a graph holds operators alone, and calls no methods of modules",
+                hint="leave call_name out, and give the operator as kind, such as aten::relu",
+            )
+        self.kind, self.outputs, self.scope = kind, tuple(outputs), scope
+        self.op_ref = overload_of(kind) if op_ref is None else op_ref
+        self.arguments = by_schema(kind, self.op_ref, inputs) if arguments is None else arguments
+        self.origin = Origin(kind, module_path) if origin is None and module_path else origin
+        self.returns_list, self.refusal = returns_list, refusal
+
+    @property
+    def call_name(self) -> None:
+        """Return None: a graph is flat, and none of its operators calls a method of a module."""
+
     @property
     def module_path(self) -> str:
         return self.origin.module_path if self.origin else ""
@@ -107,13 +190,60 @@ class TorchOp:
         """Return all tensors among the arguments, in order."""
         return tuple(tensors_in(list(self.arguments.values())))
 
-    def call_op(self, *tensors: torch.Tensor) -> Any:
-        """Call the torch operator itself with these tensors in place of `inputs`."""
-        supply = iter(tensors)
-        return self.op_ref(**{k: replace_tensors(v, lambda _: next(supply)) for k, v in self.arguments.items()})
+    def call_op(self, *tensors: torch.Tensor, sizes: Mapping[str, int] | None = None) -> Any:
+        """Call the torch operator itself and return its results.
+
+        Args:
+            *tensors: Values of `inputs`. Without any, those that the tensors had in the run of the example are used, in
+                a graph made of a tracer.
+            sizes: The size of each symbol among the arguments. Without them, they are read off the tensors.
+        """
+        given = list(tensors or map(_traced, self.inputs))
+        if len(given) != len(self.inputs):
+            names = ", ".join(v.name for v in self.inputs)
+            raise InputError(f"call_op of {self.kind} takes the tensors {names}, and was given {len(given)} tensors")
+        if self.kind == MODULE_CALL:
+            return self.arguments["key"].compute(given[: len(self.arguments["inputs"])])[0]
+        known = sizes_of([v.shape or () for v in self.inputs], given) if sizes is None else sizes
+        supply = iter(given)
+
+        def size(wanted: sympy.Expr) -> int:
+            unknown = sorted({s.name for s in wanted.free_symbols} - known.keys())
+            if unknown:
+                raise InputError(
+                    f"call_op of {self.kind} needs the size of {', '.join(unknown)}: give it sizes={{...}}"
+                )
+            return evaluate(wanted, known)
+
+        arguments = {
+            name: replace_sizes(replace_tensors(given, lambda _: next(supply)), size)
+            for name, given in self.arguments.items()
+        }
+        schema = self.op_ref._schema.arguments
+        return self.op_ref(
+            *[arguments[a.name] for a in schema if not a.kwarg_only],
+            **{a.name: arguments[a.name] for a in schema if a.kwarg_only},
+        )
 
     def realise_output_type_and_size(self) -> tuple[tuple[torch.dtype, Shape] | None, ...]:
-        """Return dtype and shape of each result, as capture found them."""
+        """Return dtype and shape of each result, as capture found them.
+
+        Results without them, of an operator that was made by hand, get them from a call of the operator; results of
+        constants are constants themselves. Raises InputError if a size of an input is dynamic.
+        """
+        if any(o is not None and (o.shape is None or o.dtype is None) for o in self.outputs):
+            dynamic = [v.name for v in self.inputs if v.shape is not None and not is_static(v.shape)]
+            if dynamic:
+                raise InputError(
+                    f"the size of {', '.join(dynamic)} is dynamic, and a call would fix it",
+                    hint=f"give the results of {self.kind} their shape and dtype",
+                )
+            found, is_folded = self.call_op(), all(v.data is not None for v in self.inputs)
+            results = [found] if isinstance(found, torch.Tensor) else found
+            for output, result in zip(self.outputs, results, strict=True):
+                if output is not None:
+                    output.shape, output.dtype, output._traced_data = tuple(result.shape), result.dtype, result
+                    output.data = result if is_folded else None
         return tuple(None if o is None else (o.dtype, o.shape) for o in self.outputs)
 
     def __str__(self) -> str:
@@ -123,9 +253,22 @@ class TorchOp:
         return f"{results} = {self.kind}({arguments}){where}"
 
 
-@dataclass(slots=True)
+class Tracer(Protocol):
+    """The method of a TorchModuleTracer that a graph is made with."""
+
+    def graph_of_example(self) -> TorchModuleIRGraph: ...
+
+
+@dataclass(slots=True, init=False)
 class TorchModuleIRGraph:
-    """A captured model: inputs and outputs in the order of the flattened arguments and results."""
+    """A captured model: inputs and outputs in the order of the flattened arguments and results.
+
+    Args:
+        torch_module_tracer: A TorchModuleTracer, whose model is captured and run on its example. Passes of the exporter
+            give the parts of the graph instead, by keyword.
+        omit_useless_nodes: Leave out the operators that no output depends on.
+        is_root_module: Makes no difference: a graph is flat, and always of the whole model.
+    """
 
     inputs: list[TensorVariable]
     outputs: list[TensorVariable]
@@ -137,6 +280,28 @@ class TorchModuleIRGraph:
     """A line for each reason why weights are stored plainly although another storage format was chosen."""
     open_masks: frozenset[int] = frozenset()
     """Identities of the attention masks that are proven to have no fully masked row."""
+
+    def __init__(
+        self,
+        torch_module_tracer: Tracer | None = None,
+        omit_useless_nodes: bool = True,
+        is_root_module: bool = False,
+        **parts: Any,
+    ) -> None:
+        unknown = parts.keys() - {part.name for part in fields(self)}
+        if unknown:
+            raise InputError(f"a graph has no part {', '.join(sorted(unknown))}")
+        if not parts and not hasattr(torch_module_tracer, "graph_of_example"):
+            raise InputError(
+                f"a graph is made of a TorchModuleTracer, not of {type(torch_module_tracer).__name__}",
+                hint="TorchModuleIRGraph(TorchModuleTracer(module, args=args))",
+            )
+        source = None if torch_module_tracer is None else torch_module_tracer.graph_of_example()
+        for part in fields(self):
+            default = part.default if source is None else getattr(source, part.name)
+            setattr(self, part.name, parts.get(part.name, default))
+        if source is not None and omit_useless_nodes:
+            self.op_nodes = self.used_ops()
 
     def copy(self) -> TorchModuleIRGraph:
         """Return a graph of the same tensors, with separate lists and operators."""
@@ -161,7 +326,7 @@ class TorchModuleIRGraph:
     def bounds(self) -> Iterator[sympy.Expr]:
         """Return all sizes among the operators' arguments: bounds, lengths, shapes."""
         for op in self.op_nodes:
-            yield from _sizes_in(list(op.arguments.values()))
+            yield from sizes_in(list(op.arguments.values()))
 
     def used_ops(self) -> list[TorchOp]:
         """Return the operators that some output depends on, in order."""
@@ -180,12 +345,14 @@ class TorchModuleIRGraph:
         return "\n".join(lines)
 
 
-def _sizes_in(argument: Any) -> Iterator[sympy.Expr]:
-    if isinstance(argument, sympy.Expr):
-        yield argument
-    elif isinstance(argument, list | tuple):
-        for item in argument:
-            yield from _sizes_in(item)
+def _traced(variable: TensorVariable) -> torch.Tensor:
+    found = variable.data if variable.data is not None else variable._traced_data
+    if found is None:
+        raise InputError(
+            f"no value of `{variable.name}` is known",
+            hint="give call_op the tensors, or make the graph of a tracer: TorchModuleIRGraph(TorchModuleTracer(...))",
+        )
+    return found.clone()  # an operator may return a view of its argument, or write into it
 
 
 def tensors_in(argument: Any) -> Iterator[TensorVariable]:
@@ -202,15 +369,6 @@ def replace_tensors(argument: Any, swap: Any) -> Any:
         return swap(argument)
     if isinstance(argument, list | tuple):
         return [replace_tensors(item, swap) for item in argument]
-    return argument
-
-
-def replace_sizes(argument: Any, swap: Callable[[sympy.Expr], Any]) -> Any:
-    """Return `argument` with every size expression in it passed through `swap`; lists stay lists."""
-    if isinstance(argument, sympy.Expr):
-        return swap(argument)
-    if isinstance(argument, list | tuple):
-        return [replace_sizes(item, swap) for item in argument]
     return argument
 
 

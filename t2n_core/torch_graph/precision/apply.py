@@ -111,7 +111,9 @@ class _Rewriter:
             arguments.update({"self": value, "dtype": dtype})
             made = replace(value, name=f"{value.name}_cast", dtype=dtype, producer=None)
             origin = value.producer.origin if value.producer else None
-            made.producer = TorchOp("aten::_to_copy", arguments, (made,), op_ref, origin, made.name)
+            made.producer = TorchOp(
+                "aten::_to_copy", "", (), (made,), made.name, op_ref, arguments=arguments, origin=origin
+            )
             self._ops.append(made.producer)
             self._casts[key] = made
         return self._casts[key]

@@ -21,8 +21,9 @@ from t2n_core.torch_graph.compat.private import DispatchKey, FakeTensorMode, OpO
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.constraints.guards import Decisions
 from t2n_core.torch_graph.constraints.narrowing import narrow_range, with_user_symbols
+from t2n_core.torch_graph.graph.arguments import replace_sizes
 from t2n_core.torch_graph.graph.fx_nodes import NodeReader
-from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp, replace_sizes, replace_tensors
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp, replace_tensors
 from t2n_core.torch_graph.overrides.pool_ceil_mode import pools_of_any_size
 from t2n_core.torch_graph.simplify import decompositions
 
@@ -146,7 +147,7 @@ def _read(traced: torch.fx.GraphModule, op: TorchOp, inputs: Sequence[TensorVari
             data = data.constant if hasattr(data, "fake_mode") else data
             if data is None:
                 raise CaptureError(f"the decomposition of {op.kind} holds a tensor constant", origin=op.origin)
-            reader.env[node.name] = TensorVariable(str(node.target), tuple(data.shape), data.dtype, data)
+            reader.env[node.name] = TensorVariable(str(node.target), data)
         elif node.op == "output":
             found = reader.resolve(node.args[0])
             results = list(found) if isinstance(found, list | tuple) else [found]

@@ -139,7 +139,7 @@ def _add_weight(
     while label in new_weights and not torch.equal(new_weights[label].data, data):  # type: ignore[arg-type]
         label += "_"  # a weight shared by two layers with separate norms
     shape = tuple(int(d) for d in data.shape)
-    new = TensorVariable(f"{source.name}_normed", shape, data.dtype, data, label, folded_norm=folded_norm)
+    new = TensorVariable(f"{source.name}_normed", data, shape, data.dtype, label=label, folded_norm=folded_norm)
     return new_weights.setdefault(label, new)
 
 

@@ -84,7 +84,7 @@ class ComplexPairs:
 def _constant(variable: TensorVariable, part: str, data: Tensor) -> TensorVariable:
     label = f"{variable.label}.{part}" if variable.label else ""
     data = data.contiguous()
-    return TensorVariable(f"{variable.name}_{part}", variable.shape, data.dtype, data, label)
+    return TensorVariable(f"{variable.name}_{part}", data, variable.shape, data.dtype, label=label)
 
 
 def _flatten(result: Any, variable: TensorVariable | None) -> list[Tensor | None]:

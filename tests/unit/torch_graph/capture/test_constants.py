@@ -28,7 +28,9 @@ def captured(function: Callable[..., Tensor]) -> Any:
     model = net_for(function)
     kept = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     try:
-        return TorchModuleTracer(model, bind_inputs(model, (torch.randn(2, 7, 4),)), {"x": {1: "T"}}).trace()
+        return TorchModuleTracer(
+            model, args=bind_inputs(model, (torch.randn(2, 7, 4),)), dynamic_axes={"x": {1: "T"}}
+        ).trace()
     finally:
         assert all(torch.equal(tensor, kept[name]) for name, tensor in model.state_dict().items())
 

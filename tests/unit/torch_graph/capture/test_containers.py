@@ -137,7 +137,7 @@ def nothing_kept() -> None:
 
 
 def capture(model: nn.Module, way: Any = "export") -> None:
-    TorchModuleTracer(model.eval(), bind_inputs(model, (torch.randn(2, 3),)), capture=way).trace()
+    TorchModuleTracer(model.eval(), args=bind_inputs(model, (torch.randn(2, 3),)), capture=way).trace()
 
 
 @pytest.mark.parametrize("refused", [False, True], ids=["captured", "refused"])
@@ -207,6 +207,6 @@ def test_hooks_that_a_model_registers_at_its_first_call_are_taken_out() -> None:
             return self.inner(x)
 
     model, x = Hooked(), torch.randn(2, 3)
-    TorchModuleTracer(model, bind_inputs(model, x)).trace()
+    TorchModuleTracer(model, args=bind_inputs(model, x)).trace()
     assert not model.inner._forward_hooks
     torch.testing.assert_close(model(x), 2 * torch.nn.functional.linear(x, model.inner.weight, model.inner.bias))

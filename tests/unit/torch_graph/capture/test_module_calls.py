@@ -44,7 +44,10 @@ Plain.unregister()
 def capture(model: nn.Module, extractor: ModuleInfoExtractor | None = None) -> CapturedModel:
     inputs = bind_inputs(model.eval(), (torch.randn(2, 3),))
     return TorchModuleTracer(
-        model, inputs, {"x": {0: "B"}} if isinstance(model, Reading) else None, lambda m: extractor
+        model,
+        args=inputs,
+        dynamic_axes={"x": {0: "B"}} if isinstance(model, Reading) else None,
+        find_extractor=lambda m: extractor,
     ).trace()
 
 

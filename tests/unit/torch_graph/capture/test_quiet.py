@@ -35,7 +35,7 @@ def capture(*listeners: Listener) -> None:
     LOG.handlers = list(listeners)
     try:
         model = nn.Linear(3, 2).eval()
-        TorchModuleTracer(model, bind_inputs(model, (torch.randn(4, 3),))).trace()
+        TorchModuleTracer(model, args=bind_inputs(model, (torch.randn(4, 3),))).trace()
         assert LOG.handlers == list(listeners)
     finally:
         LOG.handlers = before
@@ -77,7 +77,7 @@ def test_a_failure_is_said_once(
         log = logging.getLogger(name)
         monkeypatch.setattr(log, "handlers", [*log.handlers, listener])
     with pytest.raises(CaptureError, match=said) as wrong:
-        TorchModuleTracer(model, bind_inputs(model, (torch.randn(4, 3),))).trace()
+        TorchModuleTracer(model, args=bind_inputs(model, (torch.randn(4, 3),))).trace()
     assert capfd.readouterr() == ("", "")
     assert not listener.heard
     if isinstance(model, Undecided):

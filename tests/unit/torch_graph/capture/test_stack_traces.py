@@ -59,7 +59,7 @@ def test_no_traceback_is_looked_up(frames: int, monkeypatch: pytest.MonkeyPatch)
     taken: list[object] = []
     monkeypatch.setattr(torch._C._profiler, "symbolize_tracebacks", lambda found: taken.append(found) or plain(found))
     inputs = bind_inputs(outer(), (torch.randn(5, 4),))
-    graph = deep(frames, TorchModuleTracer(outer().eval(), inputs).trace).graph
+    graph = deep(frames, TorchModuleTracer(outer().eval(), args=inputs).trace).graph
     sources = [op.origin.source for op in graph.op_nodes if op.origin and "tanh" in op.kind]
     assert [source.endswith("(x.shape[0] * 3)`") for source in sources] == [True]
     assert not taken

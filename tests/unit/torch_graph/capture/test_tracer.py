@@ -15,7 +15,8 @@ from tests.nets import net_of
 
 
 def capture(model: nn.Module, args: object, axes: object = None) -> CapturedModel:
-    return TorchModuleTracer(model.eval(), bind_inputs(model, args), axes).trace()  # type: ignore[arg-type]
+    inputs = bind_inputs(model, args)
+    return TorchModuleTracer(model.eval(), args=inputs, dynamic_axes=axes).trace()  # type: ignore[arg-type]
 
 
 class Functional(nn.Module):

@@ -19,5 +19,5 @@ class Checked(torch.nn.Module):
 
 def test_only_a_bound_that_a_tensor_reaches_is_kept() -> None:
     inputs = bind_inputs(Checked(), (torch.randn(3, 7),))
-    captured = TorchModuleTracer(Checked(), inputs, {"x": {0: "B", 1: "T"}}).trace()
+    captured = TorchModuleTracer(Checked(), args=inputs, dynamic_axes={"x": {0: "B", 1: "T"}}).trace()
     assert str(captured.range) == "B >= 1, 1 <= T <= 16777216"

@@ -36,7 +36,7 @@ def net(function: Callable[..., Any]) -> nn.Module:
 
 def capture(function: Callable[..., Any], example: Tensor, way: Any = "export") -> CapturedModel:
     model: Any = net(function).eval()
-    return TorchModuleTracer(model, bind_inputs(model, example), BT, capture=way).trace()
+    return TorchModuleTracer(model, args=bind_inputs(model, example), dynamic_axes=BT, capture=way).trace()
 
 
 def plain(axes: dict[str, dict[int, str]]) -> dict[str, dict[int, AxisSize]]:
@@ -139,7 +139,7 @@ def test_a_script_is_captured_at_free_sizes() -> None:
             return torch.einsum("btc,bsc->bts", x, x)
 
     script = torch.jit.script(Scripted())
-    captured = TorchModuleTracer(script, bind_inputs(script, torch.randn(1, 1, 4)), BT).trace()
+    captured = TorchModuleTracer(script, args=bind_inputs(script, torch.randn(1, 1, 4)), dynamic_axes=BT).trace()
     assert captured.captured_at == {"B": 3, "T": 5}
     (result,) = captured.graph.outputs
     assert result.shape == (B, T, T)

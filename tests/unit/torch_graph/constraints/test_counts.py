@@ -21,7 +21,7 @@ from tests.nets import OfFunction
 def captured(function: Callable[[torch.Tensor], torch.Tensor]) -> CapturedModel:
     model = OfFunction(function)
     inputs = bind_inputs(source_of(model), {"x": torch.randn(2, 3, 7)})
-    return TorchModuleTracer(model, inputs, {"x": {2: "T"}}).trace()
+    return TorchModuleTracer(model, args=inputs, dynamic_axes={"x": {2: "T"}}).trace()
 
 
 @pytest.mark.parametrize(

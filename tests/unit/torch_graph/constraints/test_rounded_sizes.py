@@ -36,7 +36,9 @@ def rows_net(count: Callable[[Any], Any]) -> nn.Module:
 
 def rows(count: Callable[[Any], Any]) -> Any:
     inputs = bind_inputs(rows_net(count), (torch.randn(2, 17, 4),))
-    return TorchModuleTracer(rows_net(count), inputs, {"x": {1: "T"}}).trace().graph.outputs[0].shape[0]
+    return (
+        TorchModuleTracer(rows_net(count), args=inputs, dynamic_axes={"x": {1: "T"}}).trace().graph.outputs[0].shape[0]
+    )
 
 
 @pytest.mark.parametrize("name", list(EXACT))

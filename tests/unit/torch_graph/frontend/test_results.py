@@ -16,7 +16,7 @@ from tests.nets import net_of
 
 def capture(model: Any, axes: Any = None, way: Any = "export") -> CapturedModel:
     inputs = bind_inputs(model, (torch.randn(2, 7, 4),), None) if isinstance(model, nn.Module) else model
-    return TorchModuleTracer(model.eval(), inputs, axes, capture=way).trace()
+    return TorchModuleTracer(model.eval(), args=inputs, dynamic_axes=axes, capture=way).trace()
 
 
 def test_numbers_are_tensors_of_the_dtype_that_pytorch_gives_them() -> None:

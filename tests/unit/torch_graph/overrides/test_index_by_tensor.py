@@ -63,7 +63,7 @@ class Function(torch.nn.Module):
 def captured(function: Callable[[torch.Tensor], None]) -> CapturedModel:
     model = Function(function)
     inputs = bind_inputs(source_of(model), {"x": torch.randn(3, 7, 4)})
-    return TorchModuleTracer(model, inputs, {"x": {1: "T"}}).trace()
+    return TorchModuleTracer(model, args=inputs, dynamic_axes={"x": {1: "T"}}).trace()
 
 
 def middle(y: torch.Tensor) -> None:

@@ -34,7 +34,7 @@ class Pool(torch.nn.Module):
 @pytest.mark.parametrize("size", [8, 9])
 def test_capture_decides_nothing(size: int) -> None:
     inputs = bind_inputs(source_of(Pool()), {"x": torch.randn(1, 2, size, 7)})
-    captured = TorchModuleTracer(Pool(), inputs, {"x": {2: "T"}}).trace()
+    captured = TorchModuleTracer(Pool(), args=inputs, dynamic_axes={"x": {2: "T"}}).trace()
     assert str(captured.range) == "T >= 1"
     assert str(captured.graph.outputs[0].shape) == "(1, 2, FloorDiv(T, 2) + 1, 4)"
 

@@ -34,7 +34,9 @@ class Fails(nn.Module):
 
 
 def captured(model: nn.Module) -> Any:
-    return TorchModuleTracer(model, bind_inputs(model, (torch.randn(2, 7, 4),)), {"x": {1: "T"}}).trace()
+    return TorchModuleTracer(
+        model, args=bind_inputs(model, (torch.randn(2, 7, 4),)), dynamic_axes={"x": {1: "T"}}
+    ).trace()
 
 
 def test_numbers_of_a_dynamic_size_leave_it_free() -> None:

@@ -35,7 +35,7 @@ def test_windows(periodic: bool) -> None:
 def captured(function: Callable[[torch.Tensor], Any], size: int = 5) -> CapturedModel:
     model = OfFunction(function)
     inputs = bind_inputs(source_of(model), {"x": torch.randn(2, size)})
-    return TorchModuleTracer(model, inputs, {"x": {1: "T"}}).trace()
+    return TorchModuleTracer(model, args=inputs, dynamic_axes={"x": {1: "T"}}).trace()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from t2n_core.torch_graph.frontend.torchscript.script_numbers import as_integer
 
 def kinds(model: nn.Module, *args: torch.Tensor) -> list[str]:
     script = torch.jit.script(model)
-    return [op.kind for op in TorchModuleTracer(script, bind_inputs(script, args)).trace().graph.op_nodes]
+    return [op.kind for op in TorchModuleTracer(script, args=bind_inputs(script, args)).trace().graph.op_nodes]
 
 
 class ByDtype(nn.Module):

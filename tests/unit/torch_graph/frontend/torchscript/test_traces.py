@@ -19,7 +19,7 @@ def frozen(model: nn.Module, axes: dict[int, str] | None = None) -> list[str]:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         inputs = bind_inputs(model.eval(), (torch.randn(2, 4, 8),))
-        TorchModuleTracer(model, inputs, {"x": axes or {2: "T"}}, capture="trace").trace()
+        TorchModuleTracer(model, args=inputs, dynamic_axes={"x": axes or {2: "T"}}, capture="trace").trace()
     return [str(one.message) for one in seen if issubclass(one.category, FrozenDecision)]
 
 

@@ -107,8 +107,12 @@ EmitCell = Callable[[Emitter, Value, Sequence[Value], CellWeights], list[Value]]
 """(x [B, I], states [B, S], weights) -> new states."""
 
 
-def register_recurrent(kind: str, target: str, emit_net: EmitNet, emit_cell: EmitCell) -> None:
-    """Register the rules of a net and of its cell for one target."""
+Rule = Callable[..., list[Value]]
+"""(emitter, arguments of the torch schema) -> results."""
+
+
+def register_recurrent(kind: str, target: str, emit_net: EmitNet, emit_cell: EmitCell) -> tuple[Rule, Rule]:
+    """Register the rules of a net and of its cell for one target, and return them."""
 
     def net(
         g: Emitter, input: Value, hx: Any, params: list[Value], has_biases: bool, num_layers: int, dropout: float,
@@ -129,8 +133,15 @@ def register_recurrent(kind: str, target: str, emit_net: EmitNet, emit_cell: Emi
         return emit_cell(g, input, states_of(hx), CellWeights(w_ih, w_hh, b_ih, b_hh))
 
     net.__name__, cell.__name__ = f"{kind}__{target}", f"{kind}_cell__{target}"
+    states = "states (h, c)" if kind == "lstm" else "state"
+    net.__doc__ = (
+        f"Write aten::{kind}.input: `input` [T, B, I], or [B, T, I] with batch_first; `hx` the {states}, "
+        "[layers * directions, B, S]; `params` the weights of each layer and direction in PyTorch's order."
+    )
+    cell.__doc__ = f"Write aten::{kind}_cell, a single step: `input` [B, I], `hx` the {states}, [B, H]."
     op(f"aten::{kind}.input", target=target)(net)
     op(f"aten::{kind}_cell", target=target)(cell)
+    return net, cell
 
 
 def states_of(hx: Any) -> list[Value]:

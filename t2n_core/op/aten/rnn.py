@@ -25,7 +25,7 @@ from t2n_core.nnef.graph import FLOAT16, FLOAT32, Value
 from t2n_core.nnef.sizes.dims import Dim
 from t2n_core.nnef.tract.loops import write_scan
 from t2n_core.op.fragment import add_fragment, find_fragment
-from t2n_core.op.recurrent import CellWeights, EmitNet, Net, emit_layers, register_recurrent
+from t2n_core.op.recurrent import CellWeights, EmitNet, Net, Rule, emit_layers, register_recurrent
 
 ScanWriter = Callable[[Sequence[Value], Value | None, bool], tuple[Value, list[Value]]]
 """(initial states [1, B, S], mask, backwards) -> (sequence [T, B, S], final states [1, B, S])."""
@@ -112,12 +112,24 @@ class Gates:
 
 
 def emit_lstm_cell_via_fragment(g: Emitter, x: Value, weights: CellWeights) -> Step:
-    """i, f, o = sigmoid, g = tanh of x @ w_ih.T + h @ w_hh.T + b; c' = f * c + i * g; h' = o * tanh(c')."""
+    """Return the writers of an LSTM cell; a single step is one call of the fragment `lstm_cell`.
+
+    i, f, o = sigmoid, g = tanh of x @ w_ih.T + h @ w_hh.T + b; c' = f * c + i * g; h' = o * tanh(c').
+
+    Args:
+        g: The emitter.
+        x: The input, [T, B, I] for a scan, [B, I] for a single step.
+        weights: w_ih [4H, I], w_hh [4H, S], each bias [4H], w_hr [P, H] of a projection; S is P with one, else H. The
+            rows are i, f, g, o. Both biases are added up.
+
+    Returns:
+        The writers of steps from the states h [1, B, S] and c [1, B, H] of a scan, [B, S] and [B, H] of a single step.
+    """
     gates = Gates(g, x, weights, "ifgo")
 
     def once(states: Sequence[Value]) -> list[Value]:
         h, c = states
-        cell, (given, _) = add_fragment(g, "lstm", x.dtype, gates.hidden)
+        cell, (given, _) = add_fragment(g, "lstm_cell", x.dtype, gates.hidden)
         wanted = given.removeprefix("x_")
         total = g.add(gates.product(wanted), gates.recurrent_product(h, wanted))
         new = Expected(c.shape, c.dtype)
@@ -127,7 +139,19 @@ def emit_lstm_cell_via_fragment(g: Emitter, x: Value, weights: CellWeights) -> S
 
 
 def emit_gru_cell_via_fragment(g: Emitter, x: Value, weights: CellWeights) -> Step:
-    """r, z = sigmoid of both products; n = tanh(x part + r * (h part + b_hn)); h' = n + z * (h - n)."""
+    """Return the writers of a GRU cell; a single step is one call of the fragment `gru_cell`.
+
+    r, z = sigmoid of both products; n = tanh(x part + r * (h part + b_hn)); h' = n + z * (h - n).
+
+    Args:
+        g: The emitter.
+        x: The input, [T, B, I] for a scan, [B, I] for a single step.
+        weights: w_ih [3H, I], w_hh [3H, H], each bias [3H]. The rows are r, z, n. The biases stay apart, since r
+            multiplies the recurrent one of n.
+
+    Returns:
+        The writers of steps from the state h [1, B, H] of a scan, [B, H] of a single step.
+    """
     gates = Gates(g, x, weights, "rzn")
     scan = _scan("gru_step", gates)
 
@@ -137,7 +161,7 @@ def emit_gru_cell_via_fragment(g: Emitter, x: Value, weights: CellWeights) -> St
 
     def once(states: Sequence[Value]) -> list[Value]:
         (h,) = states
-        cell, (product, recurrent, _) = add_fragment(g, "gru", x.dtype, gates.hidden)
+        cell, (product, recurrent, _) = add_fragment(g, "gru_cell", x.dtype, gates.hidden)
         order = product.removeprefix("x_")
         total = g.add(gates.recurrent_product(h, order), g.lift(gates.recurrent_bias(order), 2))
         arguments = {product: gates.product(order, apart=order), recurrent: total, "h": h}
@@ -175,14 +199,23 @@ def _gru_sequence(gates: Gates, h: Value, backwards: bool) -> tuple[Value, list[
 
 
 def emit_rnn_cell_via_fragment(activation: str) -> CellEmitter:
-    """h' = activation(x @ w_ih.T + h @ w_hh.T + b)."""
+    """Return the emitter of a plain cell; a single step is one call of the fragment `rnn_tanh_cell` or `rnn_relu_cell`.
+
+    h' = activation(x @ w_ih.T + h @ w_hh.T + b).
+
+    The emitter takes x [T, B, I] for a scan or [B, I] for a single step, and w_ih [H, I], w_hh [H, H] and biases [H],
+    which are added up. Its writers make steps from the state h [1, B, H] of a scan, [B, H] of a single step.
+
+    Args:
+        activation: tanh or relu.
+    """
 
     def emit(g: Emitter, x: Value, weights: CellWeights) -> Step:
         gates = Gates(g, x, weights, "h")
 
         def once(states: Sequence[Value]) -> list[Value]:
             (h,) = states
-            cell, _ = add_fragment(g, f"rnn_{activation}", x.dtype)
+            cell, _ = add_fragment(g, f"rnn_{activation}_cell", x.dtype)
             total = g.add(gates.product("h"), gates.recurrent_product(h, "h"))
             return list(g.write(cell, {"x_h": total}, [Expected(h.shape, h.dtype)]))
 
@@ -272,10 +305,18 @@ def _add_sized_body(
 def emit_rnn_via_fragment(
     emit_cell: CellEmitter, g: Emitter, input: Value, states: Sequence[Value], net: Net
 ) -> list[Value]:
-    """Write all layers and directions of a net, with any kind of cell.
+    """Write all layers and directions of a net, with any kind of cell: one scan of a fragment for each.
 
-    `input` is [T, B, I], or [B, T, I] with batch_first; each of `states` is [layers * directions, B, S]. Returns the
-    sequence of the last layer and the final states, as PyTorch does.
+    Args:
+        emit_cell: One of CELLS.
+        g: The emitter.
+        input: [T, B, I], or [B, T, I] with batch_first.
+        states: Each [layers * directions, B, S].
+        net: The weights and settings, as PyTorch's operators take them.
+
+    Returns:
+        The sequence of the last layer, [T, B, directions * S] or with batch_first [B, T, directions * S], and the final
+        states, [layers * directions, B, S], as PyTorch does.
     """
     dtype = _inner_dtype(input)
     mask = None  # [T, B, 1]: 1 while a sequence runs, 0 where it has ended
@@ -314,5 +355,12 @@ CELLS: dict[str, CellEmitter] = {
 }
 NETS: dict[str, EmitNet] = {kind: partial(emit_rnn_via_fragment, cell) for kind, cell in CELLS.items()}
 
-for _kind, _cell in CELLS.items():
-    register_recurrent(_kind, "tract", NETS[_kind], partial(_once, _cell))
+
+def _register(kind: str) -> tuple[Rule, Rule]:
+    return register_recurrent(kind, "tract", NETS[kind], partial(_once, CELLS[kind]))
+
+
+lstm, lstm_cell = _register("lstm")
+gru, gru_cell = _register("gru")
+rnn_tanh, rnn_tanh_cell = _register("rnn_tanh")
+rnn_relu, rnn_relu_cell = _register("rnn_relu")

@@ -88,11 +88,10 @@ class TensorVariable:
                 f"quant of {self.name}: a tensor has no scale of its own",
                 hint="make it the result of a TorchOp such as aten::quantize_per_tensor, which has the scale",
             )
-        if self.shape is None:
-            self.shape = self.shape if self.data is None else tuple(self.data.shape)
-        else:
-            self.shape = tuple(self.shape)
-        self.dtype = self.data.dtype if self.dtype is None and self.data is not None else self.dtype
+        if self.data is not None:
+            self.shape = self.data.shape if self.shape is None else self.shape
+            self.dtype = self.data.dtype if self.dtype is None else self.dtype
+        self.shape = self.shape if self.shape is None else tuple(self.shape)
 
     @property
     def rank(self) -> int:
@@ -210,9 +209,7 @@ class TorchOp:
         def size(wanted: sympy.Expr) -> int:
             unknown = sorted({s.name for s in wanted.free_symbols} - known.keys())
             if unknown:
-                raise InputError(
-                    f"call_op of {self.kind} needs the size of {', '.join(unknown)}: give it sizes={{...}}"
-                )
+                raise InputError(f"call_op of {self.kind} needs sizes={{...}} of {', '.join(unknown)}")
             return evaluate(wanted, known)
 
         arguments = {
@@ -225,24 +222,33 @@ class TorchOp:
             **{a.name: arguments[a.name] for a in schema if a.kwarg_only},
         )
 
+    @property
+    def is_realised(self) -> bool:
+        """Return whether shape and dtype of all results are known."""
+        return all(o is None or (o.shape is not None and o.dtype is not None) for o in self.outputs)
+
     def realise_output_type_and_size(self) -> tuple[tuple[torch.dtype, Shape] | None, ...]:
         """Return dtype and shape of each result, as capture found them.
 
         Results without them, of an operator that was made by hand, get them from a call of the operator; results of
         constants are constants themselves. Raises InputError if a size of an input is dynamic.
         """
-        if any(o is not None and (o.shape is None or o.dtype is None) for o in self.outputs):
-            dynamic = [v.name for v in self.inputs if v.shape is not None and not is_static(v.shape)]
+        if not self.is_realised:
+            dynamic = [v.name for v in self.inputs if v.shape is None or not is_static(v.shape)]
             if dynamic:
                 raise InputError(
-                    f"the size of {', '.join(dynamic)} is dynamic, and a call would fix it",
+                    f"the size of {', '.join(dynamic)} is dynamic or unknown, and a call would fix it",
                     hint=f"give the results of {self.kind} their shape and dtype",
                 )
-            found, is_folded = self.call_op(), all(v.data is not None for v in self.inputs)
+            values: list[Any] = [v.data if v.data is not None else v._traced_data for v in self.inputs]
+            if any(value is None for value in values):
+                values = [torch.empty(v.shape, dtype=v.dtype, device="meta") for v in self.inputs]
+            found, is_folded = self.call_op(*values), all(v.data is not None for v in self.inputs)
             results = [found] if isinstance(found, torch.Tensor) else found
             for output, result in zip(self.outputs, results, strict=True):
                 if output is not None:
-                    output.shape, output.dtype, output._traced_data = tuple(result.shape), result.dtype, result
+                    output.shape, output.dtype = tuple(result.shape), result.dtype
+                    output._traced_data = None if result.is_meta else result
                     output.data = result if is_folded else None
         return tuple(None if o is None else (o.dtype, o.shape) for o in self.outputs)
 
@@ -329,11 +335,16 @@ class TorchModuleIRGraph:
             yield from sizes_in(list(op.arguments.values()))
 
     def used_ops(self) -> list[TorchOp]:
-        """Return the operators that some output depends on, in order."""
+        """Return the operators that some output depends on, in order. Raises InputError for one without a shape."""
         wanted = {id(v) for v in self.outputs}
         kept: list[TorchOp] = []
         for op in reversed(self.op_nodes):
             if any(o is not None and id(o) in wanted for o in op.outputs):
+                if not op.is_realised:
+                    raise InputError(
+                        f"the shape or dtype of a result of {op.kind} is not known",
+                        hint="give TensorVariable both, or call realise_output_type_and_size() of the TorchOp",
+                    )
                 kept.append(op)
                 wanted.update(id(v) for v in op.inputs)
         return kept[::-1]

@@ -252,6 +252,26 @@ def test_a_manipulated_graph_is_the_graph_that_is_written(tmp_path: Path) -> Non
     torch.testing.assert_close(run(nnef, target, tmp_path), EDITED)
 
 
+@pytest.mark.parametrize("realised", [True, False])
+def test_a_result_made_by_hand_is_realised_before_the_export(realised: bool, tmp_path: Path) -> None:
+    """Missing information is completed for a graph of an export, or it is refused."""
+
+    class Editing(TractNNEF):
+        def post_capture(self, graph: Any) -> None:
+            op = TorchOp("aten::sigmoid", "", graph.outputs, [TensorVariable("new", None, None, None)], "new")
+            graph.op_nodes.append(op)
+            graph.outputs = list(op.outputs)
+            if realised:
+                assert op.realise_output_type_and_size() == ((torch.float32, (5, 2)),)
+
+    export, target = ModelExport(NET, X), Editing(ENGINE)
+    if not realised:
+        with pytest.raises(InputError, match="realise_output_type_and_size"):
+            export.lower(target)
+        return
+    torch.testing.assert_close(run(export.lower(target), target, tmp_path), torch.sigmoid(NET(X)).detach())
+
+
 @pytest.mark.parametrize("place", ["post_capture", "captured"])
 def test_the_graph_of_an_export_is_manipulated(place: str, tmp_path: Path) -> None:
     """A manipulated graph of an export is the graph that is exported."""

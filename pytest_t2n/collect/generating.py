@@ -6,13 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-GENERATING = {
-    "steps": "number of tokens to generate after each prompt",
-    "prompts": "a number of random prompts, or the tokens of each; by default those that the test returns, or three",
-    "batch": "the symbol of a dynamic number of sequences; by default it is that of the example",
-    "last_logits": "compute only the logits of the last token of a step",
-}
-"""Keyword arguments of `nnef_generate` that `nnef_export` lacks, with their help."""
+GENERATING = ("steps", "prompts", "batch", "last_logits")
+"""Keyword arguments of `nnef_generate` that `nnef_export` lacks."""
 STEPS = 32
 
 
@@ -21,9 +16,13 @@ class GenerateOptions:
     """Options for the tokens that a test generates."""
 
     steps: int = STEPS
+    """Number of tokens to generate after each prompt."""
     prompts: Any = None
+    """A number of random prompts, or the tokens of each; None for those that the test returns, or three."""
     batch: str | None = None
+    """Symbol of a dynamic number of sequences; None for that of the example."""
     last_logits: bool = False
+    """Compute only the logits of the last token of a step."""
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> GenerateOptions:

@@ -9,17 +9,8 @@ if TYPE_CHECKING:
     from t2n_core.check.judging.judgement import Judgement
     from t2n_core.level import TractCheckTolerance
 
-JUDGING = {
-    "tolerance": "a parity level, or levels by the names of outputs; `float16` compares with the model in float64",
-    "atol": "a number, or numbers by the names of outputs: elements within atol + rtol * |actual| are right, "
-    "independent of the level",
-    "rtol": "see atol; the one of the two that is not given is 0",
-    "metric": "a function of the expected and the actual outputs, which decides alone if neither level nor atol is "
-    "given; or several by name",
-    "bound": "the largest value of the metric that passes, or a text such as '>= 0.99'; by name for several",
-    "timeout": "seconds that an engine may take for this test, in place of --t2n-timeout",
-}
-"""Arguments of the marker about the judgement, with their help."""
+JUDGING = ("tolerance", "atol", "rtol", "metric", "bound", "timeout")
+"""Arguments of the marker about the judgement; docs/reference/judging.md describes them."""
 
 
 def judgement_of(given: Mapping[str, Any], default: TractCheckTolerance) -> Judgement:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_t2n.collect.generating import GENERATING, STEPS, GenerateOptions
+from pytest_t2n.collect.generating import GENERATING, GenerateOptions
 from pytest_t2n.collect.judging import JUDGING, judgement_of, seconds_of
 from pytest_t2n.collect.names import GENERATE, MARKER, marker_of
 from pytest_t2n.collect.rewriters import check_rewriters
@@ -24,21 +24,16 @@ from pytest_t2n.collect.targets import (
     suggestion,
 )
 from pytest_t2n.config.engines import parse_versions
-from t2n_core.export.options import ExportOptions, choices_of, help_of, marker_options
+from t2n_core.export.options import ExportOptions, choices_of, marker_options
 
 if TYPE_CHECKING:
     from t2n_core.engine.provision.versions import SpecItem
 
-OWN_ARGUMENTS = {
-    "target": "tract, khronos, a target class of yours, an instance, the name of an entry point, or a list of these",
-    "versions": "narrows the selected tract versions, in the grammar of --t2n-tract",
-    **JUDGING,
-    "transforms": "transforms of tract after which the archive is also checked, as in --t2n-transforms",
-    "check": "False if the test only exports; otherwise a test that checks nothing fails",
-}
-"""Keyword arguments about the test, with their help; the others are options of the export."""
+OWN_ARGUMENTS = ("target", "versions", *JUDGING, "transforms", "check")
+"""Keyword arguments about the test; the others are options of the export."""
 
 _NOT_IN_A_CALL = ("target", "versions")
+_PAGES = "https://pytest-t2n.github.io/pytest-t2n/reference/options.html"
 
 
 class MarkerError(Exception):
@@ -347,26 +342,20 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
 
 def marker_help() -> str:
     """Return the line that `pytest --markers` shows."""
-    options = marker_options()
-    signature = ", ".join(f"{name}={option.default!r}" for name, option in options.items())
-    described = [*OWN_ARGUMENTS.items(), *((name, help_of(option)) for name, option in options.items())]
-    words = "; ".join(f"{name}: {text}" for name, text in described)
+    names = sorted({*OWN_ARGUMENTS, *marker_options()} - {"target"})
     return (
-        f'{MARKER}(target="tract", *, versions=None, tolerance=None, atol=None, rtol=None, metric=None, '
-        f"bound=None, timeout=None, transforms=None, {signature}, **target_options): the test returns "
-        "(model, inputs); the model is exported to NNEF and must have the same outputs in every selected engine. "
-        f"{words}; others: options of the target"
+        f'{MARKER}(target="tract", **options): the test returns (model, inputs); the model is exported to NNEF and '
+        "must have the same outputs in every selected engine. target: tract, khronos, a target of yours or a list. "
+        f"Options: {', '.join(names)}, and those of the target; {_PAGES} describes them."
     )
 
 
 def generate_help() -> str:
     """Return the line of `nnef_generate` that `pytest --markers` shows."""
-    words = "; ".join(f"{name}: {text}" for name, text in GENERATING.items())
     return (
-        f'{GENERATE}(target="tract", *, steps={STEPS}, prompts=None, batch=None, last_logits=False, versions=None, '
-        "tolerance=None, timeout=None, state=None, **options): the test returns (model, prompt), or only the model; "
-        "the model is exported with its state and must generate the same tokens in every selected engine of tract. "
-        f"{words}; state: as in {MARKER}, for a model that is not from transformers; others: as in {MARKER}"
+        f'{GENERATE}(target="tract", **options): the test returns (model, prompt), or only the model; the model is '
+        "exported with its state and must generate the same tokens in every selected engine of tract. "
+        f"Options: {', '.join(GENERATING)}, and those of {MARKER}; {_PAGES} describes them."
     )
 
 

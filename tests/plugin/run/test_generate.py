@@ -139,7 +139,7 @@ def test_a_wrong_argument_is_named_with_its_marker(suite, words, reason):
 
 
 def test_both_markers_are_known(suite):
-    suite.run("--markers", engines="").stdout.fnmatch_lines(["@pytest.mark.nnef_generate(target=*steps=32*"])
+    suite.run("--markers", engines="").stdout.fnmatch_lines(["@pytest.mark.nnef_generate(target=*steps*"])
 
 
 LLAMA = """

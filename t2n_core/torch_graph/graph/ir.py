@@ -325,7 +325,7 @@ class TorchModuleIRGraph:
 
     @property
     def data_nodes(self) -> list[TensorVariable]:
-        """Return every tensor: inputs, weights, results."""
+        """Return every tensor: inputs, weights, results of operators. What is added to the list alone has no effect."""
         produced = [o for op in self.op_nodes for o in op.outputs if o is not None]
         return [*self.inputs, *self.weights, *produced]
 

@@ -34,6 +34,8 @@ DIFFERS = {
     "and data=",
     "TensorVariable is a Data": "there is one kind of node: arguments that are no tensors are plain Python values, and "
     "need no PythonConstant or TupleTensors",
+    "data nodes are added to data_nodes": "the list is read off inputs, weights and results of op_nodes, and so cannot "
+    "contradict them: a node is in it once an operator has it",
     "the graph comes from jit.trace with recursion": "torch.export keeps sizes symbolic, and its graph is flat; a "
     "traced_module is captured by its trace",
 }
@@ -214,6 +216,26 @@ def test_graph_has_data_nodes() -> None:
     """It has a list of data nodes in data_nodes."""
     names = [v.name for v in graph_of().data_nodes]
     assert names == ["x", "encode.weight", "encode.bias", "linear", "tanh"]
+
+
+def test_data_nodes_are_edited(tmp_path: Path) -> None:
+    """The data nodes are those that are written, and may be edited."""
+    graph, target = graph_of(), TractNNEF(ENGINE)
+    weight = next(node for node in graph.data_nodes if node.name == "encode.weight")
+    weight.data = NET.encode.weight.detach() * 3
+    expected = torch.tanh(X @ NET.encode.weight.T * 3 + NET.encode.bias).detach()
+    nnef = lower(graph, target.spec, load_default(), ["y"])
+    torch.testing.assert_close(run(nnef, target, tmp_path), expected)
+
+
+def test_adding_to_data_nodes_differs() -> None:
+    """Data nodes are added to data_nodes."""
+    graph, added = graph_of(), TensorVariable("added", None, (5, 2), torch.float32)
+    graph.data_nodes.append(added)
+    assert added not in graph.data_nodes
+    graph.op_nodes.append(TorchOp("aten::relu", "", graph.outputs, [added], "added"))
+    assert graph.data_nodes[-1] is added
+    assert "data nodes are added to data_nodes" in DIFFERS
 
 
 def test_graph_has_op_nodes() -> None:

@@ -14,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from t2n_core.engine import ResolvedEngine, engine_for, resolve_engines
 from t2n_core.engine.pool import TractRunner
+from t2n_core.engine.provision.versions import parse_spec
 from t2n_core.errors import InputError
 from t2n_core.inference_target.base import InferenceTarget, fragments_of
 from t2n_core.inference_target.identity import identity_properties
@@ -178,6 +179,12 @@ class TractNNEF(InferenceTarget):
         """
         if self._resolved is None:
             wanted = self.requested_version if self._binary is None else f"path:{self._binary}"
+            items = parse_spec(wanted)
+            if len(items) > 1 or items[0].kind in ("all", "all-minors"):
+                raise InputError(
+                    f"TractNNEF takes one version, not {wanted!r}",
+                    hint="a session takes several: --t2n-tract, narrowed by `versions` of the marker",
+                )
             found = resolve_engines(wanted, offline=self._offline)
             if not found:
                 raise InputError(f"TractNNEF takes one version, not {wanted!r}")

@@ -123,6 +123,13 @@ def test_engine_and_offline(resolved_engine: Callable[[str], ResolvedEngine], tm
         TractNNEF(engine=engine, specific_tract_binary_path="tract")
 
 
+@pytest.mark.parametrize("several", ["0.21,0.23", "all-minors", "all", "0.21.19, >=0.23"])
+def test_a_target_of_several_releases_is_refused(several: str) -> None:
+    with pytest.raises(InputError, match="takes one version") as refused:
+        assert TractNNEF(several, offline=True).version
+    assert "--t2n-tract" in refused.value.hint
+
+
 def test_version_of_khronos(tmp_path: Path) -> None:
     target = KhronosNNEF(version="1.0.5")
     outcome = ModelExport(nn.Softplus(), torch.randn(2, 4)).to(target, tmp_path / "m.tgz").assert_parity()

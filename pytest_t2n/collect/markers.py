@@ -336,6 +336,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "fn_name": _method,
     "rewriters": _rewriters,
     "strict_rewrites": bool,
+    "registered_rewriters": partial(_switch, "registered_rewriters"),
 }
 """Checks of the options that are easily given with a wrong type."""
 

@@ -27,6 +27,7 @@ from t2n_core.rewriter.captures import Capture, Captures
 from t2n_core.rewriter.context import Session, Target, without_rewrites
 from t2n_core.rewriter.functions import RulesOfAnExport
 from t2n_core.rewriter.modules import inputs_of_replacement, restore_labels
+from t2n_core.rewriter.registries import registered_rewriters
 from t2n_core.rewriter.selection import Selection, select
 from t2n_core.torch_graph.capture.own_run import refusal_of_example, refusal_of_training
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
@@ -67,6 +68,7 @@ class ExportableModel(ABC):
             self.source = with_state(self.source, args, kwargs or {}, self.options.state)
         self.args, self.kwargs = args, kwargs
         self.inputs: ModelInputs = bind_inputs(self.source, args, kwargs, self.options.input_names)
+        self._registered = registered_rewriters() if self.options.registered_rewriters else ()
         self._captures = Captures()
         self._rounded: Rounded = {}
         self._references: list[Reference] = []
@@ -123,9 +125,7 @@ class ExportableModel(ABC):
         """Return the lowering of the capture for a target. Raises like `captured`."""
         selection, session = self._selection(target), self._session(target)
         capture = self._capture(target, selection)
-        rules = self.options.rules or load_default()
-        if selection.rules:
-            rules = RulesOfAnExport(rules, selection, session.hits)
+        rules = RulesOfAnExport(self.options.rules or load_default(), selection, session)
         naming = self.options.nnef_variable_naming_scheme
         return TargetLowering(target, self.source, capture, selection, session, rules, naming, self._rounded)
 
@@ -144,10 +144,18 @@ class ExportableModel(ABC):
 
     def _selection(self, target: InferenceTarget | None) -> Selection:
         builtin = builtin_rewriters() if self.options.builtin_rewriters else ()
-        return select([*self.options.rewriters, *builtin], target)
+        return select([*self.options.rewriters, *self._registered, *builtin], target)
 
     def _session(self, target: InferenceTarget | None) -> Session:
-        names = ("input_names", "output_names", "dynamic_axes", "fn_name", "capture", "strict_rewrites")
+        names = (
+            "input_names",
+            "output_names",
+            "dynamic_axes",
+            "fn_name",
+            "capture",
+            "strict_rewrites",
+            "deploy_config",
+        )
         return Session(Target(target), MappingProxyType({name: self._setting(name) for name in names}))
 
     def _setting(self, name: str) -> Any:

@@ -72,6 +72,12 @@ class ExportOptions:
     strict_rewrites: bool = field(
         default=False, metadata=_about("a rewriter that fits the target and never applies is an error")
     )
+    registered_rewriters: bool = field(
+        default=True, metadata=_about("also use the rewriters of FUNCTION_REWRITER and the other registries")
+    )
+    deploy_config: Any = field(
+        default=None, metadata=_about("a deployment config, any object, that rewriters read as `ctx.cfg`")
+    )
     builtin_rewriters: bool = field(
         default=True, metadata=_about("also use the rewriters of this package for known libraries", marker=None)
     )

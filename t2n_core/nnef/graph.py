@@ -83,6 +83,25 @@ class Value:
     def rank(self) -> int:
         return len(self.shape)
 
+    def type(self) -> ValueType:
+        """Return its type, as rules that were written for torch.onnx read it: `value.type().sizes()`."""
+        return ValueType(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """Shape and dtype of a value, by the methods of a type in TorchScript."""
+
+    value: Value
+
+    def sizes(self) -> list[int | None]:
+        """Return the shape, with None for a symbolic size."""
+        return [size if isinstance(size, int) else None for size in self.value.shape]
+
+    def dim(self) -> int:
+        """Return the number of axes."""
+        return self.value.rank
+
 
 Argument: TypeAlias = "Value | bool | int | float | str | Dim | Sequence[Argument] | None"
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 
-from t2n_core.rewriter.context import CURRENT
+from t2n_core.errors import RewriteError
+from t2n_core.rewriter.context import CURRENT, get_context, running
 from t2n_core.rewriter.patches import intercept
 from t2n_core.rewriter.specs import Rewriter
 from t2n_core.torch_graph.capture.module_calls import WholeCall, write_node
@@ -49,10 +51,17 @@ class FunctionNode:
     def write(self, g: Any, call: WholeCall, inputs: list[Any], params: list[Any]) -> Any:
         """Call the rule with the arguments of `apply`, values in place of tensors."""
         args, kwargs = call.arguments_with(inputs)
+        own = getattr(self.cls, "symbolic", None)
+        original = own if callable(own) else partial(_refuse_symbolic, self.cls)
         try:
-            return self.rewriter.replacement(g, *args, **kwargs)
+            with running(replace(get_context(), original=original)):
+                return self.rewriter.replacement(g, *args, **kwargs)
         except TypeError as wrong:
             raise g.fail(f"the rule for {self.rewriter.subject_name} ({self.rewriter.place}): {wrong}") from wrong
+
+
+def _refuse_symbolic(cls: type, *args: Any, **kwargs: Any) -> Any:
+    raise RewriteError(f"{cls.__qualname__} has no static method `symbolic` that `origin_func` could call")
 
 
 @contextmanager

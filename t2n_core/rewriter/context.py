@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
+from t2n_core.errors import RewriteError
 from t2n_core.inference_target.base import InferenceTarget
 from t2n_core.rewriter.specs import Rewriter
 
@@ -35,7 +36,7 @@ class RewriteContext:
     """The first argument of the rewrite of a function or a module."""
 
     original: Callable[..., Any]
-    """The replaced object: the function, taking `self` or `cls` explicitly if it is a method; or the module."""
+    """The replaced object: the function, taking `self` or `cls` explicitly if it is a method; the module; the rule."""
     path: str
     """Dotted path of the module that is running or replaced; empty for the root."""
     options: Mapping[str, Any]
@@ -46,6 +47,40 @@ class RewriteContext:
     def target(self) -> InferenceTarget | None:
         """Return the target, with its options as attributes; None if a model is captured without one."""
         return self._target.get()
+
+    @property
+    def cfg(self) -> Any:
+        """Return the deployment config of the export, its option `deploy_config`."""
+        return self.options.get("deploy_config")
+
+    @property
+    def origin_func(self) -> Callable[..., Any]:
+        """Return `original`, under the name that it has in mmdeploy."""
+        return self.original
+
+
+RUNNING: ContextVar[RewriteContext | None] = ContextVar("t2n_running_rewrite", default=None)
+"""The context of the rewrite that runs in this thread, the innermost one."""
+
+
+@contextmanager
+def running(context: RewriteContext) -> Iterator[RewriteContext]:
+    """While active, `get_context` returns this context."""
+    token = RUNNING.set(context)
+    try:
+        yield context
+    finally:
+        RUNNING.reset(token)
+
+
+def get_context() -> RewriteContext:
+    """Return the context of the rewrite that is running. Raises RewriteError outside of one."""
+    context = RUNNING.get()
+    if context is None:
+        raise RewriteError(
+            "get_context() is called while no rewrite is running", hint="call it in the body of a rewriter"
+        )
+    return context
 
 
 @dataclass(slots=True, eq=False)
@@ -97,7 +132,8 @@ class Session:
         self.hits[rewriter] += 1
         self.busy.add(key)
         try:
-            return rewriter.replacement(context, *args, **kwargs)
+            with running(context):
+                return rewriter.replacement(context, *args, **kwargs)
         finally:
             self.busy.discard(key)
 

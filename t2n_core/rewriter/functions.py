@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,18 +10,19 @@ from t2n_core.errors import LowerError, T2NError
 from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.spec import Spec
 from t2n_core.op.registry import Registry, Rule, op
-from t2n_core.rewriter.context import Session
+from t2n_core.rewriter.context import Session, running
 from t2n_core.rewriter.selection import Selection
 from t2n_core.rewriter.specs import Rewriter
+from t2n_core.torch_graph.capture.module_calls import MODULE_CALL
 from t2n_core.torch_graph.graph.ir import TorchOp
 
 
 class RulesOfAnExport(Registry):
     """The rules of another registry, preceded by those of an export."""
 
-    def __init__(self, base: Registry, selection: Selection, hits: Counter[Rewriter]) -> None:
+    def __init__(self, base: Registry, selection: Selection, session: Session) -> None:
         super().__init__()
-        self.base, self.hits = base, hits
+        self.base, self.session, self.hits = base, session, session.hits
         self.own = {key: (rewriter, self._rule(key, rewriter)) for key, rewriter in selection.rules.items()}
 
     def find(self, kind: str, spec: Spec, options: WritingOptions = PLAIN) -> Rule | None:
@@ -32,7 +32,29 @@ class RulesOfAnExport(Registry):
                 if rule is None:
                     self.hits[rewriter] += 1
                 return rule
-        return self.base.find(kind, spec, options)
+        found = self.base.find(kind, spec, options)
+        return self._in_session(found) if found is not None and kind == MODULE_CALL else found
+
+    def _in_session(self, rule: Rule) -> Rule:
+        """Return the rule of autograd functions that are one node, whose own rules then have a context."""
+
+        def in_session(g: Any, *args: Any, **kwargs: Any) -> Any:
+            with running(self.session.context(rule.function, _path_of(g))):
+                return rule.function(g, *args, **kwargs)
+
+        return replace(rule, function=in_session)
+
+    def _original(self, g: Any, key: str) -> Callable[..., Any]:
+        """Return the rule that is replaced, as a function of `g` and the arguments of the operator."""
+
+        def original(_: Any, *args: Any, **kwargs: Any) -> Any:
+            kind = g.node.origin.op if g.node.origin is not None else key
+            rule = self.base.find(kind, g.spec, g.options)
+            if rule is None:
+                raise g.fail(f"{kind} has no other rule that `origin_func` could call")
+            return rule.function(g, *args, **kwargs)
+
+        return original
 
     def _rule(self, key: str, rewriter: Rewriter) -> Rule | None:
         """Return a rewriter as a rule that counts its calls. Raises RegistryError for an unknown argument."""
@@ -42,11 +64,16 @@ class RulesOfAnExport(Registry):
         op(key, registry=made)(rewriter.replacement)
         (rule,) = made
 
-        def counting_rule(*args: Any, **kwargs: Any) -> Any:
+        def counting_rule(g: Any, *args: Any, **kwargs: Any) -> Any:
             self.hits[rewriter] += 1
-            return rule.function(*args, **kwargs)
+            with running(self.session.context(self._original(g, key), _path_of(g))):
+                return rule.function(g, *args, **kwargs)
 
         return replace(rule, function=counting_rule)
+
+
+def _path_of(g: Any) -> str:
+    return "" if g.node.origin is None else str(g.node.origin.module_path)
 
 
 def operator_bodies(
@@ -63,7 +90,8 @@ def operator_bodies(
         def body(*args: Any, **kwargs: Any) -> Any:
             session.hits[rewriter] += 1
             try:
-                return rewriter.replacement(session.context(op.op_ref, op.module_path), *args, **kwargs)
+                with running(session.context(op.op_ref, op.module_path)) as context:
+                    return rewriter.replacement(context, *args, **kwargs)
             except T2NError:
                 raise
             except Exception as cause:

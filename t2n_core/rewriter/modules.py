@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 
 from t2n_core.errors import RewriteError
-from t2n_core.rewriter.context import Session
+from t2n_core.rewriter.context import Session, running
 from t2n_core.rewriter.specs import Rewriter
 from t2n_core.torch_graph.frontend.inputs import ModelInputs
 from t2n_core.torch_graph.frontend.sources import Source
@@ -29,8 +30,9 @@ def exchange_modules(
     """While active, the model contains its replacements; yield the model, or the replacement of the whole model.
 
     A module in several places is replaced once. Children are replaced before their parents, whose factory sees them.
+    What a replacement changes on the model's own modules (attributes, children, flags, hooks) is undone as well.
     """
-    undo: Undo = []
+    undo: Undo = _attributes_of(model) if rewriters else []
     try:
         yield _exchange(model, rewriters, session, undo) if rewriters else model
     finally:
@@ -103,13 +105,29 @@ def _rewriter_for(module: torch.nn.Module, rewriters: Mapping[type, Rewriter]) -
 def _replacement(rewriter: Rewriter, module: torch.nn.Module, path: str, session: Session) -> torch.nn.Module:
     if isinstance(rewriter.replacement, torch.nn.Module):
         return rewriter.replacement
-    found = rewriter.replacement(session.context(module, path), module)
+    with running(session.context(module, path)) as context:
+        found = rewriter.replacement(context, module)
     if not isinstance(found, torch.nn.Module):
         raise RewriteError(
             f"{rewriter.place}: the replacement of {rewriter.subject_name} is a {type(found).__name__}, not a module",
             hint="a factory takes (ctx, module) and returns a torch.nn.Module",
         )
     return found
+
+
+def _attributes_of(model: torch.nn.Module) -> Undo:
+    """Return steps that restore the attributes of all modules, and their dicts, lists and sets in place."""
+    undo: Undo = []
+    for module in model.modules():
+        for held in (vars(module), *vars(module).values()):
+            if type(held) in (dict, OrderedDict, list, set):
+                undo.append(partial(_refill, held, held.copy()))
+    return undo
+
+
+def _refill(held: Any, content: Any) -> None:
+    held.clear()
+    (held.extend if isinstance(held, list) else held.update)(content)
 
 
 def _places(model: torch.nn.Module) -> dict[int, list[Callable[[Any, Undo], None]]]:

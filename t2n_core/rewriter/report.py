@@ -8,11 +8,7 @@ from dataclasses import dataclass
 
 from t2n_core.errors import RewriteError
 from t2n_core.rewriter.selection import Selection
-from t2n_core.rewriter.specs import Rewriter
-
-
-class RewriteWarning(UserWarning):
-    """Warning about rewriters of an export that had no effect."""
+from t2n_core.rewriter.specs import Rewriter, RewriteWarning
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +22,7 @@ class RewriteReport:
 
     @classmethod
     def of(cls, selection: Selection, hits: Counter[Rewriter]) -> RewriteReport:
-        unused = [r for r in selection.chosen if not hits[r] and not r.builtin]
+        unused = [r for r in selection.chosen if not hits[r] and not r.builtin and not r.registered]
         return cls(dict(hits), {r: selection.absent.get(r, "the model does not use it") for r in unused})
 
     def __str__(self) -> str:
@@ -40,3 +36,6 @@ class RewriteReport:
             return None
         listed = "\n".join(f"- {rewriter}: {reason}" for rewriter, reason in self.unapplied.items())
         return RewriteError(f"rewriters that never applied:\n{listed}", target=target)
+
+
+__all__ = ["RewriteReport", "RewriteWarning"]

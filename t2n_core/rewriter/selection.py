@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from t2n_core.errors import RewriteError
 from t2n_core.rewriter.resolve import Absent, ClassSite, OperatorSite, PythonSite, TorchSite, resolve
-from t2n_core.rewriter.specs import Level, Rewriter
+from t2n_core.rewriter.specs import Level, Rewriter, RewriteWarning
 from t2n_core.rewriter.torch_calls import spellings
 
 
@@ -44,6 +45,7 @@ def select(rewriters: Iterable[Rewriter], target: Any) -> Selection:
     selection = Selection()
     best: dict[Any, Rewriter] = {}
     values: dict[Any, Any] = {}
+    replaced: dict[Rewriter, Rewriter] = {}
     for rewriter in dict.fromkeys(rewriters):
         if not rewriter.fits(target):
             continue
@@ -54,15 +56,19 @@ def select(rewriters: Iterable[Rewriter], target: Any) -> Selection:
             continue
         for key, value in sites.items():
             known = best.get(key)
-            if known is not None and known.rank == rewriter.rank:
+            if known is not None and known.rank == rewriter.rank and not rewriter.registered:
                 raise RewriteError(
                     f"two rewriters for {rewriter.subject_name} are equally specific: "
                     f"{known.place} and {rewriter.place}",
                     target=str(target) if target is not None else None,
                     hint="remove one, or restrict one of them to a target or a range of versions",
                 )
-            if known is None or rewriter.rank > known.rank:
+            if known is not None and rewriter.registered and known.rank == rewriter.rank:
+                replaced[known] = rewriter
+            if known is None or rewriter.rank > known.rank or (rewriter.registered and rewriter.rank == known.rank):
                 best[key], values[key] = rewriter, value
+    for earlier, later in replaced.items():
+        warnings.warn(RewriteWarning(f"{later} takes the place of {earlier}, registered before"), stacklevel=2)
     for key, rewriter in best.items():
         _enter(selection, key, values[key], rewriter)
     selection.chosen = list(dict.fromkeys([*best.values(), *selection.absent]))

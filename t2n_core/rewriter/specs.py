@@ -31,6 +31,10 @@ class Level(StrEnum):
     SYMBOLIC = "symbolic"
 
 
+class RewriteWarning(UserWarning):
+    """Warning about rewriters that had no effect, or that take the place of others."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rewriter:
     """One replacement, created by `function`, `method`, `module`, `symbolic` or `switch_off`."""
@@ -48,6 +52,8 @@ class Rewriter:
     where: Callable[[Any], bool] | None = None
     outputs: Callable[..., Any] | None = None
     builtin: bool = False
+    registered: str = ""
+    """The file that registered it; empty for one that is passed to an export."""
     place: str = field(default="")
     """`file:line` of the replacement."""
 
@@ -60,12 +66,13 @@ class Rewriter:
         return self.versions is None or Version(target.version) in self.versions
 
     @property
-    def rank(self) -> tuple[bool, bool, bool]:
+    def rank(self) -> tuple[bool, bool, bool, bool]:
         """Return the rank among rewriters of one subject; the highest one applies.
 
-        A user's rewriter precedes a built-in one, one for a target one for all, and one for some versions one without.
+        A user's rewriter precedes a built-in one, one that is passed to the export a registered one, one for a target
+        one for all, and one for some versions one without.
         """
-        return (not self.builtin, self.target is not None, self.versions is not None)
+        return (not self.builtin, not self.registered, self.target is not None, self.versions is not None)
 
     @property
     def subject_name(self) -> str:
@@ -141,28 +148,29 @@ def symbolic(
 
 def switch_off(subject: Any, *, target: str | None = None, versions: str | None = None) -> Rewriter:
     """Disable the built-in rule of an operator: PyTorch then decomposes it, or it is refused."""
-    return _make(Level.SYMBOLIC, subject, target, versions, None, _caller())
+    return make(Level.SYMBOLIC, subject, target, versions, None, caller())
 
 
 def _decorator(level: Level, subject: Any, target: str | None, versions: str | None, **more: Any) -> Decorator:
-    caller = _caller()
-    _checked_versions(target, versions, caller)
+    where = caller()
+    _checked_versions(target, versions, where)
 
     def decorate(replacement: Any) -> Rewriter:
         if isinstance(replacement, Rewriter):
             raise RewriteError(
-                f"{caller}: a rewriter has one subject", hint="decorate a second function, or call the decorator on it"
+                f"{where}: a rewriter has one subject", hint="decorate a second function, or call the decorator on it"
             )
         if not callable(replacement):
-            raise RewriteError(f"{caller}: {replacement!r} cannot replace {_name_of(subject)}: it is not callable")
-        return _make(level, subject, target, versions, replacement, _place(replacement) or caller, **more)
+            raise RewriteError(f"{where}: {replacement!r} cannot replace {_name_of(subject)}: it is not callable")
+        return make(level, subject, target, versions, replacement, place_of(replacement) or where, **more)
 
     return decorate
 
 
-def _make(
+def make(
     level: Level, subject: Any, target: str | None, versions: str | None, replacement: Any, place: str, **more: Any
 ) -> Rewriter:
+    """Return a rewriter. Raises RewriteError for a subject that is neither a callable nor the import path of one."""
     if not (isinstance(subject, str) or callable(subject)):
         raise RewriteError(f"{place}: {subject!r} is neither a callable nor the import path of one")
     return Rewriter(
@@ -187,15 +195,16 @@ def _checked_versions(target: str | None, versions: str | None, place: str) -> R
         raise RewriteError(f"{place}: versions={versions!r} is not a range", hint="write '>=0.21,<0.23'") from wrong
 
 
-def _place(replacement: Any) -> str:
+def place_of(replacement: Any) -> str:
+    """Return the `file:line` of a function; empty for anything else."""
     code = getattr(inspect.unwrap(replacement) if inspect.isfunction(replacement) else replacement, "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
 
 
-def _caller() -> str:
-    """Return the `file:line` where the user wrote the decorator; for messages only."""
+def caller(*files: str) -> str:
+    """Return the `file:line` where the user wrote the decorator; frames of these modules are left out too."""
     frame = inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__") == __name__:
+    while frame is not None and frame.f_globals.get("__name__") in (__name__, *files):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
 

@@ -6,6 +6,7 @@ needs, and nothing imports torch or numpy before the first cell runs. The role o
     Reports         here                     every session
     CaseCollector   collect/collection.py    every session
     CellRunner      run/runner.py            processes that run tests, in a session with engines
+    Registrations   collect/registrations.py every session
     Recorder        control/recorder.py      the same
     Worker          control/worker.py        workers of xdist
     Controller      control/controller.py    the process that sees all reports
@@ -107,7 +108,10 @@ class SessionStart:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Register the roles of this process."""
+        from pytest_t2n.collect.registrations import Registrations
+
         config, settings = session.config, self._settings
+        config.pluginmanager.register(Registrations(), "t2n-registrations")
         if hasattr(config, "workerinput"):
             from pytest_t2n.control.start import start_worker
 

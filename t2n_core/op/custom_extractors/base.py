@@ -12,7 +12,7 @@ Defining the class registers it. It also handles subclasses of MODULE_CLASS, unl
 from __future__ import annotations
 
 import inspect
-from abc import ABC
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -25,24 +25,44 @@ from t2n_core.op.registry import op
 from t2n_core.torch_graph.capture.module_calls import MODULE_CALL, ModuleCall, WholeCall
 from t2n_core.torch_graph.compat.private import pytree
 
+_NOT_NEEDED = frozenset({"_call_original_mod_with_args", "ordered_args"})
+"""Hooks of torch-to-nnef that have no counterpart."""
 
-class ModuleInfoExtractor(ABC):
+
+class ExtractorWarning(UserWarning):
+    """Warning about an extractor that takes the place of another, or has a hook that is not called."""
+
+
+def _note(text: str) -> None:
+    warnings.warn(ExtractorWarning(text), stacklevel=3)
+
+
+class ModuleInfoExtractor:
     """Base class of all extractors; registration creates one object per class."""
 
-    MODULE_CLASS: ClassVar[type[torch.nn.Module]]
+    MODULE_CLASS: ClassVar[Any] = None
+    """The class of modules that is kept whole; None for a base class of other extractors."""
     KIND: ClassVar[str] = ""
     """Kind of the node in the torch graph; `t2n_capture::module_call` if empty."""
+    _replaced: ClassVar[ModuleInfoExtractor | None] = None
+    """The extractor whose place this one took."""
     _registered: ClassVar[dict[type[torch.nn.Module], ModuleInfoExtractor]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "MODULE_CLASS" not in vars(cls):
+        for hook in _NOT_NEEDED & vars(cls).keys():
+            _note(f"{cls.__qualname__}.{hook} is not called: inputs are bound by the signature of forward")
+        if vars(cls).get("MODULE_CLASS") is None:
             return  # a base class of other extractors
+        if not (isinstance(cls.MODULE_CLASS, type) and issubclass(cls.MODULE_CLASS, torch.nn.Module)):
+            raise RegistryError(f"{cls.__qualname__}.MODULE_CLASS={cls.MODULE_CLASS!r} is not a class of modules")
         known = ModuleInfoExtractor._registered.get(cls.MODULE_CLASS)
-        if known is not None:
-            raise RegistryError(
-                f"two extractors for {cls.MODULE_CLASS.__name__}: {type(known).__qualname__} and {cls.__qualname__}"
+        if known is not None and type(known).__qualname__ != cls.__qualname__:
+            _note(
+                f"{cls.__qualname__} takes the place of {type(known).__qualname__}, "
+                f"the extractor of {cls.MODULE_CLASS.__name__}"
             )
+        cls._replaced = known
         ModuleInfoExtractor._registered[cls.MODULE_CLASS] = cls()
 
     @classmethod
@@ -65,9 +85,11 @@ class ModuleInfoExtractor(ABC):
 
     @classmethod
     def unregister(cls) -> None:
-        """Unregister this extractor, so that its module class may have another. Does nothing if not registered."""
+        """Unregister this extractor; the one whose place it took is back. Does nothing if not registered."""
         if type(cls._registered.get(cls.MODULE_CLASS)) is cls:
             del cls._registered[cls.MODULE_CLASS]
+            if cls._replaced is not None:
+                cls._registered[cls.MODULE_CLASS] = cls._replaced
 
     def declare_outputs(self, module: Any, *args: Any, **kwargs: Any) -> Any:
         """Return tensors of the right shapes and dtypes for these inputs; their elements do not matter.
@@ -100,6 +122,12 @@ class ModuleInfoExtractor(ABC):
         """
         others = _other_arguments(g, call, node, inputs)
         taken = inspect.signature(self.convert_to_nnef).parameters
+        if "name_to_tensor" in taken:
+            raise g.fail(
+                f"{type(self).__name__}.convert_to_nnef has the arguments of torch-to-nnef",
+                hint="write `def convert_to_nnef(self, g, module, inputs, params)` and return the values; "
+                "`t2n_core.rewriter.get_context().target` is the target",
+            )
         unknown = [n for n in others if n not in taken and not any(p.kind is p.VAR_KEYWORD for p in taken.values())]
         if unknown:
             raise g.fail(

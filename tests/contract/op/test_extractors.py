@@ -11,10 +11,11 @@ import torch
 from torch import nn
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.errors import RegistryError, UnsupportedOpsError
+from t2n_core.errors import UnsupportedOpsError
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.custom_extractors import GRUExtractor, LSTMExtractor, ModuleInfoExtractor
+from t2n_core.op.custom_extractors.base import ExtractorWarning
 from t2n_core.torch_graph.capture.module_calls import MODULE_CALL
 
 TARGET = "0.23.9"
@@ -155,11 +156,17 @@ def test_subclasses_are_matched_to_the_nearest_base() -> None:
     assert [type(e) for e in ModuleInfoExtractor.get_by_kind("aten::gru.input")] == [GRUExtractor]
 
 
-def test_two_extractors_for_one_class_are_an_error() -> None:
-    with pytest.raises(RegistryError, match="LSTMExtractor"):
+def test_a_second_extractor_for_one_class_takes_the_place_of_the_first() -> None:
+    with pytest.warns(ExtractorWarning, match="Second takes the place of LSTMExtractor"):
 
         class Second(ModuleInfoExtractor):
             MODULE_CLASS = nn.LSTM
+
+    try:
+        assert isinstance(ModuleInfoExtractor.get_by_module(nn.LSTM(2, 3)), Second)
+    finally:
+        Second.unregister()
+    assert isinstance(ModuleInfoExtractor.get_by_module(nn.LSTM(2, 3)), LSTMExtractor)
 
 
 class Holder(nn.Module):

@@ -1,0 +1,208 @@
+"""Document 000, extractors: what it states, in its order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from t2n_core import KhronosNNEF, ModelExport, TractNNEF
+from t2n_core.errors import CaptureError, RegistryError, T2NError
+from t2n_core.op.custom_extractors import LSTMCellExtractor, LSTMExtractor, ModuleInfoExtractor
+from t2n_core.op.custom_extractors.base import ExtractorWarning
+from t2n_core.rewriter import get_context
+
+DIFFERS = {
+    "torch.jit.trace by default": "torch.export is, since it keeps dynamic axes; capture='trace' is the other way",
+    "MODULE_CLASS and convert_to_nnef are enough": "not where forward reads data: its shapes cannot be found then, and "
+    "`declare_outputs` states them",
+    "primitive operators of an LSTMCell": "so for khronos; tract gets its own fused operator where a release has it",
+    "_call_original_mod_with_args": "inputs are bound by the signature of forward; an override is warned about",
+    "ordered_args": "inputs are bound by the signature of forward; an override is warned about",
+    "no different than any op": "rules take the arguments of a schema, extractors a module with its inputs and params",
+    "get_by_kind": "returns a list, since the extractors of users share one kind",
+}
+"""Item that does not hold as written -> the reason."""
+TRACT = TractNNEF("0.23.9", offline=True, check_io=False)
+
+
+class Twice(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2.0
+
+
+class Reads(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2.0 if float(x.sum()) > 0.0 else x + x
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    before = dict(ModuleInfoExtractor._registered)
+    yield
+    ModuleInfoExtractor._registered.clear()
+    ModuleInfoExtractor._registered.update(before)
+
+
+def extractor_of(module_class: Any) -> type[ModuleInfoExtractor]:
+    class Extractor(ModuleInfoExtractor):
+        MODULE_CLASS = module_class
+
+        def convert_to_nnef(self, g, module, inputs, params):
+            return [g.add(inputs[0], inputs[0])]
+
+    return Extractor
+
+
+def names(model: nn.Module, target: Any = TRACT) -> list[str]:
+    graph = ModelExport(model.eval(), torch.randn(2, 3)).lower(target)
+    return [operation.name for operation in graph.operations if operation.name != "external"]
+
+
+def test_extraction_bypasses_the_expansion() -> None:
+    """The mechanism controls extraction, and bypasses the full expansion of a module."""
+    assert names(nn.Sequential(Twice())) == ["mul"]
+    extractor_of(Twice)
+    assert names(nn.Sequential(Twice())) == ["add"]
+
+
+def test_jit_trace_by_default_differs() -> None:
+    """By default torch.jit.trace is used: it is torch.export, and the other with `capture="trace"`."""
+    with pytest.raises(CaptureError):
+        _ = ModelExport(Reads().eval(), torch.ones(2, 3)).captured
+    with pytest.warns(UserWarning, match="float"):
+        assert ModelExport(Reads().eval(), torch.ones(2, 3), capture="trace").captured.graph.op_nodes
+
+
+def test_recurrent_layers_are_encapsulated() -> None:
+    """Layers such as LSTM and GRU are encapsulated, in place of many variables."""
+    captured = ModelExport(nn.GRU(3, 4).eval(), torch.randn(5, 2, 3)).captured
+    assert "aten::gru.input" in [op.kind for op in captured.graph.op_nodes]
+
+
+def test_a_layer_that_cannot_be_captured_differs() -> None:
+    """A layer that is not serialisable is kept whole: with `declare_outputs` where its forward reads data."""
+    extractor = extractor_of(Reads)
+    with pytest.raises(CaptureError, match="`declare_outputs` of Extractor"):
+        names(nn.Sequential(Reads()))
+    extractor.declare_outputs = lambda self, module, x: torch.empty_like(x)  # type: ignore[method-assign]
+    assert names(nn.Sequential(Reads())) == ["add"]
+
+
+def test_a_refused_extractor_leaves_the_process_as_it_was() -> None:
+    """A refused extractor does not make later captures fail."""
+    import gc
+
+    extractor_of(Reads)
+    with pytest.raises(CaptureError):
+        names(nn.Sequential(Reads()))
+    gc.collect()
+    assert names(Twice()) == ["mul"]
+
+
+def test_lstm_cell_extractor_is_a_module_info_extractor() -> None:
+    """LSTMCellExtractor has the base ModuleInfoExtractor."""
+    assert issubclass(LSTMCellExtractor, ModuleInfoExtractor)
+    assert LSTMCellExtractor.MODULE_CLASS is nn.LSTMCell
+
+
+def test_lstm_cell_is_decomposed_differs() -> None:
+    """nn.LSTMCell is decomposed into primitive operators: for khronos, and for tract unless it has a fused one."""
+    written = set(names(nn.LSTMCell(3, 4), KhronosNNEF(check_io=False)))
+    assert {"sigmoid", "tanh", "mul", "add"} <= written
+    assert written & {"matmul", "linear"}
+
+
+def test_an_lstm_cell_has_one_step_and_its_inputs_are_input_h_c(tmp_path: Path) -> None:
+    """An LSTMCell has a single time step, and takes (input, (h, c)) in this order, also at equal sizes."""
+    state = (torch.randn(2, 3), torch.randn(2, 3))
+    result = ModelExport(nn.LSTMCell(3, 3).eval(), (torch.randn(2, 3), state)).to(TRACT, tmp_path / "cell.nnef.tgz")
+    assert result.assert_parity("approximate").passed
+
+
+@pytest.mark.parametrize("hook", ["_call_original_mod_with_args", "ordered_args"])
+def test_old_hooks_differ(hook: str) -> None:
+    """`_call_original_mod_with_args` and `ordered_args` are not needed: an override is warned about."""
+    with pytest.warns(ExtractorWarning, match=f"{hook} is not called"):
+        type("Old", (ModuleInfoExtractor,), {hook: lambda self: None})
+
+
+def test_subclassing_registers_and_the_later_one_acts() -> None:
+    """Subclass it and set MODULE_CLASS; a second extractor of a class takes the place of the first, with a note."""
+    with pytest.warns(ExtractorWarning, match="takes the place of LSTMExtractor, the extractor of LSTM"):
+        mine = extractor_of(nn.LSTM)
+    assert type(ModuleInfoExtractor.get_by_module(nn.LSTM(2, 3))) is mine
+    mine.unregister()
+    assert type(ModuleInfoExtractor.get_by_module(nn.LSTM(2, 3))) is LSTMExtractor
+
+
+def test_module_class_is_none_on_the_base() -> None:
+    """MODULE_CLASS is None on the base, and a class of modules on what it registers."""
+    assert ModuleInfoExtractor.MODULE_CLASS is None
+    with pytest.raises(RegistryError, match="is not a class of modules"):
+        extractor_of(int)
+
+
+def test_module_class_and_convert_to_nnef_are_enough(tmp_path: Path) -> None:
+    """MODULE_CLASS and convert_to_nnef are all that a subclass needs."""
+    extractor_of(Twice)
+    result = ModelExport(nn.Sequential(Twice()).eval(), torch.randn(2, 3)).to(TRACT, tmp_path / "twice.nnef.tgz")
+    assert result.assert_parity("exact").passed
+
+
+def test_convert_to_nnef_is_the_method_to_override_differs() -> None:
+    """convert_to_nnef is the method to override: with the old arguments it is refused with the new ones."""
+
+    class Old(ModuleInfoExtractor):
+        MODULE_CLASS = Twice
+
+        def convert_to_nnef(self, g, node, name_to_tensor, null_ref, torch_graph, inference_target, **kwargs):
+            return []
+
+    with pytest.raises(T2NError, match="def convert_to_nnef\\(self, g, module, inputs, params\\)"):
+        names(nn.Sequential(Twice()))
+
+
+def test_the_context_holds_the_target() -> None:
+    """convert_to_nnef knows the target of the export."""
+
+    class Asks(ModuleInfoExtractor):
+        MODULE_CLASS = Twice
+
+        def convert_to_nnef(self, g, module, inputs, params):
+            return g.relu(inputs[0]) if get_context().target is TRACT else g.tanh(inputs[0])
+
+    export = ModelExport(nn.Sequential(Twice()).eval(), torch.randn(2, 3))
+    for target, name in ((TRACT, "relu"), (KhronosNNEF(check_io=False), "tanh")):
+        assert export.lower(target).operations[-1].name == name
+
+
+def test_generate_in_torch_graph_is_called_by_the_capture() -> None:
+    """generate_in_torch_graph is called internally, in place of the module's forward."""
+    called = []
+
+    class Own(extractor_of(Twice)):  # type: ignore[misc]
+        MODULE_CLASS = Twice
+
+        def generate_in_torch_graph(self, call, *args, **kwargs):
+            called.append(call.module)
+            return super().generate_in_torch_graph(call, *args, **kwargs)
+
+    names(nn.Sequential(Twice()))
+    assert called
+
+
+def test_get_by_kind_differs() -> None:
+    """get_by_kind is a class method that returns extractors by kind: a list."""
+    assert [type(e) for e in ModuleInfoExtractor.get_by_kind("aten::lstm_cell")] == [LSTMCellExtractor]
+    assert ModuleInfoExtractor.get_by_kind("aten::relu") == []
+
+
+def test_get_by_module() -> None:
+    """get_by_module is a class method that returns the extractor of a module, if there is one."""
+    assert type(ModuleInfoExtractor.get_by_module(nn.LSTMCell(2, 3))) is LSTMCellExtractor
+    assert ModuleInfoExtractor.get_by_module(nn.Linear(2, 3)) is None

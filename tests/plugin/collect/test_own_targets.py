@@ -116,6 +116,43 @@ def test_failures_of_own_targets_can_be_expected(suite):
     assert all(one in known for one in ('"doubling==1.2"', '"product"'))
 
 
+PROVING = """
+from pathlib import Path
+
+class Proving(TractNNEF):
+    factor = 1.0
+
+    def post_trace(self, nnef_graph, active_custom_extensions):
+        super().post_trace(nnef_graph, active_custom_extensions)
+        if self.factor != 1.0:
+            nnef_graph.operations[-1].name = "exp"
+
+    def post_export(self, *given):
+        super().post_export(*given)
+        Path(f"proven-{type(self).name}").touch()
+
+class Right(Proving):
+    name = "right"
+
+class Wrong(Proving):
+    name, factor = "wrong", 2.0
+
+@pytest.mark.nnef_export(target=[Right, Wrong], tolerance="very")
+def test_proof():
+    return nn.Tanh(), torch.randn(3, 4)
+"""
+
+
+def test_post_export_has_a_proven_archive(suite):
+    suite.pytester.makeconftest("")
+    suite.pytester.makepyfile(TARGETS + PROVING)
+    result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result.assert_outcomes(passed=1, failed=1)
+    assert suite.statuses == {"test_proof[right-0.23.9]": "pass", "test_proof[wrong-0.23.9]": "mismatch"}
+    assert suite.cells["test_proof[wrong-0.23.9]"]["stage"] == "compare"
+    assert [one.name for one in suite.path.glob("proven-*")] == ["proven-right"]
+
+
 WRONG = """
 @pytest.mark.nnef_export(target={target})
 def test_wrong():

@@ -62,6 +62,8 @@ class CaseOptions:
 
     def options_of(self, target: str) -> dict[str, Any]:
         """Return the keyword arguments for the class of one target, without those of other targets."""
+        if not self.target_options or target not in (*TARGETS, *self.own):
+            return {}
         taken = self.own[target].options() if target in self.own else options_of_target(target)
         return {name: value for name, value in self.target_options.items() if name in taken}
 

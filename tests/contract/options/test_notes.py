@@ -123,9 +123,11 @@ def test_options_without_effect_are_told_once(name: str, tmp_path: Path) -> None
 
 def test_a_release_without_the_operator_is_named(tmp_path: Path) -> None:
     target = TractNNEF("0.21.19", reify_sdpa_operator=True, upsample_with_debox=True)
-    with pytest.warns(OptionWarning, match="tract 0.21.19 has no `tract_transformers_sdpa`"):
+    with pytest.warns(
+        OptionWarning, match="tract 0.21.19 has no operator `tract_transformers_sdpa`; available since 0.22.0"
+    ):
         result = exported(Attention(), (QUERY, QUERY, QUERY), target, tmp_path)
-    assert result.notes[1].startswith("upsample_with_debox had no effect: tract 0.21.19 has no `debox`")
+    assert result.notes[1].startswith("upsample_with_debox had no effect: tract 0.21.19 has no operator `debox`")
 
 
 def test_a_way_of_capture_that_a_graph_has_no_use_for_is_told(tmp_path: Path) -> None:

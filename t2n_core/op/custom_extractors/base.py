@@ -91,11 +91,20 @@ class ModuleInfoExtractor:
             if cls._replaced is not None:
                 cls._registered[cls.MODULE_CLASS] = cls._replaced
 
+    @property
+    def runs_forward(self) -> bool:
+        """Return whether the outputs are declared by the module's own forward."""
+        own, base = type(self), ModuleInfoExtractor
+        return (
+            own.declare_outputs is base.declare_outputs and own.generate_in_torch_graph is base.generate_in_torch_graph
+        )
+
     def declare_outputs(self, module: Any, *args: Any, **kwargs: Any) -> Any:
         """Return tensors of the right shapes and dtypes for these inputs; their elements do not matter.
 
-        Runs the class's forward on fake tensors unless overridden. Override it where that cannot be captured or would
-        fix a dynamic axis: `return args[0].new_empty(*args[0].shape[:-1], module.width)`.
+        Runs the class's forward on fake tensors unless overridden; where that reads values, the outputs are those of a
+        run of the example, at its sizes alone. Override it where a dynamic axis would be fixed:
+        `return args[0].new_empty(*args[0].shape[:-1], module.width)`.
         """
         return type(module).forward(module, *args, **kwargs)
 

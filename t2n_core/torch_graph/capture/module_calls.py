@@ -8,8 +8,8 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -23,6 +23,9 @@ from t2n_core.torch_graph.custom_ops.definition import NAMESPACE, define, librar
 
 class Extractor(Protocol):
     """Methods of an extractor that capture calls; see `t2n_core.op.custom_extractors`."""
+
+    @property
+    def runs_forward(self) -> bool: ...
 
     def generate_in_torch_graph(self, call: ModuleCall, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -71,6 +74,8 @@ class ModuleCall:
     extractor: Extractor
     forward: Callable[..., Any]
     """The module's own forward."""
+    seen: list[tuple[Any, Any]] = field(default_factory=list)
+    """The shapes of the arguments and the results of each call in a run of the example."""
 
     @property
     def parameter_names(self) -> list[str]:
@@ -80,8 +85,25 @@ class ModuleCall:
     def as_one_node(self, *args: Any, **kwargs: Any) -> Any:
         """Write the node, and return tensors in the structure of the declared outputs."""
         params = [t for _, t in [*self.module.named_parameters(), *self.module.named_buffers()]]
-        declare = partial(self.extractor.declare_outputs, self.module)
-        return write_node(self, params, declare, args, kwargs, f"`declare_outputs` of {type(self.extractor).__name__}")
+        return write_node(
+            self, params, self._declare, args, kwargs, f"`declare_outputs` of {type(self.extractor).__name__}"
+        )
+
+    def _declare(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the declared outputs; those of the example where forward reads values and sizes are the example's."""
+        try:
+            return self.extractor.declare_outputs(self.module, *args, **kwargs)
+        except T2NError:
+            raise
+        except Exception:
+            for shapes, results in self.seen:
+                if shapes == _static_shapes((args, kwargs)):
+                    return pytree.tree_map_only(torch.Tensor, lambda t: torch.empty(t.shape, dtype=t.dtype), results)
+            raise
+
+    def note(self, module: torch.nn.Module, args: Any, kwargs: Any, results: Any) -> None:
+        """Record a call, as a forward hook."""
+        self.seen.append((_static_shapes((args, kwargs)), results))
 
     def compute(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)
@@ -172,24 +194,47 @@ MODULE_CALL = f"{NAMESPACE}::module_call"
 
 @contextmanager
 def whole_modules(
-    model: torch.nn.Module, find: Callable[[torch.nn.Module], Extractor | None]
+    model: torch.nn.Module, find: Callable[[torch.nn.Module], Extractor | None], run: Callable[[], object]
 ) -> Iterator[list[ModuleCall]]:
-    """While active, modules with an extractor go through it; of nested ones, the outermost counts."""
+    """While active, modules with an extractor go through it; of nested ones, the outermost counts.
+
+    `run` runs the model on the example, for the results of modules whose forward reads values.
+    """
     replaced: list[ModuleCall] = []
     first = next(_keys)
     try:
         for module in model.modules():
             extractor = find(module)
             if extractor is not None and "forward" not in vars(module):
-                call = ModuleCall(module, extractor, module.forward)
-                replaced.append(call)
-                vars(module)["forward"] = _entry(call)
+                replaced.append(ModuleCall(module, extractor, module.forward))
+        _note_results([call for call in replaced if call.extractor.runs_forward], run)
+        for call in replaced:
+            vars(call.module)["forward"] = _entry(call)
         yield replaced
     finally:
         for call in replaced:
-            del vars(call.module)["forward"]
+            vars(call.module).pop("forward", None)
         for key in [k for k in calls if k >= first]:
             del _runs[key], calls[key]
+
+
+def _note_results(noted: Sequence[ModuleCall], run: Callable[[], object]) -> None:
+    """Run the example once, and record the calls of these modules up to its end or its first error."""
+    if not noted:
+        return
+    hooks = [call.module.register_forward_hook(call.note, with_kwargs=True) for call in noted]
+    try:
+        with torch.no_grad(), suppress(Exception):
+            run()
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _static_shapes(arguments: Any) -> list[Any] | None:
+    """Return the shape of each tensor among arguments; None if a size is symbolic."""
+    shapes = [tuple(leaf.shape) for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, torch.Tensor)]
+    return shapes if all(type(size) is int for shape in shapes for size in shape) else None
 
 
 def _entry(call: ModuleCall) -> Callable[..., Any]:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -250,7 +251,8 @@ class TorchModuleTracer:
                 asked, modes, results = module, (), module.results
             else:
                 # until the program is read: by then its nodes for modules are resolved
-                stack.enter_context(whole_modules(self.source.module, self.find_extractor))
+                run = partial(self._runs, tensors)
+                stack.enter_context(whole_modules(self.source.module, self.find_extractor, run))
             tracing = None
             if not self.source.is_script and self.capture == "trace":
                 tracing = Tracing(self.source, self.inputs, self.modes, axes)

@@ -18,8 +18,8 @@ from t2n_core.rewriter import get_context
 
 DIFFERS = {
     "torch.jit.trace by default": "torch.export is, since it keeps dynamic axes; capture='trace' is the other way",
-    "MODULE_CLASS and convert_to_nnef are enough": "not where forward reads data: its shapes cannot be found then, and "
-    "`declare_outputs` states them",
+    "MODULE_CLASS and convert_to_nnef are enough": "not with a dynamic axis where forward reads data: a run of the "
+    "example has one size, and `declare_outputs` states the others",
     "primitive operators of an LSTMCell": "so for khronos; tract gets its own fused operator where a release has it",
     "_call_original_mod_with_args": "inputs are bound by the signature of forward; an override is warned about",
     "ordered_args": "inputs are bound by the signature of forward; an override is warned about",
@@ -84,13 +84,21 @@ def test_recurrent_layers_are_encapsulated() -> None:
     assert "aten::gru.input" in [op.kind for op in captured.graph.op_nodes]
 
 
-def test_a_layer_that_cannot_be_captured_differs() -> None:
-    """A layer that is not serialisable is kept whole: with `declare_outputs` where its forward reads data."""
-    extractor = extractor_of(Reads)
-    with pytest.raises(CaptureError, match="`declare_outputs` of Extractor"):
-        names(nn.Sequential(Reads()))
-    extractor.declare_outputs = lambda self, module, x: torch.empty_like(x)  # type: ignore[method-assign]
+def test_a_layer_that_cannot_be_captured() -> None:
+    """A layer that is not serialisable is kept whole by MODULE_CLASS and convert_to_nnef alone."""
+    extractor_of(Reads)
     assert names(nn.Sequential(Reads())) == ["add"]
+
+
+def test_a_layer_that_cannot_be_captured_at_any_size_differs(tmp_path: Path) -> None:
+    """With a dynamic axis its sizes are those that `declare_outputs` states: a run of the example has no others."""
+    extractor = extractor_of(Reads)
+    export = ModelExport(nn.Sequential(Reads()), torch.randn(2, 3), dynamic_axes={"input": {1: "T"}})
+    with pytest.raises(CaptureError, match="`declare_outputs` of Extractor"):
+        export.to(TRACT, tmp_path / "m.tar")
+    extractor.declare_outputs = lambda self, module, x: torch.empty_like(x)  # type: ignore[method-assign]
+    export = ModelExport(nn.Sequential(Reads()), torch.randn(2, 3), dynamic_axes={"input": {1: "T"}})
+    assert str(export.to(TRACT, tmp_path / "m.tar").range) == "T >= 1"
 
 
 def test_a_refused_extractor_leaves_the_process_as_it_was() -> None:
@@ -99,7 +107,7 @@ def test_a_refused_extractor_leaves_the_process_as_it_was() -> None:
 
     extractor_of(Reads)
     with pytest.raises(CaptureError):
-        names(nn.Sequential(Reads()))
+        _ = ModelExport(Reads().eval(), torch.randn(2, 3), dynamic_axes={"x": {1: "T"}}).captured
     gc.collect()
     assert names(Twice()) == ["mul"]
 

@@ -1,15 +1,17 @@
-"""Export one model for one target in one call."""
+"""Export one model for one target in one call. Imports torch and the converter when it is called."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from t2n_core.export.model import ModelExport
-from t2n_core.export.result import ExportResult
-from t2n_core.inference_target import InferenceTarget, require_target
-from t2n_core.torch_graph.frontend.sources import Model
+from t2n_core.extras import importing, paused_gc
+
+if TYPE_CHECKING:
+    from t2n_core.export.result import ExportResult
+    from t2n_core.inference_target import InferenceTarget
+    from t2n_core.torch_graph.frontend.sources import Model
 
 
 def export_model_to_nnef(
@@ -38,6 +40,9 @@ def export_model_to_nnef(
         InputError, RewriteError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written.
         EngineError, ParityError: the check failed; the archive is removed.
     """
+    with importing("t2n_core.export_model_to_nnef"), paused_gc():
+        from t2n_core.export.model import ModelExport
+        from t2n_core.inference_target import require_target
     require_target(inference_target)
     names = {"input_names": input_names, "output_names": output_names}
     export = ModelExport(model, args, kwargs, dynamic_axes=inference_target.dynamic_axes or None, **names, **options)

@@ -74,6 +74,7 @@ def test_the_tested_versions_fit_what_is_declared() -> None:
 WITHOUT = "import sys\nfor name in {names}: sys.modules[name] = None\n"
 
 
+CALL = "from t2n_core import export_model_to_nnef\nexport_model_to_nnef(None, None, 'm.tgz', None)"
 LOAD = "from pathlib import Path\nfrom t2n_core.generative.load import load_model\nload_model(Path('.'))"
 
 
@@ -86,14 +87,20 @@ LOAD = "from pathlib import Path\nfrom t2n_core.generative.load import load_mode
             "from t2n_core.generative import export_generative",
             "needs torch: pip install 'pytest-t2n[torch]'",
         ),
+        (["torch"], CALL, "t2n_core.export_model_to_nnef needs torch: pip install 'pytest-t2n[torch]'"),
         (["transformers"], LOAD, "needs transformers: pip install 'pytest-t2n[llm]'"),
         (["sympy"], "from t2n_core import TractNNEF", "needs sympy: pip install 'pytest-t2n[torch]'"),
     ],
 )
-def test_what_is_missing_is_told(missing: list[str], code: str, told: str) -> None:
+def test_the_missing_package_is_named_with_its_command(missing: list[str], code: str, told: str) -> None:
     done = run(WITHOUT.format(names=missing) + code)
     assert done.returncode == 1
     assert told in done.stderr.splitlines()[-1]
+
+
+def test_importing_the_export_imports_no_torch() -> None:
+    done = run("import sys\nfrom t2n_core import export_model_to_nnef\nprint('torch' in sys.modules)")
+    assert done.stdout == "False\n"
 
 
 @pytest.mark.parametrize(

@@ -43,14 +43,14 @@ def host_killed(hosts: Hosts, run: Run) -> None:
     hosts.kill(1)
 
 
-def cut(seconds: float) -> Fault:
+def network_lost(seconds: float) -> Fault:
     """Return the fault of a host that has no network for a while."""
 
     def fault(hosts: Hosts, run: Run) -> None:
         run.after(20)
-        hosts.cut(0)
+        hosts.disconnect(0)
         time.sleep(seconds)
-        hosts.mend(0)
+        hosts.reconnect(0)
 
     return fault
 
@@ -118,8 +118,8 @@ def killed_every(seconds: float, seed: int = 5) -> Fault:
 FAULTS: dict[str, Fault] = {
     "none": no_fault,
     "a host killed": host_killed,
-    "cut for 10 s": cut(10),
-    "cut for 60 s": cut(60),
+    "cut for 10 s": network_lost(10),
+    "cut for 60 s": network_lost(60),
     "workers killed": workers_killed,
     "the client killed": client_killed,
     "the scheduler killed": scheduler_killed,

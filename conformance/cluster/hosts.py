@@ -117,11 +117,11 @@ class Hosts:
             if entry.name.isdigit() and _is_worker(entry, group):
                 os.kill(int(entry.name), signal.SIGKILL)
 
-    def cut(self, number: int) -> None:
+    def disconnect(self, number: int) -> None:
         """Cut a host off the network."""
         _call("ip", "link", "set", f"v{_name(number)}", "down")
 
-    def mend(self, number: int) -> None:
+    def reconnect(self, number: int) -> None:
         """Give it the network back."""
         _call("ip", "link", "set", f"v{_name(number)}", "up")
 

@@ -216,7 +216,7 @@ class Draft:
             raise Rejected
         return self.rng.choice(choices)
 
-    def whole(self, low: int, high: int) -> int:
+    def randint(self, low: int, high: int) -> int:
         """Return an integer from `low` to `high`. Raises Rejected if there is none."""
         if high < low:
             raise Rejected

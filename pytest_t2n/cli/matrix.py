@@ -262,7 +262,7 @@ def _query(options: argparse.Namespace) -> int:
                 raise T2NError(f"--{name}={word}: there are {', '.join(one.value for one in known)}")
     matrix = load_matrix(options, options.file)
     rows = (row for row in matrix.rows if row.differs or not options.differs)
-    found = (cell for row in rows for cell in row.known if _fits(cell, options))
+    found = (cell for row in rows for cell in row.present if _fits(cell, options))
     if not options.json:
         for notice in options.incomplete:
             say(notice)

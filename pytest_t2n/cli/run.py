@@ -128,7 +128,7 @@ def run_bundle(options: argparse.Namespace) -> int:
 
         if reuse is not None:
             count = 0
-            for known in reuse.known(plan, lambda nodeid: nodeid not in journal):
+            for known in reuse.stored_results(plan, lambda nodeid: nodeid not in journal):
                 add(*known)
                 count += 1
                 if interrupted:

@@ -37,7 +37,7 @@ class SummaryFold:
         """Add a row."""
         self.columns.add(row)
         self.tiers.add(row)
-        for cell in row.known:
+        for cell in row.present:
             if cell.tokens:
                 self.tokens[cell.engine] = self.tokens.get(cell.engine, TokenCount()).plus(cell.tokens)
             if len(self.failures) < _FAILURES and is_surprise(cell):

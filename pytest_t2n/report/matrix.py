@@ -22,7 +22,7 @@ class Row:
     cells: tuple[CellLine | None, ...]
 
     @property
-    def known(self) -> list[CellLine]:
+    def present(self) -> list[CellLine]:
         """Return the existing cells."""
         return [cell for cell in self.cells if cell is not None]
 
@@ -52,16 +52,16 @@ class Row:
         named = self._first(lambda cell: cell.op)
         if named:
             return named
-        ops = {op for cell in self.known for op in cell.ops}
+        ops = {op for cell in self.present for op in cell.ops}
         if not ops:
-            ops = {cell.error.op for cell in self.known if cell.error is not None and cell.error.op}
+            ops = {cell.error.op for cell in self.present if cell.error is not None and cell.error.op}
         return ops.pop() if len(ops) == 1 else ""
 
     @property
     def ops(self) -> list[str]:
         """Return the operators of the case, the one under test first."""
-        found = dict.fromkeys([self.op, *(op for cell in self.known for op in cell.ops)])
-        found.update({cell.error.op: None for cell in self.known if cell.error is not None})
+        found = dict.fromkeys([self.op, *(op for cell in self.present for op in cell.ops)])
+        found.update({cell.error.op: None for cell in self.present if cell.error is not None})
         return [op for op in found if op]
 
     @property
@@ -72,7 +72,7 @@ class Row:
         )
 
     def _first(self, read: Callable[[CellLine], str]) -> str:
-        return next((value for cell in self.known if (value := read(cell))), "")
+        return next((value for cell in self.present if (value := read(cell))), "")
 
 
 class Rows(Protocol):
@@ -191,7 +191,7 @@ class Matrix:
     @property
     def by_case(self) -> Iterator[tuple[str, list[CellLine]]]:
         """Return each case with its cells, by name."""
-        return ((row.case, row.known) for row in self.rows)
+        return ((row.case, row.present) for row in self.rows)
 
     @property
     def cells(self) -> Iterator[CellLine]:

@@ -60,7 +60,7 @@ class PageOrder:
         """Add a row."""
         same = self._words.setdefault
         suite, group = row.suite, row.op or row.function
-        cells = row.known
+        cells = row.present
         self._rows.append((same(suite, suite), same(group, group), row.case, min(map(_interest, cells), default=2)))
         self.cells += len(cells)
 
@@ -90,7 +90,7 @@ class Payload:
 
     def evidence(self) -> Iterator[str]:
         """Yield the blocks of evidence, reading the cells once more."""
-        cells = (cell for row in self._matrix.rows.pick(self._cases) for cell in row.known)
+        cells = (cell for row in self._matrix.rows.pick(self._cases) for cell in row.present)
         facts = _evidence(map(self._matrix.with_evidence, cells), self._places)
         while block := list(islice(facts, self._block)):
             yield pack(block)

@@ -86,13 +86,14 @@ class FirstWrongNode:
     """`capture`, `rounding`, `graph`, `declutter`, `optimise`, or empty if unknown."""
 
     @property
-    def found(self) -> bool:
+    def has_result(self) -> bool:
+        """Return whether a node or a stage is to blame."""
         return bool(self.kind) or self.blame in _WITHOUT_NODE
 
     def describe(self) -> str:
         """Return the result as text for a terminal."""
         at = f" at {sizes_text([self.sizes])}" if self.sizes else ""
-        if not self.found:
+        if not self.has_result:
             return f"no wrong node found{at}: {self.checked} tensors are within `{self.required.value}`, each by itself"
         if self.blame in _WITHOUT_NODE:
             return f"to blame{at}: {_BLAME[self.blame]}"

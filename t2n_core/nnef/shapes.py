@@ -45,9 +45,9 @@ def broadcasts_mixed_axes(shape: Shape, other: Shape) -> bool:
     """Return whether the axes along which `other` is broadcast to `shape` are neither all leading nor all trailing."""
     kept = [same(a, b) for a, b in zip(shape, other, strict=True)]
     ones = [same(b, 1) for b in other]
-    behind = next((i for i, equal in enumerate(kept) if not equal), len(kept))
-    before = next((i for i, one in enumerate(ones) if not one), len(ones))
-    return not all(ones[behind:]) and not all(kept[before:])
+    first_changed = next((i for i, equal in enumerate(kept) if not equal), len(kept))
+    first_kept = next((i for i, one in enumerate(ones) if not one), len(ones))
+    return not all(ones[first_changed:]) and not all(kept[first_kept:])
 
 
 def _first(arguments: Arguments) -> Value:

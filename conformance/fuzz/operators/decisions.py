@@ -21,7 +21,7 @@ def condition(d: Draft) -> str:
     text = d.rng.choices(
         [
             f"{n} {r} {c}",
-            f"{n} % {k} == {d.whole(0, k - 1)}",
+            f"{n} % {k} == {d.randint(0, k - 1)}",
             f"{n} * {m} {r} {here * there}",
             f"{n} + {m} {r} {here + there}",
             f"{n} - {m} == {here - there}",
@@ -101,7 +101,7 @@ def chosen_size(d: Draft) -> str:
         (
             f"{n} // {k} if {condition(d)} else {n}",
             f"math.ceil({n} / {k})",
-            f"int({n} * 0.{d.whole(1, 9)})",
+            f"int({n} * 0.{d.randint(1, 9)})",
             f"max(int({n} / {k}), 1)",
             f"2 ** (({n}).bit_length() - 1)",
             f"min({n}, {d.one_of(BOUNDS)}) if {condition(d)} else 1",
@@ -148,7 +148,7 @@ def quotient(d: Draft) -> str:
                 f"({of} // {k}).float()",
                 f"({of} / {k} * {d.one_of(SMALL)}).long().float()",
                 f"({of} / {k} == ({of} / {k}).floor()).float()",
-                f"({of} / {k} < 0.{d.whole(1, 9)}).float()",
+                f"({of} / {k} < 0.{d.randint(1, 9)}).float()",
                 f"({of} * {1 / d.one_of(_DIVISORS)!r}).floor()",
                 f"torch.div({of}, {k}, rounding_mode='floor').float()",
                 f"torch.log2({of} + 1.0).floor()",

@@ -93,7 +93,7 @@ def mask_of_pairs(d: Draft) -> str:
     """Return a mask over the last two axes: causal, a band, everything."""
     v = d.pick(lambda one: d.rank(one) > 1)
     n, m = d.extent(v, -2), d.extent(v, -1)
-    k = d.whole(-3, 3)
+    k = d.randint(-3, 3)
     text = d.one_of(
         (
             f"torch.ones({n}, {m}, dtype=torch.bool).tril({k})",
@@ -108,7 +108,7 @@ def mask_of_pairs(d: Draft) -> str:
 
 def triangle(d: Draft) -> str:
     v = d.pick(lambda one: d.rank(one) > 1)
-    return d.tensor(f"{v}.{d.one_of(('tril', 'triu'))}({d.whole(-3, 4)})")
+    return d.tensor(f"{v}.{d.one_of(('tril', 'triu'))}({d.randint(-3, 4)})")
 
 
 def embedding(d: Draft) -> str:

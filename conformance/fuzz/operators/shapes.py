@@ -11,9 +11,9 @@ from conformance.fuzz.operators.slices import at, pads
 
 def flatten(d: Draft) -> str:
     v = d.pick(lambda one: d.rank(one) > 1)
-    first = d.whole(0, d.rank(v) - 2)
+    first = d.randint(0, d.rank(v) - 2)
     return d.tensor(
-        f"{v}.flatten({first}, {d.whole(first + 1, d.rank(v) - 1)})" if d.chance(0.8) else f"{v}.flatten(1)"
+        f"{v}.flatten({first}, {d.randint(first + 1, d.rank(v) - 1)})" if d.chance(0.8) else f"{v}.flatten(1)"
     )
 
 
@@ -42,17 +42,17 @@ def reshape(d: Draft) -> str:
     call = d.one_of(("reshape", "reshape", "contiguous().view"))
     form = d.one_of(("merge", "merge", "rest", "split", "one", "last"))
     if form == "merge" and len(sizes) > 1:
-        a = d.whole(0, len(sizes) - 2)
+        a = d.randint(0, len(sizes) - 2)
         merged = f"{sizes[a]} * {sizes[a + 1]}"
         wanted = [*sizes[:a], d.one_of((merged, "-1")), *sizes[a + 2 :]]
     elif form == "rest":
-        kept = d.whole(0, len(sizes) - 1)
+        kept = d.randint(0, len(sizes) - 1)
         wanted = [*sizes[:kept], "-1"]
     elif form == "split":
         a = d.one_of([a for a in range(len(sizes)) if (d.fixed(v, a) or 1) % 2 == 0])
         wanted = [*sizes[:a], "2", f"{sizes[a]} // 2", *sizes[a + 1 :]]
     elif form == "one":
-        a = d.whole(0, len(sizes))
+        a = d.randint(0, len(sizes))
         wanted = [*sizes[:a], "1", *sizes[a:]]
     else:
         wanted = ["-1", sizes[-1]]
@@ -79,7 +79,7 @@ def transpose(d: Draft) -> str:
 
 def unsqueeze(d: Draft) -> str:
     v = d.pick(lambda one: d.rank(one) < 4)
-    return d.tensor(f"{v}.unsqueeze({d.whole(0, d.rank(v))})")
+    return d.tensor(f"{v}.unsqueeze({d.randint(0, d.rank(v))})")
 
 
 def squeeze(d: Draft) -> str:
@@ -93,7 +93,7 @@ def expand(d: Draft) -> str:
     if ones and d.chance(0.7):
         axis = d.one_of(ones)
     else:
-        axis = d.whole(0, d.rank(v))
+        axis = d.randint(0, d.rank(v))
         v = d.tensor(f"{v}.unsqueeze({axis})")
     n = any_size(d) if d.chance(0.7) else str(d.one_of((2, 3)))
     wanted = [n if a == axis else d.one_of(("-1", d.extent(v, a))) for a in range(d.rank(v))]

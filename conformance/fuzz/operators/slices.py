@@ -16,7 +16,7 @@ def at(axis: int, index: str) -> str:
 def constant_slice(d: Draft) -> str:
     v = d.pick()
     axis = d.axis(v)
-    start = str(d.whole(-12, 12)) if d.chance(0.35) else str(d.one_of(SMALL)) if d.chance(0.3) else ""
+    start = str(d.randint(-12, 12)) if d.chance(0.35) else str(d.one_of(SMALL)) if d.chance(0.3) else ""
     stop = str(d.one_of(BOUNDS) * d.one_of((1, 1, -1))) if d.chance(0.7) or not start else ""
     step = f":{d.one_of((2, 2, 3, 4))}" if d.chance(0.25) else ""
     return d.tensor(f"{v}{at(axis, f'{start}:{stop}{step}')}")
@@ -94,19 +94,19 @@ def cat(d: Draft) -> str:
     v = d.pick()
     axis = d.axis(v)
 
-    def fits(other: str) -> bool:
+    def has_same_other_axes(other: str) -> bool:
         return d.rank(other) == d.rank(v) and all(
             d.extents(other, a) == d.extents(v, a) for a in range(d.rank(v)) if a != axis
         )
 
-    w = d.one_of(d.tensors(fits))
+    w = d.one_of(d.tensors(has_same_other_axes))
     return d.tensor(f"torch.cat([{v}, {w}], {axis})")
 
 
 def stack(d: Draft) -> str:
     v = d.pick(lambda one: d.rank(one) < 4)
     w = d.one_of(d.tensors(same_shape(d, v)))
-    return d.tensor(f"torch.stack([{v}, {w}], {d.whole(0, d.rank(v))})")
+    return d.tensor(f"torch.stack([{v}, {w}], {d.randint(0, d.rank(v))})")
 
 
 def same_shape(d: Draft, v: str) -> Callable[[str], bool]:
@@ -131,7 +131,7 @@ def pads(d: Draft, v: str, axis: int, before: str, after: str) -> str:
 def pad(d: Draft) -> str:
     v = d.pick()
     axis = d.axis(v)
-    before, after = str(d.whole(-3, 4)), str(d.whole(-3, 6))
+    before, after = str(d.randint(-3, 4)), str(d.randint(-3, 6))
     value = d.one_of(("", "", ", value=0.5"))
     return d.tensor(f"F.pad({v}, {pads(d, v, axis, before, after)}{value})")
 
@@ -149,7 +149,7 @@ def pad_by_size(d: Draft) -> str:
 def pad_mirrored(d: Draft) -> str:
     v = d.pick(lambda one: d.rank(one) in (2, 3))
     mode = d.one_of(("reflect", "replicate", "replicate", "circular"))
-    return d.tensor(f'F.pad({v}, ({d.whole(0, 2)}, {d.whole(0, 2)}), mode="{mode}")')
+    return d.tensor(f'F.pad({v}, ({d.randint(0, 2)}, {d.randint(0, 2)}), mode="{mode}")')
 
 
 def differences(d: Draft) -> str:

@@ -70,7 +70,9 @@ class Reuse:
         self._store, self._bundle, self._here, self._memory, self._warn = store, bundle, here, memory, warn
         self._digests = lru_cache(maxsize=1024)(self._digests_of)
 
-    def known(self, plan: Plan, wanted: Callable[[str], bool]) -> Iterator[tuple[CellLine, GraphLine | None, str]]:
+    def stored_results(
+        self, plan: Plan, wanted: Callable[[str], bool]
+    ) -> Iterator[tuple[CellLine, GraphLine | None, str]]:
         """Yield record, graph and description of each cell with a stored result, for the wanted node ids."""
         cells = (one for group in plan.cases.values() for one in group if wanted(one.cell.nodeid))
         keyed = ((key, one) for one in cells if (key := self.key_of(one)))

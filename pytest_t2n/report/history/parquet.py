@@ -69,7 +69,7 @@ def write_parquet(matrix: Matrix, path: Path) -> int:
         lines = folder / "cells.jsonl"
         with lines.open("wb") as sink:
             for row in matrix.rows:
-                for cell in row.known:
+                for cell in row.present:
                     line = msgspec.json.encode(_line(row, cell))
                     if len(line) > _LONGEST:
                         line = msgspec.json.encode(

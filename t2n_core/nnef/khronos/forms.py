@@ -36,9 +36,9 @@ def scatter_elements(g: KhronosBuilder, input: Value, indices: Value, updates: V
     Every position is compared with every index.
     """
     shape, extents = ([int(size) for size in v.shape] for v in (indices, input))
-    behind = [1] * (input.rank - axis - 1)
-    places = g.constant(np.arange(extents[axis], dtype=FLOAT32).reshape(-1, 1, *behind))
-    numbers = g.constant(np.arange(1, shape[axis] + 1, dtype=FLOAT32).reshape(-1, *behind))
+    trailing = [1] * (input.rank - axis - 1)
+    places = g.constant(np.arange(extents[axis], dtype=FLOAT32).reshape(-1, 1, *trailing))
+    numbers = g.constant(np.arange(1, shape[axis] + 1, dtype=FLOAT32).reshape(-1, *trailing))
     named = g.eq(g.unsqueeze(g.cast(indices, FLOAT32), axes=[axis]), places)
     last = g.squeeze(g.max_reduce(g.select(named, numbers, 0.0), axes=[axis + 1]), axes=[axis + 1])
     source = g.cast(g.max(g.sub(last, 1.0), 0.0), INT64)

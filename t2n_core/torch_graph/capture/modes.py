@@ -158,10 +158,10 @@ class CaptureMode(TorchFunctionMode):
     def _constant(self, numbers: Sequence[int]) -> torch.Tensor:
         tensor = torch.tensor(list(numbers), dtype=torch.int64)
         with _disable_current_modes():
-            self._keep(tensor, torch.tensor(list(numbers), dtype=torch.int64))
+            self._record_value(tensor, torch.tensor(list(numbers), dtype=torch.int64))
         return tensor
 
-    def _keep(self, fake: torch.Tensor, real: torch.Tensor) -> None:
+    def _record_value(self, fake: torch.Tensor, real: torch.Tensor) -> None:
         self._real_values[fake], self._following = real, True
 
     def _with_sizes(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
@@ -199,5 +199,5 @@ class CaptureMode(TorchFunctionMode):
         for fake, value in zip(pytree.tree_leaves(result), pytree.tree_leaves(real), strict=True):
             small = isinstance(value, torch.Tensor) and value.numel() <= _LARGEST_REAL_VALUE
             if small and not value.is_floating_point() and not value.is_complex():
-                self._keep(fake, value)
+                self._record_value(fake, value)
         return result

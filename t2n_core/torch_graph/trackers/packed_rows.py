@@ -86,8 +86,8 @@ class PackedRows:
         mask = packed.running.reshape(packed.steps, packed.batch, *[1] * (data.dim() - 1))
         padded = torch.where(mask, sequence, torch.full((), value, dtype=data.dtype))
         if total > packed.steps:
-            behind = [0, 0] * (padded.dim() - 1) + [0, total - packed.steps]
-            padded = torch.nn.functional.pad(padded, behind, value=value)
+            padding = [0, 0] * (padded.dim() - 1) + [0, total - packed.steps]
+            padded = torch.nn.functional.pad(padded, padding, value=value)
         return padded.transpose(0, 1) if batch_first else padded, packed.lengths
 
     def net(self, operator: Any, data: torch.Tensor, sizes: torch.Tensor, rest: Any, kwargs: Any) -> Any:

@@ -106,7 +106,7 @@ def test_an_index_knows_what_is_missing_and_which_record_counts(tmp_path):
         assert (found[cells[7].nodeid].status, found[cells[7].nodeid].error.error_class) == ("not_run", "NoRecord")
         assert len(found) == 50
         (row,) = matrix.rows.pick([cells[7].case])
-        assert cells[7].nodeid in {cell.nodeid for cell in row.known}
+        assert cells[7].nodeid in {cell.nodeid for cell in row.present}
 
 
 def test_the_node_ids_of_a_plan_are_read_one_at_a_time():

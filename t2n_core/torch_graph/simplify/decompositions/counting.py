@@ -81,10 +81,10 @@ def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     order = torch.where(kept, kept.to(torch.int64).cumsum(0) - 1, -1)
     hits = order.unsqueeze(0) == torch.arange(size).unsqueeze(1)
     flat = torch.where(hits, torch.arange(count), 0).sum(1)
-    places, behind = [], flat
+    places, rest = [], flat
     for extent in reversed(self.shape):
-        places.append(behind % extent)
-        behind = behind // extent
+        places.append(rest % extent)
+        rest = rest // extent
     found = torch.stack(places[::-1], 1) if places else flat.new_empty((size, 0))
     return torch.where(hits.any(1, keepdim=True), found, fill_value)
 

@@ -44,6 +44,9 @@ FAMILIES: Mapping[str, Family] = {
     "check": Family(
         _WRITE, "pytest_t2n.cli.check", "compare an archive's outputs in engines with expected ones; needs no torch"
     ),
+    "migrate": Family(
+        _WRITE, "pytest_t2n.cli.migrate.command", "report what files use of torch-to-nnef, and what to write instead"
+    ),
     "profile": Family(_WRITE, "pytest_t2n.cli.upstream.profile", "report where the time of an archive goes"),
     "bisect": Family(
         _FAIL, "pytest_t2n.cli.bisect", "run tests, and name the first wrong node of each cell that fails"
@@ -84,8 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complete()
     given = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(given[0] if given else "")
-    options = parser.parse_args(given)
     try:
+        options = parser.parse_args(given)
         with importing(f"t2n {options.family}"):
             status: int = options.run(options)
             sys.stdout.flush()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -23,10 +23,13 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.formatter_class = argparse.RawDescriptionHelpFormatter
+        self.translate: Callable[[Sequence[str]], Sequence[str]] | None = None
+        """Turns the arguments of another command into those of this one."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse arguments; an unknown one is an error of the parser of its command, whose options it knows."""
-        found, unknown = super().parse_known_args(args, namespace)
+        given = args if self.translate is None else self.translate(args)
+        found, unknown = super().parse_known_args(given, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return found, unknown

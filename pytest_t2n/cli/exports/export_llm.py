@@ -9,8 +9,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from pytest_t2n.cli.migrate.options import renamed
 from pytest_t2n.cli.output import say
-from pytest_t2n.cli.parser import LEVEL_HELP
+from pytest_t2n.cli.parser import LEVEL_HELP, Parser
 from t2n_core.errors import InputError
 
 _DTYPES = ("f32", "f16")
@@ -18,6 +19,8 @@ _DTYPES = ("f32", "f16")
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
+    if isinstance(parser, Parser):
+        parser.translate = renamed
     parser.add_argument("folder", type=Path, help="a local folder with config.json and safetensors")
     parser.add_argument("-o", "--output", type=Path, required=True, help="the folder to write")
     parser.add_argument("--tract", default="latest", metavar="VERSION", help="one version: 0.23, 0.23.9, latest")

@@ -95,7 +95,8 @@ def _file_of(path: Path) -> _File:
 
 def check_archive_name(target: Path) -> None:
     """Raise WriteError if no archive can have this name."""
-    if target.name.lower().endswith(_OTHER_FILES):
+    name = target.name.lower()
+    if name.endswith(_OTHER_FILES) and not name.endswith(_TAR_SUFFIXES + _GZIP_SUFFIXES):
         suffix = "`, `".join(_TAR_SUFFIXES + _GZIP_SUFFIXES)
         raise WriteError(f"{target}: an archive ends in `{suffix}`, and a directory has no file suffix")
 

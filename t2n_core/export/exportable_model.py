@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -38,6 +39,7 @@ from t2n_core.torch_graph.frontend.bfloat16 import without_bfloat16
 from t2n_core.torch_graph.frontend.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.frontend.results import DroppedResultWarning
 from t2n_core.torch_graph.frontend.sources import Source, source_of, with_state
+from t2n_core.torch_graph.frontend.training import evaluating
 
 
 class ExportableModel(ABC):
@@ -65,7 +67,9 @@ class ExportableModel(ABC):
             self.model, (args, kwargs, self.extra_inputs) = without_bfloat16(self.model, calls)
             self.source = replace(self.source, module=self.model)
         if self.options.state is not None:
-            self.source = with_state(self.source, args, kwargs or {}, self.options.state)
+            with self.mode():
+                self.source = with_state(self.source, args, kwargs or {}, self.options.state)
+        self.source = replace(self.source, running=self.mode)
         self.args, self.kwargs = args, kwargs
         self.inputs: ModelInputs = bind_inputs(self.source, args, kwargs, self.options.input_names)
         self._registered = registered_rewriters() if self.options.registered_rewriters else ()
@@ -90,6 +94,15 @@ class ExportableModel(ABC):
         """
         latest = self._captures.latest
         return self.captured_for(None) if latest is None else latest
+
+    def mode(self) -> AbstractContextManager[None]:
+        """Return the context in which the model runs and is captured: in evaluation mode, unless that is refused."""
+        return evaluating(self.model) if self.evaluates else nullcontext()
+
+    @property
+    def evaluates(self) -> bool:
+        """Return whether a model in training mode is exported in evaluation mode. An exported program has no mode."""
+        return self.options.training == "evaluate" and self.source.program is None
 
     def captured_for(self, target: InferenceTarget | None) -> CapturedModel:
         """Return the capture for a target, shared by all targets with the same rewriters. Raises like `captured`."""
@@ -172,6 +185,7 @@ class ExportableModel(ABC):
         try:
             with (
                 record_time(self.times, "capture"),
+                self.mode(),
                 rewriting(self.model, selection, session, builtin=self.options.builtin_rewriters) as rewritten,
             ):
                 captured = TorchModuleTracer(
@@ -186,8 +200,10 @@ class ExportableModel(ABC):
             refusal = self._refusal_of_example() or error
             self._captures.keep_refusal(refusal, selection, session)
             raise refusal from refusal.__cause__
-        with without_rewrites():
-            if (refusal := refusal_of_training(self.source, self.inputs)) is not None:
+        if self.options.training == "refuse":
+            with without_rewrites():
+                refusal = refusal_of_training(self.source, self.inputs)
+            if refusal is not None:
                 raise refusal
         named = zip(self._output_names(captured), captured.graph.outputs, strict=True)
         shapes = {name: value.shape for name, value in named}

@@ -19,6 +19,7 @@ from t2n_core.nnef.archive import remove_archive, write_archive
 from t2n_core.nnef.graph import Graph
 from t2n_core.rewriter.report import RewriteReport, RewriteWarning
 from t2n_core.torch_graph.frontend.state.first_call import StateWarning, first_call_note
+from t2n_core.torch_graph.frontend.training import training_note
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
 
 
@@ -26,7 +27,7 @@ class ModelExport(ExportableModel):
     """One model with example inputs, captured once and exported to any number of targets.
 
     Args:
-        model: a module in evaluation mode, which is never changed (bfloat16 is exported as a copy in float32,
+        model: a module, exported in evaluation mode and never changed (bfloat16 is exported as a copy in float32,
             with a warning); an ExportedProgram; a ScriptModule; or the path of a saved one of the last two. No other
             thread may call a module while it is captured, since torch.export temporarily replaces its weights by fake
             ones.
@@ -89,6 +90,7 @@ class ModelExport(ExportableModel):
             target = target.with_precision(found.plan)
         times: dict[str, float] = {}
         target.pre_trace(self.model, self.inputs.names, tuple(self.options.output_names or ()))
+        mode_note = training_note(self.model, self.source.name) if self.evaluates else None
         captured = self.captured_for(target)  # timed by itself
         with record_time(times, "lower"):
             lowering = self.lowering_for(target)
@@ -103,6 +105,8 @@ class ModelExport(ExportableModel):
         of_plan = () if found is None else (f"precision='auto': {found.describe()}",)
         notes = (*captured.results.notes(), *rewriter_notes(report), *options, *self._state_notes, *of_plan)
         notes += tuple(state_notes(target, graph))
+        if mode_note is not None:
+            notes = (mode_note, *notes)
         all_times, reference = {**self.times, **times}, self._reference(captured)
         result = ExportResult(archive, target, graph, all_times, reference, lowering, notes, self, report)
         bundle = None if self.options.debug_bundle_path is None else Path(self.options.debug_bundle_path)
@@ -125,7 +129,8 @@ class ModelExport(ExportableModel):
         state = self.source.state
         if state is None:
             return []
-        note = first_call_note(state, self.source.signature(), self.source.callee, self.args, self.kwargs or {})
+        with self.mode():
+            note = first_call_note(state, self.source.signature(), self.source.callee, self.args, self.kwargs or {})
         return [note] if note else []
 
 

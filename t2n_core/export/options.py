@@ -11,7 +11,14 @@ from dataclasses import Field, dataclass, field, fields
 from typing import Any, Final
 
 from t2n_core.errors import InputError
-from t2n_core.torch_graph.choices import CAPTURE_WAYS, NAMING_SCHEMES, CaptureWay, NamingScheme
+from t2n_core.torch_graph.choices import (
+    CAPTURE_WAYS,
+    NAMING_SCHEMES,
+    TRAINING_WAYS,
+    CaptureWay,
+    NamingScheme,
+    TrainingWay,
+)
 
 _HELP: Final = "help"
 _CHOICES: Final = "choices"
@@ -89,6 +96,14 @@ class ExportOptions:
             "export, or trace for models that torch.export refuses: control flow that depends on values in tensors is "
             "then frozen, with a warning for each line",
             choices=CAPTURE_WAYS,
+        ),
+    )
+    training: TrainingWay = field(
+        default="evaluate",
+        metadata=_about(
+            "evaluate: a model in training mode is exported and checked in evaluation mode, with a note, and put back; "
+            "refuse: it is refused where the modes differ",
+            choices=TRAINING_WAYS,
         ),
     )
     nnef_variable_naming_scheme: NamingScheme = field(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
-from types import CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -15,6 +13,7 @@ from t2n_core.torch_graph.capture.errors import refusal_to_run
 from t2n_core.torch_graph.compat.private import pytree
 from t2n_core.torch_graph.frontend.inputs import ModelInputs
 from t2n_core.torch_graph.frontend.sources import Source
+from t2n_core.torch_graph.frontend.training import evaluating, reads_training
 
 
 def refusal_of_example(source: Source, inputs: ModelInputs) -> InputError | None:
@@ -40,21 +39,16 @@ def refusal_of_training(source: Source, inputs: ModelInputs) -> InputError | Non
     Only modules whose own code reads `training` are checked: layers of PyTorch that differ in training are refused by
     their operators, and all others need no further run.
     """
-    modes = {module: module.training for module in source.module.modules()}
     if source.is_script or source.program is not None:
         return None
-    if not any(_reads_training(type(module)) for module, training in modes.items() if training):
+    if not any(reads_training(type(module)) for module in source.module.modules() if module.training):
         return None
     try:
         given = _run(source, inputs)
-        for module in modes:
-            module.training = False  # not `eval`, which a class may override
-        evaluated = _run(source, inputs)
+        with evaluating(source.module):
+            evaluated = _run(source, inputs)
     except Exception:
         return None  # the export itself reports a model that fails in one of the modes
-    finally:
-        for module, training in modes.items():
-            module.training = training
     if _are_equal(given, evaluated):
         return None
     message = f"{source.name} is in training mode, and computes something else in evaluation mode"
@@ -70,20 +64,6 @@ def _run(source: Source, inputs: ModelInputs) -> Any:
         if source.is_script:
             return source.run(args, kwargs)
         return source.run_with(_copies(source.module), args, kwargs)
-
-
-def _reads_training(kind: type) -> bool:
-    """Return whether a function of a class, or of a base class, reads `training`; those of PyTorch do not count."""
-    own = [one for one in kind.__mro__ if not one.__module__.startswith("torch.")]
-    functions = [value for one in own for value in vars(one).values() if isinstance(value, FunctionType)]
-    return any("training" in code.co_names for function in functions for code in _codes(function.__code__))
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
 
 
 def _are_equal(one: Any, other: Any) -> bool:

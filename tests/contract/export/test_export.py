@@ -96,10 +96,10 @@ def test_a_training_model_keeps_its_mode(x: torch.Tensor, tmp_path: Path) -> Non
     [nn.Dropout(0.3), nn.LSTM(5, 3, num_layers=2, dropout=0.2), nn.BatchNorm1d(4)],
     ids=["dropout", "lstm-dropout", "batch-norm"],
 )
-def test_active_training_behaviour_is_refused(module: nn.Module, x: torch.Tensor, tmp_path: Path) -> None:
+def test_active_training_behaviour_is_refused_by_option(module: nn.Module, x: torch.Tensor, tmp_path: Path) -> None:
     before = snapshot(module.train())
     with pytest.raises((UnsupportedOpsError, CaptureError), match=r"model\.eval\(\)"):
-        ModelExport(module, (x,)).to(TractNNEF(TARGET), tmp_path / "m.nnef.tgz")
+        ModelExport(module, (x,), training="refuse").to(TractNNEF(TARGET), tmp_path / "m.nnef.tgz")
     assert snapshot(module) == before
     assert list(tmp_path.iterdir()) == []
 

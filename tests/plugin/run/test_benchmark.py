@@ -22,7 +22,7 @@ MODEL = """
     def test_linear(width):
         return torch.nn.Linear(width, 3).eval(), torch.randn(5, width)
 
-    @pytest.mark.nnef_export
+    @pytest.mark.nnef_export(training="refuse")
     def test_wrong():
         return torch.nn.Dropout(0.5), torch.randn(3, 4)  # in training mode: refused, and so not measured
 """

@@ -1,10 +1,11 @@
-"""The tables of options in the documentation, written from the options themselves.
+"""The tables of options and of moves in the documentation, written from the options and the table themselves.
 
 python -m tools.option_table
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Mapping
@@ -15,12 +16,14 @@ from _pytest.config.argparsing import Parser
 
 import pytest_t2n.plugin
 from conformance.lab.tables import table
+from pytest_t2n.cli.migrate.table import moves
 from t2n_core.export.options import ExportOptions, help_of, marker_options
 from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractNNEF
 
 ROOT = Path(__file__).parents[1]
 COMMAND_LINE = ROOT / "docs" / "reference" / "command-line.md"
 OPTIONS = ROOT / "docs" / "reference" / "options.md"
+MOVING = ROOT / "docs" / "how-to" / "moving" / "from-torch-to-nnef.md"
 TESTS = ROOT / "tests" / "contract"
 
 PROOFS: Mapping[tuple[type, str], str] = {
@@ -90,6 +93,28 @@ def _arguments(target: type[InferenceTarget]) -> dict[str, str]:
     return {name: " ".join(words.split()) for name, words in found}
 
 
+def moves_table(*kinds: str) -> str:
+    """Return a line for each name of torch-to-nnef of some kinds, with what to write instead."""
+    rows = []
+    for move in (one for one in moves() if one.kind in kinds):
+        old = [*move.old.split(), *(f"{module}.{move.old.rpartition('.')[2]}" for module in move.also.split())]
+        spelled = [move.old] if move.kind in ("keyword", "command") else old
+        new = "the same" if move.change == "same" else f"`{move.new}`" if move.new else ""
+        rows.append((", ".join(f"`{one}`" for one in spelled), new, move.note))
+    return table(("torch-to-nnef", "here", "to do"), rows)
+
+
+def differences_table() -> str:
+    """Return a line for each statement of the documents of torch-to-nnef that does not hold as written."""
+    rows = []
+    for path in sorted((TESTS / "documents").glob("test_*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "DIFFERS":
+                reasons = ast.literal_eval(node.value).items()
+                rows += [(path.stem.removeprefix("test_"), name.replace("_", " "), why) for name, why in reasons]
+    return table(("document", "statement", "instead"), rows)
+
+
 def pages() -> dict[Path, str]:
     """Return each page with tables, as it has to be."""
     tables = {
@@ -98,6 +123,13 @@ def pages() -> dict[Path, str]:
             "options of an export": export_table(),
             "options of TractNNEF": target_table(TractNNEF),
             "options of KhronosNNEF": target_table(KhronosNNEF),
+        },
+        MOVING: {
+            "names": moves_table("name"),
+            "arguments": moves_table("keyword", "attribute"),
+            "commands": moves_table("command"),
+            "options of language models": moves_table("option"),
+            "differences": differences_table(),
         },
     }
     return {path: _filled(path.read_text("utf-8"), of_page) for path, of_page in tables.items()}

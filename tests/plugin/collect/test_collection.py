@@ -153,12 +153,12 @@ def test_help_and_an_unmarked_suite_load_nothing_and_resolve_nothing(suite):
     ("arguments", "plugin", "core"),
     [
         (["--help"], "", ""),
-        (["-q", "test_plain.py"], "collect.collection config.settings config.shard", ""),
+        (["-q", "test_plain.py"], "collect.collection collect.registrations config.settings config.shard", ""),
         (
             ["--collect-only", "-q", "test_marked.py"],
             """
             collect.cells collect.collection collect.generating collect.judging collect.markers
-            collect.rewriters collect.targets
+            collect.registrations collect.rewriters collect.targets
             config.engines config.settings config.shard records records.cell records.nodeids
             """,
             # a marker of this suite has versions

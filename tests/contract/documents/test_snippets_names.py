@@ -193,6 +193,8 @@ def test_41_extras_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     report = left(tmp_path, capsys, "from torch_to_nnef.op.extras import register\n")
     assert "write a rule with `rewriter.symbolic`" in report
     assert "entry point `t2n.operators`" in report
+    (move,) = (one for one in moves() if one.old == "TORCH_TO_NNEF_EXTRA_MODULES")
+    assert "entry point `t2n.operators`" in move.note
 
 
 def test_43_torch_graph(tmp_path: Path) -> None:

@@ -1,17 +1,20 @@
-"""Export one model for one target in one call. Imports torch and the converter when it is called."""
+"""Export one model for one target in one call."""
 
 from __future__ import annotations
 
+import copy
+import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from t2n_core.extras import importing, paused_gc
-
-if TYPE_CHECKING:
-    from t2n_core.export.result import ExportResult
-    from t2n_core.inference_target import InferenceTarget
-    from t2n_core.torch_graph.frontend.sources import Model
+from t2n_core.errors import InputError
+from t2n_core.export.model import ModelExport
+from t2n_core.export.options import ExportOptions
+from t2n_core.export.result import ExportResult
+from t2n_core.inference_target import InferenceTarget, TractNNEF, require_target
+from t2n_core.torch_graph.frontend.sources import Model
 
 
 def export_model_to_nnef(
@@ -34,19 +37,40 @@ def export_model_to_nnef(
         inference_target: `TractNNEF("0.21")`, `KhronosNNEF()`.
         input_names, output_names: names in the archive.
         compression_level: of `.tgz`: 0 to 3.
-        options: further options of `ExportOptions`, by name; dynamic axes are those of the target.
+        options: further options of `ExportOptions`, by name; also `custom_extensions` of a TractNNEF. Given in the
+            target too, dynamic axes and extensions must be the same.
 
     Raises:
         InputError, RewriteError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written.
         EngineError, ParityError: the check failed; the archive is removed.
     """
-    with importing("t2n_core.export_model_to_nnef"), paused_gc():
-        from t2n_core.export.model import ModelExport
-        from t2n_core.inference_target import require_target
     require_target(inference_target)
+    inference_target = _with_own_options(inference_target, options)
+    axes = options.pop("dynamic_axes", None) or inference_target.dynamic_axes or None
     names = {"input_names": input_names, "output_names": output_names}
-    export = ModelExport(model, args, kwargs, dynamic_axes=inference_target.dynamic_axes or None, **names, **options)
+    export = ModelExport(model, args, kwargs, dynamic_axes=axes, **names, **options)
     return export.to(inference_target, file_path_export, compression_level=compression_level, check=True)
+
+
+def _with_own_options(target: InferenceTarget, options: dict[str, Any]) -> InferenceTarget:
+    """Return the target with the `custom_extensions` of the options, which are taken out.
+
+    Raises InputError for other extensions than the target's own, and for options that only its class takes.
+    """
+    kind = type(target)
+    own = set(inspect.signature(kind).parameters) - {option.name for option in fields(ExportOptions)}
+    if "custom_extensions" in options and isinstance(target, TractNNEF):
+        lines = options.pop("custom_extensions") or ()
+        other = copy.copy(target)
+        other.custom_extensions = ()
+        other = other.with_extensions([lines] if isinstance(lines, str) else lines)
+        if target.custom_extensions and other.custom_extensions != target.custom_extensions:
+            raise InputError("custom_extensions differ from those of the target", hint="pass them once")
+        target = other
+    for name in options:
+        if name in own:
+            raise InputError(f"`{name}` is an option of the target", hint=f"write {kind.__name__}(…, {name}=…)")
+    return target
 
 
 __all__ = ["export_model_to_nnef"]

@@ -32,6 +32,10 @@ class ExportResult(ExportedArchive):
         names = f"{', '.join(self.input_names)} -> {', '.join(self.output_names)}"
         return f"<ExportResult {self.archive.name} for {self.target}: {names}{valid}>"
 
+    def __fspath__(self) -> str:
+        """Return the path of the archive, so that a result is taken where a path is."""
+        return str(self.archive)
+
     def _repr_html_(self) -> str:
         """Return the graph as HTML for a notebook: each operation beside its line of the model."""
         return result_html(repr(self), self.graph, self.target.spec)

@@ -32,6 +32,11 @@ class KhronosNNEF(InferenceTarget):
     ) -> None:
         super().__init__(version, check_io=check_io, dynamic_axes=dynamic_axes, check_io_tolerance=check_io_tolerance)
 
+    @classmethod
+    def latest(cls, **options: Any) -> KhronosNNEF:
+        """Return a target for the newest version of the standard."""
+        return cls(STANDARD, **options)
+
     @property
     def spec(self) -> Spec:
         return spec_for("khronos", self.version)

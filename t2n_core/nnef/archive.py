@@ -107,7 +107,10 @@ def _write(files: Mapping[str, _File], target: Path, compression: int | None) ->
     if not name.endswith(_GZIP_SUFFIXES) and compression is not None:
         raise WriteError(f"`compression` is for gzipped archives: {target.name!r} does not name one")
     if compression is not None and compression not in _LEVELS:
-        raise WriteError(f"compression level {compression} is not within {_LEVELS.start} to {_LEVELS.stop - 1}")
+        raise WriteError(
+            f"compression level {compression} is not within {_LEVELS.start} to {_LEVELS.stop - 1}",
+            hint=f"write {_LEVELS.stop - 1} in place of gzip's higher levels, up to 9: weights hardly shrink further",
+        )
     try:
         if name.endswith(_TAR_SUFFIXES + _GZIP_SUFFIXES):
             level = None if name.endswith(_TAR_SUFFIXES) else _LEVEL if compression is None else compression

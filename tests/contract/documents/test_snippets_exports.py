@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 
 from t2n_core import KhronosNNEF, TractNNEF, export_model_to_nnef
-from t2n_core.errors import InputError
+from t2n_core.errors import InputError, WriteError
 
 X = torch.randn(3, 4)
 
@@ -63,3 +64,42 @@ def test_06_another_option_of_the_target(tmp_path: Path) -> None:
         given: Any = {name: True}
         with pytest.raises(InputError, match=rf"`{name}` is an option of the target(.|\n)*{name}="):
             export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tar", target, ["x"], **given)
+
+
+def test_08_log_level_is_dropped(tmp_path: Path) -> None:
+    """8: `log_level` has no counterpart."""
+    with pytest.raises(InputError, match=r"no option `log_level`(.|\n)*drop it"):
+        export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract(), log_level=20)
+
+
+def test_21_compression_level_9(tmp_path: Path) -> None:
+    """21: gzip's levels above 3 are refused with what to write."""
+    with pytest.raises(WriteError, match=r"level 9 is not within 0 to 3(.|\n)*write 3"):
+        export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract(), compression_level=9)
+    export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract(), compression_level=3)
+
+
+@pytest.mark.parametrize("scheme", ["natural_verbose", "natural_verbose_camel"])
+def test_22_natural_verbose(scheme: str, tmp_path: Path) -> None:
+    """22: the longer natural names are refused with what to write."""
+    given: Any = {"nnef_variable_naming_scheme": scheme}
+    with pytest.raises(InputError, match=r'write nnef_variable_naming_scheme="natural"'):
+        export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract(), **given)
+
+
+def test_23_check_io_names_qte_match_is_dropped(tmp_path: Path) -> None:
+    """23: `check_io_names_qte_match` has no counterpart."""
+    with pytest.raises(InputError, match=r"no option `check_io_names_qte_match`(.|\n)*drop it"):
+        export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract(), check_io_names_qte_match=False)
+
+
+def test_36_khronos_latest() -> None:
+    """36 (beside 35): `KhronosNNEF.latest()` is the newest version of the standard."""
+    assert KhronosNNEF.latest(check_io=False).version == "1.0.5"
+
+
+def test_49_the_result_is_a_path(tmp_path: Path) -> None:
+    """49: the result is taken where a path is."""
+    result = export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract())
+    assert os.fspath(result) == str(tmp_path / "m.tgz")
+    assert Path(result).stat().st_size == os.path.getsize(result)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.errors import WriteError
@@ -32,4 +36,31 @@ def write_debug_bundle(result: ExportedArchive, folder: Path) -> None:
         raise WriteError(f"the debug bundle {folder} cannot be written: {wrong.strerror or wrong}") from wrong
 
 
-__all__ = ["write_debug_bundle"]
+@contextmanager
+def bundle_folder(path: Path) -> Iterator[Path]:
+    """Yield the folder of a bundle; for a path `.tgz` or `.tar.gz` a temporary one, which is packed after the block.
+
+    Raises WriteError if it cannot be packed.
+    """
+    if not path.name.endswith((".tgz", ".tar.gz")):
+        yield path
+        return
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary) / path.name.removesuffix(".tgz").removesuffix(".tar.gz")
+        try:
+            yield folder
+        finally:
+            if folder.is_dir():
+                _pack(folder, path)
+
+
+def _pack(folder: Path, path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(path, "w:gz") as archive:
+            archive.add(folder, arcname=folder.name)
+    except OSError as wrong:
+        raise WriteError(f"the debug bundle {path} cannot be written: {wrong.strerror or wrong}") from wrong
+
+
+__all__ = ["bundle_folder", "write_debug_bundle"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 
@@ -109,16 +110,18 @@ class ModelExport(ExportableModel):
             notes = (mode_note, *notes)
         all_times, reference = {**self.times, **times}, self._reference(captured)
         result = ExportResult(archive, target, graph, all_times, reference, lowering, notes, self, report)
-        bundle = None if self.options.debug_bundle_path is None else Path(self.options.debug_bundle_path)
-        if bundle is not None:
-            from t2n_core.export.debug_bundle import write_debug_bundle
+        with ExitStack() as stack:
+            bundle: Path | None = None
+            if self.options.debug_bundle_path is not None:
+                from t2n_core.export.debug_bundle import bundle_folder, write_debug_bundle
 
-            write_debug_bundle(result, bundle)
-        try:
-            _run_hooks(target, result, bundle, check=check)
-        except BaseException:
-            remove_archive(archive)
-            raise
+                bundle = stack.enter_context(bundle_folder(Path(self.options.debug_bundle_path)))
+                write_debug_bundle(result, bundle)
+            try:
+                _run_hooks(target, result, bundle, check=check)
+            except BaseException:
+                remove_archive(archive)
+                raise
         if found is not None:
             beside = archive.with_name(f"{archive.name}.precision.toml")
             beside.write_text(found.plan.toml([found.describe()]), encoding="utf-8")

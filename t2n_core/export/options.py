@@ -122,7 +122,9 @@ class ExportOptions:
     debug_bundle_path: Any = field(
         default=None,
         metadata=_about(
-            "a folder for archive, example and PyTorch's outputs, in the layout of tract's own test cases", marker=None
+            "a folder, or a `.tgz` of one, for archive, example and PyTorch's outputs, in the layout of tract's own "
+            "test cases",
+            marker=None,
         ),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,31 @@ def test_01_a_model_in_training_mode(tmp_path: Path) -> None:
     result = export_model_to_nnef(model, X, tmp_path / "vit.nnef.tgz", tract(), input_names=["input"])
     assert "is in training mode" in result.notes[0]
     assert model.training
+
+
+def test_01_the_debug_bundle_is_a_gzipped_tar(tmp_path: Path) -> None:
+    """1: `debug_bundle_path="debug.tgz"` writes a gzipped tar."""
+    path = tmp_path / "debug.tgz"
+    export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract(), debug_bundle_path=path)
+    with tarfile.open(path, "r:gz") as bundle:
+        names = bundle.getnames()
+    assert names[0] == "debug"
+    assert any(name.endswith("io.npz") for name in names)
+
+
+def test_01_a_failed_check_leaves_the_debug_bundle(tmp_path: Path) -> None:
+    """1: the bundle of an archive that fails its check is written too."""
+
+    class Refusing(TractNNEF):
+        def post_write(self, *given: Any) -> None:
+            raise InputError("refused")
+
+    with pytest.raises(InputError, match="refused"):
+        export_model_to_nnef(
+            nn.Tanh(), X, tmp_path / "m.tgz", Refusing("0.23.9"), debug_bundle_path=tmp_path / "debug.tgz"
+        )
+    assert [one.name for one in tmp_path.iterdir()] == ["debug.tgz"]
+    assert tarfile.is_tarfile(tmp_path / "debug.tgz")
 
 
 def test_03_a_dynamic_batch(tmp_path: Path) -> None:

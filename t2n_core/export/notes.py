@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
 import warnings
 from collections import Counter
@@ -34,6 +35,7 @@ _OPERATORS = {
 
 
 _SCAN = "tract_core_scan"
+_LOWER_BOUND = re.compile(r"tract_assert\s+(?P<name>\w+)\s*>=\s*(?P<low>\d+)")
 
 
 class OptionWarning(UserWarning):
@@ -47,6 +49,7 @@ def option_notes(target: InferenceTarget, graph: Graph, source: Source, capture:
         *_unused_flags(target),
         *_unused_fragments(target.custom_fragments, graph),
         *_slow(target, graph),
+        *_wider_assertions(target, graph),
     ]
     if capture != "export" and (source.is_script or source.program is not None):
         notes.append(f"capture={capture!r} had no effect: {source.name} is already a graph")
@@ -126,6 +129,20 @@ def _unused_fragments(fragments: Iterable[Fragment], graph: Graph) -> Iterator[s
     for fragment in fragments:
         if fragment.name not in called:
             yield f"custom_fragments had no effect: nothing calls `{fragment.name}`"
+
+
+def _wider_assertions(target: InferenceTarget, graph: Graph) -> Iterator[str]:
+    """Yield a line for each asserted lower bound below the range, which an assertion cannot widen."""
+    for line in target.custom_extensions if isinstance(target, TractNNEF) else ():
+        found = _LOWER_BOUND.fullmatch(line)
+        if found is None or found["name"] not in graph.sizes.bounds:
+            continue
+        low, wanted = graph.sizes.bounds[found["name"]][0], int(found["low"])
+        if wanted < low:
+            yield (
+                f"custom_extensions: `{line}` had no effect: the archive is valid for {found['name']} >= {low}; "
+                f'declare Dim("{found["name"]}", min={wanted}, max=…) in dynamic_axes'
+            )
 
 
 def warn_user(warning: UserWarning) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import tarfile
 from pathlib import Path
@@ -13,6 +14,7 @@ from torch import nn
 
 from t2n_core import KhronosNNEF, TractNNEF, export_model_to_nnef
 from t2n_core.errors import InputError, WriteError
+from t2n_core.export.notes import OptionWarning
 
 X = torch.randn(3, 4)
 
@@ -129,3 +131,85 @@ def test_49_the_result_is_a_path(tmp_path: Path) -> None:
     result = export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract())
     assert os.fspath(result) == str(tmp_path / "m.tgz")
     assert Path(result).stat().st_size == os.path.getsize(result)
+
+
+def test_46_an_assertion_below_the_range_has_a_note(tmp_path: Path) -> None:
+    """46: `tract_assert P >= 0` does not widen the range; a note says what to write, which does."""
+    given: dict[str, Any] = {"custom_extensions": ["tract_assert P >= 0"]}
+    by_name: Any = {"x": {0: "P"}}
+    with pytest.warns(OptionWarning, match="had no effect"):
+        plain = export_model_to_nnef(
+            nn.Tanh(), X, tmp_path / "m.tar", tract(), ["x"], ["y"], dynamic_axes=by_name, **given
+        )
+    assert plain.range.bounds["P"][0] == 1
+    assert any(
+        'P >= 0` had no effect: the archive is valid for P >= 1; declare Dim("P", min=0' in n for n in plain.notes
+    )
+    axes = {"x": {0: torch.export.Dim("P", min=0, max=64)}}
+    wide = export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tar", tract(), ["x"], ["y"], dynamic_axes=axes, **given)
+    assert wide.range.bounds["P"][0] == 0
+    assert wide.notes == ()
+
+
+@pytest.mark.parametrize("line", ["tract_assert P <= 0", "tract_assert Q >= 2"])
+def test_46_an_assertion_that_contradicts_the_range(line: str, tmp_path: Path) -> None:
+    """46: an assertion that leaves no size, or names no axis, is an InputError."""
+    axes = {"x": {0: "P"}}
+    with pytest.raises(InputError, match="custom_extensions: `tract_assert"):
+        export_model_to_nnef(
+            nn.Tanh(), X, tmp_path / "m.tar", tract(), ["x"], dynamic_axes=axes, custom_extensions=[line]
+        )
+
+
+def test_25_axes_set_on_a_copy_of_the_target(tmp_path: Path) -> None:
+    """25, 47: a copy of a target may get other dynamic axes."""
+    target = copy.deepcopy(tract())
+    target.dynamic_axes = {"x": {0: "B"}}
+    result = export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tar", target, ["x"], ["y"])
+    assert "B" in str(result.graph.inputs[0].shape)
+
+
+def test_42_specific_properties(tmp_path: Path) -> None:
+    """42: `specific_properties` are written."""
+    result = export_model_to_nnef(
+        nn.Tanh(), X, tmp_path / "m.tar", tract(specific_properties={"origin": "a test"}), ["x"], ["y"]
+    )
+    assert result.graph.properties["origin"] == "a test"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs"), [(["x", "x"], ["y"]), (["x"], ["y", "y"]), (["x"], ["x"])], ids=["in", "out", "both"]
+)
+def test_10_names_that_collide(inputs: list[str], outputs: list[str], tmp_path: Path) -> None:
+    """10 to 12, 24: names that collide are an InputError."""
+    with pytest.raises(InputError):
+        export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tar", tract(), inputs, outputs)
+
+
+class Nested(nn.Module):
+    def forward(self, pair: tuple[torch.Tensor, dict[str, torch.Tensor]], scale: int) -> dict[str, torch.Tensor]:
+        first, named = pair
+        return {"sum": first + named["other"], "scaled": first * scale}
+
+
+def test_13_nested_arguments(tmp_path: Path) -> None:
+    """13 to 20: tuples, dicts and primitives are arguments and results."""
+    given = ((X, {"other": torch.randn(3, 4)}), 3)
+    result = export_model_to_nnef(Nested(), given, tmp_path / "m.tar", tract())
+    assert len(result.graph.inputs) == 2
+    assert list(result.output_names) == ["sum", "scaled"]
+
+
+def test_07_a_wrapper_with_any_arguments(tmp_path: Path) -> None:
+    """7: a wrapper whose forward takes `*args`."""
+
+    class Wrapper(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(4, 2)
+
+        def forward(self, *args: torch.Tensor) -> torch.Tensor:
+            return self.inner(args[0]) + args[1]  # type: ignore[no-any-return]
+
+    result = export_model_to_nnef(Wrapper(), (X, torch.randn(3, 2)), tmp_path / "m.tar", tract(), ["a", "b"], ["y"])
+    assert list(result.input_names) == ["a", "b"]

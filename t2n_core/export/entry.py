@@ -1,4 +1,4 @@
-"""Export one model for one target in one call."""
+"""Export one model for one target in one call. Imports torch and the converter when it is called."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2n_core.errors import InputError
-from t2n_core.export.model import ModelExport
-from t2n_core.export.options import ExportOptions
-from t2n_core.export.result import ExportResult
-from t2n_core.inference_target import InferenceTarget, TractNNEF, require_target
-from t2n_core.torch_graph.frontend.sources import Model
+from t2n_core.extras import importing, paused_gc
+
+if TYPE_CHECKING:
+    from t2n_core.export.result import ExportResult
+    from t2n_core.inference_target import InferenceTarget
+    from t2n_core.torch_graph.frontend.sources import Model
 
 
 def export_model_to_nnef(
@@ -44,6 +45,9 @@ def export_model_to_nnef(
         InputError, RewriteError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written.
         EngineError, ParityError: the check failed; the archive is removed.
     """
+    with importing("t2n_core.export_model_to_nnef"), paused_gc():
+        from t2n_core.export.model import ModelExport
+        from t2n_core.inference_target import require_target
     require_target(inference_target)
     inference_target = _with_own_options(inference_target, options)
     axes = options.pop("dynamic_axes", None) or inference_target.dynamic_axes or None
@@ -57,6 +61,9 @@ def _with_own_options(target: InferenceTarget, options: dict[str, Any]) -> Infer
 
     Raises InputError for other extensions than the target's own, and for options that only its class takes.
     """
+    from t2n_core.export.options import ExportOptions
+    from t2n_core.inference_target import TractNNEF
+
     kind = type(target)
     own = set(inspect.signature(kind).parameters) - {option.name for option in fields(ExportOptions)}
     if "custom_extensions" in options and isinstance(target, TractNNEF):

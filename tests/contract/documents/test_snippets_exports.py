@@ -16,6 +16,15 @@ from t2n_core import KhronosNNEF, TractNNEF, export_model_to_nnef
 from t2n_core.errors import InputError, WriteError
 from t2n_core.export.notes import OptionWarning
 
+DIFFERS = {
+    "8 log_level, and an archive called model.nnef": "errors that say to leave it out, and to write .tgz or a folder",
+    "21 compression_level 9": "levels are 0 to 3: higher ones cost more time than they save bytes; the error says so",
+    "22 natural_verbose": "the error says `natural`, the one naming scheme with names of modules",
+    "23 check_io_names_qte_match": "the error says to leave it out: names are always checked",
+    "24 allow_same_io_names": "refused: an engine finds inputs and outputs by name",
+    "46 tract_assert P >= 0": "a note says to declare the bounds: Dim('P', min=0, max=…)",
+}
+"""Snippet that does not run by the import alone -> the reason."""
 X = torch.randn(3, 4)
 
 

@@ -88,7 +88,6 @@ def test_write_changes_imports_and_keeps_the_rest(
             "write `t2n_core.export_model_to_nnef`",
         ),
         ("from torch_to_nnef import TractNNEF as T\nT('0.23').with_dynamic_axes({})\n", 2, "pass `dynamic_axes=`"),
-        ("from torch_to_nnef import KhronosNNEF\nKhronosNNEF.latest()\n", 2, "write `KhronosNNEF()`"),
         ("from torch_to_nnef import export_model_to_nnef as f\nf(allow_same_io_names=True)\n", 2, "different names"),
         ("patch('torch_to_nnef.export.f')\n", 1, "a name of torch-to-nnef in a text"),
         ("from torch_to_nnef.op.aten.math import div\n", 1, '@op("aten::name")'),

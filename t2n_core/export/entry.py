@@ -37,7 +37,7 @@ def export_model_to_nnef(
         file_path_export: a folder, `.tar`, `.tgz` or `.tar.gz`.
         inference_target: `TractNNEF("0.21")`, `KhronosNNEF()`.
         input_names, output_names: names in the archive.
-        compression_level: of `.tgz`: 0 to 3.
+        compression_level: of `.tgz`: 0 to 3; gzip's higher ones are 3, with a warning.
         options: further options of `ExportOptions`, by name; also `custom_extensions` of a TractNNEF. Given in the
             target too, dynamic axes and extensions must be the same.
 
@@ -47,10 +47,14 @@ def export_model_to_nnef(
     """
     with importing("t2n_core.export_model_to_nnef"), paused_gc():
         from t2n_core.export.model import ModelExport
+        from t2n_core.export.old_options import take_old_options
         from t2n_core.inference_target import require_target
     require_target(inference_target)
+    options, compression_level = take_old_options(options, compression_level)
     inference_target = _with_own_options(inference_target, options)
-    axes = options.pop("dynamic_axes", None) or inference_target.dynamic_axes or None
+    axes = options.pop("dynamic_axes", None)
+    if axes is None:
+        axes = inference_target.dynamic_axes or None
     names = {"input_names": input_names, "output_names": output_names}
     export = ModelExport(model, args, kwargs, dynamic_axes=axes, **names, **options)
     return export.to(inference_target, file_path_export, compression_level=compression_level, check=True)

@@ -23,11 +23,6 @@ from t2n_core.torch_graph.choices import (
 _HELP: Final = "help"
 _CHOICES: Final = "choices"
 _MARKER_NAME: Final = "marker name"
-_DROPPED: Final = {
-    "log_level": "drop it: notes are in result.notes, and warnings those of Python",
-    "check_io_names_qte_match": "drop it: the names must always be as many as the inputs and outputs",
-}
-"""Option of torch-to-nnef that has no counterpart -> what to do."""
 
 
 def _about(help: str, *, choices: Sequence[str] = (), marker: str | None = "") -> dict[str, Any]:
@@ -132,8 +127,7 @@ class ExportOptions:
         for option in fields(self):
             value, known = getattr(self, option.name), choices_of(option)
             if known and value not in known:
-                hint = f'write {option.name}="natural"' if str(value).startswith("natural_") else None
-                raise InputError(f"{option.name}={value!r} is not one of {', '.join(known)}", hint=hint)
+                raise InputError(f"{option.name}={value!r} is not one of {', '.join(known)}")
         _check_sizes(self.sizes)
 
     @classmethod
@@ -143,7 +137,7 @@ class ExportOptions:
         for name in given:
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
-                hint = _DROPPED.get(name, f"did you mean {near[0]}?" if near else None)
+                hint = f"did you mean {near[0]}?" if near else None
                 raise InputError(f"there is no option `{name}` of an export", hint=hint)
         return cls(**given)
 

@@ -17,10 +17,7 @@ from t2n_core.errors import InputError, WriteError
 from t2n_core.export.notes import OptionWarning
 
 DIFFERS = {
-    "8 log_level, and an archive called model.nnef": "errors that say to leave it out, and to write .tgz or a folder",
-    "21 compression_level 9": "levels are 0 to 3: higher ones cost more time than they save bytes; the error says so",
-    "22 natural_verbose": "the error says `natural`, the one naming scheme with names of modules",
-    "23 check_io_names_qte_match": "the error says to leave it out: names are always checked",
+    "8 an archive called model.nnef": "the error says to write .tgz or a folder; log_level is taken with a warning",
     "24 allow_same_io_names": "refused: an engine finds inputs and outputs by name",
     "46 tract_assert P >= 0": "a note says to declare the bounds: Dim('P', min=0, max=…)",
 }
@@ -65,6 +62,35 @@ def test_01_a_failed_check_leaves_the_debug_bundle(tmp_path: Path) -> None:
     assert tarfile.is_tarfile(tmp_path / "debug.tgz")
 
 
+def test_02_the_newest_release() -> None:
+    """2: `TractNNEF.latest_version()`."""
+    assert TractNNEF(TractNNEF.latest_version(), offline=True).version >= "0.23.9"
+
+
+def test_37_versions_compare_as_versions() -> None:
+    """37: `target.version > "0.21.5"` is right for 0.21.13."""
+    assert TractNNEF("0.21.13").version > "0.21.5"
+    assert not TractNNEF("0.21.13").version < "0.21.5"
+
+
+def test_05_axes_of_a_dict_of_inputs(tmp_path: Path) -> None:
+    """5: a model that takes named inputs, with a dynamic batch and length."""
+
+    class Albert(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(11, 6)
+
+        def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+            return self.table(input_ids) * attention_mask.unsqueeze(-1)  # type: ignore[no-any-return]
+
+    given = {"input_ids": torch.tensor([[3, 1, 4, 1], [5, 9, 2, 6]]), "attention_mask": torch.ones(2, 4)}
+    axes = {name: {0: "B", 1: "S"} for name in given}
+    result = export_model_to_nnef(Albert().eval(), given, tmp_path / "m.nnef.tgz", tract(dynamic_axes=axes))
+    assert list(result.input_names) == list(given)
+    assert {"B", "S"} <= set(result.range.bounds)
+
+
 def test_03_a_dynamic_batch(tmp_path: Path) -> None:
     """3: a dynamic batch, as an option of the target or of the export."""
     axes = {"x": {0: "B"}}
@@ -79,6 +105,13 @@ def test_03_dynamic_axes_that_differ(tmp_path: Path) -> None:
     target, axes = tract(dynamic_axes={"x": {0: "B"}}), {"x": {1: "T"}}
     with pytest.raises(InputError, match="dynamic_axes differ"):
         export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tar", target, ["x"], ["y"], dynamic_axes=axes)
+
+
+def test_03_no_axes_in_place_of_those_of_the_target(tmp_path: Path) -> None:
+    """3: no axes are others than those of the target, too."""
+    target, none = tract(dynamic_axes={"x": {0: "B"}}), dict[str, Any]()
+    with pytest.raises(InputError, match="dynamic_axes differ"):
+        export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tar", target, ["x"], ["y"], dynamic_axes=none)
 
 
 def test_04_custom_extensions_of_the_export(tmp_path: Path) -> None:
@@ -103,30 +136,47 @@ def test_06_another_option_of_the_target(tmp_path: Path) -> None:
             export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tar", target, ["x"], **given)
 
 
-def test_08_log_level_is_dropped(tmp_path: Path) -> None:
-    """8: `log_level` has no counterpart."""
-    with pytest.raises(InputError, match=r"no option `log_level`(.|\n)*drop it"):
+def test_08_log_level_changes_nothing(tmp_path: Path) -> None:
+    """8: `log_level` is taken with a warning."""
+    with pytest.warns(OptionWarning, match="log_level changes nothing: notes are in `result.notes`"):
         export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract(), log_level=20)
 
 
+def test_08_the_name_of_an_archive(tmp_path: Path) -> None:
+    """8: `model.nnef` is no name of an archive; the error says which are."""
+    with pytest.raises(WriteError, match="an archive ends in `"):
+        export_model_to_nnef(nn.Tanh(), X, tmp_path / "model.nnef", tract())
+
+
+def test_09_as_many_names_as_inputs(tmp_path: Path) -> None:
+    """9: another number of names than of inputs or outputs is an InputError."""
+    for names in ((["x", "z"], ["y"]), (["x"], ["y", "z"])):
+        with pytest.raises(InputError):
+            export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract(), *names)
+
+
 def test_21_compression_level_9(tmp_path: Path) -> None:
-    """21: gzip's levels above 3 are refused with what to write."""
-    with pytest.raises(WriteError, match=r"level 9 is not within 0 to 3(.|\n)*write 3"):
-        export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract(), compression_level=9)
-    export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract(), compression_level=3)
+    """21: gzip's levels above 3 are 3, with a warning."""
+    with pytest.warns(OptionWarning, match="compression_level=9 is 3"):
+        nine = export_model_to_nnef(nn.Tanh(), X, tmp_path / "9.tgz", tract(), compression_level=9)
+    three = export_model_to_nnef(nn.Tanh(), X, tmp_path / "3.tgz", tract(), compression_level=3)
+    assert nine.archive.stat().st_size == three.archive.stat().st_size
+    with pytest.raises(WriteError, match="level 10 is not within 0 to 3"):
+        export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract(), compression_level=10)
 
 
 @pytest.mark.parametrize("scheme", ["natural_verbose", "natural_verbose_camel"])
 def test_22_natural_verbose(scheme: str, tmp_path: Path) -> None:
-    """22: the longer natural names are refused with what to write."""
+    """22: the longer natural names are the natural ones, with a warning."""
     given: Any = {"nnef_variable_naming_scheme": scheme}
-    with pytest.raises(InputError, match=r'write nnef_variable_naming_scheme="natural"'):
-        export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract(), **given)
+    with pytest.warns(OptionWarning, match=f"nnef_variable_naming_scheme='{scheme}' is 'natural'"):
+        long = export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract(), **given)
+    assert str(long.graph) == str(export_model_to_nnef(nn.Tanh(), X, tmp_path / "n.tgz", tract()).graph)
 
 
-def test_23_check_io_names_qte_match_is_dropped(tmp_path: Path) -> None:
-    """23: `check_io_names_qte_match` has no counterpart."""
-    with pytest.raises(InputError, match=r"no option `check_io_names_qte_match`(.|\n)*drop it"):
+def test_23_check_io_names_qte_match_changes_nothing(tmp_path: Path) -> None:
+    """23: `check_io_names_qte_match` is taken with a warning."""
+    with pytest.warns(OptionWarning, match="check_io_names_qte_match changes nothing"):
         export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract(), check_io_names_qte_match=False)
 
 

@@ -120,6 +120,8 @@ def test_every_option_that_changes_archives_is_in_the_suite() -> None:
     without = {
         *("version", "check_io", "check_io_tolerance", "engine", "offline", "specific_tract_binary_path"),  # the engine
         *("inputs", "sizes", "strict_rewrites", "rewriters"),  # the check, and what conftest.py of a project names
+        *("registered_rewriters", "deploy_config"),  # of such rewriters
+        "training",  # refuses, or changes nothing
         "dump_identity_properties",  # not the same twice
     }
     options = {*TractNNEF.__init__.__kwdefaults__, *marker_options()} - without

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from t2n_core.engine import ResolvedEngine
 from t2n_core.engine.khronos import why_no_khronos
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.pages import ROOT
@@ -50,7 +52,10 @@ def test_both():
 
 
 @pytest.fixture
-def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+def suite(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, resolved_engine: Callable[[str], ResolvedEngine]
+) -> pytest.Pytester:
+    resolved_engine("0.21.19")  # fetched here, since the session below has no network
     for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -102,8 +102,9 @@ class ModuleCall:
             raise
 
     def note(self, module: torch.nn.Module, args: Any, kwargs: Any, results: Any) -> None:
-        """Record a call, as a forward hook."""
-        self.seen.append((_static_shapes((args, kwargs)), results))
+        """Record the shapes of a call, as a forward hook."""
+        empty = pytree.tree_map_only(torch.Tensor, lambda t: torch.empty_like(t, device="meta"), results)
+        self.seen.append((_static_shapes((args, kwargs)), empty))
 
     def compute(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -23,7 +24,7 @@ def refusal_of_example(source: Source, inputs: ModelInputs) -> InputError | None
     this machine is no error of the example.
     """
     try:
-        _run(source, inputs)
+        run_unchanged(source, inputs, inputs.tensors)
     except NotImplementedError:
         return None
     except Exception as cause:
@@ -44,9 +45,9 @@ def refusal_of_training(source: Source, inputs: ModelInputs) -> InputError | Non
     if not any(reads_training(type(module)) for module in source.module.modules() if module.training):
         return None
     try:
-        given = _run(source, inputs)
+        given = run_unchanged(source, inputs, inputs.tensors)
         with evaluating(source.module):
-            evaluated = _run(source, inputs)
+            evaluated = run_unchanged(source, inputs, inputs.tensors)
     except Exception:
         return None  # the export itself reports a model that fails in one of the modes
     if _are_equal(given, evaluated):
@@ -55,8 +56,12 @@ def refusal_of_training(source: Source, inputs: ModelInputs) -> InputError | Non
     return InputError(message, hint="call model.eval() before exporting")
 
 
-def _run(source: Source, inputs: ModelInputs) -> Any:
-    args, kwargs = inputs.arguments_with([tensor.detach().clone() for tensor in inputs.tensors])
+def run_unchanged(source: Source, inputs: ModelInputs, tensors: Sequence[torch.Tensor]) -> Any:
+    """Return the results of the model for these tensors in place of the example's.
+
+    Buffers, containers of the model, arguments and the random state stay as they are.
+    """
+    args, kwargs = inputs.arguments_with([tensor.detach().clone() for tensor in tensors])
     with ExitStack() as stack:
         stack.enter_context(torch.no_grad())
         stack.enter_context(torch.random.fork_rng(devices=[]))
@@ -86,4 +91,4 @@ def _copies(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {name: copies[id(buffer)] for name, buffer in named}
 
 
-__all__ = ["refusal_of_example", "refusal_of_training"]
+__all__ = ["refusal_of_example", "refusal_of_training", "run_unchanged"]

@@ -20,6 +20,7 @@ from t2n_core.torch_graph.capture.errors import fixed_axis, refusal, refuse_smal
 from t2n_core.torch_graph.capture.leftovers import FakeTensors
 from t2n_core.torch_graph.capture.modes import CaptureMode
 from t2n_core.torch_graph.capture.module_calls import Extractor, whole_modules
+from t2n_core.torch_graph.capture.own_run import run_unchanged
 from t2n_core.torch_graph.capture.patches import capturing
 from t2n_core.torch_graph.capture.programs import functional, results_of
 from t2n_core.torch_graph.capture.quiet import quiet
@@ -251,7 +252,7 @@ class TorchModuleTracer:
                 asked, modes, results = module, (), module.results
             else:
                 # until the program is read: by then its nodes for modules are resolved
-                run = partial(self._runs, tensors)
+                run = partial(run_unchanged, self.source, self.inputs, tensors)
                 stack.enter_context(whole_modules(self.source.module, self.find_extractor, run))
             tracing = None
             if not self.source.is_script and self.capture == "trace":

@@ -90,6 +90,28 @@ def test_a_layer_that_cannot_be_captured() -> None:
     assert names(nn.Sequential(Reads())) == ["add"]
 
 
+def test_a_run_of_the_example_changes_nothing_in_the_model() -> None:
+    """The run of the example for a layer that reads data leaves buffers, attributes and random numbers alone."""
+
+    class Counts(Reads):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(()))
+            self.last: list[torch.Tensor] = []
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            self.last.append(x)
+            return super().forward(x + torch.rand(3) * 0.0)
+
+    extractor_of(Counts)
+    model, x = Counts().eval(), torch.randn(2, 3)
+    state = torch.get_rng_state()
+    assert [one.name for one in ModelExport(model, x).lower(TRACT).operations if one.name != "external"] == ["add"]
+    assert (float(model.calls), model.last) == (0.0, [])
+    assert torch.equal(torch.get_rng_state(), state)
+
+
 def test_a_layer_that_cannot_be_captured_at_any_size_differs(tmp_path: Path) -> None:
     """With a dynamic axis its sizes are those that `declare_outputs` states: a run of the example has no others."""
     extractor = extractor_of(Reads)

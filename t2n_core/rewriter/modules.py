@@ -15,6 +15,7 @@ import torch
 from t2n_core.errors import RewriteError
 from t2n_core.rewriter.context import Session, running
 from t2n_core.rewriter.specs import Rewriter
+from t2n_core.torch_graph.capture.containers import refill
 from t2n_core.torch_graph.frontend.inputs import ModelInputs
 from t2n_core.torch_graph.frontend.sources import Source
 from t2n_core.torch_graph.graph.from_export import memory_key
@@ -121,13 +122,9 @@ def _attributes_of(model: torch.nn.Module) -> Undo:
     for module in model.modules():
         for held in (vars(module), *vars(module).values()):
             if type(held) in (dict, OrderedDict, list, set):
-                undo.append(partial(_refill, held, held.copy()))
+                content = list(held.items()) if isinstance(held, dict) else list(held)
+                undo.append(partial(refill, held, content))
     return undo
-
-
-def _refill(held: Any, content: Any) -> None:
-    held.clear()
-    (held.extend if isinstance(held, list) else held.update)(content)
 
 
 def _places(model: torch.nn.Module) -> dict[int, list[Callable[[Any, Undo], None]]]:

@@ -68,7 +68,7 @@ def replace_stored(model: torch.nn.Module, replacement: Callable[[Any], Any]) ->
             ]
         else:
             items = [_replace_in(value, replacement) for value in container]
-        _refill(container, items)
+        refill(container, items)
     for cell in found.cells:
         value = _cell_content(cell)
         if (new := _replace_in(value, replacement)) is not value:
@@ -113,7 +113,7 @@ class _Snapshot:
 
     def restore(self) -> None:
         for container, before in self._contents:
-            _refill(container, before)
+            refill(container, before)
         for cell, held in self._cells:
             if _cell_content(cell) is not held:
                 if held is _NOTHING:
@@ -125,7 +125,7 @@ class _Snapshot:
                 _set_name(owner, name, value)
 
 
-def _refill(container: Any, contents: list[Any]) -> None:
+def refill(container: Any, contents: list[Any]) -> None:
     """Replace the contents of a container, unless they are the same objects."""
     if not _is_same(container, contents):
         container.clear()
@@ -188,4 +188,4 @@ def _contents(value: Any) -> Iterator[Any]:
             ahead += vars(value).values()
 
 
-__all__ = ["preserve_containers", "replace_stored"]
+__all__ = ["preserve_containers", "refill", "replace_stored"]

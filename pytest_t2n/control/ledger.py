@@ -172,8 +172,7 @@ class Ledger:
         if self._held is None and len({cell.nodeid for cell in selection.cells}) < len(selection.cells):
             self._held = {}  # --keep-duplicates runs a test as often as it is named
         self.planned = True
-        here = this_platform()
-        self.run.engines.extend(engine_line(engine, here) for engine in selection.own_engines())
+        self.run.engines.extend(engine_line(engine, this_platform()) for engine in selection.own_engines())
         self.unmade = selection.unmade
         if self.unmade and self.settings.require:
             self.problems.append("--t2n-require: markers name targets that this session has no engine for")

@@ -17,6 +17,7 @@ from torch.onnx import symbolic_helper as sym_help
 from t2n_core import ExportResult, KhronosNNEF, ModelExport, TractNNEF, rewriter
 from t2n_core.errors import LowerError, RewriteError, UnsupportedOpsError
 from t2n_core.rewriter import FUNCTION_REWRITER, MODULE_REWRITER, SYMBOLIC_REWRITER, get_context
+from tests.nets import OfFunction
 
 DIFFERS = {
     "arg_descriptors": "arguments arrive as Python values and not as TorchScript ones, so the descriptors convert and "
@@ -31,17 +32,6 @@ TRACT = TractNNEF("0.23.9", offline=True, check_io=False)
 def empty_registries() -> Iterator[None]:
     with FUNCTION_REWRITER, MODULE_REWRITER, SYMBOLIC_REWRITER:
         yield
-
-
-class Apply(nn.Module):
-    """A model that applies a function."""
-
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.function(x)
 
 
 class Doubled(torch.autograd.Function):
@@ -61,7 +51,7 @@ class Plain(torch.autograd.Function):
 
 
 def export(function: Any, args: Any, path: Path, target: Any = TRACT, **options: Any) -> ExportResult:
-    return ModelExport(Apply(function).eval(), args, **options).to(target, path / "model.nnef.tgz")
+    return ModelExport(OfFunction(function).eval(), args, **options).to(target, path / "model.nnef.tgz")
 
 
 def names(result: ExportResult) -> list[str]:
@@ -292,6 +282,6 @@ def test_wrong_registrations_are_refused(wrong: Any) -> None:
 
 def test_a_wrapper_with_other_arguments_is_refused(tmp_path: Path) -> None:
     """A class that does not take the module and the config is refused with a sentence."""
-    MODULE_REWRITER.register_rewrite_module(Apply)(lambda module: module)
+    MODULE_REWRITER.register_rewrite_module(OfFunction)(lambda module: module)
     with pytest.raises(RewriteError, match="its first two arguments are the module and the cfg"):
         export(torch.tanh, torch.randn(3), tmp_path)

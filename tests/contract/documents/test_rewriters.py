@@ -15,6 +15,7 @@ from torch import nn
 from t2n_core import ExportResult, ModelExport, TractNNEF
 from t2n_core.errors import RewriteError
 from t2n_core.rewriter import FUNCTION_REWRITER, MODULE_REWRITER, SYMBOLIC_REWRITER
+from tests.nets import OfFunction
 
 TRACT = TractNNEF("0.23.9", offline=True, check_io=False)
 
@@ -33,17 +34,6 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Any:
     module = sys.modules["mmagic.models.backbones.sr_backbones"]
     module.SRCNN = SRCNN  # type: ignore[attr-defined]
     return module
-
-
-class Apply(nn.Module):
-    """A model that applies a function."""
-
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return self.function(x)
 
 
 class SRCNN(nn.Module):
@@ -87,7 +77,7 @@ def register_repeat_static() -> None:
 def test_the_repeat_example_runs(tmp_path: Path) -> None:
     """The example of repeat runs, and its archive repeats along the second axis."""
     register_repeat_static()
-    result = export(Apply(lambda x: x.repeat(3)), torch.randn(5), tmp_path)
+    result = export(OfFunction(lambda x: x.repeat(3)), torch.randn(5), tmp_path)
     (tile,) = [o for o in result.graph.operations if o.name == "tile"]
     assert tile.arguments["repeats"] == [1, 3]
     assert result.assert_parity("exact").passed
@@ -100,8 +90,10 @@ def test_a_function_is_replaced_by_another_one(tmp_path: Path) -> None:
     def added(x):
         return x + x
 
-    assert names(export(Apply(lambda x: scaled(x)), torch.randn(3), tmp_path)) == ["add"]
-    assert names(export(Apply(lambda x: scaled(x)), torch.randn(3), tmp_path, registered_rewriters=False)) == ["mul"]
+    assert names(export(OfFunction(lambda x: scaled(x)), torch.randn(3), tmp_path)) == ["add"]
+    assert names(export(OfFunction(lambda x: scaled(x)), torch.randn(3), tmp_path, registered_rewriters=False)) == [
+        "mul"
+    ]
 
 
 def test_function_rewriter_is_importable() -> None:
@@ -126,14 +118,14 @@ def test_func_name_is_a_function_of_pytorch(func_name: Any, tmp_path: Path) -> N
     def added(input, other):
         return input + input
 
-    assert names(export(Apply(scaled), torch.randn(3), tmp_path)) == ["add"]
+    assert names(export(OfFunction(scaled), torch.randn(3), tmp_path)) == ["add"]
 
 
 def test_func_name_is_a_custom_function(tmp_path: Path) -> None:
     """`func_name` may be a custom function, by its path."""
     FUNCTION_REWRITER.register_rewriter(func_name=f"{__name__}.scaled")(lambda x: x + x)
     sys.modules.setdefault(__name__, sys.modules[scaled.__module__])
-    assert names(export(Apply(lambda x: scaled(x)), torch.randn(3), tmp_path)) == ["add"]
+    assert names(export(OfFunction(lambda x: scaled(x)), torch.randn(3), tmp_path)) == ["add"]
 
 
 def test_func_name_is_a_method_of_a_module(tmp_path: Path, library: Any) -> None:
@@ -152,23 +144,23 @@ def test_func_name_is_a_method_of_a_module(tmp_path: Path, library: Any) -> None
 def test_backend_is_the_target(tmp_path: Path) -> None:
     """With `backend`, the function is overridden for exports to this target only."""
     FUNCTION_REWRITER.register_rewriter(func_name=scaled, backend="khronos")(lambda x: x + x)
-    assert names(export(Apply(lambda x: scaled(x)), torch.randn(3), tmp_path)) == ["mul"]
+    assert names(export(OfFunction(lambda x: scaled(x)), torch.randn(3), tmp_path)) == ["mul"]
     FUNCTION_REWRITER.register_rewriter(func_name=scaled, backend="tract")(lambda x: x + x)
-    assert names(export(Apply(lambda x: scaled(x)), torch.randn(3), tmp_path)) == ["add"]
+    assert names(export(OfFunction(lambda x: scaled(x)), torch.randn(3), tmp_path)) == ["add"]
 
 
 @pytest.mark.parametrize("backend", [{}, {"backend": None}, {"backend": "default"}])
 def test_without_backend_it_is_the_default_rewrite(backend: Any, tmp_path: Path) -> None:
     """Without `backend` the rewrite is the default one."""
     FUNCTION_REWRITER.register_rewriter(func_name=scaled, **backend)(lambda x: x + x)
-    assert names(export(Apply(lambda x: scaled(x)), torch.randn(3), tmp_path)) == ["add"]
+    assert names(export(OfFunction(lambda x: scaled(x)), torch.randn(3), tmp_path)) == ["add"]
 
 
 def test_the_default_is_used_without_one_for_the_backend(tmp_path: Path) -> None:
     """The default rewrite is used if there is none for the target, in either order of registration."""
     FUNCTION_REWRITER.register_rewriter(func_name=scaled, backend="tract")(lambda x: x + x)
     FUNCTION_REWRITER.register_rewriter(func_name=scaled)(lambda x: x - -x)
-    assert names(export(Apply(lambda x: scaled(x)), torch.randn(3), tmp_path)) == ["add"]
+    assert names(export(OfFunction(lambda x: scaled(x)), torch.randn(3), tmp_path)) == ["add"]
 
 
 def test_the_arguments_are_those_of_the_original(tmp_path: Path) -> None:
@@ -180,7 +172,7 @@ def test_the_arguments_are_those_of_the_original(tmp_path: Path) -> None:
         seen.append((tuple(input.shape), dim, keepdim))
         return FUNCTION_REWRITER.get_context().origin_func(input, dim=dim, keepdim=keepdim)
 
-    export(Apply(lambda x: torch.sum(x, 1, keepdim=True)), torch.randn(2, 3), tmp_path)
+    export(OfFunction(lambda x: torch.sum(x, 1, keepdim=True)), torch.randn(2, 3), tmp_path)
     assert seen[0] == ((2, 3), 1, True)
 
 
@@ -192,7 +184,7 @@ def test_a_context_is_the_first_argument(tmp_path: Path) -> None:
         assert ctx is FUNCTION_REWRITER.get_context()
         return ctx.origin_func(x) + x
 
-    assert names(export(Apply(lambda x: scaled(x)), torch.randn(3), tmp_path)) == ["mul", "add"]
+    assert names(export(OfFunction(lambda x: scaled(x)), torch.randn(3), tmp_path)) == ["mul", "add"]
 
 
 def test_get_context_outside_of_a_rewrite() -> None:
@@ -211,18 +203,18 @@ def test_ctx_cfg_is_the_deployment_config(config: Any, tmp_path: Path) -> None:
         seen.append(ctx.cfg)
         return ctx.origin_func(x)
 
-    export(Apply(lambda x: scaled(x)), torch.randn(3), tmp_path, deploy_config=config)
+    export(OfFunction(lambda x: scaled(x)), torch.randn(3), tmp_path, deploy_config=config)
     assert seen[0] is config
 
 
 def test_ctx_origin_func_is_the_original(tmp_path: Path) -> None:
     """`ctx.origin_func` is the original function, of a method too."""
 
-    @FUNCTION_REWRITER.register_rewriter(func_name=Apply.forward)
+    @FUNCTION_REWRITER.register_rewriter(func_name=OfFunction.forward)
     def forward(self, x):
         return FUNCTION_REWRITER.get_context().origin_func(self, x + 1.0)
 
-    assert names(export(Apply(lambda x: x * 2.0), torch.randn(3), tmp_path)) == ["add", "mul"]
+    assert names(export(OfFunction(lambda x: x * 2.0), torch.randn(3), tmp_path)) == ["add", "mul"]
 
 
 def register_srcnn(made: list[Any] | None = None, **kwargs: Any) -> Any:

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.errors import WriteError
+from t2n_core.files import replace_with
 from t2n_core.level import TractCheckTolerance
 from t2n_core.nnef.reading.origins import origins_of, write_origins
 from t2n_core.reduce.tract_case import SCRIPT, TractCase, write_tract_case
@@ -57,10 +58,18 @@ def bundle_folder(path: Path) -> Iterator[Path]:
 def _pack(folder: Path, path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(path, "w:gz") as archive:
-            archive.add(folder, arcname=folder.name)
+        replace_with(path, lambda draft: _write_tar(folder, draft))
     except OSError as wrong:
         raise WriteError(f"the debug bundle {path} cannot be written: {wrong.strerror or wrong}") from wrong
+
+
+def _write_tar(folder: Path, path: Path) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(folder, arcname=folder.name, filter=_without_owner)
+
+
+def _without_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    return entry.replace(uid=0, gid=0, uname="", gname="", deep=False)
 
 
 __all__ = ["bundle_folder", "write_debug_bundle"]

@@ -43,6 +43,7 @@ def test_01_the_debug_bundle_is_a_gzipped_tar(tmp_path: Path) -> None:
     export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tgz", tract(), debug_bundle_path=path)
     with tarfile.open(path, "r:gz") as bundle:
         names = bundle.getnames()
+        assert {(one.uname, one.uid) for one in bundle} == {("", 0)}
     assert names[0] == "debug"
     assert any(name.endswith("io.npz") for name in names)
 

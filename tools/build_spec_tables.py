@@ -15,7 +15,6 @@ import itertools
 import json
 import re
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -83,23 +82,8 @@ def khronos_table() -> dict[str, Any]:
     return {"oldest": "1.0", "newest": "1.0.5", "operators": dict(sorted(operators.items()))}
 
 
-def hazard_table(tract: dict[str, Any]) -> list[dict[str, Any]]:
-    releases = known_releases()
-    hazards = tomllib.loads((SOURCES / "hazards.toml").read_text(encoding="utf-8"))["hazard"]
-    for hazard in hazards:
-        unknown = set(hazard["operators"]) - set(tract["operators"])
-        if unknown:
-            raise ValueError(f"hazard about unknown operators: {sorted(unknown)}")
-        unheard = {hazard[end] for end in ("since", "before") if end in hazard} - {*releases}
-        if unheard:
-            raise ValueError(f"hazard of unknown releases: {sorted(unheard)}")
-    return list(hazards)
-
-
-def as_text(table: Any) -> str:
+def as_text(table: dict[str, Any]) -> str:
     """One operator signature per line, so that a change of the table is a readable difference."""
-    if isinstance(table, list):
-        return "[\n" + ",\n".join(json.dumps(row) for row in table) + "\n]\n"
     head = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in table.items() if k != "operators")
     body = ",\n".join(
         f"{json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(entry) for entry in entries) + "\n]"
@@ -110,8 +94,7 @@ def as_text(table: Any) -> str:
 
 def tables() -> dict[str, str]:
     """File name -> text, for every data file."""
-    tract = tract_table()
-    built = {"tract.json": tract, "khronos.json": khronos_table(), "hazards.json": hazard_table(tract)}
+    built = {"tract.json": tract_table(), "khronos.json": khronos_table()}
     return {name: as_text(table) for name, table in built.items()}
 
 

@@ -11,14 +11,13 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from packaging.version import Version
 
 from conformance.lab.tables import table, with_table
 from t2n_core.nnef.releases import Releases
 from t2n_core.nnef.tract import traits
-from t2n_core.nnef.tract.hazards import TESTS, Condition, all_hazards
+from t2n_core.nnef.tract.quirks.hazards import HAZARDS
 from t2n_core.nnef.tract.quirks.table import QUIRKS
 from tools.build_spec_tables import known_releases
 
@@ -42,33 +41,13 @@ def _range_text(one: Releases, found: Sequence[Version]) -> str:
     return f"{found[0]} to {found[-1]}" if len(found) > 1 else str(found[0])
 
 
-CONDITIONS: Mapping[str, Callable[[Condition], str]] = {
-    "one_of": lambda c: f"`{c.argument}` is {' or '.join(map(_literal, c.values))}",
-    "other": lambda c: f"`{c.argument}` is not {' or '.join(map(_literal, c.values))}",
-    "negative": lambda c: f"`{c.argument}` is negative",
-    "padded": lambda c: "there is padding",
-    "window_off_space": lambda c: "the window covers the batch or channel axis",
-    "beyond_extent": lambda c: "`end` is beyond the extent",
-    "logical_literal": lambda c: "an operand is a logical literal",
-    "integer_literal": lambda c: "an operand is an integer literal",
-    "dtype": lambda c: f"`{c.argument}` is of {' or '.join(c.values)}",
-    "khronos_deconv_filter": lambda c: "the filter is laid out as [in, out/groups, …]",
-}
-"""Name of a condition in `hazards.toml` -> its words."""
-
-
-def _literal(value: Any) -> str:
-    return f"`{str(value).lower()}`"
-
-
 def hazard_table() -> str:
     """Return a line for each kind of statement that must not be written."""
-    names = {test: name for name, test in TESTS.items()}
     rows = []
-    for hazard in all_hazards():
-        conditions = " and ".join(CONDITIONS[names[one.test]](one) for one in hazard.conditions)
-        subject = _operators(hazard.operators) + (f" if {conditions}" if conditions else "")
-        rows.append((releases_text(hazard.releases), subject, hazard.reason, hazard.safe))
+    for one in HAZARDS:
+        conditions = " and ".join(condition.text for condition in one.conditions)
+        subject = _operators(one.operators) + (f" if {conditions}" if conditions else "")
+        rows.append((releases_text(*one.releases), subject, one.reason, one.safe))
     return table(HEAD, rows)
 
 

@@ -20,8 +20,8 @@ from t2n_core.nnef.signatures import Signature, fragment_signature
 from t2n_core.nnef.sizes.dims import same, shape_text
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract.graph_facts import GraphFacts
-from t2n_core.nnef.tract.hazards import BoundOperation, hazards_for
-from t2n_core.nnef.tract.quirks.quirk import OperationView, Quirk
+from t2n_core.nnef.tract.quirks.hazards import hazards_of
+from t2n_core.nnef.tract.quirks.quirk import Erratum, OperationView
 from t2n_core.nnef.tract.quirks.table import quirks_of
 from t2n_core.nnef.tract.traits import first_release, traits_of
 
@@ -40,7 +40,8 @@ def check_graph(graph: Graph, spec: Spec) -> list[SpecError]:
     defined: set[int] = set()
     names: dict[str, Value] = {}
     signatures: dict[str, Signature | None] = {}
-    quirks, facts = quirks_of(spec.version) if spec.target == "tract" else {}, GraphFacts()
+    hazards, quirks = (hazards_of(spec.version), quirks_of(spec.version)) if spec.target == "tract" else ({}, {})
+    facts = GraphFacts()
     for operation in graph.operations:
         if operation.name not in signatures:
             try:
@@ -53,8 +54,10 @@ def check_graph(graph: Graph, spec: Spec) -> list[SpecError]:
             found.append(_absent(spec, operation.name))
         else:
             found += _check_operation(graph, spec, operation, signature)
-        if not found:  # predicates rely on arguments that are present and valid
-            found += _check_quirks(quirks.get(operation.name, ()), OperationView.of(operation, facts), spec)
+            if not found:  # predicates rely on arguments that are present and valid
+                view = OperationView.of(operation, facts)
+                found += _check_errata(hazards.get(operation.name, ()), view.with_defaults(signature), spec)
+                found += _check_errata(quirks.get(operation.name, ()), view, spec)
         problems += [_with_origin(problem, operation, spec) for problem in found]
     problems += [_with_origin(problem, None, spec) for problem in _check_outputs(graph, defined)]
     if spec.target == "khronos":
@@ -194,29 +197,19 @@ def _check_operation(graph: Graph, spec: Spec, operation: Operation, signature: 
     missing = signature.missing({name: value for name, value in arguments.items() if value is not None})
     if missing:
         yield f"`{operation.name}` needs the argument `{'`, `'.join(missing)}`"
-    bad = False
     for parameter in signature.parameters:
         argument = arguments.get(parameter.name)
         if argument is not None and not _fits(argument, parameter.type, spec.target == "khronos"):
-            bad = True
             problem = f"the argument `{parameter.name}` must be {parameter.type}, not {_describe(argument)}"
             yield f"`{operation.name}`: {problem}"
     yield from _check_results(spec, operation, signature)
     yield from _check_source(spec, operation)
     if operation.name == "tract_core_scan" and arguments.get("body") not in graph.fragments:
         yield f"the body of `tract_core_scan`, `{arguments.get('body')}`, is not a fragment of the graph"
-    if bad or missing:
-        return  # a condition may rely on what is missing
-    bound = BoundOperation(operation, signature)
-    for hazard in hazards_for(spec).get(operation.name, ()):
-        if hazard.applies(bound):
-            yield SpecError(
-                f"this `{operation.name}` must not be written for {spec}: {hazard.reason}", hint=hazard.safe
-            )
 
 
-def _check_quirks(quirks: Sequence[Quirk], operation: OperationView, spec: Spec) -> Iterator[SpecError]:
-    for one in quirks:
+def _check_errata(errata: Iterable[Erratum], operation: OperationView, spec: Spec) -> Iterator[SpecError]:
+    for one in errata:
         if one.applies(operation):
             yield SpecError(f"this `{operation.operator}` must not be written for {spec}: {one.reason}", hint=one.safe)
 

@@ -1,8 +1,8 @@
 """The behaviours of tract's releases that decide how operations are written, each with a name.
 
-What a release computes from constants before the first run is in `constants.py`. An operation that it computes wrongly
-is a quirk, in `quirks/`, with its releases. Operations that must not be written for a release at all are in
-`tools/spec_sources/hazards.toml`, its operators in `tract_operators.tsv`.
+What a release computes from constants before the first run is in `constants.py`. An operation that it computes wrongly,
+or that must not be written for it, is an erratum, in `quirks/`, with its releases. The operators of a release are in
+`tools/spec_sources/tract_operators.tsv`.
 """
 
 from __future__ import annotations

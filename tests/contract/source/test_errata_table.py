@@ -6,12 +6,14 @@ import re
 from dataclasses import fields
 
 import pytest
+from packaging.version import Version
 
 from t2n_core.nnef.releases import ALL_RELEASES, Releases
-from t2n_core.nnef.tract.hazards import TESTS, all_hazards
+from t2n_core.nnef.tract.quirks.hazards import HAZARDS
 from t2n_core.nnef.tract.quirks.table import QUIRKS
 from t2n_core.nnef.tract.traits import TractTraits
-from tools.errata_table import CONDITIONS, PAGE, behaviour_table, hazard_table, page, quirk_table, releases_text
+from tools.build_spec_tables import known_releases
+from tools.errata_table import PAGE, behaviour_table, hazard_table, page, quirk_table, releases_text
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -19,12 +21,16 @@ def test_the_page_is_up_to_date() -> None:
 
 
 def test_each_entry_has_a_line() -> None:
-    tables = {hazard_table(): all_hazards(), quirk_table(): QUIRKS, behaviour_table(): fields(TractTraits)}
+    tables = {hazard_table(): HAZARDS, quirk_table(): QUIRKS, behaviour_table(): fields(TractTraits)}
     for table, entries in tables.items():
         head, _, *rows = table.splitlines()
         assert len(rows) == len(entries)
         assert all(row.replace(r"\|", "").count("|") == head.count("|") for row in rows)
-    assert CONDITIONS.keys() == TESTS.keys()
+
+
+def test_the_ends_of_ranges_are_releases() -> None:
+    ends = {end for one in (*HAZARDS, *QUIRKS) for range in one.releases for end in (range.since, range.before)}
+    assert ends - {None} <= {Version(release) for release in known_releases()}
 
 
 def test_behaviours_that_the_page_names_exist() -> None:

@@ -1,1 +1,1 @@
-"""Operations that some releases compute wrongly or abort on, each with its replacement; `table.py` lists them."""
+"""Errata of releases: quirks, which the emitter repairs (`table.py`), and hazards, which are refused (`hazards.py`)."""

@@ -1,10 +1,10 @@
-"""A quirk: a kind of operation, the releases that get it wrong, and the repair."""
+"""Errata of releases: a kind of operation, the releases that get it wrong, and a repair where there is one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from packaging.version import Version
 
@@ -12,6 +12,7 @@ from t2n_core.nnef.arguments import replace_values
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Operation, Value
 from t2n_core.nnef.releases import ALL_RELEASES, Releases
+from t2n_core.nnef.signatures import REQUIRED, Signature
 from t2n_core.nnef.tract.barriers import barrier
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.graph_facts import GraphFacts
@@ -36,6 +37,11 @@ class OperationView:
         """Return an argument, or None if it is not passed."""
         return self.arguments.get(name)
 
+    def with_defaults(self, signature: Signature) -> OperationView:
+        """Return the same operation with the defaults of the arguments that are not passed."""
+        defaults = {p.name: p.default for p in signature.parameters if p.default is not REQUIRED}
+        return replace(self, arguments={**defaults, **self.arguments})
+
     def with_arguments(self, **arguments: Any) -> OperationView:
         """Return the same operation with some arguments replaced."""
         return replace(self, arguments={**self.arguments, **arguments})
@@ -43,29 +49,44 @@ class OperationView:
 
 Predicate: TypeAlias = Callable[[OperationView], bool]
 Repair: TypeAlias = Callable[[TractBuilder, OperationView], OperationView]
+AnErratum = TypeVar("AnErratum", bound="Erratum")
 
 
 @dataclass(frozen=True, slots=True)
-class Quirk:
+class Erratum:
     """One kind of operation that some releases get wrong.
 
-    The emitter writes the operation that `repair` returns in its place. An operation of a finished graph for which
-    `applies` still holds is refused, with `reason` and `safe` as the message.
+    An operation of a finished graph for which `applies` holds is refused, with `reason` and `safe` as the message.
     """
 
-    name: str
     operators: frozenset[str]
     releases: tuple[Releases, ...]
     applies: Predicate
-    repair: Repair
     reason: str
     """The end of a sentence that states what the engine does."""
     safe: str
     """The operation to write instead, for users who write NNEF by hand."""
 
     def concerns(self, version: Version) -> bool:
-        """Return whether this release has the quirk."""
+        """Return whether this release has the erratum."""
         return any(version in one for one in self.releases)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quirk(Erratum):
+    """An erratum with a repair: the emitter writes the operation that `repair` returns in its place."""
+
+    name: str
+    repair: Repair
+
+
+def by_operator(errata: Iterable[AnErratum], version: Version) -> dict[str, tuple[AnErratum, ...]]:
+    """Return the errata of a release, by operator, in their order."""
+    found: dict[str, tuple[AnErratum, ...]] = {}
+    for one in errata:
+        if one.concerns(version):
+            found.update({operator: (*found.get(operator, ()), one) for operator in one.operators})
+    return found
 
 
 BARRIER_BEFORE = "`tract_core_trilu` of that operand before, with a diagonal that keeps all"
@@ -93,10 +114,16 @@ def quirk(
     """
 
     def decorate(repair: Repair) -> Quirk:
-        ranges = tuple(Releases.of(*pair) for pair in releases) or (ALL_RELEASES,)
-        return Quirk(repair.__name__, frozenset(operators.split()), ranges, when, repair, reason, safe)
+        found = frozenset(operators.split())
+        return Quirk(found, releases_of(*releases), when, reason, safe, name=repair.__name__, repair=repair)
 
     return decorate
 
 
-__all__ = ["BARRIER_BEFORE", "OperationView", "Quirk", "quirk", "with_barriers"]
+def releases_of(*pairs: tuple[str | None, str | None]) -> tuple[Releases, ...]:
+    """Return the ranges of pairs as in `quirk`."""
+    return tuple(Releases.of(*pair) for pair in pairs) or (ALL_RELEASES,)
+
+
+__all__ = ["BARRIER_BEFORE", "Erratum", "OperationView", "Predicate", "Quirk"]
+__all__ += ["by_operator", "quirk", "releases_of", "with_barriers"]

@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.quirks import elementwise, products, reshapes, sums, windows
-from t2n_core.nnef.tract.quirks.quirk import OperationView, Quirk
+from t2n_core.nnef.tract.quirks.quirk import OperationView, Quirk, by_operator
 
 QUIRKS: tuple[Quirk, ...] = (
     elementwise.swapped_sub,
@@ -37,12 +37,7 @@ QUIRKS: tuple[Quirk, ...] = (
 @functools.cache
 def quirks_of(version: Version) -> Mapping[str, tuple[Quirk, ...]]:
     """Return the quirks of a release, by operator."""
-    found: dict[str, list[Quirk]] = {}
-    for one in QUIRKS:
-        if one.concerns(version):
-            for operator in one.operators:
-                found.setdefault(operator, []).append(one)
-    return {operator: tuple(quirks) for operator, quirks in found.items()}
+    return by_operator(QUIRKS, version)
 
 
 def apply_quirks(g: TractBuilder, operation: OperationView) -> OperationView:

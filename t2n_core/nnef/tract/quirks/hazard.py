@@ -1,0 +1,150 @@
+"""A hazard: a kind of operation that must not be written for some releases, and the conditions that recognise it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from t2n_core.nnef.graph import Value, values_in
+from t2n_core.nnef.tract.quirks.quirk import Erratum, OperationView, Predicate, releases_of
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A predicate on one operation, with the defaults of its signature filled in."""
+
+    text: str
+    """The end of a sentence that begins with `if`."""
+    holds: Predicate
+    argument: str = ""
+    """The argument that is read; empty if it is more than one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hazard(Erratum):
+    """One kind of operation that has no repair: an operation for which all conditions hold is refused."""
+
+    conditions: tuple[Condition, ...]
+
+
+def hazard(
+    operators: str, *releases: tuple[str | None, str | None], when: tuple[Condition, ...] = (), reason: str, safe: str
+) -> Hazard:
+    """Return a hazard of operators, whose names are separated by spaces, in some ranges of releases as in `quirk`."""
+
+    def applies(operation: OperationView) -> bool:
+        return all(condition.holds(operation) for condition in when)
+
+    return Hazard(frozenset(operators.split()), releases_of(*releases), applies, reason, safe, conditions=when)
+
+
+# ---------------------------------------------------------------------------------------------------------- conditions
+def is_one_of(argument: str, *values: Any) -> Condition:
+    """Return the condition that an argument has one of these values."""
+    return Condition(f"`{argument}` is {_or(values)}", lambda operation: operation.get(argument) in values, argument)
+
+
+def is_not(argument: str, value: Any) -> Condition:
+    """Return the condition that an argument has another value."""
+    return Condition(
+        f"`{argument}` is not {_or([value])}", lambda operation: operation.get(argument) != value, argument
+    )
+
+
+def is_negative(argument: str) -> Condition:
+    """Return the condition that an argument has a negative element."""
+    return Condition(
+        f"`{argument}` is negative",
+        lambda operation: any(element < 0 for element in _elements(operation.get(argument))),
+        argument,
+    )
+
+
+def is_of(argument: str, *dtypes: str) -> Condition:
+    """Return the condition that a tensor, or one of a list, has one of these dtypes."""
+    return Condition(
+        f"`{argument}` is of {' or '.join(dtypes)}",
+        lambda operation: any(tensor.dtype.name in dtypes for tensor in values_in(operation.get(argument))),
+        argument,
+    )
+
+
+def _has_padding(operation: OperationView) -> bool:
+    padding = operation.get("padding")
+    if padding:
+        return any(amount != 0 for amount in _elements(padding))
+    return any(extent != 1 for extent in _elements(operation.get("size")))  # automatic padding of a wider window
+
+
+def _covers_batch_or_channels(operation: OperationView) -> bool:
+    neutral = {"size": 1, "stride": 1, "dilation": 1, "padding": 0}
+    return any(
+        element != value
+        for name, value in neutral.items()
+        for element in _elements(list(operation.get(name) or ())[:2])
+    )
+
+
+def _ends_beyond_extent(operation: OperationView) -> bool:
+    shape = operation.get("input").shape
+    return any(
+        isinstance(end, int) and isinstance(shape[axis], int) and end > shape[axis]
+        for axis, end in zip(operation.get("axes"), operation.get("end"), strict=True)
+        if -len(shape) <= axis < len(shape)
+    )
+
+
+def _has_khronos_filter(operation: OperationView) -> bool:
+    """Return whether the shape fits only [in, out/groups, …]; if both layouts have the same shape, it is ambiguous."""
+    filters, result = operation.get("filter"), operation.results[0].shape
+    return isinstance(filters, Value) and filters.rank > 1 and len(result) > 1 and filters.shape[0] != result[1]
+
+
+IS_PADDED: Final = Condition("there is padding", _has_padding)
+COVERS_BATCH_OR_CHANNELS: Final = Condition("the window covers the batch or channel axis", _covers_batch_or_channels)
+ENDS_BEYOND_EXTENT: Final = Condition("`end` is beyond the extent", _ends_beyond_extent)
+HAS_LOGICAL_LITERAL: Final = Condition(
+    "an operand is a logical literal",
+    lambda operation: any(isinstance(operand, bool) for operand in operation.arguments.values()),
+)
+HAS_INTEGER_LITERAL: Final = Condition(
+    "an operand is an integer literal",
+    lambda operation: any(
+        isinstance(operand, int) and not isinstance(operand, bool) for operand in operation.arguments.values()
+    ),
+)
+HAS_KHRONOS_FILTER: Final = Condition("the filter is laid out as [in, out/groups, …]", _has_khronos_filter)
+
+
+def _elements(argument: Any) -> Iterator[Any]:
+    """Yield the Python numbers inside nested lists; sizes that are expressions are positive and do not count."""
+    if isinstance(argument, list | tuple):
+        for item in argument:
+            yield from _elements(item)
+    elif isinstance(argument, int | float | np.number) and not isinstance(argument, bool):
+        yield operator.pos(argument)
+
+
+def _or(values: Any) -> str:
+    return " or ".join(f"`{str(value).lower()}`" for value in values)
+
+
+__all__ = [
+    "COVERS_BATCH_OR_CHANNELS",
+    "ENDS_BEYOND_EXTENT",
+    "HAS_INTEGER_LITERAL",
+    "HAS_KHRONOS_FILTER",
+    "HAS_LOGICAL_LITERAL",
+    "IS_PADDED",
+    "Condition",
+    "Hazard",
+    "hazard",
+    "is_negative",
+    "is_not",
+    "is_of",
+    "is_one_of",
+]

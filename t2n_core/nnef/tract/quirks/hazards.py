@@ -1,0 +1,258 @@
+"""All hazards: what loads in tract but computes wrong values, or takes the engine down, and cannot be repaired.
+
+Each was seen on wheels; `tests/contract/test_hazards.py` has a case for each.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Final
+
+from packaging.version import Version
+
+from t2n_core.nnef.tract.quirks.hazard import (
+    COVERS_BATCH_OR_CHANNELS,
+    ENDS_BEYOND_EXTENT,
+    HAS_INTEGER_LITERAL,
+    HAS_KHRONOS_FILTER,
+    HAS_LOGICAL_LITERAL,
+    IS_PADDED,
+    Hazard,
+    hazard,
+    is_negative,
+    is_not,
+    is_of,
+    is_one_of,
+)
+from t2n_core.nnef.tract.quirks.quirk import by_operator
+
+_NORMALIZATIONS: Final = (
+    "local_response_normalization local_mean_normalization local_variance_normalization local_contrast_normalization"
+)
+HAZARDS: Final[tuple[Hazard, ...]] = (
+    # -------------------------------------------------------------------------------------------------- sliding windows
+    hazard(
+        "box",
+        (None, "0.23.5"),
+        when=(is_not("normalize", True),),
+        reason="the output is uninitialised memory",
+        safe="`box` with `normalize = true`, times the volume of the window, without padding",
+    ),
+    hazard(
+        "avg_pool rms_pool box",
+        (None, "0.23.6"),
+        when=(IS_PADDED, is_one_of("border", "constant")),
+        reason="border `constant` is computed as border `ignore`",
+        safe="`pad` with zeros, then pool without padding",
+    ),
+    hazard(
+        _NORMALIZATIONS,
+        (None, "0.23.6"),
+        when=(IS_PADDED,),
+        reason="their automatic padding is computed as border `ignore`",
+        safe="primitives with an explicit `pad`",
+    ),
+    hazard(
+        f"box avg_pool rms_pool max_pool {_NORMALIZATIONS}",
+        when=(COVERS_BATCH_OR_CHANNELS,),
+        reason="a window over the batch or channel axis sees one element only",
+        safe="`transpose`, window over the last axes, `transpose` back",
+    ),
+    hazard(
+        "max_pool",
+        when=(IS_PADDED, is_one_of("border", "constant")),
+        reason="border `constant` is computed as border `ignore`, which differs where all values are negative",
+        safe="border `ignore`, or `pad` before it",
+    ),
+    hazard(
+        "max_pool_with_index",
+        reason="the index is not the one inside the window",
+        safe="`max_pool` for the values",
+    ),
+    hazard(
+        "debox",
+        ("0.23.0", None),
+        when=(is_one_of("normalize", True),),
+        reason="wrong values",
+        safe="`debox` without `normalize`, divided by the count",
+    ),
+    hazard(
+        "box max_pool avg_pool rms_pool",
+        when=(is_one_of("border", "replicate", "reflect", "reflect-even"),),
+        reason="this border aborts the process",
+        safe="`pad` with border `reflect` first; `concat` of edge slices for `replicate`",
+    ),
+    hazard(
+        "conv separable_conv deconv debox",
+        when=(is_not("border", "constant"),),
+        reason="this border aborts the process",
+        safe="`pad` with border `reflect` first; `concat` of edge slices for `replicate`",
+    ),
+    hazard(
+        "conv separable_conv deconv",
+        when=(is_negative("padding"),),
+        reason="a negative padding aborts the process for some shapes",
+        safe="`slice` first",
+    ),
+    hazard(
+        "box max_pool avg_pool rms_pool",
+        when=(is_negative("padding"),),
+        reason="a negative padding aborts the process, or gives wrong values from 0.20.22",
+        safe="`slice` first",
+    ),
+    hazard(
+        "deconv",
+        when=(HAS_KHRONOS_FILTER,),
+        reason="the filter is not laid out as [out, in/groups, …], the only layout tract knows",
+        safe="swap the first two axes of the filter, group by group",
+    ),
+    # ----------------------------------------------------------------------------------------------------------- shapes
+    hazard(
+        "pad",
+        when=(is_one_of("border", "replicate", "reflect-even", "ignore"),),
+        reason="unsupported padding mode",
+        safe="`concat` of edge slices",
+    ),
+    hazard(
+        "pad",
+        when=(is_negative("padding"),),
+        reason="a negative amount aborts the process",
+        safe="`slice`",
+    ),
+    hazard(
+        "slice",
+        when=(is_negative("stride"),),
+        reason="a negative stride aborts the process or is refused",
+        safe="`tract_core_gather` with descending indices",
+    ),
+    hazard(
+        "slice",
+        (None, "0.19.8"),
+        when=(is_negative("begin"),),
+        reason="a negative `begin` is counted on another axis",
+        safe="the true, non-negative bound",
+    ),
+    hazard(
+        "slice",
+        ("0.23.0", None),
+        when=(is_negative("begin"),),
+        reason="a negative `begin` is refused",
+        safe="the true, non-negative bound",
+    ),
+    hazard(
+        "slice",
+        (None, "0.21.6"),
+        when=(ENDS_BEYOND_EXTENT,),
+        reason="an `end` beyond the extent is refused",
+        safe="the true bound",
+    ),
+    hazard(
+        "slice",
+        ("0.23.0", None),
+        when=(ENDS_BEYOND_EXTENT,),
+        reason="an `end` beyond the extent is refused",
+        safe="the true bound",
+    ),
+    hazard(
+        "reshape",
+        ("0.21.8", None),
+        when=(is_one_of("shape", []),),
+        reason="a reshape to rank 0 aborts the process or is refused",
+        safe="`squeeze`",
+    ),
+    # --------------------------------------------------------------------------------------------------------- elements
+    hazard(
+        "softplus",
+        reason="infinite for inputs above 88: it is computed as log(exp(x) + 1)",
+        safe="max(x, 0) + log(1 + exp(-|x|))",
+    ),
+    hazard(
+        "round",
+        reason="rounds halves away from zero; the standard says floor(x + 0.5), PyTorch rounds them to even",
+        safe="`tract_core_round_even`, or `floor`",
+    ),
+    hazard(
+        "and or not select",
+        (None, "0.19.8"),
+        when=(HAS_LOGICAL_LITERAL,),
+        reason="a literal operand is refused",
+        safe="a variable",
+    ),
+    hazard(
+        "add sub mul div pow min max eq ne lt gt le ge select",
+        ("0.21.6", None),
+        when=(HAS_INTEGER_LITERAL,),
+        reason="an integer literal is a size expression: the result is one too, or the types do not fit",
+        safe="a variable of the other operand's type",
+    ),
+    hazard(
+        "matmul",
+        when=(is_of("A", "uint8", "int16", "uint16", "uint32", "int64", "uint64"),),
+        reason="a matrix product of this dtype aborts the process or is refused",
+        safe="cast to float, or to int32 from 0.21.6",
+    ),
+    hazard(
+        "matmul",
+        (None, "0.21.6"),
+        when=(is_of("A", "int32"),),
+        reason="a matrix product of int32 aborts the process or is refused",
+        safe="cast to float",
+    ),
+    hazard(
+        "matmul",
+        (None, "0.20.0"),
+        when=(is_of("A", "int8"),),
+        reason="a matrix product of int8 gives int32",
+        safe="cast to float",
+    ),
+    hazard(
+        "matmul",
+        ("0.21.11", "0.21.13"),
+        when=(is_of("A", "float64"),),
+        reason="a matrix product of float64 aborts the process",
+        safe="cast to float32",
+    ),
+    hazard(
+        "matmul",
+        ("0.21.6", "0.21.13"),
+        when=(is_of("A", "int8"),),
+        reason="a matrix product of int8 aborts the process",
+        safe="cast to float",
+    ),
+    hazard(
+        "tract_core_einsum",
+        when=(is_of("inputs", "uint8", "int16", "uint16", "uint32", "int64", "uint64"),),
+        reason="a matrix product of this dtype aborts the process or is refused",
+        safe="cast to float, or to int32 from 0.21.6",
+    ),
+    hazard(
+        "tract_core_einsum",
+        (None, "0.21.6"),
+        when=(is_of("inputs", "int32"),),
+        reason="a matrix product of int32 aborts the process",
+        safe="cast to float",
+    ),
+    hazard(
+        "tract_core_einsum",
+        (None, "0.21.13"),
+        when=(is_of("inputs", "float16"), is_one_of("acc", "f32")),
+        reason="float16 with a float32 accumulator aborts the process or is refused",
+        safe="cast to float32 and back",
+    ),
+    hazard(
+        "multilinear_upsample",
+        when=(is_one_of("border", "constant"),),
+        reason="this border is refused",
+        safe="border `replicate`",
+    ),
+)
+
+
+@functools.cache
+def hazards_of(version: Version) -> Mapping[str, tuple[Hazard, ...]]:
+    """Return the hazards of a release, by operator."""
+    return by_operator(HAZARDS, version)
+
+
+__all__ = ["HAZARDS", "hazards_of"]

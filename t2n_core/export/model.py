@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -52,10 +51,6 @@ class ModelExport(ExportableModel):
         """Return the simplified torch graph for a target. Raises CaptureError, RewriteError."""
         return self.lowering_for(target).simplified()
 
-    def write_graph(self, simple: TorchModuleIRGraph, names: Sequence[str], target: InferenceTarget) -> Graph:
-        """Lower a simplified torch graph to NNEF, with these output names. Raises UnsupportedOpsError, SpecError."""
-        return self.lowering_for(target).write(simple, names)
-
     def _lowered(self, lowering: TargetLowering) -> tuple[Graph, RewriteReport]:
         try:
             graph = lowering.write(lowering.simplified(), self._output_names(lowering.captured))
@@ -87,14 +82,15 @@ class ModelExport(ExportableModel):
         found: FoundPlan | None = None
         if isinstance(target, TractNNEF) and target.searches_precision:
             plain = target.with_precision(None)
-            found = find_plan(self.lowering_for(plain), self.reference_for(plain))
+            lowering = self.lowering_for(plain)
+            found = find_plan(lowering, self._reference(lowering.captured))
             target = target.with_precision(found.plan)
         times: dict[str, float] = {}
         target.pre_trace(self.model, self.inputs.names, tuple(self.options.output_names or ()))
         mode_note = training_note(self.model, self.source.name) if self.evaluates else None
-        captured = self.captured_for(target)  # timed by itself
+        lowering = self.lowering_for(target)  # the capture is timed by itself
+        captured = lowering.captured
         with record_time(times, "lower"):
-            lowering = self.lowering_for(target)
             graph, report = self._lowered(lowering)
         with record_time(times, "write"):
             archive = write_archive(graph, path, spec=target.spec, compression=compression_level)

@@ -10,7 +10,9 @@ from torch import nn
 
 from t2n_core import KhronosNNEF, ModelExport, TractNNEF
 from t2n_core.errors import InputError
+from t2n_core.export import exportable_model
 from t2n_core.nnef.writer import graph_text
+from t2n_core.rewriter.captures import Captures
 
 TARGET = TractNNEF("0.23.9")
 X = torch.linspace(-2, 3, 12).reshape(3, 4)
@@ -36,6 +38,18 @@ def test_the_lowering_of_a_result_writes_its_graph_again(tmp_path: Path) -> None
     again = result.lowering.write(result.lowering.simplified(), result.output_names)
     assert "tanh" in graph_text(again, spec=TARGET.spec)
     assert graph_text(again, spec=TARGET.spec) == graph_text(result.graph, spec=TARGET.spec)
+
+
+def test_an_export_looks_up_its_rewriters_and_capture_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    for owner, name in ((exportable_model, "select"), (Captures, "find")):
+        plain = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *given, n=name, plain=plain: (calls.append(n), plain(*given))[1])
+    export = ModelExport(Net().eval(), X)
+    for target in (TARGET, KhronosNNEF()):
+        calls.clear()
+        export.to(target, tmp_path / f"{target.name}.nnef.tar")
+        assert calls == ["select", "find"]
 
 
 def test_the_example_has_to_be_in_the_range_of_the_target() -> None:

@@ -8,32 +8,17 @@ Lengths that are an input have no values: see `trackers/packed_rows.py`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
 from t2n_core.errors import CaptureError
-from t2n_core.torch_graph.capture.as_eager import AS_EAGER
 from t2n_core.torch_graph.capture.constants import Constants
 from t2n_core.torch_graph.compat.private import OpOverload, WeakIdKeyDictionary, _disable_current_modes, pytree
 from t2n_core.torch_graph.custom_ops.recurrent import NAMES
-from t2n_core.torch_graph.overrides.arange_rewrites import FREE_BY_PLACES
-from t2n_core.torch_graph.overrides.attention import ATTENTION
-from t2n_core.torch_graph.overrides.index_by_tensor import getitem, select, setitem
-from t2n_core.torch_graph.overrides.memory_layouts import LAYOUTS
-from t2n_core.torch_graph.overrides.pool_1d import POOLS, max_pool1d
-from t2n_core.torch_graph.overrides.pool_arguments import OF_SIZES
-from t2n_core.torch_graph.overrides.symbolic_rewrites import FREE
-from t2n_core.torch_graph.overrides.window_functions import WINDOWS
-from t2n_core.torch_graph.simplify.complex_pairs.fourier import istft_of_any_length
-from t2n_core.torch_graph.simplify.complex_pairs.inverse_real import TO_REAL
-from t2n_core.torch_graph.simplify.complex_pairs.resized import RESIZED
-from t2n_core.torch_graph.simplify.decompositions.quantised import (
-    fake_quantize_per_channel_affine,
-    fake_quantize_per_tensor_affine,
-)
+from t2n_core.torch_graph.overrides.registry import overrides
 from t2n_core.torch_graph.trackers.packed_rows import PackedRows
 from t2n_core.torch_graph.trackers.size_tensors import SizeTensors, computes_a_size
 
@@ -41,31 +26,6 @@ _MAKERS = ("tensor", "as_tensor", "arange")
 _FACTORIES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "new_zeros", "new_ones", "new_full"})
 """Take sizes, also as tensors of rank 0, which would make their results' shapes depend on data."""
 _LARGEST_REAL_VALUE = 1 << 16
-
-
-INSTEAD: dict[Any, Callable[..., Any]] = {
-    torch.Tensor.__getitem__: getitem,
-    torch.Tensor.__setitem__: setitem,
-    torch.select: select,
-    torch.Tensor.select: select,
-    **AS_EAGER,
-    **WINDOWS,
-    torch.istft: istft_of_any_length,
-    # capture would keep `weight.data` as a tensor without values; a write into it counts as one of the weight
-    torch.Tensor.data.__get__: torch.Tensor.detach,  # type: ignore[attr-defined]
-    # their kernels do not support dynamic sizes
-    torch.fake_quantize_per_tensor_affine: fake_quantize_per_tensor_affine,
-    torch.fake_quantize_per_channel_affine: fake_quantize_per_channel_affine,
-    **FREE,
-    **FREE_BY_PLACES,
-    **RESIZED,
-    **TO_REAL,
-    **OF_SIZES,
-    **ATTENTION,
-    **LAYOUTS,
-    **{pool: functools.partial(max_pool1d, pool) for pool in POOLS},
-}
-"""Function -> its replacement during capture, for functions that capture would record as something else or refuse."""
 
 
 class CaptureMode(TorchFunctionMode):
@@ -76,7 +36,7 @@ class CaptureMode(TorchFunctionMode):
 
     def __init__(self, constants: Constants | None = None) -> None:
         super().__init__()
-        self._constants = constants
+        self._constants, self._overrides = constants, overrides()
         self._real_values: Any = WeakIdKeyDictionary()
         self._sizes = SizeTensors()
         self._packed = PackedRows()
@@ -87,8 +47,9 @@ class CaptureMode(TorchFunctionMode):
         """Redirect a call. One mode does everything: each mode adds a frame to every traceback of torch.export."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        if func in INSTEAD:
-            func = INSTEAD[func]
+        override = self._overrides.get(func)
+        if override is not None:
+            func = override.replacement
             kwargs = {"dim" if name == "axis" else name: given for name, given in kwargs.items()}  # as PyTorch takes it
         if isinstance(func, OpOverload):
             namespace, _, name = func._schema.name.partition("::")

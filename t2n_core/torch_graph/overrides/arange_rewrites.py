@@ -6,7 +6,7 @@ For static sizes PyTorch's own function is captured.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from t2n_core.torch_graph.compat.private import _check, pytree
+from t2n_core.torch_graph.overrides.registry import FIXES_SIZES, override
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat)
 _arange: Any = torch.arange  # takes sizes, whatever its annotations say
@@ -22,6 +23,7 @@ _fftfreq: Any = torch.fft.fftfreq
 _rfftfreq: Any = torch.fft.rfftfreq
 
 
+@override(torch.fft.fftfreq, reason=FIXES_SIZES)
 def fftfreq(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
     """`torch.fft.fftfreq`: the non-negative indices, then the negative ones, divided by n * d."""
     if not _is_free((n, d)) or not _makes_floats(dtype, options):
@@ -31,6 +33,7 @@ def fftfreq(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, **optio
     return _over(torch.where(place < (n + 1) // 2, place, place - n), n, d, dtype)
 
 
+@override(torch.fft.rfftfreq, reason=FIXES_SIZES)
 def rfftfreq(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
     """`torch.fft.rfftfreq`: the non-negative indices, divided by n * d."""
     if not _is_free((n, d)) or not _makes_floats(dtype, options):
@@ -49,6 +52,7 @@ def _over(places: Tensor, n: Any, d: float, dtype: torch.dtype | None) -> Tensor
     return places.to(found) / whole
 
 
+@override(functional.affine_grid, reason=FIXES_SIZES)
 def affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool | None = None) -> Tensor:
     """`torch.nn.functional.affine_grid`: the coordinates of an image from -1 to 1, transformed by `theta`."""
     if not _is_free(size) or len(size) not in (4, 5):
@@ -69,6 +73,7 @@ def affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool | None =
     return found
 
 
+@override(functional.one_hot, reason=FIXES_SIZES)
 def one_hot(input: Tensor, num_classes: Any = -1) -> Tensor:
     """`torch.nn.functional.one_hot` with a dynamic number of classes."""
     if not _is_free(num_classes):
@@ -78,6 +83,7 @@ def one_hot(input: Tensor, num_classes: Any = -1) -> Tensor:
     return hits.to(torch.int64)
 
 
+@override(torch.Tensor.fill_diagonal_, reason=FIXES_SIZES)
 def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """`torch.Tensor.fill_diagonal_`: with `wrap`, the diagonal of a tall matrix starts again after a free row."""
     if not _is_free(input.shape) or input.dim() < 2:
@@ -97,6 +103,7 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
     return input.masked_fill_(on, fill_value)
 
 
+@override(torch.adaptive_avg_pool1d, reason=FIXES_SIZES)
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """`torch.nn.functional.adaptive_avg_pool1d` as that of images of one row, whose operator takes dynamic sizes."""
     (size,) = _listed(output_size)
@@ -105,6 +112,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     return functional.adaptive_avg_pool2d(input.unsqueeze(-2), (1, size)).squeeze(-2)
 
 
+@override(functional.interpolate, reason=FIXES_SIZES)
 def interpolate(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", *more: Any, **options: Any
 ) -> Tensor:
@@ -122,6 +130,7 @@ def _listed(one: Any) -> Sequence[Any]:
     return one if isinstance(one, Sequence) else (one,)
 
 
+@override(torch.mean, torch.Tensor.mean, reason=FIXES_SIZES)
 def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **options: Any) -> Tensor:
     """`torch.mean`; of complex tensors as the means of their two parts."""
     found = input.dtype if dtype is None else dtype
@@ -134,6 +143,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     return torch.view_as_complex(averages.contiguous())
 
 
+@override(torch.Tensor.new_tensor, reason=FIXES_SIZES)
 def new_tensor(input: Tensor, data: Any, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
     """`torch.Tensor.new_tensor` of data with dynamic sizes."""
     if not _is_free(data):
@@ -153,23 +163,7 @@ def _is_free(sizes: Any) -> bool:
     return any(isinstance(size, _SYMBOLIC) for size in pytree.tree_leaves(sizes))
 
 
-FREE_BY_PLACES: dict[Any, Callable[..., Any]] = {
-    torch.fft.fftfreq: fftfreq,
-    torch.fft.rfftfreq: rfftfreq,
-    functional.affine_grid: affine_grid,
-    functional.one_hot: one_hot,
-    torch.Tensor.fill_diagonal_: fill_diagonal_,
-    torch.adaptive_avg_pool1d: adaptive_avg_pool1d,
-    functional.interpolate: interpolate,
-    torch.mean: mean,
-    torch.Tensor.mean: mean,
-    torch.Tensor.new_tensor: new_tensor,
-}
-"""Function -> its capture override."""
-
-
 __all__ = [
-    "FREE_BY_PLACES",
     "adaptive_avg_pool1d",
     "affine_grid",
     "fftfreq",

@@ -15,6 +15,7 @@ from torch.nn import functional
 from t2n_core.torch_graph.compat.private import is_functorch_wrapped_tensor
 from t2n_core.torch_graph.custom_ops.definition import define, library
 from t2n_core.torch_graph.overrides.pool_arguments import is_same_size
+from t2n_core.torch_graph.overrides.registry import override
 
 _FLAGS = "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False"
 
@@ -31,6 +32,7 @@ define(
 )
 
 
+@override(functional.scaled_dot_product_attention, reason="its reference implementation would run to find a shape")
 def scaled_dot_product_attention(
     query: torch.Tensor,
     key: torch.Tensor,
@@ -88,6 +90,4 @@ def _is_special(tensor: torch.Tensor) -> bool:
     return torch.is_autocast_enabled(tensor.device.type) or is_functorch_wrapped_tensor(tensor)
 
 
-ATTENTION = {functional.scaled_dot_product_attention: scaled_dot_product_attention}
-
-__all__ = ["ATTENTION", "scaled_dot_product_attention"]
+__all__ = ["scaled_dot_product_attention"]

@@ -6,41 +6,39 @@ that is a dynamic size, the view along the other axes is read or written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from t2n_core.torch_graph.compat.operators import operator
-from t2n_core.torch_graph.compat.patches import replaced
+from t2n_core.torch_graph.overrides.registry import override, patch
 
 _INDEX = operator("aten::index.Tensor")
+_READS = "capture would read the value of an index tensor, which is not known"
 _MASKS = (torch.bool, torch.uint8)
 Picks = list[tuple[int, Any]]
 
 
-@contextmanager
-def numbers_as_indices() -> Iterator[None]:
-    """While active, torch.export does not read the values of index tensors."""
+@patch("torch._export.non_strict_utils._NonStrictTorchFunctionHandler._override", reason=_READS)
+def numbers_as_indices(plain: Any) -> Any:
+    """Return torch.export's own replacement of calls, without its reads of index tensors."""
 
-    def replacement(plain: Any) -> Any:
-        def override(self: Any, func: Any, args: Any, kwargs: Any) -> Any:
-            if func is torch.Tensor.__getitem__:
-                args = _simplify(*args)
-            return plain(self, func, args, kwargs)
+    def index(self: Any, func: Any, args: Any, kwargs: Any) -> Any:
+        if func is torch.Tensor.__getitem__:
+            args = _simplify(*args)
+        return plain(self, func, args, kwargs)
 
-        return override
-
-    with replaced("torch._export.non_strict_utils._NonStrictTorchFunctionHandler._override", replacement):
-        yield
+    return index
 
 
+@override(torch.Tensor.__getitem__, reason=_READS)
 def getitem(x: torch.Tensor, index: Any) -> torch.Tensor:
     """`x[index]`: first along the axes indexed by scalars, then the rest, as in PyTorch."""
     return torch.Tensor.__getitem__(*_simplify(x, index))
 
 
+@override(torch.Tensor.__setitem__, reason=_READS)
 def setitem(x: torch.Tensor, index: Any, value: Any) -> None:
     """`x[index] = value`: the slice at a scalar index is read, modified and written back."""
     x, index = _at_sizes(x, index)
@@ -56,6 +54,7 @@ def setitem(x: torch.Tensor, index: Any, value: Any) -> None:
     x.index_copy_(axis, place.reshape(1).long(), inner.unsqueeze(axis))
 
 
+@override(torch.select, torch.Tensor.select, reason=_READS)
 def select(input: torch.Tensor, dim: int, index: Any) -> torch.Tensor:
     """`torch.select`, also with a tensor as `index`."""
     return _pick(input, dim, index) if _is_scalar_index(index) else torch.select(input, dim, index)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
 import torch
 
 from t2n_core.torch_graph.capture.reachable import is_foreign
+from t2n_core.torch_graph.overrides.registry import override
 
 _ORDERS = {
     torch.channels_last: (1, 3, 2, 0),
@@ -19,6 +19,7 @@ _ORDERS = {
 """Memory format -> its axes, innermost first."""
 
 
+@override(torch.Tensor.is_contiguous, reason="PyTorch answers without a guard on sizes")
 def is_contiguous(self: torch.Tensor, memory_format: torch.memory_format = torch.contiguous_format) -> bool:
     """Return PyTorch's answer, with guards on the sizes that decide it.
 
@@ -68,6 +69,4 @@ def _caller() -> str | None:
     return None
 
 
-LAYOUTS: Mapping[Any, Callable[..., Any]] = {torch.Tensor.is_contiguous: is_contiguous}
-
-__all__ = ["LAYOUTS", "has_format"]
+__all__ = ["has_format", "is_contiguous"]

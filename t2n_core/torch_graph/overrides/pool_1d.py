@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from t2n_core.torch_graph.compat.operators import operator
 from t2n_core.torch_graph.overrides.pool_arguments import max_pool_of
+from t2n_core.torch_graph.overrides.registry import FIXES_SIZES, override_each
 
 
 def _by_two_axes(
@@ -38,11 +39,9 @@ def _is_free(*args: Any, **kwargs: Any) -> bool:
     return isinstance(input, torch.Tensor) and isinstance(input.shape[-1], torch.SymInt)
 
 
-POOLS = (torch.max_pool1d, functional.max_pool1d, operator("aten::max_pool1d.default"))
-
-
-def max_pool1d(pool: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return the result of one of POOLS; the length may stay symbolic."""
+@override_each(torch.max_pool1d, functional.max_pool1d, operator("aten::max_pool1d.default"), reason=FIXES_SIZES)
+def max_pool1d(plain: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return the result of a max pooling whose length may stay symbolic."""
     if _is_free(*args, **kwargs) and not _wants_indices(*args, **kwargs):
         return _by_two_axes_or_one_window(*args, **kwargs)
-    return pool(*args, **kwargs)
+    return plain(*args, **kwargs)

@@ -8,6 +8,10 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from t2n_core.torch_graph.overrides.registry import override
+
+_REFUSES = "a window of dynamic extent is not accepted"
+
 
 def is_same_size(one: Any, other: Any) -> bool:
     """Return whether two sizes are equal for all sizes of the inputs; no guard is added."""
@@ -61,14 +65,10 @@ def _is_one_window(input: torch.Tensor, kernels: Sequence[Any], paddings: Sequen
     return symbolic and not any(paddings) and len(sizes) == len(kernels) and all(map(is_same_size, kernels, sizes))
 
 
-OF_SIZES: dict[Any, Callable[..., Any]] = {
-    functional.avg_pool1d: avg_pool_of(1, functional.avg_pool1d),
-    functional.avg_pool2d: avg_pool_of(2, functional.avg_pool2d),
-    functional.avg_pool3d: avg_pool_of(3, functional.avg_pool3d),
-    torch.max_pool2d: max_pool_of(2, torch.max_pool2d),
-    functional.max_pool2d: max_pool_of(2, functional.max_pool2d),
-    torch.max_pool3d: max_pool_of(3, torch.max_pool3d),
-    functional.max_pool3d: max_pool_of(3, functional.max_pool3d),
-}
+for _pool, _rank in ((functional.avg_pool1d, 1), (functional.avg_pool2d, 2), (functional.avg_pool3d, 3)):
+    override(_pool, reason=_REFUSES)(avg_pool_of(_rank, _pool))
+for _module in (torch, functional):
+    for _pool, _rank in ((_module.max_pool2d, 2), (_module.max_pool3d, 3)):
+        override(_pool, reason=_REFUSES)(max_pool_of(_rank, _pool))
 
-__all__ = ["OF_SIZES", "is_same_size", "max_pool_of"]
+__all__ = ["is_same_size", "max_pool_of"]

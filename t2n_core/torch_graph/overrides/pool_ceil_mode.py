@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from t2n_core.torch_graph.compat.patches import replaced
+from t2n_core.torch_graph.overrides.registry import patch
 
 
 def windows(size: Any, kernel: int, before: int, after: int, stride: int, dilation: int, ceil_mode: bool) -> Any:
@@ -24,18 +22,14 @@ def windows(size: Any, kernel: int, before: int, after: int, stride: int, dilati
     return room // stride + 1
 
 
-@contextmanager
-def pools_of_any_size() -> Iterator[None]:
-    """While active, the windows over a dynamic axis are counted by `windows`."""
+@patch("torch._meta_registrations.pooling_output_shape_pad_lr", reason="whether the last window fits adds a guard")
+def pools_of_any_size(plain: Any) -> Any:
+    """Return a function that counts the windows over a dynamic axis with `windows`."""
 
-    def replacement(plain: Any) -> Any:
-        def count(size: Any, *rest: Any) -> Any:
-            return windows(size, *rest) if isinstance(size, torch.SymInt) else plain(size, *rest)
+    def count(size: Any, *rest: Any) -> Any:
+        return windows(size, *rest) if isinstance(size, torch.SymInt) else plain(size, *rest)
 
-        return count
-
-    with replaced("torch._meta_registrations.pooling_output_shape_pad_lr", replacement):
-        yield
+    return count
 
 
 __all__ = ["pools_of_any_size", "windows"]

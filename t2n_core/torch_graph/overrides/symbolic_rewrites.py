@@ -17,10 +17,26 @@ from torch.nn import functional
 from t2n_core.torch_graph.compat.operators import operator
 from t2n_core.torch_graph.compat.private import _check, _chunk_cat
 from t2n_core.torch_graph.custom_ops.factorisation_steps import least, loop
+from t2n_core.torch_graph.overrides.registry import FIXES_SIZES, override
 
 _SLICE = operator("aten::slice.Tensor")
 
 
+def _of_free_axes(plain: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator by which inputs without a dynamic size go to the plain function."""
+
+    def decorate(rewrite: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(rewrite)
+        def either(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+            is_free = any(isinstance(size, torch.SymInt) for size in input.shape)
+            return (rewrite if is_free else plain)(input, *args, **kwargs)
+
+        return either
+
+    return decorate
+
+
+@override(torch.kron, torch.Tensor.kron, reason=FIXES_SIZES)
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """`torch.kron`: each element of `input` times all of `other`."""
     rank = max(input.dim(), other.dim())
@@ -33,17 +49,20 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return product
 
 
+@override(torch.linalg.multi_dot, reason=FIXES_SIZES)
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """`torch.linalg.multi_dot`, from left to right, since the best order depends on sizes."""
     return functools.reduce(torch.matmul, tensors)
 
 
+@override(functional.bilinear, reason=FIXES_SIZES)
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`torch.nn.functional.bilinear`."""
     product = torch.einsum("...i,oij,...j->...o", input1, weight, input2)
     return product if bias is None else product + bias
 
 
+@override(torch.take_along_dim, torch.Tensor.take_along_dim, reason=FIXES_SIZES)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """`torch.take_along_dim`: axes of one element broadcast, and indices are taken modulo the size.
 
@@ -61,6 +80,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     return source.gather(axis, torch.remainder(places, input.shape[axis]))
 
 
+@override(torch.gradient, reason=FIXES_SIZES)
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> Any:
     """`torch.gradient` on uniform grids, by central differences; at the edges by one-sided ones."""
     axes = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
@@ -86,6 +106,7 @@ def _differences(x: Tensor, axis: int, step: float, edge_order: int) -> Tensor:
     return torch.cat([first, middle, last], axis) / step
 
 
+@override(torch.cov, torch.Tensor.cov, reason=FIXES_SIZES)
 def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
@@ -108,6 +129,7 @@ def cov(
     return found.squeeze()
 
 
+@override(torch.corrcoef, torch.Tensor.corrcoef, reason=FIXES_SIZES)
 def corrcoef(input: Tensor) -> Tensor:
     """`torch.corrcoef`: covariances divided by both standard deviations."""
     c = cov(input)
@@ -118,6 +140,7 @@ def corrcoef(input: Tensor) -> Tensor:
     return scaled if scaled.is_complex() else scaled.clamp(-1, 1)
 
 
+@override(functional.linear_cross_entropy, reason="the number of chunks depends on sizes")
 def linear_cross_entropy(*args: Any, options: Any = None, **kwargs: Any) -> Tensor:
     """`F.linear_cross_entropy` of all rows at once; `options`, which control chunking, are ignored."""
     function: Any = functional.linear_cross_entropy
@@ -125,6 +148,7 @@ def linear_cross_entropy(*args: Any, options: Any = None, **kwargs: Any) -> Tens
     return found
 
 
+@override(_chunk_cat, reason=FIXES_SIZES)
 def chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int, **out: Any) -> Tensor:
     """`torch._chunk_cat`: each tensor is zero-padded to `num_chunks` chunks, which are concatenated after `dim`."""
     if out:
@@ -140,6 +164,7 @@ def chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int, **out: Any) 
     return torch.cat(parts, axis + 1)
 
 
+@override(functional.gaussian_nll_loss, reason="it reads whether variances are negative")
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -155,6 +180,8 @@ def gaussian_nll_loss(
     return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
+@override(functional.adaptive_max_pool3d, reason=FIXES_SIZES)
+@_of_free_axes(functional.adaptive_max_pool3d)
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """`torch.nn.functional.adaptive_max_pool3d`, axis by axis from the last one, which finds the first maximum."""
     sizes = list(output_size) if isinstance(output_size, Sequence) else [output_size] * 3
@@ -174,11 +201,15 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
     return (found, place.expand(found.shape)) if return_indices else found
 
 
+@override(functional.adaptive_max_pool3d_with_indices, reason=FIXES_SIZES)
+@_of_free_axes(functional.adaptive_max_pool3d_with_indices)
 def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: bool = True) -> Any:
     """`torch.nn.functional.adaptive_max_pool3d_with_indices`."""
     return adaptive_max_pool3d(input, output_size, True)
 
 
+@override(torch.pdist, reason=FIXES_SIZES)
+@_of_free_axes(torch.pdist)
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """`torch.pdist` of any number of rows: the pairs of row i follow those of all rows before it."""
     count = input.shape[0]
@@ -191,6 +222,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     return found
 
 
+@override(torch.bincount, torch.Tensor.bincount, reason="the number of bins depends on data")
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """`torch.bincount` of integers below `minlength`; for others, for which PyTorch adds bins, engines fail."""
     if minlength == 0:
@@ -204,17 +236,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     return found + found.new_zeros(minlength).index_select(0, input).sum()  # reads out of range
 
 
-def _over_free_axes(override: Callable[..., Any], function: Any) -> Callable[..., Any]:
-    """Return a function that calls the override for inputs with a dynamic size, and the function itself for others."""
-
-    @functools.wraps(override)
-    def either(input: Tensor, *args: Any, **kwargs: Any) -> Any:
-        free = any(isinstance(size, torch.SymInt) for size in input.shape)
-        return (override if free else function)(input, *args, **kwargs)
-
-    return either
-
-
+@override(torch.lu_unpack, reason=FIXES_SIZES)
 def lu_unpack(
     LU_data: Tensor,  # noqa: N803
     LU_pivots: Tensor,  # noqa: N803
@@ -227,6 +249,7 @@ def lu_unpack(
     return torch.lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
 
 
+@override(torch.geqrf, torch.Tensor.geqrf, reason=FIXES_SIZES)
 def geqrf(input: Tensor, **out: Any) -> Any:
     """`torch.geqrf`, whose sizes PyTorch captures only as constants."""
     if out or all(isinstance(size, int) for size in input.shape):
@@ -234,6 +257,7 @@ def geqrf(input: Tensor, **out: Any) -> Any:
     return loop("reflections", input)
 
 
+@override(torch.linalg.lstsq, reason=FIXES_SIZES)
 def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None, **out: Any) -> Any:
     """`torch.linalg.lstsq` by the pseudoinverse, which is right for any rank; `gels` needs full rank."""
     by_values, tall = (
@@ -251,33 +275,3 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     values = torch.linalg.svdvals(input) if by_values else none
     results: Any = torch.return_types
     return results.linalg_lstsq((solution.squeeze(-1) if vector else solution, residuals, rank, values))
-
-
-FREE: dict[Any, Callable[..., Any]] = {
-    torch.kron: kron,
-    torch.Tensor.kron: kron,
-    torch.linalg.multi_dot: multi_dot,
-    functional.bilinear: bilinear,
-    torch.take_along_dim: take_along_dim,
-    torch.Tensor.take_along_dim: take_along_dim,
-    torch.gradient: gradient,
-    torch.cov: cov,
-    torch.Tensor.cov: cov,
-    torch.corrcoef: corrcoef,
-    torch.Tensor.corrcoef: corrcoef,
-    functional.gaussian_nll_loss: gaussian_nll_loss,
-    _chunk_cat: chunk_cat,
-    torch.bincount: bincount,
-    torch.Tensor.bincount: bincount,
-    torch.pdist: _over_free_axes(pdist, torch.pdist),
-    functional.adaptive_max_pool3d: _over_free_axes(adaptive_max_pool3d, functional.adaptive_max_pool3d),
-    functional.adaptive_max_pool3d_with_indices: _over_free_axes(
-        adaptive_max_pool3d_with_indices, functional.adaptive_max_pool3d_with_indices
-    ),
-    torch.linalg.lstsq: lstsq,
-    torch.lu_unpack: lu_unpack,
-    torch.geqrf: geqrf,
-    torch.Tensor.geqrf: geqrf,
-}
-if hasattr(functional, "linear_cross_entropy"):
-    FREE[functional.linear_cross_entropy] = linear_cross_entropy

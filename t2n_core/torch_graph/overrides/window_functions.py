@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from t2n_core.torch_graph.overrides.registry import FIXES_SIZES, override_each
+
 
 def cosines(size: Any, periodic: bool, weights: Sequence[float], dtype: torch.dtype) -> torch.Tensor:
     """Return w[0] - w[1] cos(a) + w[2] cos(2 a) … with `a` from 0 to 2 pi; a window of one element is 1."""
@@ -25,33 +27,32 @@ def _hann() -> list[float]:
     return [0.5, 0.5]
 
 
-def _hamming(alpha: float = 0.54, beta: float = 0.46) -> list[float]:
-    return [alpha, beta]
-
-
 def _blackman() -> list[float]:
     return [0.42, 0.5, 0.08]
 
 
-def _window(plain: Callable[..., Any], weights: Callable[..., list[float]]) -> Callable[..., Any]:
-    def window(
-        window_length: Any, periodic: bool = True, *more: float, dtype: torch.dtype | None = None, **options: Any
-    ) -> Any:
-        found = dtype or torch.get_default_dtype()
-        known = {name: options[name] for name in ("alpha", "beta") if name in options}
-        if not isinstance(window_length, torch.SymInt) or not found.is_floating_point:
-            return plain(window_length, periodic, *more, dtype=dtype, **options)
-        return cosines(window_length, periodic, weights(*more, **known), found)
-
-    return window
+def _hamming(alpha: float = 0.54, beta: float = 0.46) -> list[float]:
+    return [alpha, beta]
 
 
-WINDOWS: dict[Any, Callable[..., Any]] = {
-    torch.hann_window: _window(torch.hann_window, _hann),
-    torch.hamming_window: _window(torch.hamming_window, _hamming),
-    torch.blackman_window: _window(torch.blackman_window, _blackman),
+_WEIGHTS: dict[Any, Callable[..., list[float]]] = {
+    torch.hann_window: _hann,
+    torch.hamming_window: _hamming,
+    torch.blackman_window: _blackman,
 }
-"""Function -> its capture override."""
 
 
-__all__ = ["WINDOWS", "cosines"]
+@override_each(*_WEIGHTS, reason=FIXES_SIZES)
+def window(
+    plain: Any, window_length: Any, periodic: bool = True, *more: float, dtype: torch.dtype | None = None,
+    **options: Any,
+) -> Any:  # fmt: skip
+    """Return a window; of a dynamic length, as a sum of cosines."""
+    found = dtype or torch.get_default_dtype()
+    known = {name: options[name] for name in ("alpha", "beta") if name in options}
+    if not isinstance(window_length, torch.SymInt) or not found.is_floating_point:
+        return plain(window_length, periodic, *more, dtype=dtype, **options)
+    return cosines(window_length, periodic, _WEIGHTS[plain](*more, **known), found)
+
+
+__all__ = ["cosines"]

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from t2n_core.torch_graph.overrides.registry import FIXES_SIZES, override
 from t2n_core.torch_graph.simplify.complex_pairs import Pair, on_pairs
 from t2n_core.torch_graph.simplify.complex_pairs.arithmetic import mul, view_as_real
 from t2n_core.torch_graph.simplify.decompositions import Refusal
@@ -208,6 +209,7 @@ def istft(
     return found.squeeze(0) if single else found
 
 
+@override(torch.istft, reason=FIXES_SIZES)
 def istft_of_any_length(input: Tensor, n_fft: int, *arguments: Any, **keywords: Any) -> Tensor:
     """`torch.istft` with a `length` that may be a dynamic size, which PyTorch's own cannot."""
     call = inspect.signature(istft).bind(input, n_fft, *arguments, **keywords).arguments

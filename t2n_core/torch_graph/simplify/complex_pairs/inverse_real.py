@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from t2n_core.torch_graph.compat.operators import operator
+from t2n_core.torch_graph.overrides.registry import FIXES_SIZES, override_each
 from t2n_core.torch_graph.simplify.complex_pairs import Pair
 from t2n_core.torch_graph.simplify.complex_pairs.fourier import fft_c2r
 
@@ -51,29 +52,31 @@ def _is_static(input: Tensor) -> bool:
     return all(isinstance(size, int) for size in input.shape)
 
 
-def _of_one(plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def transform(input: Tensor, n: Any = None, dim: int = -1, norm: str | None = None) -> Tensor:
-        if _is_static(input) and not isinstance(n, torch.SymInt):
-            return plain(input, n, dim, norm)
-        return _to_real(plain, input, [n], [dim], norm)
-
-    return transform
-
-
-def _of_many(plain: Callable[..., Tensor], default: tuple[int, ...] | None) -> Callable[..., Tensor]:
-    def transform(input: Tensor, s: Any = None, dim: Any = default, norm: str | None = None) -> Tensor:
-        if _is_static(input):
-            return plain(input, s, dim, norm)
-        dims = range(input.dim() - (input.dim() if s is None else len(s)), input.dim()) if dim is None else dim
-        sizes = [None] * len(dims) if s is None else [None if size == -1 else size for size in s]
-        return _to_real(plain, input, sizes, list(dims), norm)
-
-    return transform
+@override_each(torch.fft.irfft, torch.fft.hfft, reason=FIXES_SIZES)
+def along_one_axis(
+    plain: Callable[..., Tensor], input: Tensor, n: Any = None, dim: int = -1, norm: str | None = None
+) -> Tensor:
+    """Return a transform of length `n`."""
+    if _is_static(input) and not isinstance(n, torch.SymInt):
+        return plain(input, n, dim, norm)
+    return _to_real(plain, input, [n], [dim], norm)
 
 
-TO_REAL: dict[Any, Callable[..., Tensor]] = {
-    **{plain: _of_one(plain) for plain in (torch.fft.irfft, torch.fft.hfft)},
-    **{plain: _of_many(plain, (-2, -1)) for plain in (torch.fft.irfft2, torch.fft.hfft2)},
-    **{plain: _of_many(plain, None) for plain in (torch.fft.irfftn, torch.fft.hfftn)},
-}
-"""Function of torch.fft -> its capture override."""
+@override_each(torch.fft.irfft2, torch.fft.hfft2, reason=FIXES_SIZES)
+def along_two_axes(
+    plain: Callable[..., Tensor], input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None
+) -> Tensor:
+    """Return a transform of the lengths `s`."""
+    return along_axes(plain, input, s, dim, norm)
+
+
+@override_each(torch.fft.irfftn, torch.fft.hfftn, reason=FIXES_SIZES)
+def along_axes(
+    plain: Callable[..., Tensor], input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
+) -> Tensor:
+    """Return a transform of the lengths `s`, along the last axes if `dim` is not passed."""
+    if _is_static(input):
+        return plain(input, s, dim, norm)
+    dims = range(input.dim() - (input.dim() if s is None else len(s)), input.dim()) if dim is None else dim
+    sizes = [None] * len(dims) if s is None else [None if size == -1 else size for size in s]
+    return _to_real(plain, input, sizes, list(dims), norm)

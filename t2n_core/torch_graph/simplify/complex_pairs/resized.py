@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from t2n_core.torch_graph.overrides.registry import FIXES_SIZES, override_each
 from t2n_core.torch_graph.simplify.complex_pairs.inverse_real import resize_axis
 
 
@@ -20,30 +21,27 @@ def _fit(input: Tensor, sizes: Sequence[Any], dims: Sequence[int]) -> Tensor:
     return input
 
 
-def _of_one(plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def transform(input: Tensor, n: Any = None, dim: int = -1, norm: str | None = None, **options: Any) -> Tensor:
-        return plain(_fit(input, [n], [dim]), n, dim, norm, **options)
-
-    return transform
-
-
-def _of_many(plain: Callable[..., Tensor], default: tuple[int, ...] | None) -> Callable[..., Tensor]:
-    def transform(input: Tensor, s: Any = None, dim: Any = default, norm: str | None = None, **options: Any) -> Tensor:
-        dims = range(-len(s), 0) if dim is None and s is not None else dim
-        return plain(input if s is None else _fit(input, s, dims), s, dim, norm, **options)
-
-    return transform
+@override_each(torch.fft.fft, torch.fft.ifft, torch.fft.rfft, torch.fft.ihfft, reason=FIXES_SIZES)
+def along_one_axis(
+    plain: Callable[..., Tensor], input: Tensor, n: Any = None, dim: int = -1, norm: str | None = None, **options: Any
+) -> Tensor:
+    """Return a transform of length `n`."""
+    return plain(_fit(input, [n], [dim]), n, dim, norm, **options)
 
 
-RESIZED: dict[Any, Callable[..., Tensor]] = {
-    **{plain: _of_one(plain) for plain in (torch.fft.fft, torch.fft.ifft, torch.fft.rfft, torch.fft.ihfft)},
-    **{
-        plain: _of_many(plain, (-2, -1))
-        for plain in (torch.fft.fft2, torch.fft.ifft2, torch.fft.rfft2, torch.fft.ihfft2)
-    },
-    **{plain: _of_many(plain, None) for plain in (torch.fft.fftn, torch.fft.ifftn, torch.fft.rfftn, torch.fft.ihfftn)},
-}
-"""Function of torch.fft -> its capture override."""
+@override_each(torch.fft.fft2, torch.fft.ifft2, torch.fft.rfft2, torch.fft.ihfft2, reason=FIXES_SIZES)
+def along_two_axes(
+    plain: Callable[..., Tensor], input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None,
+    **options: Any,
+) -> Tensor:  # fmt: skip
+    """Return a transform of the lengths `s`."""
+    return along_axes(plain, input, s, dim, norm, **options)
 
 
-__all__ = ["RESIZED"]
+@override_each(torch.fft.fftn, torch.fft.ifftn, torch.fft.rfftn, torch.fft.ihfftn, reason=FIXES_SIZES)
+def along_axes(
+    plain: Callable[..., Tensor], input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, **options: Any
+) -> Tensor:
+    """Return a transform of the lengths `s`, along the last axes if `dim` is not passed."""
+    dims = range(-len(s), 0) if dim is None and s is not None else dim
+    return plain(input if s is None else _fit(input, s, dims), s, dim, norm, **options)

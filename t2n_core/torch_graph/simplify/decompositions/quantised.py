@@ -11,7 +11,10 @@ import torch
 from torch import Tensor
 
 from t2n_core.torch_graph.custom_ops import integer_arithmetic
+from t2n_core.torch_graph.overrides.registry import override
 from t2n_core.torch_graph.simplify.decompositions import decomposition
+
+_STATIC = "its kernel does not support dynamic sizes"
 
 
 def _levels(x: Tensor, scale: Any, zero_point: Any, low: int, high: int) -> Tensor:
@@ -26,6 +29,7 @@ def _along(x: Tensor, channels: Tensor, axis: int) -> Tensor:
     return channels.to(torch.float32).reshape(shape)
 
 
+@override(torch.fake_quantize_per_tensor_affine, reason=_STATIC)
 @decomposition("aten::fake_quantize_per_tensor_affine.default", "aten::fake_quantize_per_tensor_affine.tensor_qparams")
 def fake_quantize_per_tensor_affine(
     input: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int
@@ -34,6 +38,7 @@ def fake_quantize_per_tensor_affine(
     return found
 
 
+@override(torch.fake_quantize_per_channel_affine, reason=_STATIC)
 @decomposition("aten::fake_quantize_per_channel_affine")
 def fake_quantize_per_channel_affine(
     input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from t2n_core.torch_graph.overrides import arange_rewrites
-from t2n_core.torch_graph.overrides.arange_rewrites import FREE_BY_PLACES
+from t2n_core.torch_graph.overrides.registry import overrides
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ SIZES = range(1, 12)
 @pytest.mark.parametrize("size", SIZES)
 def test_frequencies(function: object, size: int) -> None:
     for dtype in (torch.float32, torch.float64):
-        found = FREE_BY_PLACES[function](size, 0.3, dtype=dtype)
+        found = overrides()[function].replacement(size, 0.3, dtype=dtype)
         torch.testing.assert_close(found, function(size, 0.3, dtype=dtype))  # type: ignore[operator]
 
 

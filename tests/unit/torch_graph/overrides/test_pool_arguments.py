@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from t2n_core.torch_graph.overrides.pool_arguments import OF_SIZES
+from t2n_core.torch_graph.overrides.registry import overrides
 
 IMAGE = torch.randn(2, 3, 9, 8, generator=torch.Generator().manual_seed(1))
 
@@ -27,5 +27,5 @@ IMAGE = torch.randn(2, 3, 9, 8, generator=torch.Generator().manual_seed(1))
 )
 def test_other_windows_are_those_of_pytorch(pool: Any, arguments: dict[str, Any]) -> None:
     x = IMAGE[0] if pool is F.avg_pool1d else IMAGE
-    found, expected = OF_SIZES[pool](x, **arguments), pool(x, **arguments)
+    found, expected = overrides()[pool].replacement(x, **arguments), pool(x, **arguments)
     torch.testing.assert_close(found, expected, rtol=0, atol=0)

@@ -13,10 +13,15 @@ from torch.nn import functional
 
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.compat.operators import functional_overloads
-from t2n_core.torch_graph.compat.patches import replaced
 from t2n_core.torch_graph.compat.private import legacy_get_string
+from t2n_core.torch_graph.overrides.registry import DIFFERS, FIXES_SIZES, override, override_each, patch
+
+_AXES = {"hsplit": 1, "vsplit": 0, "dsplit": 2}
+_SPLITS = [getattr(owner, name) for owner in (torch, torch.Tensor) for name in _AXES]
+_SQUEEZES = [o for key in ("aten::squeeze", "aten::squeeze_copy") for o in functional_overloads(key)]
 
 
+@override(functional.multilabel_margin_loss, reason=DIFFERS)
 def multilabel_margin_loss(
     input: torch.Tensor, target: torch.Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> torch.Tensor:
@@ -39,6 +44,7 @@ def multilabel_margin_loss(
     return loss.mean() if reduction == "mean" else loss.sum()
 
 
+@override(torch.narrow, torch.Tensor.narrow, reason="a tensor as `start` would be a size that depends on data")
 def narrow(input: torch.Tensor, dim: int, start: Any, length: Any) -> torch.Tensor:
     """Narrow with an index of rows if `start` is a tensor: as a size it would depend on data."""
     if not isinstance(start, torch.Tensor):
@@ -47,6 +53,7 @@ def narrow(input: torch.Tensor, dim: int, start: Any, length: Any) -> torch.Tens
     return input.index_select(dim, first + torch.arange(length))
 
 
+@override(torch.squeeze, torch.Tensor.squeeze, torch.squeeze_copy, *_SQUEEZES, reason=DIFFERS)
 def squeeze(input: torch.Tensor, dim: Any = None) -> torch.Tensor:
     """Return the squeezed tensor, or a copy.
 
@@ -59,6 +66,7 @@ def squeeze(input: torch.Tensor, dim: Any = None) -> torch.Tensor:
     return input.squeeze() if dim is None else input.squeeze(dim)
 
 
+@override_each(torch.pixel_shuffle, torch.pixel_unshuffle, reason=DIFFERS)
 def move_pixels(operator: Callable[..., torch.Tensor], input: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
     """Return a shuffled image. Eager PyTorch accepts any strides, the captured operator only some.
 
@@ -69,6 +77,7 @@ def move_pixels(operator: Callable[..., torch.Tensor], input: torch.Tensor, *arg
     return operator(input.contiguous(), *args, **kwargs)
 
 
+@override(torch.tensor_split, torch.Tensor.tensor_split, reason=FIXES_SIZES)
 def tensor_split(
     input: torch.Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
 ) -> Sequence[torch.Tensor]:
@@ -82,15 +91,17 @@ def tensor_split(
     return torch.split_with_sizes(input, [*sizes, size - sum(sizes)], dim)
 
 
-def split_at(operator: Callable[..., Any], axis: int, input: torch.Tensor, *given: Any, **named: Any) -> Any:
+@override_each(*_SPLITS, reason=FIXES_SIZES)
+def split_at(plain: Callable[..., Any], input: torch.Tensor, *given: Any, **named: Any) -> Any:
     """Split as `hsplit`, `vsplit` and `dsplit` do along their axis; capture would fix the position of each index."""
     indices = next(iter((*given, *named.values())), None)
-    place = 0 if operator is torch.hsplit and input.dim() == 1 else axis
+    place = 0 if plain.__name__ == "hsplit" and input.dim() == 1 else _AXES[plain.__name__]
     if isinstance(indices, list | tuple) and input.dim() > place:
         return torch.tensor_split(input, indices, place)
-    return operator(input, *given, **named)
+    return plain(input, *given, **named)
 
 
+@override(torch.linspace, reason=FIXES_SIZES)
 def linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = None, **options: Any) -> torch.Tensor:
     """Compute `torch.linspace` from both ends to the middle; the `steps` of PyTorch's own cannot be a dynamic size."""
     found = dtype or torch.get_default_dtype()
@@ -104,34 +115,21 @@ def linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = No
     return torch.where(near, start + step * place, end - step * (steps - 1 - place))
 
 
-_SQUEEZES = [o for key in ("aten::squeeze", "aten::squeeze_copy") for o in functional_overloads(key)]
-AS_EAGER: dict[Any, Callable[..., Any]] = {
-    functional.multilabel_margin_loss: multilabel_margin_loss,
-    **dict.fromkeys((torch.narrow, torch.Tensor.narrow), narrow),
-    **dict.fromkeys((torch.squeeze, torch.Tensor.squeeze, torch.squeeze_copy, *_SQUEEZES), squeeze),
-    **{one: functools.partial(move_pixels, one) for one in (torch.pixel_shuffle, torch.pixel_unshuffle)},
-    **dict.fromkeys((torch.tensor_split, torch.Tensor.tensor_split), tensor_split),
-    **{
-        operator: functools.partial(split_at, getattr(torch, name), axis)
-        for name, axis in (("hsplit", 1), ("vsplit", 0), ("dsplit", 2))
-        for operator in (getattr(torch, name), getattr(torch.Tensor, name))
-    },
-    torch.linspace: linspace,
-}
+# a write into `weight.data` counts as one into the weight
+override(torch.Tensor.data.__get__, reason="capture would keep it as a tensor without values")(torch.Tensor.detach)  # type: ignore[attr-defined]
 
 
-@contextmanager
-def skip_mask_checks() -> Iterator[None]:
-    """Stop nn.Transformer from comparing a mask with the causal one: capture has no values of it.
-
-    The answer is no, so that the mask argument is used, with the same result.
-    """
+@patch(
+    "torch.nn.modules.transformer._detect_is_causal_mask",
+    reason="nn.Transformer compares a mask with the causal one, of which capture has no values",
+)
+def skip_mask_checks(_: Any) -> Any:
+    """Return a check that says no, so that the mask argument is used, with the same result."""
 
     def hinted(mask: torch.Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
         return is_causal is True
 
-    with replaced("torch.nn.modules.transformer._detect_is_causal_mask", lambda _: hinted):
-        yield
+    return hinted
 
 
 @contextmanager

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 from torch.fx import proxy
 
-from t2n_core.torch_graph.capture.stack_traces import short_stack_traces
 from t2n_core.torch_graph.capture.tracer import TorchModuleTracer
 from t2n_core.torch_graph.frontend.inputs import bind_inputs
+from t2n_core.torch_graph.overrides.stack_traces import short_stack_traces
 from tests.nets import net_of
 
 

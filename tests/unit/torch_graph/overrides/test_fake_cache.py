@@ -10,7 +10,7 @@ from torch import nn
 from torch.fx.experimental import proxy_tensor
 
 from t2n_core import ModelExport
-from t2n_core.torch_graph.capture.fake_cache import cheaper_capture
+from t2n_core.torch_graph.overrides.fake_cache import cheaper_capture
 from tests.nets import net_of
 
 

@@ -8,13 +8,11 @@ stack that it is called from. Here the other frames are skipped at once. The tex
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from traceback import FrameSummary, StackSummary
 from types import FrameType
 from typing import Any
 
-from t2n_core.torch_graph.compat.patches import replaced
+from t2n_core.torch_graph.overrides.registry import patch
 
 _KEPT = "forward"
 """Name of the functions whose frames torch.fx keeps."""
@@ -40,11 +38,14 @@ class ForwardFrames:
         return StackSummary.from_list(self._frames)
 
 
-@contextmanager
-def short_stack_traces() -> Iterator[None]:
-    """While active, nodes get the lines of `forward` functions without looking up all other frames."""
-    with replaced("torch.fx.proxy.CapturedTraceback", lambda _: ForwardFrames, optional=True):
-        yield
+@patch(
+    "torch.fx.proxy.CapturedTraceback",
+    reason="the full traceback of a node takes longer than its capture",
+    optional=True,
+)
+def short_stack_traces(_: Any) -> Any:
+    """Return the class that takes the lines of `forward` functions only."""
+    return ForwardFrames
 
 
 __all__ = ["short_stack_traces"]

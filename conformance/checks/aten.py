@@ -15,7 +15,7 @@ from t2n_core.check.outcome import Outcome, Status
 from t2n_core.check.sampling.sensitivity import movements
 from t2n_core.export.model import ModelExport
 from t2n_core.inference_target import TractNNEF
-from t2n_core.nnef.dependence import constant_outputs
+from t2n_core.nnef.graph import constant_outputs
 
 SECONDS_TO_RUN = 30
 _TARGET = TractNNEF("0.23.9", check_io=False)

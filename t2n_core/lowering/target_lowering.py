@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from t2n_core.errors import InputError, LowerError, UnsupportedOpsError
 from t2n_core.inference_target.base import InferenceTarget, fragments_of
 from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.legality import check_graph
-from t2n_core.nnef.tract.stored_forms import refusal
-from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.op.lower import has_rule, lower
 from t2n_core.op.registry import Registry, load_default
 from t2n_core.op.stored.choice import Rounded, with_stored
@@ -58,8 +55,7 @@ class TargetLowering:
         target.post_capture(traced)
         choice = target.writing.weights
         if choice:
-            target_refusal = partial(refusal, traits_of(target.spec.version))
-            traced = with_stored(traced, choice, target_refusal, self.source.weights, self.rounded)
+            traced = with_stored(traced, choice, target.storage_refusal, self.source.weights, self.rounded)
         has_form = has_rule(rules, target.spec, target.writing)
         with CAPTURE_LOCK:  # decompositions are traced like models
             simple = simplify(traced, has_form, operator_bodies(self.selection, self.session))

@@ -185,3 +185,16 @@ def before_transposes(value: Value, axes: Sequence[int]) -> tuple[Value, list[in
         order = [value.producer.arguments["axes"][axis] for axis in order]
         value = next(value.producer.inputs())
     return value, order
+
+
+_SIZES_ALONE = frozenset({"tract_core_shape_of", "shape_of"})
+"""Operators whose result does not depend on the elements of their operand."""
+
+
+def constant_outputs(graph: Graph) -> frozenset[str]:
+    """Return the names of the outputs that depend on no element of an input."""
+    reached: set[Value] = set(graph.inputs)
+    for operation in graph.operations:
+        if operation.name not in _SIZES_ALONE and any(value in reached for value in operation.inputs()):
+            reached.update(operation.outputs)
+    return frozenset(value.name for value in graph.outputs if value not in reached)

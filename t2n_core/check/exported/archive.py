@@ -14,8 +14,7 @@ from t2n_core.check.samples import Sample
 from t2n_core.check.state_pairs import StatePair
 from t2n_core.inference_target import InferenceTarget
 from t2n_core.lowering.target_lowering import TargetLowering
-from t2n_core.nnef.dependence import constant_outputs
-from t2n_core.nnef.graph import Graph
+from t2n_core.nnef.graph import Graph, constant_outputs
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.stored.source import StoredWeights
 from t2n_core.torch_graph.capture.tracer import CapturedModel

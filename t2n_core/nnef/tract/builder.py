@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.loop_emitter import LoopEmitter
 from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract.graph_facts import GraphFacts
@@ -19,7 +19,7 @@ TRACT_TYPES = {
 }
 
 
-class TractBuilder(Emitter):
+class TractBuilder(LoopEmitter):
     """Builds a graph for one release of tract; `TractEmitter` adds how each operation is written."""
 
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:

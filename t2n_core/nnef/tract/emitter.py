@@ -16,13 +16,15 @@ import numpy as np
 from t2n_core.errors import LowerError
 from t2n_core.nnef.emitter import Expected, Operand
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, INT64, Operation, Value
+from t2n_core.nnef.loop_emitter import Step
 from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.sizes.dims import Dim, Shape, is_static
 from t2n_core.nnef.sizes.range_names import PROPERTY
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.tract import loops
 from t2n_core.nnef.tract.builder import TractBuilder
-from t2n_core.nnef.tract.constants import widen
+from t2n_core.nnef.tract.constants import SCANS_REPACK, widen
 from t2n_core.nnef.tract.forms import elementwise, products, quotients, reshapes, slices, sums, windows
 from t2n_core.nnef.tract.quirks.quirk import OperationView
 from t2n_core.nnef.tract.quirks.table import apply_quirks
@@ -50,6 +52,7 @@ class TractEmitter(TractBuilder):
 
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
         super().__init__(spec, name=name, options=options)
+        self.repacks_computed = spec.version in SCANS_REPACK
         self._size_values = SizeValues(self)
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
@@ -132,6 +135,20 @@ class TractEmitter(TractBuilder):
 
     def quotient(self, x: Operand, y: Operand) -> Value:
         return quotients.exact_quotient(self, x, y)
+
+    def loop(
+        self,
+        step: Step,
+        scanned: Sequence[Value],
+        states: Sequence[Value],
+        tensors: Sequence[Value] = (),
+        *,
+        backwards: bool = False,
+    ) -> tuple[list[Value], list[Value]]:
+        return loops.write_loop(self, step, scanned, states, tensors, backwards=backwards)
+
+    def scan(self, count: Dim, *, outs: Sequence[Expected], **arguments: Any) -> tuple[Value, ...]:
+        return loops.write_scan(self, count, outs=outs, **arguments)
 
     def sums_rows(self, lead: Shape, row: Shape) -> bool:
         return sums.sums_rows(self, lead, row)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from t2n_core.nnef.emitter import Emitter, Expected, Scalar
 from t2n_core.nnef.graph import Fragment, Value
+from t2n_core.nnef.loop_emitter import Step
+from t2n_core.nnef.operation_text import write_operation
 from t2n_core.nnef.sizes.dims import Dim, Shape
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.constants import as_computed
-from t2n_core.nnef.writer import operation_text
-
-Step: TypeAlias = Callable[[TractBuilder, list[Value], list[Value], list[Value]], tuple[list[Value], list[Value]]]
-"""One step, written with the emitter of the body: (rows, states, tensors) -> (next states, rows of the results)."""
+from t2n_core.nnef.tract.sizes.printer import size_text
 
 
 class _Parameters:
@@ -48,11 +47,7 @@ def write_loop(
     *,
     backwards: bool = False,
 ) -> tuple[list[Value], list[Value]]:
-    """Return the last states of a loop, and the rows that its steps return, in their order.
-
-    Axis 0 of each of `scanned` counts the steps: a step takes a row of each, [1, …], the states, and all `tensors`. It
-    returns the next states, in the same shapes, and rows [1, …]. With `backwards` the last row is the first step.
-    """
+    """Return the last states of a loop, and the rows that its steps return; see `LoopEmitter.loop`."""
     source = next(value for value in [*states, *scanned, *tensors] if not g.facts.is_constant(value))
     scanned = [as_computed(g, value, source) if g.facts.is_constant(value) else value for value in scanned]
     parameters = _Parameters()
@@ -127,7 +122,7 @@ def _with_sizes(body: TractBuilder, chunk: Value, zeros: Value) -> Value:
 
 def _fragment(g: TractBuilder, body: TractBuilder, inputs: Sequence[Value], results: Sequence[Value]) -> Fragment:
     """Return the body as a fragment, under the first free name."""
-    lines = [f"  {operation_text(o, g.spec.operator(o.name))};" for o in body.graph.operations]
+    lines = [f"  {write_operation(o, g.spec.operator(o.name), size_text)};" for o in body.graph.operations]
     parameters, outputs = (", ".join(f"{v.name}: tensor<scalar>" for v in values) for values in (inputs, results))
     uses = frozenset(operation.name for operation in body.graph.operations)
     for number in itertools.count():
@@ -138,4 +133,4 @@ def _fragment(g: TractBuilder, body: TractBuilder, inputs: Sequence[Value], resu
     return Fragment(name, text, uses)
 
 
-__all__ = ["Step", "write_loop", "write_scan"]
+__all__ = ["write_loop", "write_scan"]

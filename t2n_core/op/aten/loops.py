@@ -13,9 +13,8 @@ from typing import TypeAlias
 import numpy as np
 
 from t2n_core.nnef.graph import FLOAT32, INT64, Value
+from t2n_core.nnef.loop_emitter import LoopEmitter
 from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, minimum
-from t2n_core.nnef.tract.builder import TractBuilder
-from t2n_core.nnef.tract.loops import write_loop
 from t2n_core.op import formulas
 from t2n_core.op.registry import op
 from t2n_core.torch_graph.custom_ops import factorisation_steps  # noqa: F401  declares the operators
@@ -29,41 +28,41 @@ _ORTHOGONAL = 1e-37
 """Sums of products up to which columns stay as they are: engines divide by a reciprocal, which must be finite."""
 
 
-def _floats_along(g: TractBuilder, count: Dim, rank: int, axis: int) -> Value:
+def _floats_along(g: LoopEmitter, count: Dim, rank: int, axis: int) -> Value:
     """Return 0, 1, … as floats along one axis of `rank`."""
     shape: list[Dim] = [1] * rank
     shape[axis] = count
     return g.reshape_to(g.cast(g.positions(count), FLOAT32), shape)
 
 
-def _row_and_column_indices(g: TractBuilder, a: Value) -> Values:
+def _row_and_column_indices(g: LoopEmitter, a: Value) -> Values:
     """Return the indices of the rows and those of the columns as floats, in the rank of the matrix."""
     return [_floats_along(g, a.shape[axis], a.rank, axis) for axis in (-2, -1)]
 
 
-def _steps(g: TractBuilder, count: Dim, a: Value) -> Value:
+def _steps(g: LoopEmitter, count: Dim, a: Value) -> Value:
     return _floats_along(g, count, a.rank, 0)
 
 
-def _pick(b: TractBuilder, a: Value, here: Value, axis: int) -> Value:
+def _pick(b: LoopEmitter, a: Value, here: Value, axis: int) -> Value:
     """Return the row or column of `a` where `here` is true, as an axis of one element."""
     return b.sum_reduce(b.select(here, a, 0.0), axes=[a.rank + axis])
 
 
-def _row(b: TractBuilder, value: Value) -> Value:
+def _row(b: LoopEmitter, value: Value) -> Value:
     return b.unsqueeze(value, axes=[0])
 
 
-def _join_columns(g: TractBuilder, rows: Value) -> Value:
+def _join_columns(g: LoopEmitter, rows: Value) -> Value:
     """Return the columns that the steps computed, [count, …, 1], side by side: […, count]."""
     return g.permute(g.squeeze(rows, axes=[rows.rank - 1]), [*range(1, rows.rank - 1), 0])
 
 
 @op("t2n_loops::cholesky", target="tract")
-def cholesky(g: TractBuilder, a: Value) -> tuple[Value, Value]:
+def cholesky(g: LoopEmitter, a: Value) -> tuple[Value, Value]:
     """Subtract the products of the previous columns from each column, and stop at a pivot that is not positive."""
 
-    def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
+    def step(b: LoopEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k,), (a, goes_on), (rows, columns) = scanned, states, given
         here, mine = b.eq(rows, k), b.eq(columns, k)
         before = b.select(b.lt(columns, k), a, 0.0)
@@ -81,16 +80,16 @@ def cholesky(g: TractBuilder, a: Value) -> tuple[Value, Value]:
         return [b.select(mine, factor, a), goes_on], [_row(b, pivot)]
 
     runs = g.fill(1, (*a.shape[:-2], 1, 1), a.dtype)
-    (factor, _), (pivots,) = write_loop(g, step, [_steps(g, a.shape[-1], a)], [a, runs], _row_and_column_indices(g, a))
+    (factor, _), (pivots,) = g.loop(step, [_steps(g, a.shape[-1], a)], [a, runs], _row_and_column_indices(g, a))
     found = _join_columns(g, pivots)
     return factor, g.squeeze(found, axes=[found.rank - 2])
 
 
 @op("t2n_loops::lu", target="tract")
-def lu(g: TractBuilder, a: Value) -> tuple[Value, Value]:
+def lu(g: LoopEmitter, a: Value) -> tuple[Value, Value]:
     """Exchange rows so that the largest element of a column, the first of equal ones, is its pivot; then eliminate."""
 
-    def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
+    def step(b: LoopEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k,), (a,), (rows, columns) = scanned, states, given
         here, mine, below = b.eq(rows, k), b.eq(columns, k), b.gt(rows, k)
         sizes = b.select(b.lt(rows, k), -1.0, formulas.absolute(b, _pick(b, a, mine, -1)))
@@ -107,7 +106,7 @@ def lu(g: TractBuilder, a: Value) -> tuple[Value, Value]:
         return [b.select(b.and_(mine, below), factors, rest)], [_row(b, b.add(chosen, 1.0))]
 
     count = minimum(*a.shape[-2:])
-    (found,), (pivots,) = write_loop(g, step, [_steps(g, count, a)], [a], _row_and_column_indices(g, a))
+    (found,), (pivots,) = g.loop(step, [_steps(g, count, a)], [a], _row_and_column_indices(g, a))
     numbers = _join_columns(g, pivots)
     return found, g.cast(g.squeeze(numbers, axes=[a.rank - 2]), np.dtype(np.int32))
 
@@ -116,10 +115,10 @@ _NOWHERE = 1e9
 
 
 @op("t2n_loops::order", target="tract")
-def order(g: TractBuilder, pivots: Value, rows: Dim) -> Value:
+def order(g: LoopEmitter, pivots: Value, rows: Dim) -> Value:
     """Apply the exchanges to the indices of the rows."""
 
-    def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
+    def step(b: LoopEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k, row), (order,), (numbers,) = scanned, states, given
         chosen = b.squeeze(row, axes=[0])
         here, there = b.eq(numbers, k), b.eq(numbers, chosen)
@@ -131,15 +130,15 @@ def order(g: TractBuilder, pivots: Value, rows: Dim) -> Value:
     chosen = g.sub(g.cast(pivots, FLOAT32), 1.0)
     chosen = g.permute(g.unsqueeze(chosen, axes=[pivots.rank]), [pivots.rank - 1, *range(pivots.rank - 1), pivots.rank])
     first = g.expand(numbers, (*pivots.shape[:-1], rows))
-    (found,), _ = write_loop(g, step, [_floats_along(g, count, pivots.rank, 0), chosen], [first], [numbers])
+    (found,), _ = g.loop(step, [_floats_along(g, count, pivots.rank, 0), chosen], [first], [numbers])
     return g.cast(found, INT64)
 
 
 @op("t2n_loops::solve", target="tract")
-def solve(g: TractBuilder, a: Value, b: Value, upper: bool, unit: bool) -> Value:
+def solve(g: LoopEmitter, a: Value, b: Value, upper: bool, unit: bool) -> Value:
     """Subtract the multiples of each solved row from the remaining rows."""
 
-    def step(body: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
+    def step(body: LoopEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k,), (x,), (a, rows, columns) = scanned, states, given
         here = body.eq(rows, k)
         column = _pick(body, a, body.eq(columns, k), -1)
@@ -150,15 +149,15 @@ def solve(g: TractBuilder, a: Value, b: Value, upper: bool, unit: bool) -> Value
         return [body.select(here, row, body.select(left, rest, x))], []
 
     steps = _steps(g, a.shape[-1], a)
-    (found,), _ = write_loop(g, step, [steps], [b], [a, *_row_and_column_indices(g, a)], backwards=upper)
+    (found,), _ = g.loop(step, [steps], [b], [a, *_row_and_column_indices(g, a)], backwards=upper)
     return found
 
 
 @op("t2n_loops::reflections", target="tract")
-def reflections(g: TractBuilder, a: Value) -> tuple[Value, Value]:
+def reflections(g: LoopEmitter, a: Value) -> tuple[Value, Value]:
     """Apply a Householder reflection for each column, to it and to all columns on its right."""
 
-    def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
+    def step(b: LoopEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k,), (a,), (rows, columns) = scanned, states, given
         here, below, mine = b.eq(rows, k), b.gt(rows, k), b.eq(columns, k)
         column = _pick(b, a, mine, -1)
@@ -176,16 +175,16 @@ def reflections(g: TractBuilder, a: Value) -> tuple[Value, Value]:
         return [packed], [_row(b, scale)]
 
     count = minimum(*a.shape[-2:])
-    (packed,), (scales,) = write_loop(g, step, [_steps(g, count, a)], [a], _row_and_column_indices(g, a))
+    (packed,), (scales,) = g.loop(step, [_steps(g, count, a)], [a], _row_and_column_indices(g, a))
     found = _join_columns(g, scales)
     return packed, g.squeeze(found, axes=[found.rank - 2])
 
 
 @op("t2n_loops::reflect", target="tract")
-def reflect(g: TractBuilder, packed: Value, scales: Value, other: Value, transpose: bool) -> Value:
+def reflect(g: LoopEmitter, packed: Value, scales: Value, other: Value, transpose: bool) -> Value:
     """Apply one reflection after the other: the last one first, unless Q is transposed."""
 
-    def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
+    def step(b: LoopEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k,), (x,), (packed, rows, columns, scales, places) = scanned, states, given
         column = _pick(b, packed, b.eq(columns, k), -1)
         vector = b.select(b.gt(rows, k), column, b.select(b.eq(rows, k), b.constant(one), 0.0))
@@ -196,28 +195,28 @@ def reflect(g: TractBuilder, packed: Value, scales: Value, other: Value, transpo
     count, one = scales.shape[-1], np.ones([1] * packed.rank, packed.dtype)
     scales = g.unsqueeze(scales, axes=[scales.rank - 1])
     given = [packed, *_row_and_column_indices(g, packed), scales, _floats_along(g, count, packed.rank, -1)]
-    (found,), _ = write_loop(g, step, [_steps(g, count, packed)], [other], given, backwards=not transpose)
+    (found,), _ = g.loop(step, [_steps(g, count, packed)], [other], given, backwards=not transpose)
     return found
 
 
-_Exchange: TypeAlias = Callable[[TractBuilder, Value, Value, Value], Value]
+_Exchange: TypeAlias = Callable[[LoopEmitter, Value, Value, Value], Value]
 """(emitter of the body, matrix, indices of columns as a row, as a column) -> the matrix with reordered columns."""
 
 
-def _by_places(b: TractBuilder, x: Value, row: Value, column: Value) -> Value:
+def _by_places(b: LoopEmitter, x: Value, row: Value, column: Value) -> Value:
     places = b.cast(b.squeeze(row, axes=list(range(row.rank - 1))), INT64)
     return b.pick(x, places, x.rank - 1)
 
 
-def _by_product(b: TractBuilder, x: Value, row: Value, column: Value) -> Value:
+def _by_product(b: LoopEmitter, x: Value, row: Value, column: Value) -> Value:
     one = b.constant(np.ones([1] * x.rank, x.dtype))
     return b.matmul(x, b.select(b.eq(column, row), one, 0.0))
 
 
-def _orthogonal(g: TractBuilder, a: Value, rows: Dim, exchange: _Exchange) -> Value:
+def _orthogonal(g: LoopEmitter, a: Value, rows: Dim, exchange: _Exchange) -> Value:
     """Rotate pairs of columns. A sweep pairs each column once with each other one; a step has pairs of all columns."""
 
-    def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
+    def step(b: LoopEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (partners, side), (a,), (counted, numbers) = scanned, states, given
         other = exchange(b, a, partners, numbers)
         x, y = b.select(counted, a, 0.0), b.select(counted, other, 0.0)
@@ -235,22 +234,22 @@ def _orthogonal(g: TractBuilder, a: Value, rows: Dim, exchange: _Exchange) -> Va
     size = a.shape[-1]
     scanned = [g.reshape_to(v, [v.shape[0], *[1] * (a.rank - 2), size]) for v in _pairs(g, size)]
     counted = g.lt(_floats_along(g, a.shape[-2], a.rank, -2), g.lift(g.size(rows, FLOAT32), a.rank))
-    (found,), _ = write_loop(g, step, scanned, [a], [counted, _floats_along(g, size, a.rank, -2)])
+    (found,), _ = g.loop(step, scanned, [a], [counted, _floats_along(g, size, a.rank, -2)])
     return found
 
 
 @op("t2n_loops::orthogonal", target="tract")
-def orthogonal(g: TractBuilder, a: Value, rows: Dim) -> Value:
+def orthogonal(g: LoopEmitter, a: Value, rows: Dim) -> Value:
     return _orthogonal(g, a, rows, _by_product)
 
 
 @op("t2n_loops::orthogonal", target="tract", since="0.20.0")
-def orthogonal_by_places(g: TractBuilder, a: Value, rows: Dim) -> Value:
+def orthogonal_by_places(g: LoopEmitter, a: Value, rows: Dim) -> Value:
     """Pick the columns by index, for which older releases have no operator in a body."""
     return _orthogonal(g, a, rows, _by_places)
 
 
-def _pairs(g: TractBuilder, size: Dim) -> tuple[Value, Value]:
+def _pairs(g: LoopEmitter, size: Dim) -> tuple[Value, Value]:
     """Return each column's partner in each step, and 1 if that is on its right, -1 if on its left, 0 without one.
 
     In step r of a sweep of m steps, columns i and j are paired where i + j = r (mod m), with m odd. A column that would

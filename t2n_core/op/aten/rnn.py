@@ -22,8 +22,8 @@ import numpy as np
 
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, Value
+from t2n_core.nnef.loop_emitter import LoopEmitter
 from t2n_core.nnef.sizes.dims import Dim
-from t2n_core.nnef.tract.loops import write_scan
 from t2n_core.op.fragment import add_fragment, find_fragment
 from t2n_core.op.recurrent import CellWeights, EmitNet, Net, Rule, emit_layers, register_recurrent
 
@@ -229,6 +229,7 @@ _STATES = ("h", "c")
 
 def _scan(name: str, gates: Gates) -> ScanWriter:
     g, x = gates.g, gates.x
+    assert isinstance(g, LoopEmitter)  # the rules of cells in a loop are for targets with loops
 
     def write(initial: Sequence[Value], mask: Value | None, backwards: bool) -> tuple[Value, list[Value]]:
         body, parameters = add_fragment(g, name, x.dtype, gates.hidden, x.shape[1])
@@ -240,8 +241,7 @@ def _scan(name: str, gates: Gates) -> ScanWriter:
         if _is_computed(x.shape[1]):
             body = _add_sized_body(g, body, parameters, arguments, x, len(initial))
         pace, states = -1 if backwards else 1, _STATES[: len(initial)]
-        results = write_scan(
-            g,
+        results = g.scan(
             x.shape[0],
             body=body,
             scan=[(p, v, 0, pace) for p, v in arguments.items() if p.startswith("x_")],

@@ -9,7 +9,7 @@ import torch
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT32, ArrayWeight, Fragment, Operation, Value
-from t2n_core.nnef.tract.constants import SCANS_REPACK
+from t2n_core.nnef.loop_emitter import LoopEmitter
 from t2n_core.op.stored.blocks import BlockWeight
 from t2n_core.op.stored.chunks import LEAST
 from t2n_core.op.stored.float16 import Float16Weight
@@ -62,7 +62,7 @@ def is_computed_matrix(constant: Value) -> bool:
 
 def cast_in_bodies(g: Emitter) -> None:
     """Move the dequantising casts of stored weights into scan bodies, where the release repacks computed weights."""
-    if g.spec.version not in SCANS_REPACK:
+    if not isinstance(g, LoopEmitter) or not g.repacks_computed:
         return
     for operation in g.graph.operations:
         if operation.name == "tract_core_scan":

@@ -9,8 +9,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from t2n_core import ModelExport
 from t2n_core.check.samples import Sample
-from t2n_core.nnef.dependence import constant_outputs
-from t2n_core.nnef.graph import Graph, Operation, Value
+from t2n_core.nnef.graph import Graph, Operation, Value, constant_outputs
 
 
 class Call(nn.Module):

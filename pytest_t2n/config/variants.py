@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from t2n_core.engine.provision.resolved import CPU
-from t2n_core.engine.tract.tiers import NATIVE, first_with_tiers, has_tiers, parse_tiers
+from t2n_core.engine.tiers import NATIVE, first_with_tiers, has_tiers, parse_tiers
 from t2n_core.errors import InputError
 
 if TYPE_CHECKING:

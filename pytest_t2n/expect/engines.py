@@ -13,7 +13,7 @@ from functools import cache
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.schema import CellLine
 from t2n_core.engine.provision.resolved import CPU
-from t2n_core.engine.tract.tiers import NATIVE
+from t2n_core.engine.tiers import NATIVE
 
 _ENGINE = re.compile(r"([A-Za-z_]\w*)\s*((?:[<>=!~].*?)?)((?:\s+(?:native|no-[a-z0-9-]+|cpu|cuda|metal))*)$")
 

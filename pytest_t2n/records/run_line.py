@@ -12,7 +12,7 @@ from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.schema import SCHEMA, EngineLine, PlatformLine, RunLine
 from t2n_core.engine.processes.environment import ENGINE_THREADS
 from t2n_core.engine.provision.resolved import CPU
-from t2n_core.engine.tract.tiers import NATIVE, tier_environment, usable_features
+from t2n_core.engine.tiers import NATIVE, tier_environment, usable_features
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 
 

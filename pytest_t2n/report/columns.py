@@ -11,7 +11,7 @@ from statistics import median
 
 from pytest_t2n.records.schema import CellLine, EngineLine
 from pytest_t2n.report.matrix import Matrix, Row, is_surprise
-from t2n_core.engine.tract.tiers import NATIVE
+from t2n_core.engine.tiers import NATIVE
 from t2n_core.level import LEVELS
 
 

@@ -15,7 +15,7 @@ from pytest_t2n.records.platform import this_platform
 from pytest_t2n.run.bundles import CheckInputs, npz_of, write_check, write_manifest
 from pytest_t2n.run.export_summary import graph_text
 from t2n_core.engine.provision.resolved import CPU
-from t2n_core.engine.tract.tiers import NATIVE
+from t2n_core.engine.tiers import NATIVE
 from t2n_core.nnef.reading.origins import origins_of, write_origins
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from pytest_t2n.run.bundle_reader import archive_of, samples_digest
 from pytest_t2n.run.reuse import is_script
 from t2n_core.check.stage import Status
 from t2n_core.engine.processes.environment import ENGINE_THREADS
-from t2n_core.engine.tract.tiers import NATIVE, tier_environment, usable_features
+from t2n_core.engine.tiers import NATIVE, tier_environment, usable_features
 from t2n_core.foreign import ForeignFileError, decode_json
 
 _SCHEMA = 1

@@ -8,6 +8,7 @@ from typing import Final
 
 from packaging.version import Version
 
+from t2n_core.engine.provision.binary import resolve_binary
 from t2n_core.engine.provision.index import list_versions
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.provision.store import EngineStore, Progress, StoredEngine, is_listed
@@ -45,7 +46,7 @@ def resolve_engines(
     if allow_unlisted is None:
         allow_unlisted = os.environ.get(ALLOW_UNLISTED, "") not in ("", "0")
     choices = choose_versions(items, _select_listed(items, _available(items, spec, store, offline), allow_unlisted))
-    from_paths = [_resolved_binary(path, item) for path, item in binaries.items()]
+    from_paths = [resolve_binary(path, item.text) for path, item in binaries.items()]
     if fetch:
         stored = store.fetch_many((choice.version for choice in choices), offline=offline, progress=progress)
         wheels = [_resolve(engine, choice) for engine, choice in zip(stored, choices, strict=True)]
@@ -87,12 +88,6 @@ def _select_listed(items: tuple[SpecItem, ...], available: list[Version], allow_
 
 def _quote(spec: str) -> str:
     return f"'{spec}'" if any(character in spec for character in "<>!~ ") else spec
-
-
-def _resolved_binary(path: Path, item: SpecItem) -> ResolvedEngine:
-    from t2n_core.engine.tract.cli_backend import resolve_binary  # needs numpy, which resolving wheels does not
-
-    return resolve_binary(path, item.text)
 
 
 def _resolve(engine: StoredEngine, choice: Choice) -> ResolvedEngine:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from t2n_core.engine.tract.tiers import NATIVE, tier_environment
+from t2n_core.engine.tiers import NATIVE, tier_environment
 
 EngineKind = Literal["wheel", "cli"]
 _PROGRAMS = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")

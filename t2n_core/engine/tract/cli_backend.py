@@ -8,8 +8,6 @@ facts.
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
 import time
 import zipfile
@@ -19,7 +17,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from packaging.version import InvalidVersion, Version
 
 from t2n_core.engine.processes.command import execute
 from t2n_core.engine.processes.death import count_memory_kills, explain_death, first_panic
@@ -27,6 +24,7 @@ from t2n_core.engine.processes.environment import single_threaded_environment
 from t2n_core.engine.processes.memory import memory_limit as chosen_limit
 from t2n_core.engine.processes.wire import plain_array
 from t2n_core.engine.protocol import Array, EngineReply, EngineStage
+from t2n_core.engine.provision.binary import ask_binary
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.tract.engine import GraphStage
 from t2n_core.engine.tract.out_of_range import explain, graph_text
@@ -44,36 +42,6 @@ _PASSES: Mapping[GraphStage, tuple[str, ...]] = {
 _REGISTRIES = ("--nnef-tract-core", "--nnef-tract-onnx", "--nnef-tract-pulse", "--nnef-extended-identifier")
 _LATER_REGISTRIES = ("--nnef-tract-extra", "--nnef-tract-transformers")
 _LOG = "cli=info,tract=info"
-_ASK_TIMEOUT = 30.0
-
-
-def resolve_binary(path: Path, requested: str) -> ResolvedEngine:
-    """Ask the binary for its version. Raises EngineProvisionError if it is not a tract command line."""
-    hint = "path: names a tract command-line binary that runs on this machine"
-    try:
-        content = path.read_bytes()
-    except OSError as cause:
-        raise EngineProvisionError(f"{path} cannot be read: {cause.strerror}", hint=hint) from cause
-    answer = _ask(path, "--version")
-    found = re.search(r"\btract\S*\s+v?(\d\S*)", answer)
-    try:
-        version = Version(found[1]) if found else None
-    except InvalidVersion:
-        version = None
-    if version is None:
-        raise EngineProvisionError(f"{path} --version prints {answer.strip()[:200]!r}, not a tract version", hint=hint)
-    return ResolvedEngine("cli", str(version), path.absolute(), hashlib.sha256(content).hexdigest(), requested)
-
-
-def _ask(path: Path, question: str) -> str:
-    try:
-        ended = execute([str(path.absolute()), question], _ASK_TIMEOUT, None, os.environ)
-    except OSError as cause:
-        raise EngineProvisionError(f"{path} {question} does not work: {cause}") from cause
-    if ended.killed or ended.exit_code:
-        why = "no answer" if ended.killed else f"it ended with status {ended.exit_code}\n{ended.stderr}".rstrip()
-        raise EngineProvisionError(f"{path} {question} does not work: {why}")
-    return ended.stdout
 
 
 class CliEngine:
@@ -186,7 +154,7 @@ class CliEngine:
 
     def _accepted_registries(self) -> tuple[str, ...]:
         if self._registries is None:
-            text = _ask(self.resolved.library, "--help")
+            text = ask_binary(self.resolved.library, "--help")
             self._registries = (*_REGISTRIES, *(flag for flag in _LATER_REGISTRIES if flag in text))
         return self._registries
 

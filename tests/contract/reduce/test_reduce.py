@@ -185,7 +185,7 @@ def test_a_scan_is_reduced_with_its_body(reduced: Reduce, build: Any, tmp_path: 
 def test_a_command_line_of_tract_is_reduced(
     reduced: Reduce, build: Any, tmp_path: Path, resolved_engine: Callable[[str], ResolvedEngine]
 ) -> None:
-    from t2n_core.engine.tract.cli_backend import resolve_binary
+    from t2n_core.engine.provision.binary import resolve_binary
 
     binary = make_cli(tmp_path, resolved_engine("0.23.9"), spoil="outputs[0] = outputs[0] + 1")
     graph = build.outputs(build.op("exp", "y", (1, 2), x=build.op("tanh", "t", (1, 2), x=build.input("x", (1, 2)))))

@@ -11,7 +11,7 @@ from pytest_t2n.config.variants import variants_of
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.nodeids import case_id
 from t2n_core.engine.provision.resolved import ResolvedEngine
-from t2n_core.engine.tract.tiers import kind_of_processor
+from t2n_core.engine.tiers import kind_of_processor
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from t2n_core.check.samples import Sample
 from t2n_core.check.stage import Stage, Status
 from t2n_core.engine.processor import Processor
 from t2n_core.engine.provision.resolved import ResolvedEngine
-from t2n_core.engine.tract.tiers import kind_of_processor
+from t2n_core.engine.tiers import kind_of_processor
 from t2n_core.level import TractCheckTolerance
 from tests.plugin.conftest import FAKE_CONFTEST
 

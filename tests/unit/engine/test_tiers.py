@@ -8,7 +8,7 @@ import pytest
 
 from t2n_core.engine.processes.environment import single_threaded_environment
 from t2n_core.engine.provision.resolved import ResolvedEngine
-from t2n_core.engine.tract.tiers import has_tiers, parse_tiers, removed_features, tier_environment, usable_features
+from t2n_core.engine.tiers import has_tiers, parse_tiers, removed_features, tier_environment, usable_features
 from t2n_core.errors import InputError
 
 EPYC = ("avx", "avx2", "avx512_vnni", "avx512bw", "avx512f", "avx_vnni", "f16c", "fma", "sse2")

@@ -12,7 +12,7 @@ from conformance.checks.aten_outcomes import PASS, SECONDS_TO_EXPORT, SampleLine
 from t2n_core.check.judging.judgement import DEFAULT_CRITERIA
 from t2n_core.check.mismatch.rounding import ROUNDING
 from t2n_core.check.outcome import Outcome, Status
-from t2n_core.check.sampling.sensitivity import movements
+from t2n_core.check.sensitivity import movements
 from t2n_core.export.model import ModelExport
 from t2n_core.inference_target import TractNNEF
 from t2n_core.nnef.graph import constant_outputs

@@ -21,9 +21,9 @@ import torch
 from t2n_core.check.comparison import OutputComparison, compare, compare_outputs
 from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.exported.parity import check_exported, criteria_for
+from t2n_core.check.further_runs.kept_states import REPEATED, last_kept_call
+from t2n_core.check.further_runs.rows import replace_rows
 from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.judging.kept_states import REPEATED, last_kept_call
-from t2n_core.check.judging.rows import replace_rows
 from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.samples import Sample
 from t2n_core.check.table import comparison_table, sizes_text

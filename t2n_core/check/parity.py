@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
-from t2n_core.check.judging.further import Batches, Call, Fed, SelfComparison, run_with_further
-from t2n_core.check.judging.kept_states import plan_calls
+from t2n_core.check.further_runs.batches import Batches, Call, Fed, SelfComparison, run_with_further
+from t2n_core.check.further_runs.kept_states import plan_calls
+from t2n_core.check.further_runs.pieces import cut_sample
+from t2n_core.check.further_runs.rows import replace_rows
 from t2n_core.check.judging.metrics import MetricResult, indifferences, measure
-from t2n_core.check.judging.pieces import cut_sample
-from t2n_core.check.judging.rows import replace_rows
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
 from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
-from t2n_core.check.sampling.sensitivity import movements
+from t2n_core.check.sensitivity import movements
 from t2n_core.check.table import sizes_text
 from t2n_core.check.tolerance import LEVELS, TractCheckTolerance
 from t2n_core.engine.protocol import Array, Engine, EngineReply

@@ -11,7 +11,7 @@ from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.samples import Array, Sample
 
 if TYPE_CHECKING:
-    from t2n_core.check.sampling.sensitivity import Movement
+    from t2n_core.check.sensitivity import Movement
     from t2n_core.nnef.sizes.ranges import SizeRange  # needs sympy, which judging does not
 
 Answer: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]

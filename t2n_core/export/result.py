@@ -59,11 +59,11 @@ class ExportResult(ExportedArchive):
         symbol: str | None = None,
         timeout: float = 60.0,
     ) -> Outcome:
-        """Run the archive as a stream, `pulse` steps of the time axis at a time; see `t2n_core.check.streaming`.
+        """Run the archive as a stream, `pulse` steps of the time axis at a time; see `check.exported.streaming`.
 
         Raises InputError for an unknown level, a pulse below 1, or a model without one dynamic axis to stream.
         """
-        from t2n_core.check.streaming import check_streaming
+        from t2n_core.check.exported.streaming import check_streaming
 
         criteria = Judgement.parse(self.target.check_io_tolerance if tolerance is None else tolerance)
         return check_streaming(self, pulse, criteria, symbol=symbol, timeout=timeout)

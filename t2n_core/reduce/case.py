@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from packaging.version import Version
 
-from t2n_core.check.judging.rows import ROWS
+from t2n_core.check.further_runs.rows import ROWS
 from t2n_core.check.outcome import ErrorInfo
 from t2n_core.check.parity import check_parity
 from t2n_core.check.request import CheckRequest

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
-from t2n_core.check.judging.kept_states import REPEATED, last_kept_call
+from t2n_core.check.further_runs.kept_states import REPEATED, last_kept_call
 from t2n_core.engine.protocol import Array, Engine, EngineReply
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.tract.engine import TractEngine

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from t2n_core.check.bisect import find_first_wrong_node
+from t2n_core.check.exported.streaming import LONGER_PULSE
 from t2n_core.check.outcome import Outcome
-from t2n_core.check.streaming import LONGER_PULSE
 from t2n_core.errors import InputError, PiecesError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult

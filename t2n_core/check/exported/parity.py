@@ -51,7 +51,7 @@ def check_exported(result: ExportedArchive, criteria: Judgement, *, timeout: flo
         return Outcome.from_error(cause, Stage.SETUP)
     found = check_parity(engine, request)
     if found.passed and result.target.pulse is not None:
-        from t2n_core.check.streaming import check_streaming  # few archives are for streams
+        from t2n_core.check.exported.streaming import check_streaming  # few archives are for streams
 
         return check_streaming(result, result.target.pulse, criteria, timeout=timeout)
     if found.status is Status.MISMATCH:

@@ -17,7 +17,7 @@ from t2n_core.check.samples import Array, Sample, size_assignments
 from t2n_core.check.sampling.code_sizes import CodeSizes, largest
 from t2n_core.check.sampling.draws import Distribution, Draws
 from t2n_core.check.sampling.input_function import InputFunction
-from t2n_core.check.sampling.sensitivity import has_grown, movements, overflows
+from t2n_core.check.sensitivity import has_grown, movements, overflows
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.dims import Dim, Shape, evaluate
 from t2n_core.nnef.sizes.ranges import SizeRange, ranges_text

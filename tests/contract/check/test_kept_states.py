@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF, errors
 from t2n_core.check.bisect import find_first_wrong_node
-from t2n_core.check.judging.further import Call
-from t2n_core.check.judging.kept_states import KEPT_CALLS, plan_calls
+from t2n_core.check.further_runs.batches import Call
+from t2n_core.check.further_runs.kept_states import KEPT_CALLS, plan_calls
 from t2n_core.check.request import CheckRequest
 from t2n_core.export.result import ExportResult
 from t2n_core.nnef.spec import Spec

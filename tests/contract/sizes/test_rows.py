@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from conformance.mutants.tamper import leaks
 from t2n_core import ModelExport, TractNNEF, errors
 from t2n_core.check.bisect import find_first_wrong_node
-from t2n_core.check.judging.rows import DEPENDENT, KEPT_ROWS, ROWS, UNKNOWN, replace_rows
+from t2n_core.check.further_runs.rows import DEPENDENT, KEPT_ROWS, ROWS, UNKNOWN, replace_rows
 from t2n_core.check.parity import check_parity
 from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample

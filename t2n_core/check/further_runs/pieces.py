@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare
-from t2n_core.check.judging.further import SelfComparison
+from t2n_core.check.further_runs.batches import SelfComparison
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.request import Answer, CheckRequest, Pairs

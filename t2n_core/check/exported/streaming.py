@@ -18,7 +18,7 @@ from t2n_core.check.judging.metrics import indifferences
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
 from t2n_core.check.request import CheckRequest
-from t2n_core.check.sampling.sensitivity import movements
+from t2n_core.check.sensitivity import movements
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import InputError, PiecesError

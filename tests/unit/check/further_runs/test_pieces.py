@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2n_core.check.judging.pieces import COMPARED_PIECES, DIFFERENT, PIECES, UNKNOWN, cut_sample
+from t2n_core.check.further_runs.pieces import COMPARED_PIECES, DIFFERENT, PIECES, UNKNOWN, cut_sample
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
 from t2n_core.check.request import CheckRequest

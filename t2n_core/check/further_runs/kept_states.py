@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
-from t2n_core.check.judging.further import Call, SelfComparison
+from t2n_core.check.further_runs.batches import Call, SelfComparison
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.request import CheckRequest

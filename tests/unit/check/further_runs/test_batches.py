@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from t2n_core.check.judging.further import Batches, Call, Fed, SelfComparison, run_with_further
+from t2n_core.check.further_runs.batches import Batches, Call, Fed, SelfComparison, run_with_further
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.request import CheckRequest
 from t2n_core.engine.protocol import EngineReply, ReplyStatus

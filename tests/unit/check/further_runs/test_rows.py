@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2n_core.check.judging.rows import DEPENDENT, KEPT_ROWS, ROWS, UNKNOWN, replace_rows
+from t2n_core.check.further_runs.rows import DEPENDENT, KEPT_ROWS, ROWS, UNKNOWN, replace_rows
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
 from t2n_core.check.request import CheckRequest

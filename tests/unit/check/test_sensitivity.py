@@ -7,7 +7,7 @@ import pytest
 
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.samples import Sample
-from t2n_core.check.sampling.sensitivity import Movement, movements
+from t2n_core.check.sensitivity import Movement, movements
 
 
 def movement_of(*outputs: np.ndarray, level: str = "approximate", constant: tuple[str, ...] = ()) -> Movement:

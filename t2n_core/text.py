@@ -31,6 +31,12 @@ def clip(text: str, most: int = 100_000) -> str:
     return text if len(text) <= most else f"{text[:most]} … ({len(text) - most} more characters)"
 
 
+def first_lines(cause: BaseException, most: int = 6) -> str:
+    """Return the first lines of a message that are not blank, or the name of the exception's class."""
+    lines = [line for line in str(cause).strip().splitlines() if line.strip()]
+    return "\n".join(lines[:most]) or type(cause).__name__
+
+
 def all_storable(value: Any) -> Any:
     """Return a value of built-in types with all texts in it storable."""
     return _each_text(value, storable)

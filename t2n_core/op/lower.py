@@ -26,8 +26,8 @@ from t2n_core.op.stored.float16 import is_exact
 from t2n_core.op.stored.writing import cast_in_bodies, half_value, is_computed_matrix, stored_value
 from t2n_core.op.symbolic_scalars import float_of_sizes
 from t2n_core.op.weights import TensorWeight, with_values
+from t2n_core.torch_graph import naming
 from t2n_core.torch_graph.choices import NamingScheme
-from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, TorchModuleIRGraph, TorchOp
 from t2n_core.torch_graph.simplify.exact_ops import exact_ops
 

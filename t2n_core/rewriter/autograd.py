@@ -19,7 +19,7 @@ from t2n_core.errors import RewriteError
 from t2n_core.rewriter.context import CURRENT, get_context, running
 from t2n_core.rewriter.patches import intercept
 from t2n_core.rewriter.specs import Rewriter
-from t2n_core.torch_graph.capture.module_calls import WholeCall, write_node
+from t2n_core.torch_graph.custom_ops.module_calls import WholeCall, write_node
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from t2n_core.op.registry import Registry, Rule, op
 from t2n_core.rewriter.context import Session, running
 from t2n_core.rewriter.selection import Selection
 from t2n_core.rewriter.specs import Rewriter
-from t2n_core.torch_graph.capture.module_calls import MODULE_CALL
+from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL
 from t2n_core.torch_graph.graph.ir import TorchOp
 
 

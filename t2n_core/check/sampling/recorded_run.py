@@ -20,8 +20,6 @@ import torch
 from t2n_core.nnef.sizes.dims import Dim, Shape, compile_size
 from t2n_core.torch_graph.capture.containers import preserve_containers
 from t2n_core.torch_graph.capture.modes import CaptureMode
-from t2n_core.torch_graph.capture.quiet import quiet
-from t2n_core.torch_graph.capture.reachable import is_foreign
 from t2n_core.torch_graph.compat.private import (
     ConstantSource,
     DimDynamic,
@@ -30,9 +28,11 @@ from t2n_core.torch_graph.compat.private import (
     disable_fake_tensor_cache,
     enable_python_dispatcher,
 )
+from t2n_core.torch_graph.compat.quiet import quiet
 from t2n_core.torch_graph.overrides.pool_ceil_mode import pools_of_any_size
 from t2n_core.torch_graph.overrides.python_calls import python_calls_of_sizes
 from t2n_core.torch_graph.overrides.symbolic_math import numbers_of_sizes
+from t2n_core.torch_graph.reachable import is_foreign
 
 _QUESTIONS = 6000
 """Most questions of one run: a larger model is recorded up to there."""

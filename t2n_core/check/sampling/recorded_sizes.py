@@ -19,8 +19,8 @@ from torch.overrides import TorchFunctionMode
 
 from t2n_core.check.samples import Sample
 from t2n_core.torch_graph.capture.containers import replace_stored
-from t2n_core.torch_graph.capture.quiet import quiet
-from t2n_core.torch_graph.capture.reachable import is_foreign
+from t2n_core.torch_graph.compat.quiet import quiet
+from t2n_core.torch_graph.reachable import is_foreign
 
 _LAYOUT_QUESTIONS = (torch.Tensor.is_contiguous, torch.Tensor.stride)
 _NUMBERS = ("len", "__int__", "__float__", *(one.__name__ for one in _LAYOUT_QUESTIONS))

@@ -22,8 +22,8 @@ from t2n_core.errors import RegistryError
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.registry import op
-from t2n_core.torch_graph.capture.module_calls import MODULE_CALL, ModuleCall, WholeCall
 from t2n_core.torch_graph.compat.private import pytree
+from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL, ModuleCall, WholeCall
 
 _NOT_NEEDED = frozenset({"_call_original_mod_with_args", "ordered_args"})
 """Hooks of torch-to-nnef that have no counterpart."""

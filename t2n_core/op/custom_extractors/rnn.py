@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
 from t2n_core.op.custom_extractors.base import ModuleInfoExtractor
-from t2n_core.torch_graph.capture.module_calls import ModuleCall
+from t2n_core.torch_graph.custom_ops.module_calls import ModuleCall
 
 
 class _RecurrentExtractor(ModuleInfoExtractor):

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from t2n_core.torch_graph.capture.reachable import Reachable
 from t2n_core.torch_graph.compat.private import FakeTensor
+from t2n_core.torch_graph.reachable import Reachable
 
 _NOTHING = object()
 """Stands for a name or a cell without a value."""

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from t2n_core.errors import CaptureError, DataDependentError, InputError, Origin
 from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.text import first_lines
+from t2n_core.torch_graph import naming
 from t2n_core.torch_graph.constraints.declared_axes import DeclaredAxes
 from t2n_core.torch_graph.constraints.guards import NOT_THE_MODELS, Decision
 from t2n_core.torch_graph.constraints.narrowing import SizeDecision
-from t2n_core.torch_graph.graph import naming
 
 _SHOWN = 3
 """Most lines of the model in an error message."""
@@ -122,8 +123,3 @@ def _origin(what: str, cause: Exception) -> Origin | None:
     frame = frames[-1]
     code = linecache.getline(frame.filename, frame.lineno or 0).strip()
     return Origin(what, "", naming.source_line(frame.filename, frame.lineno or 0, frame.name, code))
-
-
-def first_lines(cause: BaseException, most: int = 6) -> str:
-    lines = [line for line in str(cause).strip().splitlines() if line.strip()]
-    return "\n".join(lines[:most]) or type(cause).__name__

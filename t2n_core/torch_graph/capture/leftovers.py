@@ -15,8 +15,8 @@ from unittest.mock import patch
 import torch
 
 from t2n_core.errors import CaptureError
-from t2n_core.torch_graph.capture.reachable import CACHE, is_foreign
 from t2n_core.torch_graph.compat.private import FakeTensor, PhiloxStateTracker, pytree
+from t2n_core.torch_graph.reachable import CACHE, is_foreign
 
 _META = ("val", "eager_input_vals")
 """Entries of a program's nodes that hold fake tensors."""

@@ -19,13 +19,12 @@ from t2n_core.torch_graph.capture.containers import preserve_containers
 from t2n_core.torch_graph.capture.errors import fixed_axis, refusal, refuse_smaller_range, with_source_line
 from t2n_core.torch_graph.capture.leftovers import FakeTensors
 from t2n_core.torch_graph.capture.modes import CaptureMode
-from t2n_core.torch_graph.capture.module_calls import Extractor, whole_modules
 from t2n_core.torch_graph.capture.own_run import run_unchanged
 from t2n_core.torch_graph.capture.patches import capturing
-from t2n_core.torch_graph.capture.programs import functional, results_of
-from t2n_core.torch_graph.capture.quiet import quiet
+from t2n_core.torch_graph.capture.tracing import Tracing
 from t2n_core.torch_graph.choices import CAPTURE_WAYS, CaptureWay
 from t2n_core.torch_graph.compat.private import symbolic_config
+from t2n_core.torch_graph.compat.quiet import quiet
 from t2n_core.torch_graph.compat.releases import warn_if_untested
 from t2n_core.torch_graph.constraints.capture_sizes import (
     Axes,
@@ -39,7 +38,6 @@ from t2n_core.torch_graph.constraints.declared_axes import DeclaredAxes, Dynamic
 from t2n_core.torch_graph.constraints.guards import Decisions
 from t2n_core.torch_graph.constraints.implied import decide_all_counts, implied_decisions
 from t2n_core.torch_graph.constraints.input_sizes import sizes_in, table_of
-from t2n_core.torch_graph.constraints.multiples import multiples
 from t2n_core.torch_graph.constraints.narrowing import (
     SizeDecision,
     narrow_range,
@@ -48,17 +46,19 @@ from t2n_core.torch_graph.constraints.narrowing import (
     with_user_symbols,
 )
 from t2n_core.torch_graph.constraints.replay import computes_alike
+from t2n_core.torch_graph.custom_ops.module_calls import Extractor, whole_modules
 from t2n_core.torch_graph.frontend.calls import FlatCall
 from t2n_core.torch_graph.frontend.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.frontend.results import Results
 from t2n_core.torch_graph.frontend.sources import Source, source_of
 from t2n_core.torch_graph.frontend.torchscript.script import ScriptCall
 from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision
-from t2n_core.torch_graph.frontend.torchscript.tracing import Tracing
 from t2n_core.torch_graph.graph.captured import CapturedModel
 from t2n_core.torch_graph.graph.evaluate import evaluate_graph
 from t2n_core.torch_graph.graph.from_export import build_graph, user_fakes
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
+from t2n_core.torch_graph.graph.multiples import multiples
+from t2n_core.torch_graph.graph.programs import functional, results_of
 from t2n_core.torch_graph.proofs.regions import Recaptured, Regions
 
 

@@ -21,9 +21,9 @@ import sympy
 import torch
 
 from t2n_core.errors import Origin
+from t2n_core.torch_graph import naming
 from t2n_core.torch_graph.compat.patches import replaced
 from t2n_core.torch_graph.compat.private import OpOverload
-from t2n_core.torch_graph.graph import naming
 
 _OURS = f"{Path(__file__).parents[1] / 'frontend'}{os.sep}"
 """The folder of the code that calls a model to capture it."""

@@ -8,13 +8,13 @@ from typing import Any, cast
 import sympy
 import torch
 
+from t2n_core.torch_graph import naming
+from t2n_core.torch_graph.arguments import bind_schema
 from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.constraints.counts import ARANGES, decide_count
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.constraints.guards import Decision
 from t2n_core.torch_graph.constraints.slices import SLICES
-from t2n_core.torch_graph.graph import naming
-from t2n_core.torch_graph.graph.arguments import bind_schema
 
 
 def decide_all_counts(program: torch.export.ExportedProgram, table: SymbolTable) -> None:

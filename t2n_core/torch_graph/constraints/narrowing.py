@@ -16,7 +16,7 @@ from t2n_core.nnef.sizes.dims import Max, Min, Modulo, symbol
 from t2n_core.nnef.sizes.ranges import CONDITIONS, EmptyRangeError, SizeRange
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.constraints.guards import Decision
-from t2n_core.torch_graph.proofs.solving import OtherSide, Sizes, holds, negate, other_side, truths
+from t2n_core.torch_graph.constraints.solving import OtherSide, Sizes, holds, negate, other_side, truths
 
 _PERIODS = range(2, 65)
 _LARGE = 1 << 12

@@ -9,7 +9,7 @@ import torch
 from t2n_core.torch_graph.frontend.inputs import ModelInputs
 from t2n_core.torch_graph.frontend.results import Results, as_tensor
 from t2n_core.torch_graph.frontend.sources import Source
-from t2n_core.torch_graph.graph.naming import ROOT
+from t2n_core.torch_graph.naming import ROOT
 
 _jit: Any = torch.jit
 

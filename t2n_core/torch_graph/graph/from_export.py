@@ -10,12 +10,12 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 from t2n_core.errors import CaptureError
 from t2n_core.nnef.sizes.dims import Dim
+from t2n_core.torch_graph import naming
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
-from t2n_core.torch_graph.constraints.multiples import slice_input
 from t2n_core.torch_graph.frontend.results import dtype_of, is_output
-from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.fx_nodes import NodeReader
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph
+from t2n_core.torch_graph.graph.multiples import slice_input
 from t2n_core.torch_graph.graph.writes import changes_nothing
 
 _WEIGHTS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)

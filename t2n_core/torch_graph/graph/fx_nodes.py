@@ -8,15 +8,15 @@ from typing import Any
 import torch
 
 from t2n_core.errors import CaptureError, Origin
-from t2n_core.torch_graph.capture.module_calls import MODULE_CALL, calls
+from t2n_core.torch_graph import naming
+from t2n_core.torch_graph.arguments import bind_schema
 from t2n_core.torch_graph.compat.operators import operator as find_operator
 from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.constraints.counts import ARANGES, decide_count
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.constraints.slices import SLICES, decide_length
 from t2n_core.torch_graph.custom_ops.definition import aten_equivalent
-from t2n_core.torch_graph.graph import naming
-from t2n_core.torch_graph.graph.arguments import bind_schema
+from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL, calls
 from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, TorchOp
 
 _SCALAR = find_operator("aten::scalar_tensor.default")

@@ -20,9 +20,9 @@ import torch
 from t2n_core.errors import InputError, Origin
 from t2n_core.nnef.options.weight_choice import WeightForm
 from t2n_core.nnef.sizes.dims import Shape, evaluate, is_static, shape_text
-from t2n_core.torch_graph.capture.module_calls import MODULE_CALL
+from t2n_core.torch_graph.arguments import by_schema, overload_of, replace_sizes, sizes_in, sizes_of
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
-from t2n_core.torch_graph.graph.arguments import by_schema, overload_of, replace_sizes, sizes_in, sizes_of
+from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL
 
 
 @dataclass(frozen=True, slots=True, eq=False)

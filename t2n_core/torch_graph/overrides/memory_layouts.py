@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from t2n_core.torch_graph.capture.reachable import is_foreign
 from t2n_core.torch_graph.overrides.registry import override
+from t2n_core.torch_graph.reachable import is_foreign
 
 _ORDERS = {
     torch.channels_last: (1, 3, 2, 0),

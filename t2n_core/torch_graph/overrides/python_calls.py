@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from t2n_core.torch_graph.capture.reachable import CACHE, is_foreign
+from t2n_core.torch_graph.reachable import CACHE, is_foreign
 
 _PREFIX = "__t2n_"
 

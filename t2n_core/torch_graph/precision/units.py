@@ -6,7 +6,7 @@ from typing import Final
 
 import torch
 
-from t2n_core.torch_graph.capture.module_calls import MODULE_CALL
+from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL
 from t2n_core.torch_graph.graph.ir import TorchOp
 
 Unit = tuple[str, str]

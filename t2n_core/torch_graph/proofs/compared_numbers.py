@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 import torch
 
-from t2n_core.torch_graph.capture.reachable import Reachable, is_foreign
+from t2n_core.torch_graph.reachable import Reachable, is_foreign
 
 Numbers: TypeAlias = tuple[int, ...]
 """The integers that one decision compares."""

@@ -19,7 +19,7 @@ from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.constraints.declared_axes import AxisSize
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.constraints.guards import Decision
-from t2n_core.torch_graph.proofs.solving import Sizes, negate, other_side
+from t2n_core.torch_graph.constraints.solving import Sizes, negate, other_side
 from t2n_core.torch_graph.proofs.value_numbers import Numbering, UnprovenError
 
 _CAPTURES = 6

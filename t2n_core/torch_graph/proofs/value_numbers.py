@@ -17,13 +17,13 @@ import torch
 from torch.export.graph_signature import InputKind
 
 from t2n_core.nnef.sizes.dims import Dim, Shape
-from t2n_core.torch_graph.capture.module_calls import MODULE_CALL, calls
-from t2n_core.torch_graph.capture.programs import DETACH_IN_PLACE
+from t2n_core.torch_graph import naming
+from t2n_core.torch_graph.arguments import bind_schema
 from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.custom_ops.definition import aten_equivalent
-from t2n_core.torch_graph.graph import naming
-from t2n_core.torch_graph.graph.arguments import bind_schema
+from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL, calls
 from t2n_core.torch_graph.graph.fx_nodes import SIZES
+from t2n_core.torch_graph.graph.programs import DETACH_IN_PLACE
 from t2n_core.torch_graph.proofs.identities import identity, is_reshape, simpler_arguments
 
 SizeOf: TypeAlias = Callable[[Any], Dim]

@@ -16,12 +16,12 @@ from t2n_core.errors import CaptureError
 from t2n_core.nnef.shapes import check_shape
 from t2n_core.nnef.sizes.dims import FloorDiv, Modulo, shape_text
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.torch_graph.capture.quiet import quiet
+from t2n_core.torch_graph.arguments import replace_sizes
 from t2n_core.torch_graph.compat.private import DispatchKey, FakeTensorMode, OpOverload, make_fx
+from t2n_core.torch_graph.compat.quiet import quiet
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.constraints.guards import Decisions
 from t2n_core.torch_graph.constraints.narrowing import narrow_range, with_user_symbols
-from t2n_core.torch_graph.graph.arguments import replace_sizes
 from t2n_core.torch_graph.graph.fx_nodes import NodeReader
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp, replace_tensors
 from t2n_core.torch_graph.overrides.pool_ceil_mode import pools_of_any_size

@@ -16,7 +16,7 @@ from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.custom_extractors import GRUExtractor, LSTMExtractor, ModuleInfoExtractor
 from t2n_core.op.custom_extractors.base import ExtractorWarning
-from t2n_core.torch_graph.capture.module_calls import MODULE_CALL
+from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL
 
 TARGET = "0.23.9"
 

@@ -20,7 +20,7 @@ from t2n_core.torch_graph.compat.operators import find_packet
 from t2n_core.torch_graph.compat.private import ScriptObject, _jit_pass_inline
 from t2n_core.torch_graph.frontend.results import Results
 from t2n_core.torch_graph.frontend.torchscript.script_numbers import CALCULATE, OF_TENSORS, as_integer, tensor_of
-from t2n_core.torch_graph.graph.naming import ORIGIN, ROOT, without_root
+from t2n_core.torch_graph.naming import ORIGIN, ROOT, without_root
 
 _SCHEMA = re.compile(r"(\w+)::(\w+)(?:\.(\w+))?\(")
 _TRACED = re.compile(r"(?P<file>\S[^\n]*?)\((?P<line>\d+)\): (?P<function>\S+)")

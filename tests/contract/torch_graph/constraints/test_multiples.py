@@ -14,7 +14,7 @@ from torch import Tensor
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.nnef.sizes.dims import FloorDiv, Modulo, symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.torch_graph.constraints.multiples import multiples
+from t2n_core.torch_graph.graph.multiples import multiples
 from tests.nets import OfFunction
 
 T = symbol("T")

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from t2n_core.errors import CaptureError
-from t2n_core.torch_graph.capture.quiet import quiet
 from t2n_core.torch_graph.capture.tracer import TorchModuleTracer
+from t2n_core.torch_graph.compat.quiet import quiet
 from t2n_core.torch_graph.frontend.inputs import bind_inputs
 
 LOG = logging.getLogger("torch.__trace")

@@ -12,7 +12,7 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<functio
 """One frame of a stack trace, as Python writes it."""
 ROOT = "t2n_model"
 """Name of the model as a submodule of the captured module; it is removed from all names again."""
-_HERE = str(Path(__file__).parents[2])
+_HERE = str(Path(__file__).parents[1])
 """Folder of this package: a capture runs its overrides, and none of their lines are the model's."""
 ORIGIN = "t2n_origin"
 """Key of an annotation with (module path, source line), for nodes whose Python stack is not the model's."""

@@ -10,8 +10,8 @@ import sympy
 
 from t2n_core.nnef.sizes.dims import FloorDiv, Max, Min, Modulo, symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.torch_graph.proofs.eventual import UnsolvedError, course
-from t2n_core.torch_graph.proofs.solving import OtherSide, holds, other_side, truths
+from t2n_core.torch_graph.constraints.eventual import UnsolvedError, course
+from t2n_core.torch_graph.constraints.solving import OtherSide, holds, other_side, truths
 
 H, W, T, S = (symbol(name) for name in "HWTS")
 

@@ -13,8 +13,8 @@ from torch import nn
 
 from t2n_core.errors import CaptureError
 from t2n_core.op.custom_extractors import ModuleInfoExtractor
-from t2n_core.torch_graph.capture.module_calls import MODULE_CALL
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer, bind_inputs
+from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL
 
 
 class Reading(nn.Module):

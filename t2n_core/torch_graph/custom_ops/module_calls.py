@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import torch
 
 from t2n_core.errors import CaptureError, T2NError
-from t2n_core.torch_graph.capture.errors import first_lines
+from t2n_core.text import first_lines
 from t2n_core.torch_graph.compat.private import detect_fake_mode, pytree
 from t2n_core.torch_graph.custom_ops.definition import NAMESPACE, define, library
 

@@ -14,7 +14,7 @@ from sympy.core.relational import Relational
 from t2n_core.nnef.sizes.dims import Modulo, as_dim, evaluate, symbol
 from t2n_core.nnef.sizes.ranges import Bounds, SizeRange, relation_holds
 from t2n_core.nnef.sizes.size_functions import never_negative
-from t2n_core.torch_graph.proofs.eventual import Course, UnsolvedError, course
+from t2n_core.torch_graph.constraints.eventual import Course, UnsolvedError, course
 
 Sizes = Mapping[str, int]
 MOST = 3

@@ -12,11 +12,11 @@ from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.capture.containers import preserve_containers
 from t2n_core.torch_graph.capture.errors import refusal_to_trace, with_source_line
+from t2n_core.torch_graph.capture.trace_comparison import frozen_sizes
 from t2n_core.torch_graph.constraints.capture_sizes import Axes, example_sizes, resize_example
 from t2n_core.torch_graph.frontend.calls import FlatCall
 from t2n_core.torch_graph.frontend.inputs import ModelInputs
 from t2n_core.torch_graph.frontend.sources import Source
-from t2n_core.torch_graph.frontend.torchscript.trace_comparison import frozen_sizes
 from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision, trace_call
 from t2n_core.torch_graph.proofs.compared_numbers import compared_numbers
 

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from t2n_core.nnef.sizes.ranges import LEAST
-from t2n_core.torch_graph.capture.module_calls import MODULE_CALL, calls
 from t2n_core.torch_graph.compat.private import _jit_pass_inline, pytree
+from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL, calls
 from t2n_core.torch_graph.frontend.torchscript.script import origin_of
 from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision, frozen_size
 from t2n_core.torch_graph.proofs.compared_numbers import Numbers, sizes_near

@@ -23,8 +23,8 @@ DISTRIBUTIONS = {
     "nnef_tools": "nnef-tools",
 }
 """Imported name -> its distribution, where that has another name."""
-OF_THE_USER = {"hypothesis"}
-"""What is imported only for an object of it that a user hands in."""
+OF_THE_USER = {"hypothesis", "tract"}
+"""What is imported only for an object of it that a user hands in, or in a product that runs `program/driver.py`."""
 
 
 def declared() -> dict[str, Requirement]:

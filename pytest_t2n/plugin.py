@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, GENERATE, MARKER, RECORDER, REPORTS, RUNNER
+from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, GENERATE, MARKER, PROGRAM, RECORDER, REPORTS, RUNNER
 from pytest_t2n.config.options import add_options
 
 if TYPE_CHECKING:
@@ -44,10 +44,11 @@ def _marker_lines(config: pytest.Config) -> tuple[str, ...]:
         return (
             f"{MARKER}(...): exports what the test returns, and checks it",
             f"{GENERATE}(...): exports the model that the test returns, and checks the tokens that it generates",
+            f"{PROGRAM}(...): exports the program of several models that the test returns, and checks it",
         )
-    from pytest_t2n.collect.markers import generate_help, marker_help
+    from pytest_t2n.collect.marker_help import generate_help, marker_help, program_help
 
-    return marker_help(), generate_help()
+    return marker_help(), generate_help(), program_help()
 
 
 @pytest.hookimpl(tryfirst=True)

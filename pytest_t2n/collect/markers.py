@@ -12,7 +12,7 @@ import pytest
 
 from pytest_t2n.collect.generating import GENERATING, GenerateOptions
 from pytest_t2n.collect.judging import JUDGING, judgement_of, seconds_of
-from pytest_t2n.collect.names import GENERATE, MARKER, marker_of
+from pytest_t2n.collect.names import GENERATE, MARKER, PROGRAM, marker_of
 from pytest_t2n.collect.rewriters import check_rewriters
 from pytest_t2n.collect.targets import (
     ELSEWHERE,
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 OWN_ARGUMENTS = ("target", "versions", *JUDGING, "transforms", "check")
 """Keyword arguments about the test; the others are options of the export."""
 
+PROGRAM_ARGUMENTS = ("target", "versions", "tolerance", "timeout", "check")
+"""Keyword arguments of `nnef_program`."""
+
 _NOT_IN_A_CALL = ("target", "versions")
-_PAGES = "https://pytest-t2n.github.io/pytest-t2n/reference/options.html"
 
 
 class MarkerError(Exception):
@@ -58,7 +60,9 @@ class CaseOptions:
     export: ExportOptions = field(default_factory=ExportOptions)
     target_options: Mapping[str, Any] = field(default_factory=dict)
     generate: GenerateOptions | None = None
-    """None for a test of `nnef_export`."""
+    """None for a test of another marker than `nnef_generate`."""
+    program: bool = False
+    """True for a test of `nnef_program`."""
 
     def options_of(self, target: str) -> dict[str, Any]:
         """Return the keyword arguments for the class of one target, without those of other targets."""
@@ -81,7 +85,7 @@ def read_marks(marks: Iterable[pytest.Mark], overrides: Mapping[str, Any] | None
         MarkerError: an argument, target or level is unknown, or a value has a wrong type.
     """
     merged: dict[str, Any] = {}
-    generates = False
+    marker = MARKER
     for mark in reversed(list(marks)):
         if len(mark.args) > 1:
             raise MarkerError(f"{mark.name} takes one positional argument, the target, not {len(mark.args)}")
@@ -90,12 +94,27 @@ def read_marks(marks: Iterable[pytest.Mark], overrides: Mapping[str, Any] | None
                 raise MarkerError(f"{mark.name} got its target twice")
             merged["target"] = mark.args[0]
         merged.update(_own_names(mark.kwargs))
-        generates = mark.name == GENERATE
+        marker = mark.name
     for name, value in _own_names(overrides or {}).items():
         if name in _NOT_IN_A_CALL:
             raise MarkerError(f"`{name}` is about the test and not about an export: it belongs to @{MARKER}(…)")
         merged[name] = value
-    return _generating(merged) if generates else _validate(merged)
+    if marker == PROGRAM:
+        return _program(merged)
+    return _generating(merged) if marker == GENERATE else _validate(merged)
+
+
+def _program(given: Mapping[str, Any]) -> CaseOptions:
+    """Return the options of a test whose model is a program of several archives."""
+    for name in given:
+        if name not in PROGRAM_ARGUMENTS:
+            more = suggestion(name, PROGRAM_ARGUMENTS)
+            where = "options of an export belong to its Part"
+            raise MarkerError(f"`{name}` is not an argument of {PROGRAM}: {where}{more}")
+    options = _validate(given, PROGRAM)
+    if options.targets != ("tract",):
+        raise MarkerError(f"target={given['target']!r}: only tract runs programs of several archives")
+    return replace(options, program=True)
 
 
 def _generating(given: Mapping[str, Any]) -> CaseOptions:
@@ -343,31 +362,11 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
 """Checks of the options that are easily given with a wrong type."""
 
 
-def marker_help() -> str:
-    """Return the line that `pytest --markers` shows."""
-    names = sorted({*OWN_ARGUMENTS, *marker_options()} - {"target"})
-    return (
-        f'{MARKER}(target="tract", **options): the test returns (model, inputs); the model is exported to NNEF and '
-        "must have the same outputs in every selected engine. target: tract, khronos, a target of yours or a list. "
-        f"Options: {', '.join(names)}, and those of the target; {_PAGES} describes them."
-    )
-
-
-def generate_help() -> str:
-    """Return the line of `nnef_generate` that `pytest --markers` shows."""
-    return (
-        f'{GENERATE}(target="tract", **options): the test returns (model, prompt), or only the model; the model is '
-        "exported with its state and must generate the same tokens in every selected engine of tract. "
-        f"Options: {', '.join(GENERATING)}, and those of {MARKER}; {_PAGES} describes them."
-    )
-
-
 __all__ = [
     "OWN_ARGUMENTS",
+    "PROGRAM_ARGUMENTS",
     "CaseOptions",
     "MarkerError",
-    "generate_help",
-    "marker_help",
     "marks_of",
     "read_marks",
     "with_judgement",

@@ -25,7 +25,7 @@ from pytest_t2n.run.check import check_result
 from pytest_t2n.run.checked_export import CheckedExport
 from pytest_t2n.run.converter import is_export, new_export, target_of
 from pytest_t2n.run.export_summary import ExportSummary, summarise
-from pytest_t2n.run.generation import (
+from pytest_t2n.run.several_archives.generation import (
     check_tokens,
     decoder_of,
     model_and_prompt,
@@ -33,10 +33,11 @@ from pytest_t2n.run.generation import (
     prompts_of,
     to_folder,
 )
+from pytest_t2n.run.several_archives.program import check_program, new_program
 from t2n_core.errors import T2NError
 
 if TYPE_CHECKING:
-    from pytest_t2n.run.generation import Generating
+    from pytest_t2n.run.several_archives.generation import Generating
     from t2n_core.check.generation.outcome import GenerationOutcome
     from t2n_core.check.outcome import Outcome
     from t2n_core.export.model import ModelExport
@@ -98,6 +99,9 @@ class CellRun:
         if options.generate is not None and options.export.state is None:
             self._generate(test, arguments, options, options.generate)
             return
+        if options.program:
+            self._program(test, arguments, options)
+            return
         # A khronos graph has no symbols, and needs a separate capture.
         static = options.export.dynamic_axes is not None and options.has_fixed_sizes(self.cell.engine.target)
         key = (self.cell.case, static, self.cell.engine.id if reads_engine(self.item) else "")
@@ -155,6 +159,23 @@ class CellRun:
             self.exports += 1
             if options.check:
                 self._fail_unless(self._check_and_note(result, options, replace(generate, prompts=prompts)))
+
+    def _program(self, test: Callable[..., Any], arguments: Mapping[str, Any], options: CaseOptions) -> None:
+        """Export a program of several archives, and check each archive and the whole."""
+        __tracebackhide__ = True
+        key = (self.cell.case, "program")
+        export = self.cache.find(key)
+        if export is None:
+            export = new_program(self._call(test, arguments))
+            self.cache.keep(key, export)
+        folder = self.cache.new_archive().with_suffix("")
+        self._archives.append(folder)
+        for outcome, part in check_program(self.cell, self.settings, export, options, folder, self.check):
+            self.exports += part is not None
+            self.add(outcome, part, None if part is None else part.archive)
+            if not outcome.passed:
+                self._fail_unless(outcome)
+        self.close()
 
     def _generating(self, returned: Any, options: CaseOptions, generate: GenerateOptions) -> Any:
         """Return the export of a test's result, with its prompts; or the error of the export."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_t2n.collect.markers import MarkerError, read_marks
-from pytest_t2n.collect.names import GENERATE, MARKER
+from pytest_t2n.collect.names import GENERATE, MARKER, PROGRAM
 from t2n_core.errors import InputError
 
 
@@ -21,6 +21,8 @@ def options_of_marks(owners: list[Any], target: str) -> dict[str, Any]:
     marks = [mark for owner in reversed(owners) for mark in _marks_of(owner)] if "pytest" in sys.modules else []
     if any(mark.name == GENERATE for mark in marks):
         raise InputError("this test is marked nnef_generate", hint="`t2n export-llm` writes a model that generates")
+    if any(mark.name == PROGRAM for mark in marks):
+        raise InputError("this test is marked nnef_program", hint="`t2n_core.program.export_program` writes a program")
     try:
         options = read_marks(mark for mark in marks if mark.name == MARKER)
     except MarkerError as wrong:

@@ -9,7 +9,7 @@ import pytest
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.starter import FOR_EXPORTS
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 """The folder of `tests` and `conformance`, whose modules the suites below import."""
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
 NET = """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
@@ -22,6 +22,7 @@ _FOREIGN = frozenset(
 _ATOMS = (int, float, complex, str, bytes, type(None), torch.Tensor, torch.Size, torch.dtype, BuiltinFunctionType)
 _OF_A_MODULE = frozenset(name for name in vars(torch.nn.Module()) if "_hooks" not in name)
 """Attributes of torch.nn.Module itself except hooks; torch.export restores their contents."""
+_CONTAINERS = (OrderedDict, dict, list, set, deque, tuple, frozenset)
 CACHE = type(functools.lru_cache(lambda: None))
 _MOST = 1000
 """Most objects reached through code that are visited: much of a large library can be reached, which takes time."""
@@ -76,12 +77,12 @@ class Reachable:
             self._code.append(type(value))
         elif isinstance(value, dict):
             self.contents.append(value)
-            self._ahead += value.values()
+            self._ahead += [held for _, held in contents_of(value)]
         elif isinstance(value, list | set | deque):
             self.contents.append(value)
-            self._ahead += value
+            self._ahead += contents_of(value)
         elif isinstance(value, tuple | frozenset):
-            self._ahead += value
+            self._ahead += contents_of(value)
         elif isinstance(value, FunctionType | type | CACHE):
             self._code.append(value)
         elif isinstance(value, MethodType):
@@ -105,6 +106,15 @@ class Reachable:
                 if name not in ("__dict__", "__weakref__") and not is_foreign(cls.__module__):
                     self.names.append((value, name))
                     self._ahead.append(getattr(value, name, None))
+
+
+def contents_of(container: Any) -> list[Any]:
+    """Return what a container holds, the pairs of a dict, without calling methods that its own class overrides.
+
+    Such a method may load what it returns when it is asked, as the mappings of transformers do.
+    """
+    kind: Any = next(one for one in type(container).__mro__ if one in _CONTAINERS)
+    return list(kind.items(container) if issubclass(kind, dict) else kind.__iter__(container))
 
 
 def _reached_by_code(code: Any, found: Reachable) -> Iterator[Any]:
@@ -164,4 +174,4 @@ def _inside(cell: CellType) -> Any:
         return None
 
 
-__all__ = ["CACHE", "Reachable", "is_foreign"]
+__all__ = ["CACHE", "Reachable", "contents_of", "is_foreign"]

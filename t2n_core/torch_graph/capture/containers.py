@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from t2n_core.torch_graph.compat.private import FakeTensor
-from t2n_core.torch_graph.reachable import Reachable
+from t2n_core.torch_graph.reachable import Reachable, contents_of
 
 _NOTHING = object()
 """Stands for a name or a cell without a value."""
@@ -64,10 +64,11 @@ def replace_stored(model: torch.nn.Module, replacement: Callable[[Any], Any]) ->
     for container in found.contents:
         if isinstance(container, dict):
             items = [
-                (_replace_in(key, replacement), _replace_in(value, replacement)) for key, value in container.items()
+                (_replace_in(key, replacement), _replace_in(value, replacement))
+                for key, value in contents_of(container)
             ]
         else:
-            items = [_replace_in(value, replacement) for value in container]
+            items = [_replace_in(value, replacement) for value in contents_of(container)]
         refill(container, items)
     for cell in found.cells:
         value = _cell_content(cell)
@@ -95,7 +96,7 @@ class _Snapshot:
     """The values that containers, cells and names hold at one moment."""
 
     def __init__(self, found: Reachable) -> None:
-        self._contents = [(c, list(c.items()) if isinstance(c, dict) else list(c)) for c in found.contents]
+        self._contents = [(container, contents_of(container)) for container in found.contents]
         self._cells = [(cell, _cell_content(cell)) for cell in found.cells]
         self._names = [(owner, name, _get_name(owner, name)) for owner, name in found.names]
 
@@ -136,12 +137,12 @@ def refill(container: Any, contents: list[Any]) -> None:
 
 
 def _is_same(container: Any, before: list[Any]) -> bool:
-    if len(container) != len(before):
+    held = contents_of(container)
+    if len(held) != len(before):
         return False
     if isinstance(container, dict):
-        pairs = zip(container.items(), before, strict=True)
-        return all(now[0] is old[0] and now[1] is old[1] for now, old in pairs)
-    return all(now is old for now, old in zip(container, before, strict=True))
+        return all(now[0] is old[0] and now[1] is old[1] for now, old in zip(held, before, strict=True))
+    return all(now is old for now, old in zip(held, before, strict=True))
 
 
 def _cell_content(cell: CellType) -> Any:
@@ -181,9 +182,9 @@ def _contents(value: Any) -> Iterator[Any]:
             continue
         seen.add(id(value))
         if isinstance(value, dict):
-            ahead += [*value, *value.values()]
+            ahead += [part for pair in contents_of(value) for part in pair]
         elif isinstance(value, list | tuple | set | frozenset | deque):
-            ahead += value
+            ahead += contents_of(value)
         elif isinstance(getattr(value, "__dict__", None), dict):
             ahead += vars(value).values()
 

@@ -30,6 +30,18 @@ def cached_in_a_list(size: int) -> list[torch.Tensor]:
     return [torch.arange(size) * 1.0]
 
 
+class LoadedOnRequest(dict[str, Any]):
+    """A mapping in the manner of transformers' `MODEL_MAPPING`: looking through it would import a library."""
+
+    def _refuse(self, *_: Any) -> Any:
+        raise ValueError("a model that is not installed was loaded")
+
+    values = items = keys = __iter__ = __len__ = _refuse
+
+
+on_request = LoadedOnRequest(a=torch.ones(1))
+
+
 def in_a_global(size: int) -> torch.Tensor:
     global table
     if table is None:
@@ -175,6 +187,19 @@ def test_globals_without_a_fake_tensor_are_left_alone() -> None:
     with preserve_containers(real):
         real(torch.ones(2, 3))
     assert tables.pop(-1) is not None
+
+
+def test_mappings_that_load_on_request_are_not_asked() -> None:
+    """The library behind a model may have a mapping that imports what it returns, or fails to."""
+
+    def looks(size: int) -> torch.Tensor:
+        return torch.arange(size) * dict.__getitem__(on_request, "a")
+
+    model = Caching(looks)
+    with preserve_containers(model):
+        model(torch.ones(2, 3))
+        dict.__setitem__(on_request, "b", torch.ones(1))
+    assert dict.keys(on_request) == {"a", "b"}
 
 
 def hide() -> Callable[[int], torch.Tensor]:

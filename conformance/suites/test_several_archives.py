@@ -18,7 +18,10 @@ import torch
 if TYPE_CHECKING:
     from t2n_core.program import Program
 
-FAMILIES = ("transducers", "recognisers", "voice")
+FAMILIES = ["transducers", "recognisers", "voice"]
+if importlib.util.find_spec("transformers") is not None:
+    importlib.import_module("conformance.cases.models.libraries")  # before the library itself
+    FAMILIES.append("multimodal")
 
 CASES: dict[str, Callable[[], Any]] = {}
 for family in FAMILIES:

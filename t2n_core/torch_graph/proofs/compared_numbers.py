@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 import torch
 
-from t2n_core.torch_graph.reachable import Reachable, is_foreign
+from t2n_core.torch_graph.reachable import Reachable, contents_of, is_foreign
 
 Numbers: TypeAlias = tuple[int, ...]
 """The integers that one decision compares."""
@@ -110,7 +110,7 @@ def _integers(reached: Reachable) -> dict[str, list[int]]:
     """Return the integer attributes of a model's objects, by name."""
     found: dict[str, list[int]] = {}
     for attributes in reached.contents:
-        for name, value in attributes.items() if isinstance(attributes, dict) else ():
+        for name, value in contents_of(attributes) if isinstance(attributes, dict) else ():
             known = found.setdefault(name, []) if isinstance(name, str) and _is_number(value) else None
             if known is not None and value not in known and len(known) < _SAME_NAME:
                 known.append(value)

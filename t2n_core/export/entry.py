@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -38,8 +37,8 @@ def export_model_to_nnef(
         inference_target: `TractNNEF("0.21")`, `KhronosNNEF()`.
         input_names, output_names: names in the archive.
         compression_level: of `.tgz`: 0 to 3; gzip's higher ones are 3, with a warning.
-        options: further options of `ExportOptions`, by name; also `custom_extensions` of a TractNNEF. Given in the
-            target too, dynamic axes and extensions must be the same.
+        options: further options of `ExportOptions`, and of the target, by name: `reify_sdpa_operator=True`. Given in
+            the target too, they must be the same; what chooses the engine, such as `version`, is given there alone.
 
     Raises:
         InputError, RewriteError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written.
@@ -61,27 +60,22 @@ def export_model_to_nnef(
 
 
 def _with_own_options(target: InferenceTarget, options: dict[str, Any]) -> InferenceTarget:
-    """Return the target with the `custom_extensions` of the options, which are taken out.
+    """Return the target with those of the options that it takes too; they are taken out.
 
-    Raises InputError for other extensions than the target's own, and for options that only its class takes.
+    Raises InputError for another value than the target's own, and for options that only its class takes.
     """
     from t2n_core.export.options import ExportOptions
-    from t2n_core.inference_target import TractNNEF
 
     kind = type(target)
+    given = {name: options.pop(name) for name in target.OPTIONS if name in options}
+    for name, value in given.items():
+        if target.has_other(name, value):
+            raise InputError(f"{name} of the export and of its target differ", hint="pass it once")
     own = set(inspect.signature(kind).parameters) - {option.name for option in fields(ExportOptions)}
-    if "custom_extensions" in options and isinstance(target, TractNNEF):
-        lines = options.pop("custom_extensions") or ()
-        other = copy.copy(target)
-        other.custom_extensions = ()
-        other = other.with_extensions([lines] if isinstance(lines, str) else lines)
-        if target.custom_extensions and other.custom_extensions != target.custom_extensions:
-            raise InputError("custom_extensions differ from those of the target", hint="pass them once")
-        target = other
     for name in options:
         if name in own:
             raise InputError(f"`{name}` is an option of the target", hint=f"write {kind.__name__}(…, {name}=…)")
-    return target
+    return target.with_options(**given) if given else target
 
 
 __all__ = ["export_model_to_nnef"]

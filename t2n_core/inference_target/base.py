@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from t2n_core.engine.protocol import Engine
 from t2n_core.errors import EngineProvisionError, InputError, SpecError
@@ -49,6 +51,14 @@ class InferenceTarget:
     """
 
     name: ClassVar[str] = "target"
+    OPTIONS: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "check_io": ("check_io",),
+        "check_io_tolerance": ("check_io_tolerance",),
+    }
+    """Options that an export may give to the target too -> the attributes that hold them.
+
+    Those that choose the engine are not among them.
+    """
     pulse: int | None = None
     """Steps of the time axis that the check streams at a time; None for a target or export without streams."""
 
@@ -119,6 +129,35 @@ class InferenceTarget:
     def has_dynamic_axes(self) -> bool:
         """Return whether dynamic axes were declared."""
         return bool(self.dynamic_axes)
+
+    def with_options(self, **options: Any) -> Self:
+        """Return the same target with some of its OPTIONS replaced, by the names of the constructor's arguments.
+
+        Raises InputError for an invalid value.
+        """
+        other = copy.copy(self)
+        given = self._of_options(options)
+        for place in (place for name in options for place in self.OPTIONS[name]):
+            holder, _, attribute = place.rpartition(".")
+            value = attrgetter(place)(given)
+            if holder:
+                attribute, value = holder, replace(getattr(other, holder), **{attribute: value})
+            setattr(other, attribute, value)
+        return other
+
+    def has_other(self, option: str, value: Any) -> bool:
+        """Return whether one of the OPTIONS was given to this target with another value. Raises like with_options."""
+        of_option = [attrgetter(place) for place in self.OPTIONS[option]]
+        own, plain, wanted = (
+            [read(target) for read in of_option]
+            for target in (self, self._of_options({}), self._of_options({option: value}))
+        )
+        return own not in (plain, wanted)
+
+    def _of_options(self, options: Mapping[str, Any]) -> InferenceTarget:
+        """Return a target of the class that declares the OPTIONS, with these alone."""
+        kind = next(one for one in type(self).__mro__ if "OPTIONS" in vars(one))
+        return kind(self.requested_version, **options)  # type: ignore[no-any-return]
 
     # hooks of a user's own target, all optional, in the order of their calls; each may raise T2NError to refuse
     def pre_trace(self, model: torch.nn.Module, input_names: Sequence[str], output_names: Sequence[str]) -> None:

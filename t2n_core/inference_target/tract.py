@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar
@@ -103,6 +102,23 @@ class TractNNEF(InferenceTarget):
     """
 
     name: ClassVar[str] = "tract"
+    OPTIONS: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **InferenceTarget.OPTIONS,
+        "feature_flags": ("feature_flags",),
+        "specific_properties": ("specific_properties",),
+        "dump_identity_properties": ("dump_identity_properties",),
+        "force_attention_inner_in_f32": ("_writing.attention_in_f32",),
+        "force_linear_accumulation_in_f32": ("_writing.linear_accumulation_in_f32",),
+        "force_norm_in_f32": ("_writing.norm_in_f32",),
+        "reify_sdpa_operator": ("_writing.reify_sdpa",),
+        "upsample_with_debox": ("_writing.upsample_with_debox",),
+        "registries": ("registries",),
+        "weights": ("_writing.weights",),
+        "precision": ("searches_precision", "_writing.precision"),
+        "pulse": ("pulse", "_writing.streaming"),
+        "custom_extensions": ("custom_extensions",),
+        "custom_fragments": ("_fragments",),
+    }
 
     def __init__(
         self,
@@ -224,15 +240,11 @@ class TractNNEF(InferenceTarget):
 
     def with_extensions(self, lines: Iterable[str]) -> TractNNEF:
         """Return the same target with more `custom_extensions`. Raises InputError for an invalid line."""
-        target = copy.copy(self)
-        target.custom_extensions = (*self.custom_extensions, *(_extension(line) for line in lines))
-        return target
+        return self.with_options(custom_extensions=(*self.custom_extensions, *lines))
 
     def with_precision(self, plan: PrecisionPlan | None) -> TractNNEF:
         """Return the same target with a precision plan, without a search for one."""
-        target = copy.copy(self)
-        target.searches_precision, target._writing = False, replace(self._writing, precision=plan)
-        return target
+        return self.with_options(precision=plan)
 
     def engine(self) -> TractRunner:
         return engine_for(self.resolved)

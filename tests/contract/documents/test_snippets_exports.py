@@ -125,13 +125,30 @@ def test_04_custom_extensions_of_the_export(tmp_path: Path) -> None:
 def test_06_custom_extensions_that_differ(tmp_path: Path) -> None:
     """6: extensions given twice must be the same."""
     target = tract(custom_extensions=["tract_assert B <= 16"], dynamic_axes={"x": {0: "B"}})
-    with pytest.raises(InputError, match="custom_extensions differ"):
+    with pytest.raises(InputError, match="custom_extensions of the export and of its target differ"):
         export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tar", target, ["x"], custom_extensions=["tract_assert B <= 8"])
 
 
-def test_06_another_option_of_the_target(tmp_path: Path) -> None:
-    """6: other options of the target are refused with what to write."""
-    for target, name in ((tract(), "reify_sdpa_operator"), (KhronosNNEF(), "check_io")):
+def test_06_other_options_of_the_target(tmp_path: Path) -> None:
+    """6: other options of the target are taken by the export too."""
+    target = TractNNEF("0.23.9")
+    given: dict[str, Any] = {"specific_properties": {"origin": "a test"}, "check_io": False}
+    result = export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tar", target, ["x"], ["y"], **given)
+    assert result.graph.properties["origin"] == "a test"
+    assert not result.target.check_io
+    assert not target.specific_properties
+
+
+def test_06_an_option_that_differs(tmp_path: Path) -> None:
+    """6: an option given twice must be the same."""
+    target, given = tract(reify_sdpa_operator=True), dict[str, Any](reify_sdpa_operator=False)
+    with pytest.raises(InputError, match="reify_sdpa_operator of the export and of its target differ"):
+        export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tar", target, ["x"], **given)
+
+
+def test_06_an_option_that_chooses_the_engine(tmp_path: Path) -> None:
+    """6: what chooses the engine is refused with what to write."""
+    for target, name in ((tract(), "offline"), (KhronosNNEF(), "version")):
         given: Any = {name: True}
         with pytest.raises(InputError, match=rf"`{name}` is an option of the target(.|\n)*{name}="):
             export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tar", target, ["x"], **given)

@@ -21,6 +21,7 @@ from t2n_core.generative.folder import write_beside
 from t2n_core.generative.parts import Part, Plan, plan_of
 from t2n_core.generative.result import GenerativeResult
 from t2n_core.inference_target import TractNNEF
+from t2n_core.torch_graph.frontend.training import evaluating, training_note
 
 DECODER: Final = "decoder.nnef.tgz"
 ENCODER: Final = "encoder.nnef.tgz"
@@ -31,7 +32,7 @@ class GenerativeExport:
     """One model that generates tokens, captured once and exported to any number of targets.
 
     Args:
-        model: a model of transformers in evaluation mode; it is never changed.
+        model: a model of transformers, exported and checked in evaluation mode; it is never changed.
         example: token ids [batch, tokens] of at least 5 tokens, or the arguments of `generate` by name, such as
             `input_features`. Without one, random tokens.
         batch: the symbol of a dynamic number of sequences; without one the number is that of the example.
@@ -56,12 +57,15 @@ class GenerativeExport:
         step_archive: bool = False,
         **options: Any,
     ) -> None:
-        if model.training:
+        if model.training and options.get("training") == "refuse":
             raise InputError("the model is in training mode", hint="call model.eval() before exporting")
         self.model, self._example, self._options = model, example, options
         self._step_archive = step_archive
         self._wanted: dict[str, Any] = {"batch": batch, "last_logits": last_logits, "dynamic_axes": dynamic_axes}
-        self.plan = plan_of(model, example, **self._wanted)
+        note = training_note(model, type(model).__name__)
+        self._mode_notes = () if note is None else (note,)
+        with evaluating(model):
+            self.plan = plan_of(model, example, **self._wanted)
         self._exports: dict[int, ModelExport] = {}
 
     @cached_property
@@ -91,17 +95,18 @@ class GenerativeExport:
         folder.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
         try:
-            result = self._write_archives(target, scratch)
-            if target.check_io:
-                for part in result.parts.values():
-                    part.assert_parity(timeout=timeout)
-                proof = result.assert_generation(steps=steps, timeout=timeout)
-                if kv == "engine":
-                    _assert_held(proof)
-                result = replace(result, proof=proof)
-                if original is not None or result.decoder.stored:
-                    result = replace(result, loss=result.measure_loss(original, text, timeout=timeout))
-            write_beside(result, tokenizer, kv)
+            with evaluating(self.model):
+                result = self._write_archives(target, scratch)
+                if target.check_io:
+                    for part in result.parts.values():
+                        part.assert_parity(timeout=timeout)
+                    proof = result.assert_generation(steps=steps, timeout=timeout)
+                    if kv == "engine":
+                        _assert_held(proof)
+                    result = replace(result, proof=proof)
+                    if original is not None or result.decoder.stored:
+                        result = replace(result, loss=result.measure_loss(original, text, timeout=timeout))
+                write_beside(result, tokenizer, kv)
             folder.mkdir(exist_ok=True)
             for file in scratch.iterdir():
                 _replace(file, folder / file.name)
@@ -126,6 +131,7 @@ class GenerativeExport:
         step = None
         if self._step_archive and plan.call.takes_many:
             step = self._export(self._plan_of_one_token.decoder, target, folder / STEP)
+        decoder.notes = (*self._mode_notes, *decoder.notes)
         return GenerativeResult(folder, self.model, plan, decoder, encoder, step)
 
     def _export(self, part: Part, target: TractNNEF, path: Path) -> ExportResult:

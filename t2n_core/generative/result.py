@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.errors import EngineError
 from t2n_core.generative.archives import GenerativeArchives
 from t2n_core.generative.loss import measure_loss
+from t2n_core.torch_graph.frontend.training import evaluating
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,12 @@ class GenerativeResult(GenerativeArchives):
         within the level. An archive for single tokens is checked in the same way. Raises InputError for prompts that
         the model cannot take.
         """
+        with evaluating(self.model):
+            return self._check_generation(prompts, steps, tolerance, timeout)
+
+    def _check_generation(
+        self, prompts: Prompts, steps: int, tolerance: str | TractCheckTolerance | None, timeout: float
+    ) -> GenerationOutcome:
         model, fixed = self.model, None
         if self.plan.encoder is not None:
             model = OfOneInput(self.model, self.plan.encoder.arguments)
@@ -73,7 +81,8 @@ class GenerativeResult(GenerativeArchives):
 
     def measure_loss(self, original: nn.Module | None = None, text: Any = None, *, timeout: float = 60.0) -> WeightLoss:
         """Return what small weights lose against float32, on a text; see `t2n_core.generative.loss.measure_loss`."""
-        return measure_loss(self, original, text, timeout=timeout)
+        with evaluating(self.model), nullcontext() if original is None else evaluating(original):
+            return measure_loss(self, original, text, timeout=timeout)
 
 
 class OfOneInput(nn.Module):

@@ -235,7 +235,7 @@ def test_an_archive_of_another_model_is_not_right(tmp_path: Path) -> None:
         ({"target": TractNNEF("0.21.19", check_io=False), "kv": "engine"}, "0.21.19 cannot hold a cache"),
         ({"model": nn.Linear(3, 4).eval(), "example": torch.ones(1, 8, dtype=torch.int64)}, "takes no cache"),
         ({"model": nn.Linear(3, 4).eval()}, "has no config to draw an example from"),
-        ({"model": nn.Linear(3, 4)}, "the model is in training mode"),
+        ({"model": nn.Linear(3, 4), "training": "refuse"}, "the model is in training mode"),
     ],
 )
 def test_what_cannot_be_exported_is_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -244,6 +244,19 @@ def test_what_cannot_be_exported_is_refused(change: dict[str, Any], message: str
     with pytest.raises(InputError, match=message):
         export_generative(model, example, target, tmp_path / "out", **given)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_model_in_training_mode_is_exported_in_evaluation_mode(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model: Any = enlarged(transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL, attention_dropout=0.5)))
+    before = export_generative(model, None, TARGET, tmp_path / "evaluation", steps=4)
+    result = export_generative(model.train(), None, TARGET, tmp_path / "training", steps=4)
+    assert all(part.training for part in model.modules())
+    archive = "decoder.nnef.tgz"
+    assert (tmp_path / "training" / archive).read_bytes() == (tmp_path / "evaluation" / archive).read_bytes()
+    assert "LlamaForCausalLM is in training mode" in result.decoder.notes[0]
+    assert not any("training mode" in note for note in before.decoder.notes)
+    assert result.check_generation(steps=4).passed
 
 
 def test_what_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

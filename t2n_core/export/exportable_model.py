@@ -32,7 +32,7 @@ from t2n_core.rewriter.registries import registered_rewriters
 from t2n_core.rewriter.selection import Selection, select
 from t2n_core.torch_graph.capture.own_run import refusal_of_example, refusal_of_training
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
-from t2n_core.torch_graph.constraints.declared_axes import DynamicAxes, normalise
+from t2n_core.torch_graph.constraints.declared_axes import DynamicAxes, from_zero, normalise
 from t2n_core.torch_graph.constraints.output_axes import check_output_axes, of_inputs
 from t2n_core.torch_graph.constraints.state_axes import with_state_axes
 from t2n_core.torch_graph.frontend.bfloat16 import without_bfloat16
@@ -49,6 +49,8 @@ class ExportableModel(ABC):
         self.options = ExportOptions.of(options)
         self.dynamic_axes = self.options.dynamic_axes
         """Dynamic axes of the options, otherwise of the first target that has some."""
+        self._from_zero: frozenset[str] = frozenset()
+        """The symbols that a target before the capture allows to be 0."""
         self.extra_inputs = self.options.extra_inputs
         self.input_function = (
             None if is_strategy(self.extra_inputs) or not callable(self.extra_inputs) else self.extra_inputs
@@ -148,7 +150,8 @@ class ExportableModel(ABC):
 
     def _axes_of_inputs(self, declared: Any) -> DynamicAxes | None:
         """Return the dynamic axes of inputs and of the state. Axes of outputs are checked after capture."""
-        return with_state_axes(of_inputs(declared, self._argument_names), self.source.state)
+        of_arguments = from_zero(of_inputs(declared, self._argument_names), self._from_zero)
+        return with_state_axes(of_arguments, self.source.state)
 
     @property
     def _argument_names(self) -> list[str]:
@@ -227,10 +230,11 @@ class ExportableModel(ABC):
 
     def _take_axes_of(self, target: InferenceTarget) -> None:
         """Use the axes of a target. Raises InputError if this export has others, or was captured with others."""
+        if self._captures.latest is None:
+            self._from_zero |= target.sizes_from_zero
+            self.dynamic_axes = target.dynamic_axes or None if self.dynamic_axes is None else self.dynamic_axes
         if not target.dynamic_axes:
             return
-        if self.dynamic_axes is None and self._captures.latest is None:
-            self.dynamic_axes = target.dynamic_axes
         tensors = zip(self.inputs.names, self.inputs.tensors, strict=True)
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors}
         if normalise(self._axes_of_inputs(target.dynamic_axes), shapes) != normalise(self._axes, shapes):

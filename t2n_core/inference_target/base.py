@@ -108,6 +108,11 @@ class InferenceTarget:
         """Return the fragments that are in the archive from the beginning, for rules to call by name."""
         return ()
 
+    @property
+    def sizes_from_zero(self) -> frozenset[str]:
+        """Return the symbols of dynamic axes that the options of this target allow to be 0."""
+        return frozenset()
+
     def size_range(self, sizes: SizeRange) -> SizeRange:
         """Return the part of a range that an archive of this target is valid for. Raises InputError if it is empty."""
         return sizes

@@ -28,7 +28,7 @@ from t2n_core.nnef.spec import Spec, spec_for
 from t2n_core.nnef.tract.constants import folds_norm
 from t2n_core.nnef.tract.stored_forms import refusal
 from t2n_core.nnef.tract.traits import traits_of
-from t2n_core.nnef.tract.user_extensions import to_write, with_assertions
+from t2n_core.nnef.tract.user_extensions import sizes_from_zero, to_write, with_assertions
 
 _EXACT = re.compile(r"\d+\.\d+\.\d+([.a-z]+\d+)*")
 
@@ -89,8 +89,9 @@ class TractNNEF(InferenceTarget):
             a time, and compares with PyTorch on the whole sequence, without the engine's delay. A node that the engine
             cannot stream fails at stage `optimise` and is named.
         custom_extensions: further `extension` lines. An assertion on sizes, `["tract_assert T <= 16"]`, becomes part of
-            the range of sizes that the archive is valid for, which the engine then checks; of scenarios,
-            `tract_assert tg: S == 1` (from 0.21.8 on), one has to hold.
+            the range of sizes that the archive is valid for, which the engine then checks; `tract_assert P >= 0` also
+            allows a size of 0, where a range else starts at 1; of scenarios, `tract_assert tg: S == 1` (from 0.21.8
+            on), one has to hold.
         custom_fragments: fragments, as NNEF text or `Fragment`, that are in the archive and that rules of `rules=` call
             by name.
         engine: a `ResolvedEngine`; the index is not queried then. Not in markers.
@@ -248,6 +249,10 @@ class TractNNEF(InferenceTarget):
 
     def engine(self) -> TractRunner:
         return engine_for(self.resolved)
+
+    @property
+    def sizes_from_zero(self) -> frozenset[str]:
+        return frozenset() if self.pulse is not None else sizes_from_zero(self.custom_extensions)
 
     def size_range(self, sizes: SizeRange) -> SizeRange:
         if self.pulse is not None:  # a stream has its own sizes

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 from sympy.core.relational import Relational
@@ -59,4 +61,19 @@ def to_write(lines: Iterable[str], sizes: SizeRange, traits: TractTraits) -> lis
     return found
 
 
-__all__ = ["to_write", "with_assertions"]
+def sizes_from_zero(lines: Iterable[str]) -> frozenset[str]:
+    """Return the symbols that an assertion allows to be 0: P for `P >= 0`, `0 <= P` and `P > -1`."""
+    found = set()
+    for line in lines:
+        words = line.removeprefix(_ASSERT)
+        symbols = {name: symbol(name) for name in re.findall(r"[A-Za-z_]\w*", words)}
+        if not line.startswith(_ASSERT) or ":" in words or len(symbols) != 1:
+            continue
+        (name,) = symbols
+        with suppress(ValueError):  # reported with the sizes of the model
+            alone = SizeRange({name: (0, None)})
+            found |= {name} if alone.narrowed(condition(words, symbols)) == alone else set()
+    return frozenset(found)
+
+
+__all__ = ["sizes_from_zero", "to_write", "with_assertions"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -102,6 +102,24 @@ def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]])
     return DeclaredAxes(axes, _range_of(axes, explicit, found), frozenset(explicit), frozenset(kept))
 
 
+def from_zero(declared: DynamicAxes | None, names: Collection[str]) -> DynamicAxes | None:
+    """Return a declaration in which these symbols may be 0. Those with declared bounds stay as they are."""
+
+    def widened(of_input: str, axis: Any, wanted: Any) -> Any:
+        size, bounds = size_of(wanted, f"{of_input}_dim{axis}")
+        if size is None or bounds is not None or not size.is_plain or size.name not in names:
+            return wanted
+        return SizeFrom(size.name, 0)
+
+    if not declared or not names:
+        return declared
+    found: dict[str, Mapping[int, Any]] = {}
+    for name, axes in declared.items():
+        by_axis = axes if isinstance(axes, Mapping) else dict.fromkeys(axes, "")
+        found[name] = {axis: widened(name, axis, wanted) for axis, wanted in by_axis.items()}
+    return found
+
+
 def example_sizes(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
     """Return the sizes of inputs with these shapes, by the symbols of their declared axes. Raises like normalise."""
     axes = normalise(declared, shapes).axes
@@ -174,4 +192,4 @@ def _range_of(
     return SizeRange(dict(sorted(bounds.items())))
 
 
-__all__ = ["AxisSize", "DeclaredAxes", "DynamicAxes", "SizeFrom", "example_sizes", "normalise", "size_of"]
+__all__ = ["AxisSize", "DeclaredAxes", "DynamicAxes", "SizeFrom", "example_sizes", "from_zero", "normalise", "size_of"]

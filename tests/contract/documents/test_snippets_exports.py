@@ -12,14 +12,13 @@ import pytest
 import torch
 from torch import nn
 
-from t2n_core import KhronosNNEF, TractNNEF, export_model_to_nnef
-from t2n_core.errors import InputError, WriteError
+from t2n_core import KhronosNNEF, ModelExport, TractNNEF, export_model_to_nnef
+from t2n_core.errors import CaptureError, InputError, WriteError
 from t2n_core.export.notes import OptionWarning
 
 DIFFERS = {
     "8 an archive called model.nnef": "the error says to write .tgz or a folder; log_level is taken with a warning",
     "24 allow_same_io_names": "refused: an engine finds inputs and outputs by name",
-    "46 tract_assert P >= 0": "a note says to declare the bounds: Dim('P', min=0, max=…)",
 }
 """Snippet that does not run by the import alone -> the reason."""
 X = torch.randn(3, 4)
@@ -210,22 +209,59 @@ def test_49_the_result_is_a_path(tmp_path: Path) -> None:
     assert Path(result).stat().st_size == os.path.getsize(result)
 
 
-def test_46_an_assertion_below_the_range_has_a_note(tmp_path: Path) -> None:
-    """46: `tract_assert P >= 0` does not widen the range; a note says what to write, which does."""
-    given: dict[str, Any] = {"custom_extensions": ["tract_assert P >= 0"]}
-    by_name: Any = {"x": {0: "P"}}
+@pytest.mark.parametrize(
+    ("lines", "range_"),
+    [
+        (["tract_assert P >= 0"], "P >= 0"),
+        (["tract_assert 0 <= P"], "P >= 0"),
+        (["tract_assert P > -1", "tract_assert P < 10"], "0 <= P <= 9"),
+        (["tract_assert P < 10"], "1 <= P <= 9"),
+        (["tract_assert P >= 2"], "P >= 2"),
+    ],
+)
+@pytest.mark.parametrize("place", ["export", "target"])
+def test_46_an_assertion_sets_the_range(lines: list[str], range_: str, place: str, tmp_path: Path) -> None:
+    """46: `tract_assert P >= 0` sets the range, and so do other bounds."""
+    axes: Any = {"x": {0: "P"}}
+    of_export: dict[str, Any] = {"dynamic_axes": axes, "custom_extensions": lines} if place == "export" else {}
+    target = TractNNEF("0.23.9") if of_export else TractNNEF("0.23.9", dynamic_axes=axes, custom_extensions=lines)
+    result = export_model_to_nnef(nn.Linear(4, 2), X, tmp_path / "m.tar", target, ["x"], ["y"], **of_export)
+    assert (str(result.range), result.notes) == (range_, ())
+    least = int(result.range.bounds["P"][0])
+    assert least in {sample.sizes["P"] for sample in result.samples}
+
+
+def test_46_assertions_that_relate_sizes(tmp_path: Path) -> None:
+    """46: the sizes of a past and a step are bounded together, and one of the modes has to hold."""
+    lines = ["tract_assert P >= 0", "tract_assert S >= 1", "tract_assert S+P < 64", "tract_assert tg: S==1"]
+    lines.append("tract_assert pp: P==0")
+    given: dict[str, Any] = {"dynamic_axes": {"past": {0: "P"}, "step": {0: "S"}}, "custom_extensions": lines}
+
+    class Cache(nn.Module):
+        def forward(self, past: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+            return torch.cat([past, step.tanh()])
+
+    args = {"past": X, "step": torch.randn(1, 4)}
+    result = export_model_to_nnef(Cache(), args, tmp_path / "m.tar", TractNNEF("0.23.9"), **given)
+    assert str(result.range) == "P >= 0, S >= 1, P + S < 64, S == 1 or P == 0"
+
+
+def test_46_a_model_that_no_assertion_makes_valid(tmp_path: Path) -> None:
+    """46: a model that cannot run at an asserted size is refused with its operator."""
+    given: dict[str, Any] = {"dynamic_axes": {"x": {1: "P"}}, "custom_extensions": ["tract_assert P >= 0"]}
+    with pytest.raises(CaptureError, match=r"P is declared from 0 to any size(.|\n)*only for P >= 3"):
+        export_model_to_nnef(nn.Conv1d(2, 5, 3), torch.randn(2, 7), tmp_path / "m.tar", tract(), ["x"], **given)
+
+
+def test_46_an_assertion_after_the_capture_has_a_note(tmp_path: Path) -> None:
+    """46: a capture is not widened any more; a note says what to write."""
+    export = ModelExport(nn.Tanh(), X, input_names=["x"], dynamic_axes={"x": {0: "P"}})
+    export.to(tract(), tmp_path / "m.tar")
     with pytest.warns(OptionWarning, match="had no effect"):
-        plain = export_model_to_nnef(
-            nn.Tanh(), X, tmp_path / "m.tar", tract(), ["x"], ["y"], dynamic_axes=by_name, **given
-        )
-    assert plain.range.bounds["P"][0] == 1
+        result = export.to(tract(custom_extensions=["tract_assert P >= 0"]), tmp_path / "m.tar")
     assert any(
-        'P >= 0` had no effect: the archive is valid for P >= 1; declare Dim("P", min=0' in n for n in plain.notes
+        'P >= 0` had no effect: the archive is valid for P >= 1; declare Dim("P", min=0' in n for n in result.notes
     )
-    axes = {"x": {0: torch.export.Dim("P", min=0, max=64)}}
-    wide = export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tar", tract(), ["x"], ["y"], dynamic_axes=axes, **given)
-    assert wide.range.bounds["P"][0] == 0
-    assert wide.notes == ()
 
 
 @pytest.mark.parametrize("line", ["tract_assert P <= 0", "tract_assert Q >= 2"])

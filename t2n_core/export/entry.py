@@ -33,7 +33,7 @@ def export_model_to_nnef(
 
     Args:
         model, args: see `ModelExport`; a module is never changed.
-        file_path_export: a folder, `.tar`, `.tgz` or `.tar.gz`.
+        file_path_export: a folder, `.tar`, `.tgz` or `.tar.gz`; `.nnef` is `.nnef.tgz`, with a warning.
         inference_target: `TractNNEF("0.21")`, `KhronosNNEF()`.
         input_names, output_names: names in the archive.
         compression_level: of `.tgz`: 0 to 3; gzip's higher ones are 3, with a warning.
@@ -46,7 +46,7 @@ def export_model_to_nnef(
     """
     with importing("t2n_core.export_model_to_nnef"), paused_gc():
         from t2n_core.export.model import ModelExport
-        from t2n_core.export.old_options import take_old_options
+        from t2n_core.export.old_options import take_old_options, take_old_path
         from t2n_core.inference_target import require_target
     require_target(inference_target)
     options, compression_level = take_old_options(options, compression_level)
@@ -56,7 +56,8 @@ def export_model_to_nnef(
         axes = inference_target.dynamic_axes or None
     names = {"input_names": input_names, "output_names": output_names}
     export = ModelExport(model, args, kwargs, dynamic_axes=axes, **names, **options)
-    return export.to(inference_target, file_path_export, compression_level=compression_level, check=True)
+    path = take_old_path(file_path_export)
+    return export.to(inference_target, path, compression_level=compression_level, check=True)
 
 
 def _with_own_options(target: InferenceTarget, options: dict[str, Any]) -> InferenceTarget:

@@ -1,8 +1,9 @@
-"""Options of torch-to-nnef's `export_model_to_nnef` that are taken with a warning: they change nothing here."""
+"""Options and paths of torch-to-nnef's `export_model_to_nnef` that are taken with a warning."""
 
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any, Final
 
 from t2n_core.export.notes import OptionWarning
@@ -36,8 +37,17 @@ def take_old_options(options: dict[str, Any], compression_level: int | None) -> 
     return taken, compression_level
 
 
+def take_old_path(path: str | Path) -> str | Path:
+    """Return the path of an archive; `.nnef` alone is `.nnef.tgz`, as in torch-to-nnef, with a warning."""
+    if Path(path).suffix != ".nnef":
+        return path
+    new = Path(path).with_suffix(".nnef.tgz")
+    _warn(f"{Path(path).name} is written as {new.name}")
+    return new
+
+
 def _warn(text: str) -> None:
     warnings.warn(OptionWarning(text), stacklevel=4)
 
 
-__all__ = ["take_old_options"]
+__all__ = ["take_old_options", "take_old_path"]

@@ -150,6 +150,16 @@ class InferenceTarget:
             setattr(other, attribute, value)
         return other
 
+    def with_dynamic_axes(self, dynamic_axes: Any) -> Self:
+        """Return the same target with other dynamic axes."""
+        other = copy.copy(self)
+        other.dynamic_axes = dict(dynamic_axes or {})
+        return other
+
+    def with_check_io_tolerance(self, check_io_tolerance: str | TractCheckTolerance) -> Self:
+        """Return the same target with another level that must hold. Raises InputError for no level."""
+        return self.with_options(check_io_tolerance=check_io_tolerance)
+
     def has_other(self, option: str, value: Any) -> bool:
         """Return whether one of the OPTIONS was given to this target with another value. Raises like with_options."""
         of_option = [attrgetter(place) for place in self.OPTIONS[option]]

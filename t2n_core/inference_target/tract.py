@@ -243,6 +243,10 @@ class TractNNEF(InferenceTarget):
         """Return the same target with more `custom_extensions`. Raises InputError for an invalid line."""
         return self.with_options(custom_extensions=(*self.custom_extensions, *lines))
 
+    def with_specific_properties(self, specific_properties: Mapping[str, str]) -> TractNNEF:
+        """Return the same target with other `specific_properties`."""
+        return self.with_options(specific_properties=specific_properties)
+
     def with_precision(self, plan: PrecisionPlan | None) -> TractNNEF:
         """Return the same target with a precision plan, without a search for one."""
         return self.with_options(precision=plan)

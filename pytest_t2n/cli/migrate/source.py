@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pytest_t2n.cli.migrate.table import OLD, Move, defined_as, is_module, keywords, move_of, moves
+from pytest_t2n.cli.migrate.table import OLD, Move, defined_as, is_module, keywords, move_of
 from t2n_core.errors import InputError
 
 _NAME = re.compile(rf"{OLD}(\.\w+)*")
@@ -139,10 +139,6 @@ class Source:
             if dotted:
                 self._visit_use(node, local, dotted)
                 return
-            if isinstance(node, ast.Attribute):
-                for move in moves():
-                    if move.kind == "attribute" and move.old == f".{node.attr}":
-                        self._find(node, move.old, move.advice, True)
         for child in ast.iter_child_nodes(node):
             self._visit(child)
 

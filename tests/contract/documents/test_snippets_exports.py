@@ -17,7 +17,6 @@ from t2n_core.errors import CaptureError, InputError, WriteError
 from t2n_core.export.notes import OptionWarning
 
 DIFFERS = {
-    "8 an archive called model.nnef": "the error says to write .tgz or a folder; log_level is taken with a warning",
     "24 allow_same_io_names": "refused: an engine finds inputs and outputs by name",
 }
 """Snippet that does not run by the import alone -> the reason."""
@@ -160,9 +159,10 @@ def test_08_log_level_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_08_the_name_of_an_archive(tmp_path: Path) -> None:
-    """8: `model.nnef` is no name of an archive; the error says which are."""
-    with pytest.raises(WriteError, match="an archive ends in `"):
-        export_model_to_nnef(nn.Tanh(), X, tmp_path / "model.nnef", tract())
+    """8: `model.nnef` is written as `model.nnef.tgz`."""
+    with pytest.warns(OptionWarning, match=r"model.nnef is written as model.nnef.tgz"):
+        result = export_model_to_nnef(nn.Tanh(), X, tmp_path / "model.nnef", tract())
+    assert [one.name for one in tmp_path.iterdir()] == [result.archive.name] == ["model.nnef.tgz"]
 
 
 def test_09_as_many_names_as_inputs(tmp_path: Path) -> None:
@@ -275,11 +275,22 @@ def test_46_an_assertion_that_contradicts_the_range(line: str, tmp_path: Path) -
 
 
 def test_25_axes_set_on_a_copy_of_the_target(tmp_path: Path) -> None:
-    """25, 47: a copy of a target may get other dynamic axes."""
+    """25: a copy of a target may get other dynamic axes."""
     target = copy.deepcopy(tract())
     target.dynamic_axes = {"x": {0: "B"}}
     result = export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tar", target, ["x"], ["y"])
     assert "B" in str(result.graph.inputs[0].shape)
+
+
+def test_47_copies_of_a_target(tmp_path: Path) -> None:
+    """47: `with_dynamic_axes`, `with_check_io_tolerance` and `with_specific_properties` return copies of a target."""
+    first = tract()
+    target = first.with_dynamic_axes({"x": {0: "B"}}).with_check_io_tolerance("exact")
+    target = target.with_specific_properties({"origin": "a test"})
+    result = export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tar", target, ["x"], ["y"])
+    assert (str(result.range), result.graph.properties["origin"]) == ("B >= 1", "a test")
+    assert (target.check_io_tolerance, first.check_io_tolerance) == ("exact", "approximate")
+    assert not first.dynamic_axes
 
 
 def test_42_specific_properties(tmp_path: Path) -> None:

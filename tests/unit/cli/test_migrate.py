@@ -74,20 +74,19 @@ def test_write_changes_imports_and_keeps_the_rest(
     ("text", "line", "said"),
     [
         ("from torch_to_nnef import *\n", 1, "import each name from its new module"),
-        ("from torch_to_nnef import harden_jit_for_export\n", 1, "leave the call out"),
+        ("from torch_to_nnef import VERSION\n", 1, "write `t2n_core.__version__`"),
         (
-            "from torch_to_nnef import (\n    TractNNEF,  # a\n    harden_jit_for_export,\n)\n",
+            "from torch_to_nnef import (\n    TractNNEF,  # a\n    VERSION,\n)\n",
             2,
             "from t2n_core import",
         ),
-        ("import torch_to_nnef\ntorch_to_nnef.harden_jit_for_export(m)\n", 2, "leave the call out"),
+        ("import torch_to_nnef\nprint(torch_to_nnef.VERSION)\n", 2, "write `t2n_core.__version__`"),
         ("import torch_to_nnef\ntorch_to_nnef = 1\ntorch_to_nnef.TractNNEF\n", 3, "write `t2n_core.TractNNEF`"),
         (
             "from torch_to_nnef import export\nexport.export_model_to_nnef()\n",
             2,
             "write `t2n_core.export_model_to_nnef`",
         ),
-        ("from torch_to_nnef import TractNNEF as T\nT('0.23').with_dynamic_axes({})\n", 2, "pass `dynamic_axes=`"),
         ("from torch_to_nnef import export_model_to_nnef as f\nf(allow_same_io_names=True)\n", 2, "different names"),
         ("patch('torch_to_nnef.export.f')\n", 1, "a name of torch-to-nnef in a text"),
         ("from torch_to_nnef.op.aten.math import div\n", 1, '@op("aten::name")'),
@@ -108,12 +107,12 @@ def test_a_person_gets_the_line_and_the_advice(
 
 
 def test_lines_are_those_of_the_file_as_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = "from torch_to_nnef import TractNNEF, SemanticVersion, harden_jit_for_export\nx.with_dynamic_axes({})\n"
+    text = "from torch_to_nnef import TractNNEF, SemanticVersion, VERSION\nuse('torch_to_nnef.export')\n"
     status, after = migrated(tmp_path, text, "--write")
     assert status == 1
-    (line,) = [number for number, one in enumerate(after.splitlines(), 1) if "with_dynamic_axes" in one]
+    (line,) = [number for number, one in enumerate(after.splitlines(), 1) if one.startswith("use")]
     assert line == 4
-    assert f"old.py:{line}: .with_dynamic_axes" in capsys.readouterr().out
+    assert f"old.py:{line}: torch_to_nnef.export: a name of" in capsys.readouterr().out
 
 
 def test_an_f_string_is_left_to_a_person_or_changed_whole(tmp_path: Path) -> None:

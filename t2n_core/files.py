@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -74,7 +73,7 @@ def replace_with(target: Path, write: Callable[[Path], None], *, folder: bool = 
 @contextmanager
 def draft_of(target: Path, *, folder: bool = False) -> Iterator[Path]:
     """Create an empty file or folder beside `target`; it is removed at the end if it still exists."""
-    draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.part")
+    draft = target.with_name(f".{target.name[:100]}.{os.urandom(8).hex()}.part")
     if folder:
         draft.mkdir()
     else:

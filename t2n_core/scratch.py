@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ class ScratchFolder:
         home = Path(tempfile.gettempdir())
         _sweep(home)
         while True:
-            self.path = home / f"t2n-{secrets.token_hex(8)}"
+            self.path = home / f"t2n-{os.urandom(8).hex()}"
             self._lock = FileLock(_lock_of(self.path), thread_local=False)
             with suppress(Timeout):  # another process is sweeping, and took the lock for an abandoned one
                 self._lock.acquire(timeout=0)

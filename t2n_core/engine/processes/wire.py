@@ -21,6 +21,8 @@ from t2n_core.engine.protocol import Array
 PREFIX = struct.Struct("<4sIQ")
 _MAGIC = b"t2n\x01"
 _ALIGNMENT = 64
+_JOINED = 1 << 16
+"""Most bytes of a frame that is written at once: one call of the system, and one wake-up of the reader."""
 
 
 class WireError(Exception):
@@ -93,7 +95,10 @@ def encode_frame(header: Mapping[str, Any], arrays: Sequence[Array] = ()) -> lis
 
 def write_frame(stream: ByteWriter, header: Mapping[str, Any], arrays: Sequence[Array] = ()) -> None:
     """Write a whole frame, whatever the size of the pipe. Raises OSError if the other end is closed."""
-    for piece in encode_frame(header, arrays):
+    pieces = encode_frame(header, arrays)
+    if sum(map(len, pieces)) <= _JOINED:
+        pieces = [b"".join(pieces)]
+    for piece in pieces:
         write_all(stream, piece)
 
 

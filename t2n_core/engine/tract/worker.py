@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import gc
 import io
 import math
@@ -138,6 +139,7 @@ def _perform(driver: TractDriver, job: Frame, send: Send, requests: io.FileIO) -
 def serve_forking(libraries: Libraries, requests: io.FileIO, channel: io.FileIO) -> None:
     import resource  # noqa: F401  once here, not in every child
 
+    _death_signal()
     gc.freeze()  # a collection in a child would touch, and so copy, every page of this heap
     parent = os.getppid()
     while _wait_for_job(requests, parent) and (job := read_frame(requests)) is not None:
@@ -287,10 +289,19 @@ def _live_as_child(
 
 def _bind_to(worker: int) -> None:
     """End this child with the worker on Linux; elsewhere the parent kills the process group."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if control := _death_signal():
+        control(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != worker:
         raise ProcessLookupError("the worker ended while it forked this child")
+
+
+@functools.cache
+def _death_signal() -> Any:
+    """Return Linux's function that names the signal for the end of a parent; None elsewhere.
+
+    It is looked up before the first fork: in a child, each page that this touches would be copied.
+    """
+    return ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
 if __name__ == "__main__":

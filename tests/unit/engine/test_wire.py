@@ -52,6 +52,26 @@ def test_arrays_survive_with_rank_dtype_and_bytes() -> None:
     assert read_frame(stream) is None
 
 
+class CountedWrites(io.BytesIO):
+    """A pipe that knows how often it was written to."""
+
+    count = 0
+
+    def write(self, data: memoryview, /) -> int:  # type: ignore[override]
+        self.count += 1
+        return super().write(data)
+
+
+def test_a_small_frame_is_one_write_and_a_large_array_is_not_copied() -> None:
+    small, large = CountedWrites(), CountedWrites()
+    write_frame(small, {"event": "outputs"}, ARRAYS)
+    assert small.count == 1
+    assert small.getvalue() == b"".join(map(bytes, encode_frame({"event": "outputs"}, ARRAYS)))
+    big = RNG.normal(size=(30_001,)).astype("f8")
+    write_frame(large, {"event": "outputs"}, [big])
+    assert large.count == len(encode_frame({"event": "outputs"}, [big]))
+
+
 @pytest.mark.parametrize("missing", [1, 40, 400])
 def test_a_frame_that_ends_early_is_the_end(missing: int) -> None:
     whole = b"".join(map(bytes, encode_frame({"a": 1}, ARRAYS)))

@@ -6,6 +6,7 @@ The comparison by these bounds is `t2n_core.check.comparison`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -25,8 +26,12 @@ class Bounds:
 
 def bounds_of(level: str | TractCheckTolerance, dtype: DTypeLike) -> Bounds:
     """Return the bounds of a level for values of `dtype`. Raises InputError if there is no such level."""
-    half = np.dtype(dtype) == np.float16
-    match TractCheckTolerance.parse(level):
+    return _bounds(TractCheckTolerance.parse(level), np.dtype(dtype) == np.float16)
+
+
+@cache
+def _bounds(level: TractCheckTolerance, half: bool) -> Bounds:
+    match level:
         case TractCheckTolerance.EXACT:
             return Bounds(0.0, 0.0)
         case TractCheckTolerance.CLOSE:

@@ -46,7 +46,8 @@ def test_an_export_costs_less_than_its_capture(kind: str, tmp_path: Path) -> Non
 
 def test_neither_capture_nor_export_grows_with_the_length(kind: str) -> None:
     target = TractNNEF("0.23.9", check_io=False)
-    short, long = export_of(kind, 10), export_of(kind, 1000)
+    # lengths of no other test: PyTorch keeps the shapes of operators that it has seen
+    short, long = export_of(kind, 12), export_of(kind, 1000)
     counts = [calls(lambda of=of: of.captured) for of in (short, long)]  # type: ignore[misc]
     assert counts[1] == pytest.approx(counts[0], rel=0.02)
     assert len(short.captured.graph.op_nodes) == len(long.captured.graph.op_nodes)

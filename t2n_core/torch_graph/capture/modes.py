@@ -48,6 +48,8 @@ class CaptureMode(TorchFunctionMode):
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         override = self._overrides.get(func)
+        if override is None and name == "__get__" and self._is_idle:
+            return func(*args, **kwargs)  # most calls: PyTorch itself reads attributes of its fake tensors
         if override is not None:
             func = override.replacement
             kwargs = {"dim" if name == "axis" else name: given for name, given in kwargs.items()}  # as PyTorch takes it
@@ -66,6 +68,11 @@ class CaptureMode(TorchFunctionMode):
         if self._constants is not None:
             return self._constants.call(func, name, args, kwargs, functools.partial(self._plain, func, name))
         return self._plain(func, name, args, kwargs)
+
+    @property
+    def _is_idle(self) -> bool:
+        """Return whether no tensor is tracked."""
+        return self._constants is None and not self._following and not self._packed.has_any
 
     def _plain(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         """Return the result of a call; the elements of integer tensors that are sizes are tracked."""

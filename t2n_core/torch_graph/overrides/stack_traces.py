@@ -2,12 +2,14 @@
 
 torch.export records Python's stack for every node. For that it looks up each frame's file, line and code, also of
 pytest, this package and PyTorch, and then keeps the frames called `forward`; so a capture takes longer the deeper the
-stack that it is called from. Here the other frames are skipped at once. The text is the same.
+stack that it is called from. Here the other frames are skipped at once. The text is the same. A mode of fake tensors
+records the stack as well, for an error between two modes; here it records none.
 """
 
 from __future__ import annotations
 
 import sys
+import traceback
 from traceback import FrameSummary, StackSummary
 from types import FrameType
 from typing import Any
@@ -48,4 +50,21 @@ def short_stack_traces(_: Any) -> Any:
     return ForwardFrames
 
 
-__all__ = ["short_stack_traces"]
+class _NoStack:
+    """Replacement for Python's `traceback` where a mode of fake tensors records its stack."""
+
+    extract_stack = StackSummary
+    format_list = staticmethod(traceback.format_list)
+
+
+@patch(
+    "torch._subclasses.fake_tensor.traceback",
+    reason="a mode records the stack for an error between two modes, which takes longer the deeper the stack is",
+    optional=True,
+)
+def no_stack_of_modes(_: Any) -> Any:
+    """Return the module that records no stack."""
+    return _NoStack
+
+
+__all__ = ["no_stack_of_modes", "short_stack_traces"]

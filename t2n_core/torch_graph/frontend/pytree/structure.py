@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
+
 from t2n_core.torch_graph.compat.private import pytree
 
 Path = tuple[Any, ...]
@@ -37,6 +39,13 @@ def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
 
 def _parts(value: Any) -> tuple[list[tuple[Any, Any]], Callable[[list[Any]], Any]] | None:
     """Return the direct parts of a container, and a function that rebuilds it from new parts; None for a leaf."""
+    kind = type(value)  # the usual ones first: PyTorch's pytrees take many times as long
+    if kind is torch.Tensor:
+        return None
+    if kind is tuple or kind is list:
+        return list(enumerate(value)), kind
+    if kind is dict:
+        return list(value.items()), lambda new: dict(zip(value, new, strict=True))
     if _is_dataclass(value):
         names = [f.name for f in dataclasses.fields(value) if f.init]
         return [(n, getattr(value, n)) for n in names], lambda parts: dataclasses.replace(

@@ -10,7 +10,7 @@ from torch import nn
 from torch.fx.experimental import proxy_tensor
 
 from t2n_core import ModelExport
-from t2n_core.torch_graph.overrides.fake_cache import cheaper_capture
+from t2n_core.torch_graph.overrides.fake_cache import cheaper_capture, compile_at_first_call
 from tests.nets import net_of
 
 
@@ -46,6 +46,35 @@ def test_no_memory_format_is_asked_for() -> None:
         captured()
     assert asked
     assert not any(asked)
+
+
+def test_no_code_is_written_for_a_graph() -> None:
+    free = {"x": {0: "N"}}
+    export = ModelExport(Net(), torch.randn(5, 7, 3), dynamic_axes=free)
+    with patch.object(torch.fx.Graph, "python_code", side_effect=AssertionError):
+        assert len(export.captured.graph.op_nodes) > 6
+
+
+def test_a_graph_module_of_the_capture_is_compiled_when_it_is_called() -> None:
+    traced = torch.fx.symbolic_trace(Net())
+    with compile_at_first_call():
+        deferred = torch.fx.GraphModule(traced, traced.graph)
+        assert "_code" not in vars(deferred)
+    x = torch.randn(5, 7, 3)
+    assert torch.equal(deferred(x), Net()(x))
+    assert deferred.code == traced.code
+    with compile_at_first_call():
+        program = torch.export.export(Net(), (x,), strict=False)
+    assert torch.equal(program.module()(x), Net()(x))
+
+
+def test_a_graph_module_with_code_is_compiled_at_once() -> None:
+    """One of the user's has its new code when the capture has ended."""
+    traced = torch.fx.symbolic_trace(Net())
+    with compile_at_first_call():
+        next(node for node in traced.graph.nodes if node.target is torch.sigmoid).target = torch.tanh
+        traced.recompile()
+    assert "tanh" in traced.code
 
 
 def test_a_tensor_that_is_made_in_python_costs_no_second_trace() -> None:

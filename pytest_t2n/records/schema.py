@@ -90,6 +90,9 @@ class OutputLine(msgspec.Struct, frozen=True, omit_defaults=True):
     max_abs: Number = 0.0
     max_rel: Number = 0.0
     max_ulp: int | None = None
+    mean_abs: Number = 0.0
+    sqnr: Number | None = None
+    """Signal-to-quantisation-noise ratio in decibels; None for integers, and with a NaN or an infinity."""
     worst_index: list[int] | None = None
     worst_expected: bool | Number | None = None
     worst_actual: bool | Number | None = None

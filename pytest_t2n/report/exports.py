@@ -17,8 +17,9 @@ from t2n_core.text import visible
 
 _COLUMNS = (
     "nodeid", "case", "target", "version", "label", "status", "stage", "level", "required", "expected", "reused",
-    "tokens", "op", "dtype", "error_class", "message", "fingerprint", "max_abs", "max_rel", "seconds", "archive_bytes",
-    "archive_sha256", "tier", "runtime", "worst_of_tiers", "platform", "exported", "incomplete",
+    "tokens", "op", "dtype", "error_class", "message", "fingerprint", "max_abs", "mean_abs", "max_rel", "sqnr",
+    "seconds", "archive_bytes", "archive_sha256", "tier", "runtime", "worst_of_tiers", "platform", "exported",
+    "incomplete",
 )  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -39,7 +40,9 @@ def matrix_csv(matrix: Matrix) -> str:
             "message": error.message.split("\n", 1)[0] if error else "",
             "fingerprint": error.fingerprint if error else "",
             "max_abs": _worst(cell, "max_abs"),
+            "mean_abs": _worst(cell, "mean_abs"),
             "max_rel": _worst(cell, "max_rel"),
+            "sqnr": min((float(output.sqnr) for output in cell.outputs if output.sqnr is not None), default=""),
             "seconds": f"{sum(cell.times.values()):.6f}",
             "tier": matrix.columns[column].tier,
             "runtime": matrix.columns[column].runtime,

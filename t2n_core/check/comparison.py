@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2n_core.check.judging.judgement import DEFAULT_CRITERIA, Judgement
+from t2n_core.check.noise import Sqnr
 from t2n_core.check.tolerance import LEVELS, Bounds, TractCheckTolerance, bounds_of
 
 Array = NDArray[Any]
@@ -50,6 +51,13 @@ class OutputComparison:
     """Largest `|expected - actual| / |expected|` where expected is not 0."""
     max_ulp: int | None = None
     """Largest distance in representable values of the dtype; None for integers and booleans."""
+    mean_abs: float = 0.0
+    """Mean of `|expected - actual|`; where both are the same NaN or infinity it is 0."""
+    sqnr: float | None = None
+    """Signal-to-quantisation-noise ratio in decibels: `10 log10(sum expected² / sum (expected - actual)²)`.
+
+    It is infinite for equal outputs. None for integers, and where an element of either side is NaN or infinite.
+    """
     worst_index: tuple[int, ...] | None = None
     """The element that needs the most tolerance, in units of the required level; None if all are equal."""
     worst_expected: Scalar | None = None
@@ -81,19 +89,26 @@ class OutputComparison:
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts and largest differences, gathered in one pass over the chunks."""
+    """Counts, sums and largest differences, gathered in one pass over the chunks."""
 
+    size: int
+    """Elements in all chunks."""
     beyond: int = 0
     """Elements outside the user's own tolerance."""
     wrong: dict[TractCheckTolerance, int] = field(default_factory=lambda: dict.fromkeys(LEVELS, 0))
     max_abs: float = 0.0
+    mean_abs: float = 0.0
     max_rel: float = 0.0
     required_rtol: float = 0.0
     max_ulp: int | None = None
+    sqnr: Sqnr = field(default_factory=Sqnr)
     worst_at: int | None = None
     worst_excess: float = 0.0
     nan_mismatches: int = 0
     inf_mismatches: int = 0
+
+    def add_to_mean(self, gaps: Array) -> None:
+        self.mean_abs += float((gaps / self.size).sum())  # a sum that is divided later may overflow
 
     def note_worst(self, at: int, excess: float) -> None:
         if self.worst_at is None or excess > self.worst_excess:
@@ -155,6 +170,8 @@ def compare(
         max_abs=tally.max_abs,
         max_rel=tally.max_rel,
         max_ulp=tally.max_ulp,
+        mean_abs=tally.mean_abs,
+        sqnr=tally.sqnr.decibels if tally.max_ulp is not None else None,
         worst_index=None if at is None else tuple(int(i) for i in np.unravel_index(at, shape)),
         worst_expected=None if at is None else a[at].item(),
         worst_actual=None if at is None else b[at].item(),
@@ -190,7 +207,7 @@ def compare_outputs(
 
 
 def _tally(a: Array, b: Array, required: TractCheckTolerance, own: Bounds | None) -> _Tally:
-    tally = _Tally()
+    tally = _Tally(a.size)
     floats = a.dtype == b.dtype and a.dtype.kind == "f"
     if floats:
         tally.max_ulp = 0
@@ -224,6 +241,7 @@ def _tally_integers(tally: _Tally, start: int, x: Array, y: Array, own: Bounds |
     tally.max_abs = max(tally.max_abs, biggest)
     tally.note_worst(start + int(differ[at]), biggest)
     steps, size = distance.astype(np.float64), y.astype(np.float64)
+    tally.add_to_mean(steps)
     if own is not None:
         tally.beyond += int(np.count_nonzero(steps > own.atol + own.rtol * np.abs(size)))
     _note_relative(tally, steps, x.astype(np.float64), size)
@@ -244,8 +262,10 @@ def _tally_floats(
         a, b = x.astype(np.float64), y.astype(np.float64)
         gap = np.abs(a - b)
     if np.isfinite(gap).all():
+        tally.sqnr.add(a, gap)
         kept = np.flatnonzero(gap)
     else:
+        tally.sqnr.defined = False
         _tally_special(tally, start, a, b, ladder)
         # A float64 difference can overflow although both sides are finite; its gap is then infinite.
         kept = np.flatnonzero(np.isfinite(a) & np.isfinite(b) & (a != b))
@@ -263,6 +283,7 @@ def _tally_floats(
     at = int(excess.argmax())
     tally.note_worst(start + int(kept[at]), float(excess[at]))
     tally.max_abs = max(tally.max_abs, float(gap.max()))
+    tally.add_to_mean(gap)
     _note_relative(tally, gap, a, b)
     if with_ulp:
         tally.max_ulp = max(tally.max_ulp or 0, _ulp_distance(x, y))
@@ -289,7 +310,7 @@ def _tally_special(tally: _Tally, start: int, a: Array, b: Array, ladder: Mappin
         return
     for level in ladder:
         tally.wrong[level] += broken.size
-    tally.max_abs = tally.required_rtol = math.inf
+    tally.max_abs = tally.mean_abs = tally.required_rtol = math.inf
     tally.note_worst(start + int(broken[0]), math.inf)
 
 

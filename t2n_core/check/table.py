@@ -10,7 +10,7 @@ from t2n_core.check.comparison import OutputComparison
 
 _HEAD = (
     *("output", "shape", "level", "required", "outside"),
-    *("max abs", "max rel", "max ulp", "worst at", "expected", "actual"),
+    *("max abs", "mean abs", "max rel", "max ulp", "sqnr", "worst at", "expected", "actual"),
 )
 _WIDEST = 10_000
 """More columns than any line needs: the lines of a report are not wrapped."""
@@ -75,8 +75,10 @@ def _row(output: OutputComparison) -> tuple[str, ...]:
         output.limit or output.required.value,
         f"{output.outside:.3%}" if compared else "-",
         _format_number(output.max_abs) if compared else "-",
+        _format_number(output.mean_abs) if compared else "-",
         _format_number(output.max_rel) if compared else "-",
         "-" if output.max_ulp is None or not compared else str(output.max_ulp),
+        "-" if output.sqnr is None or not compared else f"{output.sqnr:.1f} dB",
         "-" if output.worst_index is None else str(list(output.worst_index)),
         "-" if output.worst_expected is None else _format_number(output.worst_expected, 8),
         "-" if output.worst_actual is None else _format_number(output.worst_actual, 8),

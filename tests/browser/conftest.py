@@ -94,3 +94,16 @@ def visit(tab: Callable[[dict[str, Any]], Any], request: pytest.FixtureRequest) 
     assert [url for url in files if not (url.startswith("file:") and "/index.html" in url)] == [], (
         "the page is one file"
     )
+
+
+SCREENS = [{"width": width, "scheme": scheme} for width in (390, 800, 1400) for scheme in ("light", "dark")]
+
+
+@pytest.fixture(params=SCREENS, ids=lambda screen: f"{screen['width']}-{screen['scheme']}")
+def screen(visit: Visit, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    """A visit at the width of a phone, a tablet or a desktop, light or dark; the page never scrolls sideways."""
+    visit.page.set_viewport_size({"width": request.param["width"], "height": 900})
+    visit.page.emulate_media(color_scheme=request.param["scheme"])
+    yield visit
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= request.param["width"]
+    visit.page.emulate_media(color_scheme="light")

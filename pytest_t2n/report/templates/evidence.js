@@ -111,11 +111,12 @@ class Evidence {
   }
 
   outputs(list) {
-    const heads = ["output", "type", "level", "max abs", "max rel", "max ULP", "worst at", "expected", "actual"];
+    const heads = ["output", "type", "level", "max abs", "mean abs", "max rel", "max ULP", "SQNR", "worst at", "expected", "actual"];
     const rows = list.flatMap((output) => {
       const values = [
         output.name, `${output.dtype}[${(output.shape || []).join(",")}]`, [output.level || "none", output.limit && `required ${output.limit}`].filter(Boolean).join(", "),
-        number(output.max_abs ?? 0), number(output.max_rel ?? 0), output.max_ulp ?? "–", output.worst_index ? `[${output.worst_index.join(", ")}]` : "–",
+        number(output.max_abs ?? 0), number(output.mean_abs ?? 0), number(output.max_rel ?? 0), output.max_ulp ?? "–",
+        output.sqnr === undefined ? "–" : `${number(output.sqnr)} dB`, output.worst_index ? `[${output.worst_index.join(", ")}]` : "–",
         output.worst_expected === undefined ? "–" : number(output.worst_expected), output.worst_actual === undefined ? "–" : number(output.worst_actual),
       ];
       const line = element("tr", {}, ...values.map((value, index) => element(index ? "td" : "th", index ? {} : { scope: "row" }, String(value))));

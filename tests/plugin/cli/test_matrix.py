@@ -24,13 +24,20 @@ def write(path, *records):
     return str(path)
 
 
+OUTPUTS = [
+    OutputLine("y", "float32", [2], "pass", "close", max_abs=1e-9, mean_abs=5e-10, sqnr="inf"),
+    OutputLine("z", "float32", [3], "pass", "close", mean_abs=2e-10, sqnr=-3.5),
+    OutputLine("place", "int64", [3], "pass", "close"),
+]
+
+
 @pytest.fixture
 def matrix(tmp_path):
     crash = ErrorLine("EngineCrash", "=panic(1)\nsecond line", fingerprint="ab12", details="trace")
     return write(
         tmp_path / "matrix.jsonl",
         run_line(OLD, NEW),
-        cell("a.py::test_a[x]", OLD, outputs=[OutputLine("y", "float32", [2], "pass", "close", max_abs=1e-9)]),
+        cell("a.py::test_a[x]", OLD, outputs=OUTPUTS),
         cell("a.py::test_a[x]", NEW, "crash", error=crash),
         cell("a.py::test_b", OLD, "mismatch", expected="known"),
         cell("a.py::test_b", NEW),
@@ -107,6 +114,7 @@ def test_renderings(matrix, tmp_path, capsys):
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert len(rows) == 6
     assert (rows[1]["status"], rows[1]["message"], rows[0]["max_abs"]) == ("crash", "'=panic(1)", "1e-09")
+    assert [(row["mean_abs"], row["sqnr"]) for row in rows[:2]] == [("5e-10", "-3.5"), ("", "")]
     assert main(["matrix", "ctrf", matrix]) == 0
     ctrf = json.loads(capsys.readouterr().out)
     assert (ctrf["reportFormat"], ctrf["results"]["tool"]["name"]) == ("CTRF", "pytest-t2n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 from collections.abc import Iterable
 
@@ -100,6 +101,8 @@ def _output(rng: random.Random, name: str, status: str, dtype: str) -> OutputLin
         max_abs=difference,
         max_rel=difference / abs(expected),
         max_ulp=rng.randrange(1, 400),
+        mean_abs=difference / 3,
+        sqnr=-20 * math.log10(difference),
         worst_index=[rng.randrange(9), rng.randrange(99)],
         worst_expected=expected,
         worst_actual=expected + difference,

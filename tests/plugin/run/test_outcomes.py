@@ -81,7 +81,7 @@ def test_the_failure_shows_the_comparison(suite):
     result.stdout.fnmatch_lines(
         [
             "mismatch at stage `compare` in tract 0.23.9: 1 of 1 outputs differ from PyTorch beyond `very`: y",
-            "output  shape *level *required *outside *max abs *max rel *max ulp *worst at *expected *actual",
+            "output  shape *required *outside *max abs *mean abs *max rel *max ulp *sqnr *worst at *expected *actual",
             "y *float32[[]*,3[]]  none *very *1 *",
             "sizes checked: T=5; T=1; T=7",
             "failed at: T=5; T=1; T=7",

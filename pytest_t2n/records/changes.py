@@ -16,6 +16,8 @@ from t2n_core.level import TractCheckTolerance
 
 Case = tuple[str, Sequence[CellLine]]
 """A case with its cells."""
+_SHOWN = 4
+"""Most operators in the line of a change."""
 _PROOF = {"pass": 2, "weak": 1}
 """How much a status proves; all others prove nothing."""
 
@@ -31,6 +33,8 @@ class ChangeKind(StrEnum):
     NEW = "new"
     TIGHTER = "tighter"
     FIX = "fix"
+    OPERATORS = "operators"
+    """The same result, with other operators in the graph after the engine's optimiser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +48,20 @@ class Change:
     after: CellLine | None
 
     def to_dict(self) -> dict[str, str]:
-        """Return the change as a line of text per field."""
+        """Return the change as a line of text per field: `before` and `after` are results, or counts of operators."""
+        turns = operator_changes(self.before, self.after)
+        before, after = describe_cell(self.before), describe_cell(self.after)
+        if self.kind is ChangeKind.OPERATORS:
+            more = [f"{len(turns) - _SHOWN} more"] * (len(turns) > _SHOWN)
+            before = ", ".join([*(f"{name} {was}" for name, was, _ in turns[:_SHOWN]), *more])
+            after = ", ".join([*(f"{name} {now}" for name, _, now in turns[:_SHOWN]), *more])
         return {
             "kind": self.kind.value,
             "case": self.case,
             "column": self.column,
-            "before": describe_cell(self.before),
-            "after": describe_cell(self.after),
+            "before": before,
+            "after": after,
+            "operators": ", ".join(f"{name} {was} → {now}" for name, was, now in turns),
         }
 
 
@@ -116,6 +127,19 @@ def describe_cell(cell: CellLine | None) -> str:
     return f"{cell.status} {cell.level or ''}".strip() if agrees else f"{cell.status} at {cell.stage}"
 
 
+def operator_changes(before: CellLine | None, after: CellLine | None) -> list[tuple[str, int, int]]:
+    """Return the operators whose number of nodes differs, with both numbers, the largest difference first.
+
+    There are none if one of the cells has no list of operators.
+    """
+    if before is None or after is None or not before.operators or not after.operators:
+        return []
+    was, now = before.operators, after.operators
+    names = [name for name in {**was, **now} if was.get(name, 0) != now.get(name, 0)]
+    names.sort(key=lambda name: (-abs(was.get(name, 0) - now.get(name, 0)), name))
+    return [(name, was.get(name, 0), now.get(name, 0)) for name in names]
+
+
 def count_changes(changes: Iterable[Change]) -> str:
     """Return `2 regression, 1 fix`, or `nothing changed`."""
     return describe_counts(Counter(change.kind for change in changes))
@@ -162,7 +186,11 @@ def _side_by_side(
 
 
 def _change(case: str, column: str, before: CellLine | None, after: CellLine | None) -> Iterator[Change]:
-    kind = _kind(before, after) if before is not after else None
+    if before is after:
+        return
+    kind = _kind(before, after)
+    if kind is None and operator_changes(before, after):
+        kind = ChangeKind.OPERATORS
     if kind is not None:
         yield Change(kind, case, column, before, after)
 
@@ -192,4 +220,5 @@ __all__ = [
     "describe_counts",
     "each_change",
     "each_column_change",
+    "operator_changes",
 ]

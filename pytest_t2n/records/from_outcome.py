@@ -25,6 +25,7 @@ TOKENS = "tokens"
 def outcome_record(cell: Cell, outcome: Outcome, *, expected: str = "") -> CellLine:
     """Return the line of an outcome."""
     from t2n_core.check.outcome import plain
+    from t2n_core.engine.protocol import OPERATORS, OPERATORS_UNKNOWN
 
     fields = outcome.to_dict()
     del fields["engine"]
@@ -34,8 +35,11 @@ def outcome_record(cell: Cell, outcome: Outcome, *, expected: str = "") -> CellL
         "reused": bool(facts.pop(REUSED, False)),
         "benchmark": facts.pop(BENCHMARK, None),
         "tokens": facts.pop(TOKENS, ""),
+        "operators": facts.pop(OPERATORS, {}),
         "notes": outcome.notes,
     }
+    if not facts.get(OPERATORS_UNKNOWN):
+        facts.pop(OPERATORS_UNKNOWN, None)
     more["facts"] = plain(facts)
     return msgspec.convert({"type": "cell", **_identity(cell), **fields, **more}, CellLine)
 

@@ -90,7 +90,8 @@ class OutputLine(msgspec.Struct, frozen=True, omit_defaults=True):
     max_abs: Number = 0.0
     max_rel: Number = 0.0
     max_ulp: int | None = None
-    mean_abs: Number = 0.0
+    mean_abs: Number | None = None
+    """None if nothing was compared."""
     sqnr: Number | None = None
     """Signal-to-quantisation-noise ratio in decibels; None for integers, and with a NaN or an infinity."""
     worst_index: list[int] | None = None
@@ -189,6 +190,12 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     """The operator under test, if the test declares one (property `t2n_op`)."""
     ops: list[str] = []
     """Torch operators of the captured model, in the order of their first use."""
+    operators: dict[str, int] = {}
+    """Operators of the graph after the engine's optimiser, with the number of nodes of each; no inputs, no constants.
+
+    Those in the body of a scan are named `Scan/Tanh`. If the engine does not list them, the fact `operators_unknown`
+    has the reason.
+    """
     dtype: str = ""
     """Dtype of the first floating-point input, or otherwise of the first input."""
     graph: str = ""

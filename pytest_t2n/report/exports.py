@@ -103,7 +103,8 @@ def _test(cell: CellLine) -> dict[str, Any]:
 
 
 def _worst(cell: CellLine, name: str) -> str:
-    values = [float(getattr(output, name)) for output in cell.outputs]
+    known = (getattr(output, name) for output in cell.outputs)
+    values = [float(value) for value in known if value is not None]
     return repr(max(values, key=lambda value: (value != value, value))) if values else ""
 
 

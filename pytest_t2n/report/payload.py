@@ -19,6 +19,7 @@ from pytest_t2n.records.platform import describe_platform
 from pytest_t2n.records.schema import CellLine, EngineLine
 from pytest_t2n.report.causes import Cause, cause_key
 from pytest_t2n.report.matrix import Matrix, Row, is_surprise
+from pytest_t2n.report.operators import NONE, OperatorCounts
 from pytest_t2n.report.support import ladder_of, row_support
 from pytest_t2n.report.tiers import releases_of, row_changes
 from t2n_core.check.stage import Stage, Status
@@ -42,7 +43,7 @@ _MESSAGE = 4_000
 _DIGITS = 5
 _ON_THE_GRID = (
     "type", "schema", "case", "target", "version", "label", "status", "stage", "level", "expected", "reused", "op",
-    "dtype", "on", "tokens",
+    "dtype", "on", "tokens", "operators",
 )  # fmt: skip
 """Fields of a cell that its row, its column or its code already contain."""
 
@@ -101,6 +102,7 @@ class Payload:
         releases = [release for release in releases_of(matrix.columns) if len(release.columns) > 1]
         suites, ops, dtypes = _TextList(), _TextList(), _TextList()
         numbers = {cause.key: index + 1 for index, cause in enumerate(causes)}
+        operators, numbers_of_cells = OperatorCounts(), list[int]()
         tokens: dict[int, str] = {}
         tiers: dict[str, str] = {}
         place = 0
@@ -113,6 +115,7 @@ class Payload:
                     self._want_graph(cell, place)
                     if cell.tokens:
                         tokens[place] = cell.tokens
+                    numbers_of_cells.append(operators.number(cell.operators))
                     place += 1
             changes = [f"{change.release}: {change.worst}" for change in row_changes(matrix, row, releases)]
             if changes:
@@ -134,11 +137,12 @@ class Payload:
             "dtypes": dtypes.texts,
             "causes": [_cause(cause) for cause in causes],
             "tokens": tokens,
+            "operators": numbers_of_cells,
             "block": self._block,
         }
         sink.write("]," + _json(rest)[1:-1] + ',"baseline":')
-        _write_baseline(sink, baseline)
-        sink.write("}")
+        _write_baseline(sink, baseline, operators)
+        sink.write(f',"counted":{_json(operators.fields())}}}')
         return sink.text()
 
     def _want_graph(self, cell: CellLine, place: int) -> None:
@@ -218,7 +222,7 @@ def _cause(cause: Cause) -> dict[str, str]:
     return {"key": cause.key, "title": cause.title[:_MESSAGE], "words": " ".join(filter(None, words))}
 
 
-def _write_baseline(sink: _Sink, matrix: Matrix | None) -> None:
+def _write_baseline(sink: _Sink, matrix: Matrix | None, operators: OperatorCounts) -> None:
     if matrix is None:
         sink.write("null")
         return
@@ -229,7 +233,8 @@ def _write_baseline(sink: _Sink, matrix: Matrix | None) -> None:
     sink.write(_json(head)[:-1] + ',"rows":[')
     for count, row in enumerate(matrix.rows):
         codes = [-1 if cell is None else _code(cell) for cell in row.cells]
-        sink.write(("," if count else "") + _json([row.case, codes]))
+        counted = [NONE if cell is None else operators.number(cell.operators) for cell in row.cells]
+        sink.write(("," if count else "") + _json([row.case, codes, counted]))
     sink.write("]}")
 
 

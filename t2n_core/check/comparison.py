@@ -51,8 +51,8 @@ class OutputComparison:
     """Largest `|expected - actual| / |expected|` where expected is not 0."""
     max_ulp: int | None = None
     """Largest distance in representable values of the dtype; None for integers and booleans."""
-    mean_abs: float = 0.0
-    """Mean of `|expected - actual|`; where both are the same NaN or infinity it is 0."""
+    mean_abs: float | None = None
+    """Mean of `|expected - actual|`, in which equal NaN and infinities count as 0; None if nothing was compared."""
     sqnr: float | None = None
     """Signal-to-quantisation-noise ratio in decibels: `10 log10(sum expected² / sum (expected - actual)²)`.
 

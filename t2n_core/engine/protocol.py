@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 ReplyStatus = Literal["ok", "error", "crash", "timeout", "oom"]
 EngineStage = Literal["load", "optimise", "run"]
+OPERATORS = "operators"
+"""Fact of a reply: the number of nodes of each operator in the optimised graph."""
+OPERATORS_UNKNOWN = "operators_unknown"
+"""Fact of a reply: the reason why there are none; empty if there are."""
+DIED_LISTING = "the engine's process ended while it listed its operators"
+"""This reason, if the engine cannot even list them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +93,7 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
-__all__ = ["Array", "ChangedCall", "Engine", "EngineReply", "EngineStage", "KeptStates", "ReplyStatus"]
+__all__ = [
+    "DIED_LISTING", "OPERATORS", "OPERATORS_UNKNOWN", "Array", "ChangedCall", "Engine", "EngineReply", "EngineStage",
+    "KeptStates", "ReplyStatus",
+]  # fmt: skip

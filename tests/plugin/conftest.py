@@ -71,7 +71,10 @@ class FakeEngine:
             words = "thread panicked at core/src/axis.rs:71:9: bad axis -1" if self.what == "crash" else "no answer"
             return EngineReply(self.what, "optimise", words, stderr="stack of the engine")
         outputs = [(computed(batch[0], self.what) + (self.what == "mismatch"),) for batch in batches]
-        return EngineReply("ok", "run", outputs=tuple(outputs), times={"run": 0.001})
+        facts = {"operators": {"OptMatMul": 2, "Scan/Tanh": 1}, "operators_unknown": "", "input": [["x", "T,3,F32"]]}
+        if self.what == "unlisted":
+            facts = {"operators_unknown": "this engine has no function that lists them"}
+        return EngineReply("ok", "run", outputs=tuple(outputs), times={"run": 0.001}, facts=facts)
 
 
 @dataclass

@@ -1,7 +1,9 @@
-// What changed between two versions, or since the baseline; the same kinds as `t2n matrix diff`.
+// What changed between two versions, or since the baseline; the same kinds as `t2n matrix diff`. The third is whether it is for
+// the worse, null for neither.
 const KINDS = [
   ["regression", "regressions", true], ["looser", "looser level", true], ["other failure", "fail otherwise", true], ["gone", "gone", true],
   ["new", "new", false], ["tighter", "tighter level", false], ["fix", "fixed", false],
+  ["operators", "other operators", null],
 ];
 const SHOWN = 8;
 const BASELINE = "baseline";
@@ -10,7 +12,11 @@ const THIS_RUN = "run";
 // How much a status proves; all others prove nothing.
 const PROOF = { pass: 2, weak: 1 };
 
-const kindOf = (levels, before, after) => {
+const SHOWN_OPERATORS = 4;
+
+const kindOf = (data, before, after) => resultKindOf(data.levels, before, after) || (operatorChanges(data, before, after).length ? "operators" : "");
+
+const resultKindOf = (levels, before, after) => {
   if (!before || !after) return before ? "gone" : after ? "new" : "";
   if (before.status === "pass" && after.status === "pass") {
     if (!before.level || !after.level || before.level === after.level) return "";
@@ -65,7 +71,7 @@ class Changes {
     const { data } = this;
     const found = [];
     const add = (row, id, column, before, after) => {
-      const kind = kindOf(data.levels, before, after);
+      const kind = kindOf(data, before, after);
       if (kind) found.push({ kind, row, id, column, before, after });
     };
     if (this.before.value !== BASELINE) {
@@ -74,12 +80,15 @@ class Changes {
       return found;
     }
     const places = new Map(data.baseline.columns.map((title, index) => [title, index]));
-    const old = new Map(data.baseline.rows);
+    const old = new Map(data.baseline.rows.map(([id, codes, counted]) => [id, [codes, counted]]));
     const now = new Set();
     for (const row of data.rows) {
       now.add(row.id);
-      const codes = old.get(row.id) || [];
-      data.columns.forEach((column, index) => add(row, row.id, index, decode(data, codes[places.get(column.title)] ?? -1), row.cells[index]));
+      const [codes, counted] = old.get(row.id) || [[], []];
+      data.columns.forEach((column, index) => {
+        const place = places.get(column.title);
+        add(row, row.id, index, decode(data, codes[place] ?? -1, counted[place]), row.cells[index]);
+      });
     }
     const shown = new Set(data.columns.map((column) => column.title));
     for (const [id, codes] of data.baseline.rows) codes.forEach((code, index) => {
@@ -95,7 +104,7 @@ class Changes {
     const found = groupBy(this.find(), (change) => change.kind);
     const tally = element("ul", { class: "tally" }, ...KINDS.map(([kind, text, worse]) => {
       const count = (found.get(kind) || []).length;
-      return element("li", { class: count ? (worse ? "bad" : "good") : "zero" }, element("b", {}, String(count)), ` ${text}`);
+      return element("li", { class: count ? { true: "bad", false: "good" }[worse] : "zero" }, element("b", {}, String(count)), ` ${text}`);
     }));
     const lists = KINDS.filter(([kind]) => found.has(kind)).map(([kind, text, worse], index) => this.list(text, found.get(kind), worse || index === 0));
     this.box.replaceChildren(tally, ...(lists.length ? lists : [element("p", { class: "note" }, "Nothing changed.")]));
@@ -119,6 +128,9 @@ class Changes {
     const where = this.before.value === BASELINE ? (typeof column === "number" ? this.data.columns[column].title : column) : "";
     const name = row ? element("button", { type: "button", class: "link" }, row.name) : element("span", {}, id);
     if (row) name.addEventListener("click", () => this.open(row, column, name));
-    return element("li", {}, name, where && element("small", {}, ` ${where}`), element("span", { class: "turn" }, words(before), " → ", words(after)));
+    const turns = operatorChanges(this.data, before, after).map((one) => `${one.name} ${one.was} → ${one.now}`);
+    const more = turns.length > SHOWN_OPERATORS ? [`${turns.length - SHOWN_OPERATORS} more`] : [];
+    const operators = turns.length > 0 && element("small", { class: "operators", title: turns.join(", ") }, [...turns.slice(0, SHOWN_OPERATORS), ...more].join(", "));
+    return element("li", {}, name, where && element("small", {}, ` ${where}`), operators, element("span", { class: "turn" }, words(before), " → ", words(after)));
   }
 }

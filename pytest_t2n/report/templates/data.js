@@ -39,7 +39,8 @@ const block = (id) => {
 };
 
 // One hexadecimal digit each, from the right: status, stage, level (0 for none), expected, reused, unexpected.
-const decode = (data, code) => code < 0 ? null : {
+const decode = (data, code, counted = -1) => code < 0 ? null : {
+  counted,
   status: data.statuses[code & 15],
   stage: data.stages[code >> 4 & 15],
   level: data.levels[(code >> 8 & 15) - 1] || "",
@@ -55,16 +56,16 @@ const readGrid = (data) => {
   for (const [suite, , , , name] of data.rows) functions.set(suite, (functions.get(suite) || new Set()).add(name.split("[")[0]));
   const shortName = (suite, name) => functions.get(suite).size === 1 && name.endsWith("]") ? name.slice(name.indexOf("[") + 1, -1) : name;
   const seen = new Map();
-  const known = (code, cause, tokens) => {
-    const key = tokens ? `${code} ${cause} ${tokens}` : code * 65536 + cause;
-    if (!seen.has(key)) seen.set(key, { ...decode(data, code), cause, tokens });
+  const known = (code, cause, tokens, counted) => {
+    const key = `${code} ${cause} ${tokens} ${counted}`;
+    if (!seen.has(key)) seen.set(key, { ...decode(data, code, counted), cause, tokens });
     return seen.get(key);
   };
   data.rows = data.rows.map(([suite, op, ops, dtype, name, support, codes, id]) => {
     const cells = [];
     const places = [];
     for (let i = 0; i < codes.length; i += 2) {
-      cells.push(codes[i] < 0 ? null : known(codes[i], codes[i + 1], data.tokens[place] || ""));
+      cells.push(codes[i] < 0 ? null : known(codes[i], codes[i + 1], data.tokens[place] || "", data.operators[place]));
       places.push(codes[i] < 0 ? -1 : place++);
     }
     const found = cells.filter(Boolean);
@@ -85,6 +86,21 @@ const evidenceOf = async (data, row, column) => {
   const place = row.places[column];
   const cells = await block(`evidence-${Math.floor(place / data.block)}`);
   return cells[place % data.block];
+};
+
+// Operators of the optimised graph with their numbers of nodes, by name; empty where the engine lists none.
+const operatorsOf = (data, cell) => {
+  const { names, counts } = data.counted;
+  const flat = (cell && counts[cell.counted]) || [];
+  return new Map(Array.from({ length: flat.length / 2 }, (_, n) => [names[flat[2 * n]], flat[2 * n + 1]]));
+};
+
+// Operators whose number of nodes differs, with both numbers, the largest difference first.
+const operatorChanges = (data, before, after) => {
+  const [was, now] = [operatorsOf(data, before), operatorsOf(data, after)];
+  if (!was.size || !now.size || before.counted === after.counted) return [];
+  return [...new Set([...was.keys(), ...now.keys()])].map((name) => ({ name, was: was.get(name) || 0, now: now.get(name) || 0 }))
+    .filter((one) => one.was !== one.now).sort((a, b) => Math.abs(b.was - b.now) - Math.abs(a.was - a.now) || (a.name < b.name ? -1 : 1));
 };
 
 const graphOf = async (place) => (await block(`graphs-${place >> 12}`))[place & 4095];

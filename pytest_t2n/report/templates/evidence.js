@@ -95,6 +95,9 @@ class Evidence {
     const parts = [list];
     if (error.message) parts.unshift(element("pre", { class: "message" }, error.message));
     if (facts.outputs && facts.outputs.length) parts.push(element("h3", {}, "Outputs"), this.outputs(facts.outputs));
+    const operators = operatorsOf(this.data, cell);
+    if (operators.size) parts.push(element("h3", {}, "Operators of the optimised graph"), this.operators(operators, row, column));
+    else if ((facts.facts || {}).operators_unknown) parts.push(element("h3", {}, "Operators of the optimised graph"), element("p", { class: "note" }, `Not known: ${facts.facts.operators_unknown}`));
     if (facts.times && Object.keys(facts.times).length) parts.push(element("h3", {}, "Time by stage"), this.times(facts.times));
     if (facts.benchmark) parts.push(element("h3", {}, "Benchmark"), this.benchmark(facts.benchmark));
     if (facts.nodeid) parts.push(element("h3", {}, "Reproduce"), this.command(`pytest ${quoted(facts.nodeid)} ${this.data.columns[column].select}`));
@@ -115,7 +118,7 @@ class Evidence {
     const rows = list.flatMap((output) => {
       const values = [
         output.name, `${output.dtype}[${(output.shape || []).join(",")}]`, [output.level || "none", output.limit && `required ${output.limit}`].filter(Boolean).join(", "),
-        number(output.max_abs ?? 0), number(output.mean_abs ?? 0), number(output.max_rel ?? 0), output.max_ulp ?? "–",
+        number(output.max_abs ?? 0), output.mean_abs === undefined ? "–" : number(output.mean_abs), number(output.max_rel ?? 0), output.max_ulp ?? "–",
         output.sqnr === undefined ? "–" : `${number(output.sqnr)} dB`, output.worst_index ? `[${output.worst_index.join(", ")}]` : "–",
         output.worst_expected === undefined ? "–" : number(output.worst_expected), output.worst_actual === undefined ? "–" : number(output.worst_actual),
       ];
@@ -127,6 +130,22 @@ class Evidence {
     });
     return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Outputs" }, element("table", { class: "plain" },
       element("thead", {}, element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))), element("tbody", {}, ...rows)));
+  }
+
+  // The most frequent first, each with its change from the cell of the version before.
+  operators(operators, row, column) {
+    const { data } = this;
+    const before = row.cells.slice(0, column).findLastIndex((cell, index) => cell && operatorsOf(data, cell).size && data.columns[index].target === data.columns[column].target);
+    const changes = new Map(before < 0 ? [] : operatorChanges(data, row.cells[before], row.cells[column]).map((one) => [one.name, one]));
+    const names = [...new Set([...operators.keys(), ...changes.keys()])].sort((a, b) => (operators.get(b) || 0) - (operators.get(a) || 0) || (a < b ? -1 : 1));
+    const line = (name) => {
+      const change = changes.get(name);
+      const cells = before < 0 ? [] : [element("td", {}, change ? `${change.was} → ${change.now}` : "")];
+      return element("tr", {}, element("th", { scope: "row" }, name), element("td", { class: "n" }, String(operators.get(name) || 0)), ...cells);
+    };
+    const heads = ["operator", "nodes", ...(before < 0 ? [] : [`since ${data.columns[before].title}`])];
+    return element("div", { class: "scroll operators", tabindex: 0, role: "region", "aria-label": "Operators of the optimised graph" }, element("table", { class: "plain" },
+      element("thead", {}, element("tr", {}, ...heads.map((head, index) => element("th", { scope: "col", class: index === 1 && "n" }, head)))), element("tbody", {}, ...names.map(line))));
   }
 
   times(times) {

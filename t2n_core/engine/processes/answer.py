@@ -34,7 +34,7 @@ class Answer:
         if event == "stage":
             self._stage = header["stage"]
         elif event == "facts":
-            self._facts = header["facts"]
+            self._facts = {**self._facts, **header["facts"]}
         elif event == "outputs":
             self._outputs.append(tuple(frame.arrays()))
         elif event == "refused":

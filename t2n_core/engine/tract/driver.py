@@ -16,7 +16,7 @@ import ctypes as c
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,11 @@ class TractDriver:
         if found is None:
             raise EngineLoadError(f"tract {self.reported_version} has none of the functions {', '.join(names)}")
         return found
+
+    @property
+    def no_states(self) -> tuple[Any, ...]:
+        """Return the arguments of a profile that give no initial states; only 0.22 takes such arguments."""
+        return (None, c.c_size_t(0)) if self.find("tract_state_initializable_states_count") else ()
 
     def check(self, failed: int, error: type[EngineError]) -> None:
         """Raise `error` with the engine's chain of causes, which belongs to the calling thread."""
@@ -284,25 +289,10 @@ class TractModel:
         finally:
             driver.drop_tensors([tensor])
 
-    def profiler(self) -> Callable[[Sequence[Array]], str]:
-        """Optimise the model, and return a function that profiles 5 seconds of its runs, as JSON; consumes the model.
-
-        Both raise EngineError.
-        """
-        driver = self._driver
-        profile = driver.find("tract_model_profile_json")
-        if not profile:
-            return self.into_runnable(optimise=True).profile
-        driver.check(driver.function("tract_model_optimize")(self.pointer), EngineOptimiseError)
-        takes_states = driver.find("tract_state_initializable_states_count")  # only 0.22 has initial states; pass none
-        states = (None, c.c_size_t(0)) if takes_states else ()
-
-        def run(arrays: Sequence[Array]) -> str:
-            with driver.tensors(arrays) as given:
-                values = (c.c_void_p * len(given))(*[one.value for one in given])
-                return driver.text(profile, self.pointer, values, *states)
-
-        return run
+    def optimise(self) -> None:
+        """Optimise the model in place, up to 0.22; later its runnable is optimised. Raises EngineOptimiseError."""
+        if optimise := self._driver.find("tract_model_optimize"):
+            self._driver.check(optimise(self.pointer), EngineOptimiseError)
 
     def into_runnable(self, *, optimise: bool) -> TractRunnable:
         """Return a runnable, which consumes the model.
@@ -310,10 +300,9 @@ class TractModel:
         Raises EngineOptimiseError, also if `optimise` is off and this version always optimises.
         """
         driver = self._driver
-        step = driver.find("tract_model_optimize")
-        if optimise and step:
-            driver.check(step(self.pointer), EngineOptimiseError)
-        elif not optimise and not step:
+        if optimise:
+            self.optimise()
+        elif not driver.find("tract_model_optimize"):
             raise EngineOptimiseError(
                 f"tract {driver.reported_version} runs optimised graphs only",
                 hint="the stages raw and declutter can be run up to tract 0.22",
@@ -333,23 +322,16 @@ class TractRunnable:
 
     def __init__(self, driver: TractDriver, pointer: c.c_void_p) -> None:
         self._driver = driver
-        self._pointer = pointer
+        self.pointer = pointer
         self.inputs, self.outputs = driver.counts("runnable", pointer)
 
     def __del__(self) -> None:
-        self._driver.lib.tract_runnable_release(c.byref(self._pointer))
+        self._driver.lib.tract_runnable_release(c.byref(self.pointer))
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Run once; inputs and outputs are in graph order. Raises EngineRunError."""
         with self._driver.tensors(arrays) as given:
             return self._driver.take_arrays(self.run_tensors(given))
-
-    def profile(self, arrays: Sequence[Array]) -> str:
-        """Return the engine's profile of 5 seconds of runs, as JSON; from 0.23 on. Raises EngineError."""
-        driver = self._driver
-        with driver.tensors(arrays) as given:
-            values = (c.c_void_p * len(given))(*[one.value for one in given])
-            return driver.text(driver.function("tract_runnable_profile_json"), self._pointer, values)
 
     def run_steps(self, steps: Sequence[Sequence[Array]]) -> list[list[Array]]:
         """Run once per step, each with the state after the previous step. Raises EngineRunError."""
@@ -361,13 +343,13 @@ class TractRunnable:
 
         Raises EngineRunError.
         """
-        return self.call("tract_runnable_run", self._pointer, tensors)
+        return self.call("tract_runnable_run", self.pointer, tensors)
 
     def spawn(self) -> TractState:
         """Return a new state of this graph. Raises EngineRunError."""
         pointer = c.c_void_p()
         spawn = self._driver.function("tract_runnable_spawn_state")
-        self._driver.check(spawn(self._pointer, c.byref(pointer)), EngineRunError)
+        self._driver.check(spawn(self.pointer, c.byref(pointer)), EngineRunError)
         return TractState(self._driver, self, pointer)
 
     def call(self, function: str, pointer: c.c_void_p, tensors: Sequence[c.c_void_p]) -> list[c.c_void_p]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ from packaging.version import Version
 
 from t2n_core.engine.processes.memory import memory_limit as chosen_limit
 from t2n_core.engine.processes.worker_engine import WorkerEngine
-from t2n_core.engine.protocol import Array, EngineReply, KeptStates
+from t2n_core.engine.protocol import DIED_LISTING, OPERATORS_UNKNOWN, Array, EngineReply, KeptStates
 from t2n_core.engine.provision.resolved import CPU, ResolvedEngine
 from t2n_core.engine.tract.out_of_range import explain, graph_text
 from t2n_core.engine.tract.session import EngineSession
@@ -122,8 +123,13 @@ class TractEngine(WorkerEngine):
             **self._transform_options(transforms, scratch),
             "one_state": one_state,
             "library": None if release is None else {"path": str(release.library), "sha256": release.sha256},
+            "operators": stage == "optimise",
         }
-        return explain(self._work(archive, batches, options, timeout), archive, batches)
+        reply = self._work(archive, batches, options, timeout)
+        if reply.facts.get(OPERATORS_UNKNOWN) == DIED_LISTING:  # which is no fault of the archive
+            again = self._work(archive, batches, {**options, "operators": False}, timeout)
+            reply = replace(again, facts={**again.facts, OPERATORS_UNKNOWN: DIED_LISTING})
+        return explain(reply, archive, batches)
 
     def transformed(
         self, archive: Path, transforms: Sequence[Transform], scratch: Path, *, timeout: float = 60.0

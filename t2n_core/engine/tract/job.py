@@ -15,6 +15,7 @@ from t2n_core.engine.processes.wire import Frame
 from t2n_core.engine.protocol import Array
 from t2n_core.engine.tract.driver import TractDriver
 from t2n_core.engine.tract.kept_calls import KeptCalls
+from t2n_core.engine.tract.operators import runnable_with_operators
 from t2n_core.engine.tract.profile_job import Send, run_profile
 from t2n_core.engine.tract.stream import Stream
 from t2n_core.engine.tract.transforms.job import apply_transforms, run_transforms
@@ -69,7 +70,10 @@ def _run(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any
             model.declutter()
         if header["pulse"]:
             stream = Stream.of(model, header["pulse"])
-        runnable = model.into_runnable(optimise=header["stage"] == "optimise")
+        if header["operators"]:
+            runnable = runnable_with_operators(driver, model, lambda facts: send({"event": "facts", "facts": facts}))
+        else:
+            runnable = model.into_runnable(optimise=header["stage"] == "optimise")
     arrays = iter(job.arrays())
     outputs: list[Array] = []
     if header["one_state"]:

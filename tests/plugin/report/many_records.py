@@ -83,9 +83,17 @@ def _cell(rng: random.Random, case: str, label: str, status: str, op: str, dtype
         facts={"input": [["x", "B,7,F32"]], "output": [["output", "B,5,F32"]], "registries": ["tract_core", "onnx"]},
         reused=rng.random() < 0.02 and status == "pass",
         ops=[op],
+        operators=_operators(random.Random(f"{case} {label}"), label) if outputs else {},
         dtype=dtype,
         graph=graph,
     )
+
+
+def _operators(rng: random.Random, label: str) -> dict[str, int]:
+    """Operators as two generations of an engine list them: products were fused with what follows before."""
+    product = "LirMatMulUnary" if label < "0.21" else "OptMatMul"
+    nodes = rng.randrange(1, 12)
+    return {product: nodes, f"{product}Pack": nodes, "Add": rng.randrange(1, 30), "MoveAxis": rng.randrange(1, 5)}
 
 
 def _output(rng: random.Random, name: str, status: str, dtype: str) -> OutputLine:

@@ -13,9 +13,9 @@ from typing import Any
 
 from t2n_core.engine.processes.wire import Frame
 from t2n_core.engine.protocol import Array
-from t2n_core.engine.tract.driver import TractDriver
+from t2n_core.engine.tract.driver import TractDriver, TractModel, TractRunnable
 from t2n_core.engine.tract.kept_calls import KeptCalls
-from t2n_core.engine.tract.operators import runnable_with_operators
+from t2n_core.engine.tract.operators import list_operators, optimise_for_profile
 from t2n_core.engine.tract.profile_job import Send, run_profile
 from t2n_core.engine.tract.stream import Stream
 from t2n_core.engine.tract.transforms.job import apply_transforms, run_transforms
@@ -41,13 +41,13 @@ def perform(driver: TractDriver, job: Frame, send: Send) -> None:
 
 @contextmanager
 def enter_stage(stage: str, times: dict[str, float], send: Send) -> Iterator[None]:
-    """Announce a stage, and record the seconds that the block takes."""
+    """Announce a stage, and add the seconds that the block takes to its time."""
     send({"event": "stage", "stage": stage})
     start = time.perf_counter()
     try:
         yield
     finally:
-        times[stage] = time.perf_counter() - start
+        times[stage] = times.get(stage, 0.0) + time.perf_counter() - start
 
 
 def _run(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any]) -> None:
@@ -70,10 +70,14 @@ def _run(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any
             model.declutter()
         if header["pulse"]:
             stream = Stream.of(model, header["pulse"])
+        graph: TractModel | TractRunnable = model
         if header["operators"]:
-            runnable = runnable_with_operators(driver, model, lambda facts: send({"event": "facts", "facts": facts}))
-        else:
-            runnable = model.into_runnable(optimise=header["stage"] == "optimise")
+            profile, graph = optimise_for_profile(driver, model)
+    if header["operators"]:  # between two parts of the stage, whose time it does not change
+        list_operators(driver, profile, graph, lambda facts: send({"event": "facts", "facts": facts}))
+    with stage("optimise"):
+        optimise = header["stage"] == "optimise" and not header["operators"]
+        runnable = graph if isinstance(graph, TractRunnable) else graph.into_runnable(optimise=optimise)
     arrays = iter(job.arrays())
     outputs: list[Array] = []
     if header["one_state"]:

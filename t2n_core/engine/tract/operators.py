@@ -18,24 +18,26 @@ _STORED = ("Source", "Const")
 """Operators of inputs and of constants, which compute nothing."""
 
 
-def runnable_with_operators(
-    driver: TractDriver, model: TractModel, tell: Callable[[dict[str, Any]], None]
-) -> TractRunnable:
-    """Return the optimised runnable of a model, which is consumed; `tell` receives the facts of its operators.
+def optimise_for_profile(driver: TractDriver, model: TractModel) -> tuple[Any, TractModel | TractRunnable]:
+    """Return the engine's function that profiles, None if it has none, with the optimised graph that it takes.
 
-    The facts of an unknown list are sent first, and stay if the engine ends the process. Raises EngineOptimiseError.
+    Up to 0.22 that is the model, which may then become a runnable, and later the runnable. Raises EngineOptimiseError.
     """
-    # Up to 0.22 the function takes an optimised model, which a runnable consumes; later ones take the runnable.
-    list_model = driver.find("tract_model_profile_json")
-    if list_model:
+    if profile := driver.find("tract_model_profile_json"):
         model.optimise()
-        tell(_unknown(DIED_LISTING))
-        tell(_operators(driver, list_model, model.pointer))
-        return model.into_runnable(optimise=False)
-    runnable = model.into_runnable(optimise=True)
+        return profile, model
+    return driver.find("tract_runnable_profile_json"), model.into_runnable(optimise=True)
+
+
+def list_operators(
+    driver: TractDriver, profile: Any, graph: TractModel | TractRunnable, tell: Callable[[dict[str, Any]], None]
+) -> None:
+    """Call `tell` with the facts of the operators of an optimised graph; see `optimise_for_profile`.
+
+    The facts of an unknown list are sent first, and stay if the engine ends the process.
+    """
     tell(_unknown(DIED_LISTING))
-    tell(_operators(driver, driver.find("tract_runnable_profile_json"), runnable.pointer))
-    return runnable
+    tell(_operators(driver, profile, graph.pointer))
 
 
 def _operators(driver: TractDriver, function: Any, graph: Any) -> dict[str, Any]:
@@ -74,4 +76,4 @@ def _place(outer: Sequence[Sequence[Any]], own: int) -> tuple[Any, ...]:
     return *map(tuple, outer), own
 
 
-__all__ = ["count_operators", "runnable_with_operators"]
+__all__ = ["count_operators", "list_operators", "optimise_for_profile"]

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from t2n_core.engine.processes.wire import Frame
 from t2n_core.engine.protocol import Array
-from t2n_core.engine.tract.driver import TractDriver, TractModel, TractRunnable
+from t2n_core.engine.tract.driver import TractDriver, TractModel
+from t2n_core.engine.tract.operators import optimise_for_profile
 
 _FEWEST = 5
 _WARM = 2
@@ -42,21 +43,15 @@ def run_profile(driver: TractDriver, job: Frame, send: Send, stage: Callable[[st
             runnable.run(arrays)
             seconds.append(time.perf_counter() - start)
         cpu = (time.process_time() - started) / len(seconds)
-        profile, graph = _profiled(driver, _load(driver, header))
+        profile, graph = optimise_for_profile(driver, _load(driver, header))
         with driver.tensors(arrays) as given:
             values = (c.c_void_p * len(given))(*[one.value for one in given])
             started = time.process_time()
-            text = driver.text(profile, graph.pointer, values, *driver.no_states)
+            text = driver.text(
+                profile or driver.function("tract_runnable_profile_json"), graph.pointer, values, *driver.no_states
+            )
             cpu_profiled = time.process_time() - started
     send({"event": "facts", "facts": {"profile": text, "seconds": seconds, "cpu": cpu, "cpu_profiled": cpu_profiled}})
-
-
-def _profiled(driver: TractDriver, model: TractModel) -> tuple[Any, TractModel | TractRunnable]:
-    """Return the engine's function that profiles 5 seconds of runs, and the optimised graph that it takes."""
-    if profile := driver.find("tract_model_profile_json"):
-        model.optimise()
-        return profile, model
-    return driver.function("tract_runnable_profile_json"), model.into_runnable(optimise=True)
 
 
 def _load(driver: TractDriver, header: Mapping[str, Any]) -> TractModel:

@@ -21,6 +21,13 @@ def text_of(value: object) -> str:
         return f"<str() of this {type(value).__name__} raises {type(exc).__name__}>"
 
 
+def reason_of(error: Exception) -> str:
+    """Return the message of an error; of one of the system, such as a missing file, without its number."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
 def storable(text: str) -> str:
     r"""Return the text with lone surrogates as escapes (`\udcff`), since no file or pipe can encode them."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
@@ -70,4 +77,4 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-__all__ = ["all_storable", "all_visible", "clip", "storable", "text_of", "visible"]
+__all__ = ["all_storable", "all_visible", "clip", "reason_of", "storable", "text_of", "visible"]

@@ -13,7 +13,7 @@ from pytest_t2n.cli.parser import Parser
 from t2n_core import __version__
 from t2n_core.errors import T2NError
 from t2n_core.extras import importing
-from t2n_core.text import visible
+from t2n_core.text import reason_of, visible
 
 
 class Family(NamedTuple):
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards buffered output
         return 1
     except (T2NError, OSError) as error:  # of the system: a full disk, a folder that cannot be written
-        print(f"error: {visible(str(error))}", file=sys.stderr)
+        print(f"error: {visible(reason_of(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -10,6 +10,7 @@ from pytest_t2n.cli.output import load_matrix, refuse_incomplete, say, warn
 from pytest_t2n.records.folder import MATRIX_FILE, check_history_folder
 from pytest_t2n.records.schema import RecordError
 from t2n_core.errors import T2NError
+from t2n_core.text import reason_of
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +41,7 @@ def _add(options: argparse.Namespace) -> int:
             refuse_incomplete(options)
             run, is_new = add_run(path, matrix, options.to, options.source)
         except (OSError, RecordError) as exc:
-            raise T2NError(str(exc)) from None
+            raise T2NError(reason_of(exc)) from None
     say(f"{run.id}: {run.cells} cells" + ("" if is_new else ", in the history already"))
     return 0
 
@@ -52,7 +53,7 @@ def _html(options: argparse.Namespace) -> int:
         check_history_folder(options.output)
         problems = write_history(options.history, options.output)
     except (OSError, RecordError) as exc:
-        raise T2NError(str(exc)) from None
+        raise T2NError(reason_of(exc)) from None
     for problem in problems:
         warn(f"left out: {problem}")
     say(f"history: {options.output / 'index.html'}")

@@ -30,6 +30,7 @@ from pytest_t2n.report.matrix import Matrix, is_surprise
 from t2n_core.check.stage import Stage, Status
 from t2n_core.errors import T2NError
 from t2n_core.level import TractCheckTolerance
+from t2n_core.text import reason_of
 
 _MOST_COLUMNS = 500
 _FILE = "a file instead of the standard output"
@@ -108,7 +109,7 @@ def _with_errors(run: object) -> object:
             try:
                 status = int(run(options))
             except (OSError, RecordError) as exc:
-                raise T2NError(str(exc)) from None
+                raise T2NError(reason_of(exc)) from None
         return status or int(bool(options.incomplete) and not options.allow_incomplete)
 
     return wrapped

@@ -17,7 +17,7 @@ from pytest_t2n.records.file import encode, read_records
 from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.schema import CellLine, Record, RecordError
 from t2n_core.errors import T2NError
-from t2n_core.text import clip, visible
+from t2n_core.text import clip, reason_of, visible
 
 if TYPE_CHECKING:
     from pytest_t2n.report.matrix import Matrix
@@ -40,7 +40,7 @@ def load(options: argparse.Namespace, path: Path) -> list[Record]:
     try:
         records = read_records(path / MATRIX_FILE if path.is_dir() else path, warn)
     except (OSError, RecordError) as exc:
-        raise T2NError(str(exc)) from None
+        raise T2NError(reason_of(exc)) from None
     tell(options, path, completeness_of(records))
     return records
 
@@ -56,7 +56,7 @@ def load_matrix(options: argparse.Namespace, path: Path) -> Matrix:
     try:
         file = options.closing.enter_context(IndexedFile(path, warn))
     except (OSError, RecordError) as exc:
-        raise T2NError(str(exc)) from None
+        raise T2NError(reason_of(exc)) from None
     tell(options, path, file.completeness)
     return Matrix.of_index(file)
 

@@ -38,7 +38,7 @@ from pytest_t2n.run.bundle_reader import Bundle, read_bundles
 from t2n_core.check.stage import Stage, Status
 from t2n_core.engine.processes.memory import limit_memory, memory_limit
 from t2n_core.errors import T2NError
-from t2n_core.text import visible
+from t2n_core.text import reason_of, visible
 
 _DESCRIBED = 10
 """Most failures that are printed with details; the others are in the report."""
@@ -66,7 +66,7 @@ def _run(options: argparse.Namespace) -> int:
     try:
         return run_bundle(options)
     except (RecordError, ExpectationError, OSError, pytest.UsageError) as exc:
-        raise T2NError(str(exc).replace("--t2n-", "--")) from None
+        raise T2NError(reason_of(exc).replace("--t2n-", "--")) from None
 
 
 def run_bundle(options: argparse.Namespace) -> int:

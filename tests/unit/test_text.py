@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from t2n_core.text import all_storable, all_visible, storable, text_of, visible
+from t2n_core.text import all_storable, all_visible, reason_of, storable, text_of, visible
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,9 @@ def test_an_object_whose_str_raises_has_a_text():
 
     assert text_of(Odd()) == "<str() of this Odd raises RuntimeError>"
     assert text_of(OSError("\udcff")) == r"\udcff"
+
+
+def test_the_reason_of_an_error_has_no_number_of_the_system():
+    assert reason_of(FileNotFoundError(2, "No such file or directory", "nets")) == "nets: No such file or directory"
+    assert reason_of(OSError("no answer")) == "no answer"
+    assert reason_of(OSError(28, "No space left on device")) == "[Errno 28] No space left on device"

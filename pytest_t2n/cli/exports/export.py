@@ -40,7 +40,8 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "model",
         metavar="MODULE:CALLABLE",
         help="a function that returns the model, or the model and its inputs, as a marked test does; a module or its "
-        "class; MODULE may be a file, as nets/encoder.py:make. Or a file of torch.export.save or torch.jit.save",
+        "class; MODULE may be a file, as nets/encoder.py:make. Or a marked test, as tests/test_net.py::test_net, "
+        "which keeps the options of its marker; or a file of torch.export.save or torch.jit.save",
     )
     parser.add_argument("-o", "--output", type=Path, required=True, help="a .tgz, a .tar or a folder")
     target = parser.add_mutually_exclusive_group()
@@ -174,7 +175,7 @@ def _model(text: str, target: str) -> tuple[Any, Any, dict[str, Any]]:
     """Return a model, its inputs or None, and the options that markers of the test set. Raises InputError."""
     if text.endswith(_FILES):
         return Path(text), None, {}
-    module_name, _, name = text.rpartition(":")
+    module_name, name = _names(text)
     if not module_name or not name:
         raise InputError(f"{text} is neither MODULE:CALLABLE nor a file", hint=f"files end in {', '.join(_FILES)}")
     owners = [_module(module_name)]
@@ -190,10 +191,28 @@ def _model(text: str, target: str) -> tuple[Any, Any, dict[str, Any]]:
     else:
         from pytest_t2n.cli.exports.marked import options_of_marks
 
-        given, marked = _called(text, found), options_of_marks(owners, target)
+        is_method = len(owners) > 2 and inspect.isclass(owners[-2]) and inspect.isfunction(found)
+        make = getattr(owners[-2](), name.rpartition(".")[2]) if is_method else found
+        given, marked = _called(text, make), options_of_marks(owners, target)
     if isinstance(given, tuple | list) and len(given) == 2:
         return given[0], given[1], marked
     return given, None, marked
+
+
+def _names(text: str) -> tuple[str, str]:
+    """Return the module and the dotted name of `MODULE:CALLABLE` or of a test's node id. Raises InputError."""
+    module_name, is_node_id, name = text.partition("::")
+    if not is_node_id:
+        module_name, _, name = text.rpartition(":")
+        return module_name, name
+    if name.endswith("]"):
+        test = text.partition("[")[0]
+        raise InputError(
+            f"{text} is one cell of a test",
+            hint=f"name the test, {test}, and the release with --tract; a function without arguments stands for a test "
+            "with parameters",
+        )
+    return module_name, name.replace("::", ".")
 
 
 def _called(text: str, make: Any) -> Any:

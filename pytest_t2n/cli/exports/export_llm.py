@@ -12,6 +12,7 @@ from typing import Any
 from pytest_t2n.cli.migrate.options import renamed
 from pytest_t2n.cli.output import say
 from pytest_t2n.cli.parser import LEVEL_HELP, Parser
+from t2n_core.engine import resolve_engines
 from t2n_core.errors import InputError
 
 _DTYPES = ("f32", "f16")
@@ -54,6 +55,7 @@ def run(options: argparse.Namespace) -> int:
     """Return 0 for archives that were written and, by default, checked. Raises T2NError."""
     if not options.folder.is_dir():
         raise InputError(f"there is no folder {options.folder}")
+    resolve_engines(options.tract, offline=options.offline, fetch=False)  # errors are reported before torch is loaded
     from t2n_core.generative import export_generative
     from t2n_core.generative.load import load_model, load_tokenizer, tokens_of
     from t2n_core.inference_target import TractNNEF

@@ -230,6 +230,14 @@ def test_judged():
 @pytest.mark.nnef_generate
 def test_tokens():
     return nn.Linear(8, 3)
+
+@pytest.mark.nnef_export(dynamic_axes={"input": {0: "B"}})
+class TestNets:
+    def test_method(self):
+        return self.net(), {"input": torch.randn(2, 9, 8)}
+
+    def net(self):
+        return nn.Linear(8, 3)
 """
 
 
@@ -250,4 +258,15 @@ def test_the_marker_of_a_test_counts(folder: Path, capsys: pytest.CaptureFixture
     assert "judges by atol, and `t2n export` by one level" in capsys.readouterr().err
     assert export("marked_nets.py:test_tokens", "-o", "out.tar") == 1
     assert "export-llm" in capsys.readouterr().err
+    sys.modules.pop("marked_nets", None)
+
+
+def test_the_node_id_of_a_test_names_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "marked_nets.py").write_text(MARKED)
+    assert export("marked_nets.py::test_dynamic", "-o", "out.tar") == 0
+    assert "holds for T >= 1" in capsys.readouterr().out
+    assert export("marked_nets.py::TestNets::test_method", "-o", "out.tar") == 0
+    assert "holds for B >= 1" in capsys.readouterr().out
+    assert export("marked_nets.py::test_dynamic[tract-0.23.9]", "-o", "out.tar") == 1
+    assert "is one cell of a test" in capsys.readouterr().err
     sys.modules.pop("marked_nets", None)

@@ -64,8 +64,9 @@ def test_a_table_in_a_pipe_has_a_line_for_each_row_and_no_border(capsys: pytest.
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-o", "net.onnx"], "net.onnx: an archive ends in `.tar`, `.tgz`, `.tar.gz`"),
-        (["-o", "net.nnef.tgz", "--tract", "0.99"], "no release of tract matches '0.99'"),
+        (["export", "nets:make", "-o", "net.onnx"], "net.onnx: an archive ends in `.tar`, `.tgz`, `.tar.gz`"),
+        (["export", "nets:make", "-o", "net.nnef.tgz", "--tract", "0.99"], "no release of tract matches '0.99'"),
+        (["export-llm", ".", "-o", "out", "--tract", "0.99"], "no release of tract matches '0.99'"),
     ],
 )
 def test_arguments_of_an_export_are_checked_before_torch_is_imported(arguments: list[str], message: str) -> None:
@@ -73,7 +74,7 @@ def test_arguments_of_an_export_are_checked_before_torch_is_imported(arguments: 
         "import sys\nfrom pytest_t2n.cli.command import main\n"
         "status = main(sys.argv[1:])\nprint(status, 'torch' in sys.modules)"
     )
-    typed = [sys.executable, "-c", code, "export", "nets:make", "--offline", *arguments]
+    typed = [sys.executable, "-c", code, *arguments, "--offline"]
     done = subprocess.run(typed, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "1 False\n"
     assert message in done.stderr

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, eng
 from pytest_t2n.cli.output import show_table
 from pytest_t2n.cli.parser import LEVEL_HELP
 from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.stage import Status
+from t2n_core.check.stage import Stage, Status
 from t2n_core.errors import InputError
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     outcomes = []
     with engines_closed():
         for engine in engines:
-            outcome = check_parity(runner_of(engine), request)
+            outcome = _with_hint(check_parity(runner_of(engine), request), engine.version)
             outcomes.append((engine.title, outcome))
             if options.json:
                 print(json.dumps({"engine": engine.title, **outcome.to_dict()}, ensure_ascii=False))
@@ -62,6 +63,14 @@ def run(options: argparse.Namespace) -> int:
         _show(outcomes)
     accepted = (Status.PASS,) if options.strict else (Status.PASS, Status.WEAK)
     return 0 if all(outcome.status in accepted for _, outcome in outcomes) else 1
+
+
+def _with_hint(outcome: Outcome, version: str) -> Outcome:
+    """Return the outcome; one of an engine that cannot load the archive has a hint."""
+    if outcome.stage is not Stage.LOAD or outcome.error is None or outcome.error.hint:
+        return outcome
+    hint = f"an archive is for the release that it was exported for: export it for this one with --tract {version}"
+    return replace(outcome, error=replace(outcome.error, hint=hint))
 
 
 def _samples(archive: Path, inputs: list[Path], expected: list[Path]) -> tuple[list[Sample], list[str]]:

@@ -20,6 +20,7 @@ from t2n_core.check.samples import Sample
 from t2n_core.check.sensitivity import movements
 from t2n_core.check.table import sizes_text
 from t2n_core.check.tolerance import LEVELS, TractCheckTolerance
+from t2n_core.engine.causes import deepest_first
 from t2n_core.engine.protocol import Array, Engine, EngineReply
 from t2n_core.errors import InputError
 from t2n_core.files import archive_digest
@@ -129,7 +130,7 @@ def failure_outcome(
     `timeout` is its time limit in seconds.
     """
     status, stage = _REPLY_STATUS[reply.status], Stage(reply.stage)
-    message = reply.message or f"the engine gave no message ({reply.status} at stage {stage.value})"
+    message = deepest_first(reply.message) or f"the engine gave no message ({reply.status} at stage {stage.value})"
     failed_sizes: tuple[Mapping[str, int], ...] = ()
     hint = ""
     if stage is Stage.RUN and len(reply.outputs) < len(samples):

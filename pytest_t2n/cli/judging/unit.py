@@ -97,6 +97,9 @@ def _judge_cell(unit: Unit, planned: UnitCell) -> JudgedCell:
     deciding = checks[outcomes.index(outcome)]
     if deciding.version != cell.engine.version:
         outcome = replace(outcome, facts={**outcome.facts, "exported_for": deciding.version})
+        if outcome.error is not None and not outcome.error.hint:
+            hint = f"the archive was exported for {deciding.target} {deciding.version}"
+            outcome = replace(outcome, error=replace(outcome.error, hint=hint))
     graph = ExportSummary(graph=_graph_of(bundle, deciding)).graph_line
     record = _with_subject(outcome_record(cell, outcome), deciding, checks, graph.key if graph is not None else "")
     text = "" if record.status == "pass" else outcome.describe()[:_LONGEST]

@@ -10,6 +10,7 @@ import pytest
 from pytest_t2n.collect.names import ENGINE_PARAM, is_case, marker_of
 
 if TYPE_CHECKING:
+    from pytest_t2n.collect.case_arguments import CaseArguments
     from pytest_t2n.collect.selection import Selection
     from pytest_t2n.config.shard import Shard
     from pytest_t2n.records.cell import Cell, SelectedEngine
@@ -45,10 +46,26 @@ class CaseCollector:
         self._labelled: set[pytest.Item] = set()
         """The cases among the items of the session."""
         self._deselected = False
+        self._arguments: CaseArguments | None = None
 
     def cell_of(self, item: pytest.Item) -> Cell | None:
         """Return the cell of an item; None for a test without an engine."""
         return self._cells.get(item)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Collect cases that arguments name without an engine: `test_x.py::test_y[a]`."""
+        config = session.config
+        given = config.args
+        if self.engines and not config.option.pyargs and any("[" in one for one in given):
+            from pytest_t2n.collect.case_arguments import CaseArguments
+
+            self._arguments = CaseArguments(given, config.invocation_params.dir)
+            config.args = self._arguments.collected
+        try:
+            return (yield)
+        finally:
+            config.args = given
 
     @pytest.hookimpl(wrapper=True)
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None, object, object]:
@@ -66,6 +83,8 @@ class CaseCollector:
     ) -> Generator[None, None, None]:
         """Find the cells first; after `-k`, `-m` and plugins that sort, select this session's part of the rest."""
         self._label(items)
+        if self._arguments is not None:
+            self._arguments.keep_named(items, self._cells)
         yield
         self._label(items)  # tests that were marked meanwhile
         if self.engines:

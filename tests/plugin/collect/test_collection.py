@@ -41,6 +41,41 @@ def collected(suite, *arguments, **more):
     return [line.partition("::")[2] for line in result.outlines if "::" in line]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "tests"),
+    [
+        (["[False]"], ["test_encoder[False-tract-0.21.19]", "test_encoder[False-tract-0.23.9]"]),
+        (["[False-tract-0.23.9]"], ["test_encoder[False-tract-0.23.9]"]),
+        (["[True-tract-0.21]"], ["test_encoder[True-tract-0.21.19]"]),
+        (["[False]", "[True-tract-0.23.9]"], ["[False-tract-0.21.19]", "[False-tract-0.23.9]", "[True-tract-0.23.9]"]),
+        ([""], ["[False-tract-0.21.19]", "[False-tract-0.23.9]", "[True-tract-0.21.19]", "[True-tract-0.23.9]"]),
+    ],
+)
+def test_an_argument_names_a_case_or_one_of_its_cells(suite, arguments, tests):
+    suite.pytester.makepyfile(test_it=ENCODER)
+    given = [f"test_it.py::test_encoder{one}" for one in arguments]
+    expected = [f"test_encoder{one}" if one.startswith("[") else one for one in tests]
+    assert collected(suite, *given, engines="0.21,0.23") == expected
+    whole = suite.pytester.path / "test_it.py"
+    assert collected(suite, f"{whole}::test_encoder{arguments[0]}", engines="0.21,0.23")[0] == expected[0]
+
+
+def test_an_argument_that_names_no_case_is_not_found(suite):
+    suite.pytester.makepyfile(test_it=ENCODER)
+    result = suite.run("test_it.py::test_encoder[Maybe]", "test_it.py::test_plain", engines="0.21")
+    result.stderr.fnmatch_lines(["ERROR: not found: test_it.py::test_encoder?Maybe?"])
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_a_case_beside_the_whole_file_leaves_nothing_out(suite):
+    suite.pytester.makepyfile(test_it=ENCODER)
+    assert "test_other" in collected(suite, "test_it.py::test_encoder[False]", "test_it.py", engines="0.21")
+    suite.pytester.makepyfile(
+        test_more="import pytest\n@pytest.mark.parametrize('a', ['x[y]', 'z'])\ndef test_a(a): pass"
+    )
+    assert collected(suite, "test_more.py::test_a[x[y]]", engines="0.21") == ["test_a[x[y]]"]
+
+
 def test_ids(suite):
     suite.pytester.makepyfile(ENCODER)
     assert collected(suite, "--t2n-khronos", engines="0.21,0.23") == [

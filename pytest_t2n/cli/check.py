@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from pytest_t2n.cli.arrays import in_order, signature_of
+from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, engines_of, runner_of
 from pytest_t2n.cli.output import show_table
 from pytest_t2n.cli.parser import LEVEL_HELP
@@ -53,8 +54,9 @@ def run(options: argparse.Namespace) -> int:
 
     request = CheckRequest(options.archive, samples, output_names, criteria, options.timeout)
     outcomes = []
-    with engines_closed():
-        for engine in engines:
+    with engines_closed(), busy(f"checking {options.archive}") as show:
+        for number, engine in enumerate(engines, 1):
+            show(f"checking {options.archive} in {engine.title}, {number} of {len(engines)}")
             outcome = _with_hint(check_parity(runner_of(engine), request), engine.version)
             outcomes.append((engine.title, outcome))
             if options.json:

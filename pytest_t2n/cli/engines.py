@@ -9,6 +9,7 @@ from pathlib import Path
 from packaging.version import Version
 from rich.console import Console
 
+from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.output import as_text, say, show_table
 from t2n_core.engine.provision.index import list_versions
 from t2n_core.engine.provision.resolution import resolve_engines
@@ -45,7 +46,8 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 def _list(options: argparse.Namespace) -> int:
     store = EngineStore(options.cache_dir)
     stored = {Version(engine.manifest.version): engine for engine in store.list_stored()}
-    listed = list_versions(store.cache_dir) if options.index else tuple(stored)
+    with busy("asking the package index"):
+        listed = list_versions(store.cache_dir) if options.index else tuple(stored)
     versions = [version for version in listed if version not in UNUSABLE]
     if options.json:
         rows = [

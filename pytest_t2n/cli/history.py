@@ -6,6 +6,7 @@ import argparse
 from contextlib import ExitStack
 from pathlib import Path
 
+from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.output import load_matrix, refuse_incomplete, say, warn
 from pytest_t2n.records.folder import MATRIX_FILE, check_history_folder
 from pytest_t2n.records.schema import RecordError
@@ -51,7 +52,8 @@ def _html(options: argparse.Namespace) -> int:
 
     try:
         check_history_folder(options.output)
-        problems = write_history(options.history, options.output)
+        with busy("writing the history"):
+            problems = write_history(options.history, options.output)
     except (OSError, RecordError) as exc:
         raise T2NError(reason_of(exc)) from None
     for problem in problems:

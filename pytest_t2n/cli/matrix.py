@@ -11,8 +11,7 @@ from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
-from rich.console import Console
-
+from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.output import (
     SHOWN,
     load,
@@ -137,7 +136,7 @@ def _merge(options: argparse.Namespace) -> int:
 
         is_new = not options.output.exists()
         try:
-            with lock_folder(options.output), Console(stderr=True).status("writing the report"):
+            with lock_folder(options.output), busy("writing the report"):
                 check_folder(options.output)
                 count = merge(options.output / MATRIX_FILE)
                 with IndexedFile(options.output) as file:
@@ -185,7 +184,7 @@ def _html(options: argparse.Namespace) -> int:
     check_folder(options.output)
     matrix = _for_page(load_matrix(options, options.file))
     baseline = load_matrix(options, options.baseline) if options.baseline else None
-    with Console(stderr=True).status("writing the report"):
+    with busy("writing the report"):
         write_matrix(matrix, options.output, baseline)
     say(f"report: {options.output / 'index.html'}")
     return 0

@@ -14,11 +14,12 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_t2n.cli.arrays import read_npz
+from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.output import say
 from pytest_t2n.cli.parser import LEVEL_HELP
 from t2n_core.engine import resolve_engines
@@ -79,6 +80,24 @@ def run(options: argparse.Namespace) -> int:
     check_archive_name(options.output)
     if options.target is None and not options.khronos:
         resolve_engines(options.tract, offline=options.offline, fetch=False)
+    with busy(f"loading {options.model}") as show:
+        result, outcome = _export(options, axes, more, show)
+    if options.json:
+        print(json.dumps(_summary(result, outcome), ensure_ascii=False))
+        return 0
+    for note in result.notes:
+        print(visible(note), file=sys.stderr)
+    say(f"{result.archive}: {', '.join(result.input_names)} -> {', '.join(result.output_names)}")
+    if str(result.range):
+        say(f"holds for {result.range}")
+    say("not checked" if outcome is None else _check_text(result, outcome))
+    return 0
+
+
+def _export(
+    options: argparse.Namespace, axes: Any, more: dict[str, Any], show: Callable[[str], None]
+) -> tuple[ExportResult, Outcome | None]:
+    """Return the export of the model that the options name, and its check if there is one. Raises T2NError."""
     model, args, marked = _model(options.model, options.target or ("khronos" if options.khronos else "tract"))
     more = {**marked, **more}
     axes = axes or more.get("dynamic_axes")
@@ -95,18 +114,10 @@ def run(options: argparse.Namespace) -> int:
     for name in ("input_names", "output_names"):
         if getattr(options, name) is not None:
             of_export[name] = getattr(options, name)
+    show(f"exporting {options.model} for {target}")
     result = export_model_to_nnef(model, args, options.output, target, **of_export)
-    outcome = None if options.no_check else _prove(result)
-    if options.json:
-        print(json.dumps(_summary(result, outcome), ensure_ascii=False))
-        return 0
-    for note in result.notes:
-        print(visible(note), file=sys.stderr)
-    say(f"{result.archive}: {', '.join(result.input_names)} -> {', '.join(result.output_names)}")
-    if str(result.range):
-        say(f"holds for {result.range}")
-    say("not checked" if outcome is None else _check_text(result, outcome))
-    return 0
+    show(f"proving {options.output} in {target}")
+    return result, None if options.no_check else _prove(result)
 
 
 def _prove(result: ExportResult) -> Outcome:

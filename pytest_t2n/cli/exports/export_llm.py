@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.migrate.options import renamed
 from pytest_t2n.cli.output import say
 from pytest_t2n.cli.parser import LEVEL_HELP, Parser
 from t2n_core.engine import resolve_engines
 from t2n_core.errors import InputError
+
+if TYPE_CHECKING:
+    from t2n_core.generative import GenerativeResult
+    from t2n_core.inference_target import TractNNEF
 
 _DTYPES = ("f32", "f16")
 
@@ -56,20 +61,38 @@ def run(options: argparse.Namespace) -> int:
     if not options.folder.is_dir():
         raise InputError(f"there is no folder {options.folder}")
     resolve_engines(options.tract, offline=options.offline, fetch=False)  # errors are reported before torch is loaded
-    from t2n_core.generative import export_generative
-    from t2n_core.generative.load import load_model, load_tokenizer, tokens_of
     from t2n_core.inference_target import TractNNEF
 
     of_target: dict[str, Any] = {"check_io": not options.no_check, "offline": options.offline}
     if options.tolerance is not None:
         of_target["check_io_tolerance"] = options.tolerance
     target = TractNNEF(options.tract, weights=_forms(options.weights), **of_target)
+    with busy(f"exporting {options.folder} for {target}"):
+        result = _export(options, target)
+    for name, part in result.parts.items():
+        say(f"{part.archive}: {name}, {part.archive.stat().st_size / 1e6:.1f} MB, holds for {part.range}")
+    if result.proof is not None:
+        say(f"proven in {target} at `{target.check_io_tolerance}`: tokens {result.proof.tokens}")
+        for one in result.proof.further:
+            say(f"  {one.name}: {one.text}")
+        if result.loss is not None:
+            say(f"the weights, against float32: {result.loss.describe()}")
+    else:
+        say("not checked")
+    return 0
+
+
+def _export(options: argparse.Namespace, target: TractNNEF) -> GenerativeResult:
+    """Return the export of the model in the folder that the options name. Raises T2NError."""
+    from t2n_core.generative import export_generative
+    from t2n_core.generative.load import load_model, load_tokenizer, tokens_of
+
     tokenizer = None if options.no_tokenizer else load_tokenizer(options.folder)
     model = load_model(options.folder, dtype=options.dtype, random=options.random)
     original = None
     if options.dtype == "f16" and not options.no_check:
         original = load_model(options.folder, dtype="f32", random=options.random)
-    result = export_generative(
+    return export_generative(
         model,
         None,
         target,
@@ -84,17 +107,6 @@ def run(options: argparse.Namespace) -> int:
         timeout=options.timeout,
         text=None if options.text is None else tokens_of(options.text, options.folder),
     )
-    for name, part in result.parts.items():
-        say(f"{part.archive}: {name}, {part.archive.stat().st_size / 1e6:.1f} MB, holds for {part.range}")
-    if result.proof is not None:
-        say(f"proven in {target} at `{target.check_io_tolerance}`: tokens {result.proof.tokens}")
-        for one in result.proof.further:
-            say(f"  {one.name}: {one.text}")
-        if result.loss is not None:
-            say(f"the weights, against float32: {result.loss.describe()}")
-    else:
-        say("not checked")
-    return 0
 
 
 def _forms(given: str | None) -> str | dict[str, str] | None:

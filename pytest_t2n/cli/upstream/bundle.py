@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.output import say
 from pytest_t2n.cli.upstream.reduce import add_engine, each_case, engine_of
 from pytest_t2n.cli.upstream.releases import add_given, given_of, version_given
@@ -58,7 +59,8 @@ def run(options: argparse.Namespace) -> int:
             say(f"{given.name}: {folder}, {folder.name}.{ISSUE_FILE} beside it")
             return _replay(folder, engine, releases, report, options.timeout)
 
-        return each_case(found, options.output, write)
+        with busy("replaying in releases of tract"):
+            return each_case(found, options.output, write)
 
 
 def _failing(given: Given, engine: ResolvedEngine) -> CheckRequest:

@@ -6,6 +6,7 @@ import argparse
 import json
 from dataclasses import asdict
 
+from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.output import say
 from pytest_t2n.cli.upstream.releases import add_given, given_of
 from t2n_core.errors import InputError
@@ -38,15 +39,16 @@ def run(options: argparse.Namespace) -> int:
                 engine = engine_for(resolved)
                 if not isinstance(engine, TractEngine):
                     raise InputError("a command line of tract is not profiled: name a release")
-                found = profile_archive(
-                    engine,
-                    given.request.archive,
-                    sample.inputs,
-                    origins=given.origins,
-                    symbols=sample.sizes,
-                    seconds=options.seconds,
-                    timeout=options.timeout,
-                )
+                with busy(f"profiling {given.name} in tract {resolved.version}"):
+                    found = profile_archive(
+                        engine,
+                        given.request.archive,
+                        sample.inputs,
+                        origins=given.origins,
+                        symbols=sample.sizes,
+                        seconds=options.seconds,
+                        timeout=options.timeout,
+                    )
                 profiles.append(found)
                 if options.json:
                     print(json.dumps({"case": given.name, **asdict(found)}))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
 
+from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.output import say
 from pytest_t2n.config.options import DEFAULT_TIMEOUT
 from t2n_core.errors import InputError
@@ -76,10 +77,11 @@ def run(options: argparse.Namespace) -> int:
     contradicted = False
     with Releases(offline=options.offline, cache_dir=options.cache_dir) as releases:
         for given in given_of(options):
-            if options.by == "time":
-                _show_times(options, releases, given)
-                continue
-            report = _search(options, releases, given)
+            with busy(f"{given.name}: running releases of tract"):
+                if options.by == "time":
+                    _show_times(options, releases, given)
+                    continue
+                report = _search(options, releases, given)
             if options.json:
                 print(json.dumps({"case": given.name, **_plain(report)}))
             else:

@@ -3,7 +3,7 @@
 - `python` blocks are one program, in the order of the page, in a file called as `title=` of the first one says. A block
   with another title is a file of its own, and so is a `toml` block with a title.
 - `sh` blocks are run line by line behind the program. A line that ends with `# fails` must fail.
-- A block of either kind whose first line is `# not run by a test: REASON` is not run.
+- A block with the comment `<!-- not run by a test: REASON -->` in the line above it is not run. Readers do not see it.
 - `text` blocks are output: each of their lines must be printed by what the page runs. `…` stands for anything. What a
   `log` block shows is not run here.
 """
@@ -24,7 +24,7 @@ from tempfile import NamedTemporaryFile
 from tests.starter import FOR_EXPORTS, FOR_MODELS, starter
 
 ROOT = Path(__file__).parents[1]
-NOT_RUN = re.compile(r"# not run by a test: \S.+")
+_NOT_RUN = re.compile(r" *<!-- not run by a test: (?P<why>\S.+) -->")
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)(?: title=\"(?P<title>[^\"]+)\")?(?P<rest>.*)$")
 
 
@@ -36,6 +36,8 @@ class Block:
     title: str
     text: str
     line: int
+    not_run: str = ""
+    """The reason why no test runs it; empty for one that is run."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Page:
     @property
     def run_python(self) -> list[Block]:
         """The blocks of Python that are run."""
-        return [block for block in self.of("python") if NOT_RUN.match(block.text) is None]
+        return [block for block in self.of("python") if not block.not_run]
 
     @property
     def program_name(self) -> str:
@@ -87,7 +89,7 @@ class Page:
         """Each command that a test runs, and whether it must succeed."""
         lines = []
         for block in self.of("sh"):
-            if NOT_RUN.match(block.text) is None:
+            if not block.not_run:
                 lines += block.text.replace("\\\n", " ").splitlines()
         return [(line, not line.endswith("# fails")) for line in lines if line and not line.startswith("#")]
 
@@ -148,14 +150,17 @@ def missing_lines(expected: str, printed: str) -> list[str]:
 
 def _blocks(text: str) -> Iterator[Block]:
     opened: re.Match[str] | None = None
-    start, inside = 0, list[str]()
+    start, inside, above = 0, list[str](), ""
     for number, line in enumerate(text.splitlines(), 1):
         fence = _FENCE.match(line)
         if opened is None and fence is not None:
             opened, start, inside = fence, number, []
+            excuse = _NOT_RUN.fullmatch(above)
         elif opened is not None and line.strip() == "```":
             language = opened["language"] + opened["rest"]
-            yield Block(language, opened["title"] or "", "\n".join(inside) + "\n", start)
+            why = excuse["why"] if excuse is not None else ""
+            yield Block(language, opened["title"] or "", "\n".join(inside) + "\n", start, why)
             opened = None
         elif opened is not None:
             inside.append(line.removeprefix(opened["indent"]))
+        above = line

@@ -63,26 +63,36 @@ def export_table() -> str:
 
 
 def target_table(target: type[InferenceTarget]) -> str:
-    """Return a line for each option of a target, with its description in the class and the test that proves it.
+    """Return a line for each option of a target, with its description in the class.
 
     Raises:
         LookupError: an option has no line in the docstring of its class, or no test of its name.
     """
     described = {**_arguments(InferenceTarget), **_arguments(target)}
+    for name in inspect.signature(target).parameters:
+        if name not in described:
+            raise LookupError(f"`{name}` has no line under Args in the docstring of {target.__name__}")
+    return table(("option", "meaning"), [(f"`{name}`", described[name]) for name in proofs_of(target)])
+
+
+def proofs_of(target: type[InferenceTarget]) -> dict[str, str]:
+    """Return for each option of a target the test that proves it, as `FILE::TEST`.
+
+    Raises:
+        LookupError: an option has no test of its name.
+    """
     places = {
         name: path.relative_to(ROOT).as_posix()
         for path in sorted(TESTS.rglob("test_*.py"))
         for name in re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.MULTILINE)
     }
-    rows = []
+    proofs = {}
     for name in inspect.signature(target).parameters:
         test = PROOFS.get((target, name), f"test_{name}")
-        if name not in described:
-            raise LookupError(f"`{name}` has no line under Args in the docstring of {target.__name__}")
         if test not in places:
             raise LookupError(f"no {test} in {TESTS.relative_to(ROOT)} proves the option `{name}` of {target.__name__}")
-        rows.append((f"`{name}`", described[name], f"`{places[test]}::{test}`"))
-    return table(("option", "meaning", "proved by"), rows)
+        proofs[name] = f"{places[test]}::{test}"
+    return proofs
 
 
 def _arguments(target: type[InferenceTarget]) -> dict[str, str]:

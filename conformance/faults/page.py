@@ -48,7 +48,7 @@ How small the [reducer](../how-to/upstream.md#the-smallest-graph) makes what fai
 middle that a release computes wrongly, refuses or dies of. Small is at most {MOST_OPERATORS} operators and 64 elements
 (160 for `mul` and `div`, whose bad kernel is not taken below 132). Seconds are those of one core: engines and their
 start are in them, and the interpreter that computes in float64 is not. A graph can fail of something else than what
-was planted. Written by `{command}`.
+was planted.
 
 ## In random graphs
 
@@ -65,7 +65,7 @@ reads a piece of a value in the middle of the graph, and what follows reads what
 
 {_table(built)}
 """
-    return text
+    return f"{text}\n## The command\n\n`{command}`\n"
 
 
 def _summary(results: Sequence[Result]) -> str:

@@ -24,8 +24,7 @@ def page(stored: Sequence[Row], auto: Sequence[Row], machine: str) -> str:
 
 [How to](../how-to/float16.md) use it is a page of its own. The architectures are those of the suite `models`: small,
 with random weights of real spread. Times are those of the processor, in turns with the archive in float32, as the
-median of the ratios of neighbours; on {machine}. Written by
-`python -m conformance.float16 page`, from the results of its other commands."""
+median of the ratios of neighbours; on {machine}."""
     ]
     if stored:
         parts += ["## Stored float16", _stored_words(stored), _by_release(stored), _stored_table(stored)]

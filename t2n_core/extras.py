@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Final
 
 from t2n_core.errors import T2NError
@@ -43,6 +44,13 @@ def importing(user: str) -> Iterator[None]:
         raise MissingPackageError(f"{user} needs {package}: {install_command(package)}") from absent
 
 
+def require(user: str, *packages: str) -> None:
+    """Raise MissingPackageError if one of the packages is not installed; none of them is imported."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise MissingPackageError(f"{user} needs {package}: {install_command(package)}")
+
+
 @contextmanager
 def paused_gc() -> Iterator[None]:
     """Do not collect garbage while active: imports create many objects that stay, which each collection traverses."""
@@ -60,4 +68,4 @@ def install_command(package: str) -> str:
     return f"pip install 'pytest-t2n[{EXTRAS[package]}]'"
 
 
-__all__ = ["EXTRAS", "MissingPackageError", "importing", "install_command", "paused_gc"]
+__all__ = ["EXTRAS", "MissingPackageError", "importing", "install_command", "paused_gc", "require"]

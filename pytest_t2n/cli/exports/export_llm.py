@@ -15,6 +15,7 @@ from pytest_t2n.cli.output import say
 from pytest_t2n.cli.parser import LEVEL_HELP, Parser
 from t2n_core.engine import resolve_engines
 from t2n_core.errors import InputError
+from t2n_core.extras import require
 
 if TYPE_CHECKING:
     from t2n_core.generative import GenerativeResult
@@ -60,6 +61,7 @@ def run(options: argparse.Namespace) -> int:
     """Return 0 for archives that were written and, by default, checked. Raises T2NError."""
     if not options.folder.is_dir():
         raise InputError(f"there is no folder {options.folder}")
+    require("t2n export-llm", "torch", "transformers")
     resolve_engines(options.tract, offline=options.offline, fetch=False)  # errors are reported before torch is loaded
     from t2n_core.inference_target import TractNNEF
 

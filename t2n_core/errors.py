@@ -10,6 +10,8 @@ T2NError
 │   └── UnsupportedOpsError    lower     all operators that the target does not support, listed at once
 ├── SpecError                  spec      the graph uses what the target version does not have
 ├── WriteError                 write     the archive could not be written
+├── MeaningError               run       the definitions of the operators cannot compute an archive
+│   └── UndefinedOperatorError run       it has an operator without a definition
 ├── EngineError                          anything about a foreign engine
 │   ├── EngineResolveError     setup     no such version, or no index and no cache
 │   ├── EngineProvisionError   setup     download, hash or unpacking failed
@@ -155,6 +157,21 @@ class WriteError(T2NError):
     """The archive could not be written; nothing is left under its final name."""
 
     stage = "write"
+
+
+class MeaningError(T2NError):
+    """The definitions of the dialect's operators cannot compute a statement, which is outside of their domain."""
+
+    stage = "run"
+
+    def __init__(self, message: str, *, op: str | None = None, statement: str = "") -> None:
+        super().__init__(message, op=op)
+        self.statement = statement
+        """The line of the graph or fragment."""
+
+
+class UndefinedOperatorError(MeaningError):
+    """An operator has no definition; the message names it with its line."""
 
 
 class EngineError(T2NError):

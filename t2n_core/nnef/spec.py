@@ -30,6 +30,7 @@ __all__ = [
     "TargetName",
     "is_operator",
     "known_operators",
+    "signatures_of",
     "spec_data",
     "spec_for",
 ]
@@ -146,6 +147,14 @@ def spec_for(target: TargetName, version: str | Version) -> Spec:
 def known_operators(target: TargetName) -> Iterable[str]:
     """Return the names of all operators that any version of a target has."""
     return _table(target).rows.keys()
+
+
+def signatures_of(name: str) -> Iterator[Signature]:
+    """Yield the signatures that an operator has in any version, tract's before the standard's, the newest first."""
+    targets: tuple[TargetName, ...] = get_args(TargetName)
+    for target in targets:
+        for row in reversed(_table(target).rows.get(name, ())):
+            yield row.signature
 
 
 def is_operator(name: str) -> bool:

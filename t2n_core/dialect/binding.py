@@ -1,0 +1,178 @@
+"""Arguments of an operation, from the values of its text to what a definition takes."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from t2n_core.dialect.registry import Definition
+from t2n_core.dialect.sizes import Size
+from t2n_core.dialect.tensors import Tensor, tensor_of
+from t2n_core.errors import InputError, SpecError
+from t2n_core.nnef.signatures import REQUIRED, Signature
+from t2n_core.nnef.spec import signatures_of
+
+
+def bind(name: str, arguments: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the arguments of an operator by name, converted to the types of the newest signature that they fit.
+
+    Raises SpecError if they fit none.
+    """
+    problem = SpecError(f"`{name}` is no operator of any release", op=name)
+    for signature in _signatures(name):
+        try:
+            return bind_to(signature, arguments)
+        except SpecError as wrong:
+            problem = wrong
+    raise problem
+
+
+def bind_to(signature: Signature, arguments: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the arguments of a signature by name, defaults included. Raises SpecError if they do not fit."""
+    positional = [value for name, value in arguments if not name]
+    given = signature.bind(positional, {name: value for name, value in arguments if name})
+    found = {}
+    for parameter in signature.parameters:
+        if parameter.name in given:
+            found[parameter.name] = converted(given[parameter.name], parameter.type)
+        elif parameter.default is not REQUIRED and parameter.default is not None:
+            found[parameter.name] = converted(parameter.default, parameter.type)
+    return found
+
+
+@cache
+def _signatures(name: str) -> tuple[Signature, ...]:
+    return tuple(signatures_of(name))
+
+
+def converted(value: Any, type_: str) -> Any:
+    """Return a value as the type of its parameter: `integer`, `scalar[]`, `(string,tensor<scalar>)[]`, ….
+
+    Raises InputError for a value of another type.
+    """
+    if type_.endswith("[]"):
+        return _items(value, type_.removesuffix("[]"))
+    if type_.startswith("("):
+        parts = type_[1:-1].split(",")
+        if not isinstance(value, list | tuple) or len(value) > len(parts):
+            raise InputError(f"{value!r} is not a tuple of {', '.join(parts)}")
+        return tuple(converted(item, part) for item, part in zip(value, parts, strict=False))
+    if type_.startswith("tensor<"):
+        return tensor_of(value)
+    if type_ == "integer":
+        return _integer(value)
+    if type_ == "scalar":
+        return float(_number(value))
+    if type_ == "logical":
+        return bool(_number(value))
+    if type_ == "string" and not isinstance(value, str):
+        raise InputError(f"{value!r} is not a string")
+    return value
+
+
+def _items(value: Any, type_: str) -> list[Any]:
+    if isinstance(value, Tensor) and not type_.startswith("tensor<"):
+        return [converted(Size(item), type_) for item in np.atleast_1d(value.array)]
+    if isinstance(value, Tensor):
+        return [value]
+    if not isinstance(value, list | tuple):
+        raise InputError(f"{value!r} is not a list")
+    return [converted(item, type_) for item in value]
+
+
+def _integer(value: Any) -> int:
+    found = _number(value)
+    if isinstance(found, float) and not found.is_integer():
+        raise InputError(f"{found} is not an integer")
+    return Size(found) if isinstance(value, Tensor | Size) else int(found)
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, Tensor) and value.array.size == 1:
+        return value.array.reshape(()).item()
+    if isinstance(value, int | float):
+        return value
+    raise InputError(f"{value!r} is not a number")
+
+
+def tensors_in(arguments: Mapping[str, Any]) -> list[Tensor]:
+    """Return the tensors among arguments, also in lists."""
+    found = []
+    for value in arguments.values():
+        found += [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, Tensor)]
+    return found
+
+
+def common_type(tensors: Sequence[Tensor]) -> np.dtype[Any]:
+    """Return the data type that operands are cast to: that of an operand which is not constant, or the larger one.
+
+    A constant of one element, and after that any constant, takes the type of the other operand: the text has no types.
+    Raises InputError for operands that have no common type.
+    Source: tract nnef/src/registry.rs.
+    """
+    found, constant, single = tensors[0].dtype, tensors[0].is_constant, np.prod(tensors[0].shape) == 1
+    for one in tensors[1:]:
+        one_single = np.prod(one.shape) == 1
+        if constant and single:
+            found = one.dtype
+        elif one.is_constant and one_single:
+            pass
+        elif constant:
+            found = one.dtype
+        elif not one.is_constant:
+            if found.kind != one.dtype.kind:
+                raise InputError(f"{found} and {one.dtype} have no common type")
+            found = np.promote_types(found, one.dtype)
+        constant, single = constant and one.is_constant, single and one_single
+    return found
+
+
+def call(definition: Definition, arguments: Mapping[str, Any]) -> Any:
+    """Return what the function of a definition returns, with its arguments as it takes them."""
+    function = definition.function
+    if definition.common:
+        common = common_type(tensors_in(arguments))
+        arguments = {n: v.as_type(common) if isinstance(v, Tensor) else v for n, v in arguments.items()}
+
+    def taken(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return value.raw() if definition.raw else value.array
+        return [taken(item) for item in value] if isinstance(value, list) else value
+
+    unknown = [name for name in arguments if _python_name(name) not in _parameters(function)]
+    if unknown:
+        raise SpecError(f"the definition of `{definition.name}` takes no `{unknown[0]}`", op=definition.name)
+    return function(**{_python_name(name): taken(value) for name, value in arguments.items()})
+
+
+@cache
+def _parameters(function: Any) -> frozenset[str]:
+    return frozenset(inspect.signature(function).parameters)
+
+
+def _python_name(name: str) -> str:
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def result_types(definition: Definition, arguments: Mapping[str, Any], count: int) -> list[np.dtype[Any] | None]:
+    """Return the data types of an operation's results; None for that of the array itself."""
+    rules = definition.result.split()
+    rules += rules[-1:] * (count - len(rules))
+    tensors = tensors_in(arguments)
+
+    def found(rule: str) -> np.dtype[Any] | None:
+        if rule == "computed":
+            return None
+        if rule == "same":
+            return common_type(tensors) if definition.common else tensors[0].dtype
+        return arguments[rule].dtype if rule in arguments else np.dtype(rule)
+
+    return [found(rule) for rule in rules[:count]]
+
+
+__all__ = ["bind", "bind_to", "call", "common_type", "converted", "result_types", "tensors_in"]

@@ -1,0 +1,137 @@
+"""The evaluator: the values of an archive's tensors, by the definitions of their operators, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from t2n_core.dialect.binding import bind, bind_to, call, result_types, tensors_in
+from t2n_core.dialect.expressions import Scope, evaluate_expression
+from t2n_core.dialect.operators import functions
+from t2n_core.dialect.registry import Definition
+from t2n_core.dialect.statements import STATEMENTS
+from t2n_core.dialect.syntax import Call, Statement, names_in, parse_body
+from t2n_core.dialect.tensors import Tensor
+from t2n_core.errors import InputError, MeaningError, SpecError, T2NError, UndefinedOperatorError
+from t2n_core.nnef.reading.document import FragmentText
+from t2n_core.nnef.signatures import Signature, fragment_signature
+
+_FAILURES: Final = (ValueError, IndexError, ZeroDivisionError, TypeError, KeyError, OverflowError, MemoryError)
+_LONGEST: Final = 300
+"""Characters of a statement in a message."""
+
+
+class Evaluation:
+    """The run of one graph: its weights, fragments and symbols, and the values that are alive."""
+
+    def __init__(
+        self,
+        fragments: Mapping[str, FragmentText],
+        tensors: Mapping[str, Any],
+        symbols: Mapping[str, int],
+        *,
+        round_to_storage: bool = False,
+    ) -> None:
+        self.fragments = fragments
+        self.tensors = tensors
+        self.symbols = symbols
+        self.round_to_storage = round_to_storage
+        self.definitions = functions()
+        self._bodies: dict[str, tuple[Signature, tuple[Statement, ...]]] = {}
+
+    def run(self, statements: Sequence[Statement], values: dict[str, Any], results: Iterable[str]) -> dict[str, Any]:
+        """Return the results of statements over `values`, which is left with nothing that no later statement reads.
+
+        Raises MeaningError, with the statement, where a definition cannot be computed.
+        """
+        kept = tuple(results)
+        last_use = {name: place for place, statement in enumerate(statements) for name in names_in(statement.value)}
+        for place, statement in enumerate(statements):
+            self._assign(statement, self._value_of(statement, values), values)
+            for name in [n for n in values if last_use.get(n, -1) <= place and n not in kept]:
+                del values[name]
+        missing = [name for name in kept if name not in values]
+        if missing:
+            raise InputError(f"nothing is assigned to `{missing[0]}`")
+        return {name: values[name] for name in kept}
+
+    def _value_of(self, statement: Statement, values: dict[str, Any]) -> Any:
+        scope = Scope(values, self.symbols, self.call)
+        try:
+            with np.errstate(all="ignore"):
+                return evaluate_expression(statement.value, scope)
+        except UndefinedOperatorError as wrong:
+            raise _at(statement, wrong) from wrong
+        except (*_FAILURES, InputError, SpecError, MeaningError) as wrong:
+            raise _at(statement, wrong) from wrong
+
+    def _assign(self, statement: Statement, value: Any, values: dict[str, Any]) -> None:
+        names = statement.results
+        if len(names) == 1 and not statement.is_list:
+            values[names[0]] = value[0] if isinstance(value, tuple) and len(value) == 1 else value
+            return
+        if not isinstance(value, list | tuple) or len(value) != len(names):
+            count = len(value) if isinstance(value, list | tuple) else 1
+            raise MeaningError(f"{len(names)} names are assigned {count} results: `{statement.text[:_LONGEST]}`")
+        values.update(zip(names, value, strict=True))
+
+    def call(self, operation: Call, arguments: Sequence[tuple[str, Any]]) -> Any:
+        """Return the results of a call of a fragment or an operator. Raises UndefinedOperatorError."""
+        name = operation.operator
+        if name in self.fragments:
+            signature, _ = self.body_of(name)
+            return self.run_fragment(name, bind_to(signature, arguments))
+        statement = STATEMENTS.get(name)
+        if statement is not None:
+            return statement(self, operation, bind(name, arguments))
+        definition = self.definitions.get(name)
+        if definition is None:
+            raise UndefinedOperatorError(f"`{name}` has no definition", op=name)
+        return self.apply(definition, bind(name, arguments))
+
+    def apply(self, definition: Definition, arguments: Mapping[str, Any]) -> Any:
+        """Return the result of a definition as a tensor, several as a tuple."""
+        found = call(definition, arguments)
+        several = isinstance(found, tuple | list)
+        arrays = [np.asarray(one) for one in (found if several else [found])]
+        types = result_types(definition, arguments, len(arrays))
+        constant = all(one.is_constant for one in tensors_in(arguments))
+        typed = [self.typed(a, a.dtype if t is None else t, constant) for a, t in zip(arrays, types, strict=True)]
+        return tuple(typed) if several else typed[0]
+
+    def typed(self, array: Any, dtype: np.dtype[Any], is_constant: bool = False) -> Tensor:
+        """Return a computed array as a tensor: integers in its data type, floats in float64 unless they are rounded."""
+        if dtype.kind == "f" and not self.round_to_storage:
+            return Tensor(np.asarray(array, dtype=np.float64), dtype, is_constant)
+        return Tensor(array.astype(dtype, copy=False), dtype, is_constant)
+
+    def body_of(self, name: str) -> tuple[Signature, tuple[Statement, ...]]:
+        """Return signature and statements of a fragment. Raises InputError if there is none, or it cannot be parsed."""
+        if name not in self.fragments:
+            raise InputError(f"there is no fragment `{name}`")
+        if name not in self._bodies:
+            text = self.fragments[name].text
+            self._bodies[name] = (fragment_signature(name, text), parse_body(text))
+        return self._bodies[name]
+
+    def run_fragment(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Return the result of a fragment, several as a tuple. Its body sees its parameters only."""
+        signature, statements = self.body_of(name)
+        names = [result.name for result in signature.results]
+        found = self.run(statements, dict(arguments), names)
+        return found[names[0]] if len(names) == 1 else tuple(found[one] for one in names)
+
+
+def _at(statement: Statement, wrong: Exception) -> T2NError:
+    text = statement.text if len(statement.text) <= _LONGEST else f"{statement.text[:_LONGEST]}…"
+    reason = wrong.message if isinstance(wrong, T2NError) else str(wrong) or type(wrong).__name__
+    if isinstance(wrong, MeaningError) and wrong.statement:
+        return wrong
+    kind = UndefinedOperatorError if isinstance(wrong, UndefinedOperatorError) else MeaningError
+    operator = statement.value.operator if isinstance(statement.value, Call) else None
+    return kind(f"{reason}, in `{text}`", op=getattr(wrong, "op", None) or operator, statement=text)
+
+
+__all__ = ["Evaluation"]

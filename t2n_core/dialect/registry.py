@@ -1,0 +1,56 @@
+"""The registry of functions that define the operators of tract's NNEF."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from t2n_core.errors import RegistryError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The function that defines an operator, and how its result is typed."""
+
+    name: str
+    function: Callable[..., Any]
+    """A pure function of NumPy arrays and Python values. Its parameters have the names of the operator's signature, its
+    docstring is the definition."""
+    result: str
+    """`same`: the data type of the first tensor argument; the name of a parameter: that of this argument; a data type,
+    such as `bool`; `computed`: that of the returned array. With spaces between, one for each result.
+    """
+    raw: bool
+    """True for a function that takes arrays in the data types of their tensors, and not floats as float64."""
+    common: bool = False
+    """True for an operator whose operands are cast to one data type first, that of an operand which is not constant."""
+
+
+_DEFINITIONS: Final[dict[str, Definition]] = {}
+
+
+def defines(*names: str, result: str = "same", raw: bool = False, common: bool = False) -> Callable[[F], F]:
+    """Return a decorator that registers a function as the definition of operators.
+
+    Raises RegistryError for an operator that has one already.
+    """
+
+    def register(function: F) -> F:
+        for name in names:
+            if name in _DEFINITIONS:
+                raise RegistryError(f"`{name}` is defined twice", op=name)
+            _DEFINITIONS[name] = Definition(name, function, result, raw, common)
+        return function
+
+    return register
+
+
+def definitions() -> dict[str, Definition]:
+    """Return all definitions that were registered, by the name of the operator."""
+    return dict(_DEFINITIONS)
+
+
+__all__ = ["Definition", "defines", "definitions"]

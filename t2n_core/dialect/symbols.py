@@ -1,0 +1,81 @@
+"""The sizes of symbols, from the shapes of the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from t2n_core.dialect.expressions import Scope, evaluate_expression
+from t2n_core.dialect.syntax import Literal, Name, Node, names_in, parse_expression
+from t2n_core.errors import InputError
+
+_ASSERTION: Final = "tract_assert"
+
+
+def solve(shapes: Mapping[str, tuple[Sequence[Node], Sequence[int]]]) -> dict[str, int]:
+    """Return the sizes of all symbols in the declared shapes of inputs, by the extents that the inputs have.
+
+    An extent is a number, a symbol, or an expression that is linear in each of its symbols. Raises InputError for an
+    input of another rank or extent, and for a symbol that no extent determines.
+    """
+    found: dict[str, int] = {}
+    left = []
+    for name, (declared, extents) in shapes.items():
+        if len(declared) != len(extents):
+            raise InputError(f"the input `{name}` has {len(extents)} axes, and the graph declares {len(declared)}")
+        left += [(name, axis, node, extent) for axis, (node, extent) in enumerate(zip(declared, extents, strict=True))]
+    left.sort(key=lambda one: not isinstance(one[2], Name))
+    while left:
+        waiting = []
+        for name, axis, node, extent in left:
+            unknown = names_in(node) - found.keys()
+            if len(unknown) == 1:
+                symbol = unknown.pop()
+                found[symbol] = _solution(node, symbol, extent, found)
+            if names_in(node) <= found.keys():
+                if size_of(node, found) != extent:
+                    size = size_of(node, found)
+                    raise InputError(f"axis {axis} of the input `{name}` has {extent} elements, and not {size}")
+            else:
+                waiting.append((name, axis, node, extent))
+        if len(waiting) == len(left):
+            unknown = names_in(waiting[0][2]) - found.keys()
+            raise InputError(f"no input determines the size `{sorted(unknown)[0]}`")
+        left = waiting
+    return found
+
+
+def size_of(node: Node, symbols: Mapping[str, int]) -> int:
+    """Return the value of a size."""
+    if isinstance(node, Literal):
+        return int(node.value)
+    return int(evaluate_expression(node, Scope({}, symbols, _no_call)))
+
+
+def _no_call(*_: Any) -> Any:
+    raise InputError("a size is computed by an operator")
+
+
+def _solution(node: Node, symbol: str, extent: int, known: Mapping[str, int]) -> int:
+    if isinstance(node, Name):
+        return extent
+    at_zero, at_large = (size_of(node, {**known, symbol: value}) for value in (0, 1 << 20))
+    if at_zero == at_large:
+        raise InputError(f"the size `{symbol}` cannot be found from an extent of {extent}")
+    return round((extent - at_zero) * (1 << 20) / (at_large - at_zero))
+
+
+def check_assertions(extensions: Iterable[str], symbols: Mapping[str, int]) -> None:
+    """Raise InputError for sizes that an assertion of the graph excludes. Those of scenarios are left out."""
+    for extension in extensions:
+        word, _, text = extension.partition(" ")
+        if word != _ASSERTION or ":" in text:
+            continue
+        node = parse_expression(text)
+        known = names_in(node) <= symbols.keys()
+        if known and not evaluate_expression(node, Scope({}, symbols, _no_call)):
+            sizes = ", ".join(f"{name} = {symbols[name]}" for name in sorted(names_in(node)))
+            raise InputError(f"the graph asserts `{text}`, and {sizes}")
+
+
+__all__ = ["check_assertions", "size_of", "solve"]

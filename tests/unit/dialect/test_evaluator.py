@@ -1,0 +1,158 @@
+"""Data types, fragments, weights and errors of the evaluator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from t2n_core.errors import InputError, MeaningError, UndefinedOperatorError
+from tests.unit.dialect.graphs import outputs_of
+
+X = np.array([0.25, -1.5, 3.0], np.float32)
+
+
+def test_a_float_stays_in_float64_with_its_data_type() -> None:
+    y = outputs_of("y = div(x, 3.0);", {"x": X})["y"]
+    assert y.dtype == np.float32
+    np.testing.assert_array_equal(y.array, X.astype(np.float64) / 3)
+
+
+def test_it_is_rounded_to_its_data_type_on_request() -> None:
+    y = outputs_of("y = mul(div(x, 3.0), 3.0);", {"x": X}, round_to_storage=True)["y"]
+    np.testing.assert_array_equal(y.array, (X / np.float32(3)) * np.float32(3))
+
+
+def test_a_number_with_a_point_is_a_float32() -> None:
+    y = outputs_of("y = add(x, 0.1);", {"x": np.zeros(1, np.float32)})["y"]
+    assert y.array.item() == float(np.float32(0.1))
+
+
+def test_a_constant_takes_the_type_of_the_other_operand() -> None:
+    tensors = {"w": np.array([5, -6], np.int64), "h": np.array([1.5, 2.5], np.float16)}
+    y = outputs_of(
+        'w = variable<integer>(label = "w", shape = [2]);\nh = variable<scalar>(label = "h", shape = [2]);\n'
+        "y = add(w, 1.75);\nz = mul(h, 0.1);",
+        {"x": X},
+        outputs="y, z",
+        tensors=tensors,
+    )
+    assert (y["y"].dtype, y["y"].array.tolist()) == (np.int64, [6, -5])
+    assert y["z"].dtype == np.float16
+    np.testing.assert_array_equal(y["z"].array, np.array([1.5, 2.5]) * float(np.float16(0.1)))
+
+
+def test_operands_of_different_kinds_are_refused() -> None:
+    body = "i = tract_core_external(datum_type = 'I32', shape = [3]);\ny = add(x, i);"
+    with pytest.raises(MeaningError, match="float32 and int32 have no common type"):
+        outputs_of(body, {"x": X, "i": np.arange(3, dtype=np.int32)})
+
+
+def test_a_weight_is_cast_to_the_type_of_what_is_computed() -> None:
+    tensors = {"h": np.array([0.1, 2.5, 3.0], np.float16)}
+    y = outputs_of('h = variable<scalar>(label = "h", shape = [3]);\ny = add(x, h);', {"x": X}, tensors=tensors)["y"]
+    assert y.dtype == np.float32
+
+
+def test_comparisons_are_booleans_and_places_integers() -> None:
+    found = outputs_of(
+        "y = lt(x, 0.0);\n(v, i) = max_pool_with_index(x, size = [2], padding = [(0, 0)]);", {"x": X}, outputs="y, v, i"
+    )
+    assert [tensor.dtype for tensor in found.values()] == [np.bool_, np.float32, np.int64]
+
+
+def test_a_choice_has_the_type_of_what_is_chosen() -> None:
+    y = outputs_of(
+        "i = tract_core_external(datum_type = 'I32', shape = [3]);\ny = select(lt(x, 0.0), i, i);",
+        {"x": X, "i": np.arange(3, dtype=np.int32)},
+    )["y"]
+    assert (y.dtype, y.array.tolist()) == (np.int32, [0, 1, 2])
+
+
+def test_a_fragment_sees_its_parameters_only() -> None:
+    head = """
+fragment scaled( a: tensor<scalar>, by: scalar = 2.0 ) -> ( b: tensor<scalar>, c: tensor<scalar> )
+{
+    b = a * by - 1.0;
+    c = -b if by > 2.5 else b + 0.5;
+}
+fragment leak( a: tensor<scalar> ) -> ( b: tensor<scalar> )
+{
+    b = a + x;
+}
+"""
+    found = outputs_of("(y, z) = scaled(x);\n(u, v) = scaled(x, by = 3.0);", {"x": X}, head=head, outputs="y, z, u, v")
+    wide = X.astype(np.float64)
+    for tensor, expected in zip(
+        found.values(), (wide * 2 - 1, wide * 2 - 0.5, wide * 3 - 1, 1 - wide * 3), strict=True
+    ):
+        np.testing.assert_array_equal(tensor.array, expected)
+    with pytest.raises(MeaningError, match="`x` has no value here, in `b = a \\+ x`"):
+        outputs_of("y = leak(x);", {"x": X}, head=head)
+
+
+def test_a_fragment_of_lists_and_of_itself() -> None:
+    head = """
+fragment total( xs: tensor<scalar>[] ) -> ( y: tensor<scalar> )
+{
+    y = xs[0] + total(xs[1:]) if length_of(xs) > 1 else xs[0];
+}
+fragment tripled( x: tensor<scalar>, factors: scalar[] ) -> ( y: tensor<scalar>[] )
+{
+    y = [for i in range_of(factors) yield x * factors[i]];
+}
+"""
+    found = outputs_of("[a, b, c] = tripled(x, factors = [1.0, 2.0, 4.0]);\ny = total([a, b, c]);", {"x": X}, head=head)
+    np.testing.assert_array_equal(found["y"].array, X.astype(np.float64) * 7)
+
+
+def test_a_fragment_of_the_archive_comes_before_the_operator_of_its_name() -> None:
+    head = "fragment relu( x: tensor<scalar> ) -> ( y: tensor<scalar> ) { y = x * 10.0; }"
+    np.testing.assert_array_equal(outputs_of("y = relu(x);", {"x": X}, head=head)["y"].array, X.astype(float) * 10)
+
+
+def test_what_is_read_no_more_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    from t2n_core.dialect.evaluator import Evaluation
+
+    alive = []
+    assign = Evaluation._assign
+
+    def counted(self: Evaluation, statement: object, value: object, values: dict[str, object]) -> None:
+        assign(self, statement, value, values)  # type: ignore[arg-type]
+        alive.append(sorted(values))
+
+    monkeypatch.setattr(Evaluation, "_assign", counted)
+    outputs_of("a = neg(x);\nb = neg(a);\nunused = neg(b);\nc = neg(b);\ny = neg(c);", {"x": X})
+    assert alive == [["a", "x"], ["a", "b"], ["b", "unused"], ["b", "c"], ["c", "y"]]
+
+
+def test_an_operator_without_a_definition_is_named_with_its_line() -> None:
+    with pytest.raises(UndefinedOperatorError, match=r"`no_such` has no definition, in `y = no_such\(x\)`") as caught:
+        outputs_of("y = no_such(x);", {"x": X})
+    assert (caught.value.op, caught.value.statement) == ("no_such", "y = no_such(x)")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("y = reshape(x, shape = [2, 2]);", r"\[3\] cannot become \[2, 2\], in `y = reshape"),
+        ("y = relu(x, x);", "takes 1 arguments"),
+        ("y = softmax(x, axis = [0]);", "no argument `axis`"),
+        ("y = relu(z);", "`z` has no value here"),
+        ("(y, z) = relu(x);", "2 names are assigned 1 results"),
+        ('y = variable<scalar>(label = "w", shape = [2]);', r"has the shape \[3\], not \[2\]"),
+        ('y = variable<scalar>(label = "v", shape = [3]);', "the archive has no tensor 'v'"),
+    ],
+)
+def test_a_statement_that_cannot_be_computed_is_named(body: str, message: str) -> None:
+    with pytest.raises(MeaningError, match=message):
+        outputs_of(body, {"x": X}, tensors={"w": X})
+
+
+def test_an_output_without_a_value_is_refused() -> None:
+    with pytest.raises(InputError, match="nothing is assigned to `z`"):
+        outputs_of("y = neg(x);", {"x": X}, outputs="y, z")
+
+
+def test_intermediate_values_can_be_asked_for() -> None:
+    found = outputs_of("a = neg(x);\ny = neg(a);", {"x": X}, results=["a", "y"])
+    np.testing.assert_array_equal(found["a"].array, -X)

@@ -166,10 +166,12 @@ def result_types(definition: Definition, arguments: Mapping[str, Any], count: in
     tensors = tensors_in(arguments)
 
     def found(rule: str) -> np.dtype[Any] | None:
-        if rule == "computed":
+        if rule == "computed" or (rule == "same" and not tensors):
             return None
+        if rule == "common":
+            return common_type(tensors)
         if rule == "same":
-            return common_type(tensors) if definition.common else tensors[0].dtype
+            return tensors[0].dtype
         return arguments[rule].dtype if rule in arguments else np.dtype(rule)
 
     return [found(rule) for rule in rules[:count]]

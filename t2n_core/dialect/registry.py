@@ -20,8 +20,9 @@ class Definition:
     """A pure function of NumPy arrays and Python values. Its parameters have the names of the operator's signature, its
     docstring is the definition."""
     result: str
-    """`same`: the data type of the first tensor argument; the name of a parameter: that of this argument; a data type,
-    such as `bool`; `computed`: that of the returned array. With spaces between, one for each result.
+    """`same`: the data type of the first tensor argument, if there is one; `common`: the one that the operands are cast
+    to; the name of a parameter: that of this argument; a data type, such as `bool`; `computed`: that of the returned
+    array. With spaces between, one for each result.
     """
     raw: bool
     """True for a function that takes arrays in the data types of their tensors, and not floats as float64."""
@@ -42,7 +43,7 @@ def defines(*names: str, result: str = "same", raw: bool = False, common: bool =
         for name in names:
             if name in _DEFINITIONS:
                 raise RegistryError(f"`{name}` is defined twice", op=name)
-            _DEFINITIONS[name] = Definition(name, function, result, raw, common)
+            _DEFINITIONS[name] = Definition(name, function, result, raw, common or result == "common")
         return function
 
     return register

@@ -13,7 +13,7 @@ from t2n_core.dialect.meaning.broadcasting import aligned
 from t2n_core.dialect.registry import defines
 
 
-@defines("add", common=True)
+@defines("add", result="common")
 def add(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     """Return x + y.
 
@@ -25,7 +25,7 @@ def add(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     return np.add(x, y)
 
 
-@defines("sub", common=True)
+@defines("sub", result="common")
 def sub(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     """Return x - y.
 
@@ -37,7 +37,7 @@ def sub(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     return np.subtract(x, y)
 
 
-@defines("mul", common=True)
+@defines("mul", result="common")
 def mul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     """Return x * y.
 
@@ -49,7 +49,7 @@ def mul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     return np.multiply(x, y)
 
 
-@defines("div", common=True)
+@defines("div", result="common")
 def div(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     """Return x / y, for integers rounded towards zero.
 
@@ -67,7 +67,7 @@ def div(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     return (x - np.fmod(x, y)) // y  # the remainder has the sign of x, so that the quotient is exact
 
 
-@defines("pow", common=True)
+@defines("pow", result="common")
 def power(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     """Return x to the power of y.
 
@@ -83,7 +83,7 @@ def power(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     return np.power(x, y)
 
 
-@defines("min", common=True)
+@defines("min", result="common")
 def minimum(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     """Return the smaller one of x and y.
 
@@ -96,7 +96,7 @@ def minimum(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     return np.fmin(x, y)
 
 
-@defines("max", common=True)
+@defines("max", result="common")
 def maximum(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     """Return the larger one of x and y.
 
@@ -109,7 +109,7 @@ def maximum(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     return np.fmax(x, y)
 
 
-@defines("clamp", common=True)
+@defines("clamp", result="common")
 def clamp(x: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """Return x limited to the range from a to b: max(min(x, b), a).
 

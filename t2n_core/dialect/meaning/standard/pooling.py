@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from t2n_core.dialect.meaning.extremes import lowest
 from t2n_core.dialect.meaning.windows import Windows, padded, windows_of
 from t2n_core.dialect.registry import defines
 
 
-def _taps(windows: Windows, input: NDArray[Any], border: str, outside: Any = 0.0) -> list[NDArray[Any]]:
+def _taps(windows: Windows, input: NDArray[Any], border: str, outside: Any = 0) -> list[NDArray[Any]]:
     """Return, for each position inside the window, its elements in all windows."""
     whole = padded(input, windows.padding, border, outside)
     count = windows.count(input.shape)
@@ -83,6 +84,11 @@ def rms_pool(
     return np.sqrt(avg_pool(input * input, size, border, padding, stride, dilation))
 
 
+def _outside(input: NDArray[Any], border: str) -> Any:
+    """Return the padding of a maximum."""
+    return lowest(input.dtype) if border == "ignore" else 0
+
+
 @defines("max_pool")
 def max_pool(
     input: NDArray[Any],
@@ -100,7 +106,7 @@ def max_pool(
     Source: NNEF 1.0.5, Pooling Operations (max_pool).
     """
     windows = windows_of(input.shape, size, padding, stride, dilation)
-    return np.maximum.reduce(_taps(windows, input, border, -np.inf if border == "ignore" else 0.0))
+    return np.maximum.reduce(_taps(windows, input, border, _outside(input, border)))
 
 
 @defines("argmax_pool", result="int64")
@@ -119,7 +125,7 @@ def argmax_pool(
     Source: NNEF 1.0.5, Sliding-Window Operations (argmax_pool).
     """
     windows = windows_of(input.shape, size, padding, stride, dilation)
-    return np.argmax(np.stack(_taps(windows, input, border, -np.inf if border == "ignore" else 0.0)), axis=0)
+    return np.argmax(np.stack(_taps(windows, input, border, _outside(input, border))), axis=0)
 
 
 @defines("max_pool_with_index", result="same int64")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from t2n_core.dialect.meaning.extremes import highest, lowest
 from t2n_core.dialect.registry import defines
 
 
@@ -54,14 +55,6 @@ def moments(input: NDArray[Any], axes: list[int]) -> tuple[NDArray[Any], NDArray
     return mean, mean_reduce((input - mean) ** 2, axes)
 
 
-def _lowest(dtype: np.dtype[Any]) -> Any:
-    return -np.inf if dtype.kind == "f" else False if dtype.kind == "b" else np.iinfo(dtype).min
-
-
-def _highest(dtype: np.dtype[Any]) -> Any:
-    return np.inf if dtype.kind == "f" else True if dtype.kind == "b" else np.iinfo(dtype).max
-
-
 @defines("max_reduce")
 def max_reduce(input: NDArray[Any], axes: list[int]) -> NDArray[Any]:
     """Return the largest element along the axes.
@@ -70,7 +63,7 @@ def max_reduce(input: NDArray[Any], axes: list[int]) -> NDArray[Any]:
     Special values: NaN if an element is NaN; the lowest value of the data type for an empty axis.
     Source: NNEF 1.0.5, Reduce operations.
     """
-    return np.max(input, axis=tuple(axes), keepdims=True, initial=_lowest(input.dtype))
+    return np.max(input, axis=tuple(axes), keepdims=True, initial=lowest(input.dtype))
 
 
 @defines("min_reduce")
@@ -81,7 +74,7 @@ def min_reduce(input: NDArray[Any], axes: list[int]) -> NDArray[Any]:
     Special values: NaN if an element is NaN; the highest value of the data type for an empty axis.
     Source: NNEF 1.0.5, Reduce operations.
     """
-    return np.min(input, axis=tuple(axes), keepdims=True, initial=_highest(input.dtype))
+    return np.min(input, axis=tuple(axes), keepdims=True, initial=highest(input.dtype))
 
 
 @defines("any_reduce", result="bool")

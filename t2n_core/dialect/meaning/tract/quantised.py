@@ -1,0 +1,175 @@
+"""Products and convolutions of quantised integers, and their requantisation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from t2n_core.dialect.arrays import Array, data_type
+from t2n_core.dialect.meaning.tract.linear import legacy_axes, sum_of_products
+from t2n_core.dialect.registry import defines
+from t2n_core.errors import SpecError
+
+
+def requantise(sums: Array, scale: Array, zero_point: Array, kind: np.dtype[Any]) -> Array:
+    """Return round(sums * scale) + zero_point, held to the bounds of a type of 8 bits.
+
+    The product is rounded to nearest, halves to even. A result in 32 bits has no bounds.
+    """
+    rounded = np.rint(sums.astype(np.float64) * scale) + np.asarray(zero_point, dtype=np.float64)
+    if kind.itemsize == 1:
+        bounds = np.iinfo(kind)
+        rounded = np.clip(rounded, bounds.min, bounds.max)
+    return rounded.astype(np.int64).astype(kind)
+
+
+def _centred(values: Array, zero_point: Array | int) -> Array:
+    return values.astype(np.int64) - np.asarray(zero_point).astype(np.int64)
+
+
+def _scale(a: Array | float, b: Array | float, c: Array | float) -> Array:
+    return np.asarray(a, dtype=np.float64) * np.asarray(b, dtype=np.float64) / np.asarray(c, dtype=np.float64)
+
+
+@defines("tract_core_qmatmul", result="computed", raw=True)
+def qmatmul(
+    A: Array,  # noqa: N803 - the names of the signature
+    B: Array,  # noqa: N803
+    bias: Array | int = 0,
+    *,
+    axes: Sequence[int],
+    a0: Array | int = 0,
+    a_scale: Array | float = 1.0,
+    b0: Array | int = 0,
+    b_scale: Array | float = 1.0,
+    c0: Array | int = 0,
+    c_scale: Array | float = 1.0,
+    output_type: str,
+) -> Array:
+    """Return the requantised matrix product of two tensors of 8-bit integers.
+
+    Formula: round((sum over k of (A - a0) * (B - b0) + bias) * a_scale * b_scale / c_scale) + c0, held to the bounds of
+    `output_type`; halves are rounded to even. Shapes and axes: those of `tract_core_matmul`; the bias is broadcast.
+    Domain: int8 and uint8; the sum is an int32.
+    Special values: an `output_type` of 32 bits, `i32`, has no bounds to hold to.
+    Source: ONNX QLinearMatMul-10; tract nnef/src/ops/core/qmatmul.rs, core/src/ops/einsum/einsum_matmul.rs.
+    """
+    expr = legacy_axes(A.ndim, axes, "tract_core_qmatmul")
+    sums = sum_of_products([_centred(A, a0), _centred(B, b0)], expr, "tract_core_qmatmul") + np.asarray(bias)
+    return requantise(sums, _scale(a_scale, b_scale, c_scale), np.asarray(c0), data_type(output_type))
+
+
+@defines("tract_core_einsum_q", result="computed", raw=True)
+def einsum_q(
+    inputs: Sequence[Array],
+    expr: str,
+    acc: str,
+    output: str,
+    bias: Array | int = 0,
+    *,
+    a0: Array | int,
+    a_scale: Array | float,
+    b0: Array | int,
+    b_scale: Array | float,
+    c0: Array | int,
+    c_scale: Array | float,
+) -> Array:
+    """Return the requantised sum of products of two tensors of 8-bit integers.
+
+    Formula: round((sum of (a - a0) * (b - b0) + bias) * a_scale * b_scale / c_scale) + c0, held to the bounds of
+    `output`; halves are rounded to even. The expression has nine operands on its left side: the two tensors, the bias,
+    and the zero points and scales in the order of the arguments, whose letters say along which axes they vary.
+    Domain: int8 and uint8; `acc` is `i32`.
+    Source: tract nnef/src/ops/core/einsum.rs, core/src/ops/einsum/einsum_matmul.rs.
+    """
+    left, _, right = expr.replace(" ", "").partition("->")
+    letters = left.split(",")
+    if len(letters) != 9:
+        raise SpecError(f"nine operands are needed, not {len(letters)}", op="tract_core_einsum_q")
+    a, b = inputs
+
+    def along(letters_of: str, values: Array | float, axes: str) -> Array:
+        """Return values whose axes are named by letters, broadcast along the axes of another tensor."""
+        array = np.asarray(values)
+        if not array.ndim:
+            return array
+        order = sorted(range(array.ndim), key=lambda at: axes.index(letters_of[at]))
+        found = {letters_of[at]: array.shape[at] for at in range(array.ndim)}
+        return np.transpose(array, order).reshape([found.get(letter, 1) for letter in axes])
+
+    centred = [
+        _centred(a, along(letters[3], np.asarray(a0), letters[0])),
+        _centred(b, along(letters[5], np.asarray(b0), letters[1])),
+    ]
+    sums = sum_of_products(centred, f"{letters[0]},{letters[1]}->{right}", "tract_core_einsum_q")
+    sums = sums + along(letters[2], np.asarray(bias), right)
+    scale = along(letters[4], a_scale, right) * along(letters[6], b_scale, right) / along(letters[8], c_scale, right)
+    return requantise(sums, scale.astype(np.float64), along(letters[7], np.asarray(c0), right), data_type(output))
+
+
+@defines("tract_core_qconv", result="computed", raw=True)
+def qconv(
+    input: Array,
+    filter: Array,
+    bias: Array | int = 0,
+    *,
+    group: int,
+    dilation: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[Sequence[int]],
+    border: str,
+    a0: Array | int = 0,
+    a_scale: Array | float = 1.0,
+    b0: Array | int = 0,
+    b_scale: Array | float = 1.0,
+    c0: Array | int = 0,
+    c_scale: Array | float = 1.0,
+    output_dt: str = "",
+) -> Array:
+    """Return the requantised convolution of 8-bit integers.
+
+    Formula: round((sum of (input - b0) * (filter - a0) + bias) * a_scale * b_scale / c_scale) + c0, held to the bounds
+    of the result: `a` is the filter, `b` the input. Halves are rounded to even. Shapes: input [N, C, spatial..], filter
+    [O, C / group, spatial..], bias [O] or one number; the spatial axes are those of a convolution with `padding`
+    (before, after) of b0, the zero point; no padding given is that which keeps ceil(extent / stride), the odd element
+    after. Domain: int8 and uint8; the border is `constant`; group 0 is the number of filters.
+    The result has the type `output_dt`, or that of the input.
+    Source: ONNX QLinearConv-10; tract nnef/src/ops/core/qconv.rs, core/src/ops/cnn/conv/conv.rs.
+    """
+    if border != "constant":
+        raise SpecError(f"the border is {border!r}, not `constant`", op="tract_core_qconv")
+    groups, spatial = int(group) or filter.shape[0], input.ndim - 2
+    steps, spread = list(stride) or [1] * spatial, list(dilation) or [1] * spatial
+    reach = [(extent - 1) * by + 1 for extent, by in zip(filter.shape[2:], spread, strict=True)]
+    around = [(int(before), int(after)) for before, after in padding]
+    if not around:
+        for extent, step, width in zip(input.shape[2:], steps, reach, strict=True):
+            total = max((math.ceil(extent / step) - 1) * step + width - extent, 0)
+            around.append((total // 2, total - total // 2))
+    padded = np.pad(_centred(input, b0), [(0, 0), (0, 0), *around])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=tuple(range(2, 2 + spatial)))
+    every = tuple(slice(None, None, step) for step in steps)
+    taps = tuple(slice(None, None, by) for by in spread)
+    windows = windows[(slice(None), slice(None), *every, *taps)]
+    scales = [np.asarray(value, dtype=np.float64) for value in (a_scale, b_scale, c_scale)]
+    per_filter = [filter.shape[0], *[1] * (filter.ndim - 1)]
+    zero = np.asarray(a0)
+    kernel = _centred(filter, zero.reshape(per_filter) if zero.size > 1 else zero.reshape(()))
+    size = filter.shape[0] // groups
+    found = [
+        np.tensordot(
+            windows[:, at * filter.shape[1] : (at + 1) * filter.shape[1]],
+            kernel[at * size : (at + 1) * size],
+            axes=([1, *range(2 + spatial, 2 + 2 * spatial)], list(range(1, 2 + spatial))),
+        )
+        for at in range(groups)
+    ]
+    sums = np.moveaxis(np.concatenate(found, axis=-1), -1, 1)
+    offset = np.asarray(bias).astype(np.int64)
+    channels = [1, -1, *[1] * spatial]
+    sums = sums + (offset.reshape(channels) if offset.size > 1 else offset.reshape(()))
+    scale = _scale(*(value.reshape(channels) if value.size > 1 else value.reshape(()) for value in scales))
+    return requantise(sums, scale, np.asarray(c0).reshape(()), data_type(output_dt) if output_dt else input.dtype)

@@ -1,0 +1,99 @@
+"""Lookups, trees, places and boxes."""
+
+import math
+
+import numpy as np
+import pytest
+
+from t2n_core.dialect.meaning.onnx.detection import non_max_suppression, non_zero
+from t2n_core.dialect.meaning.onnx.lookup import direct_lookup, reverse_lookup
+from t2n_core.dialect.meaning.onnx.trees import tree_ensemble_classifier
+from t2n_core.errors import SpecError
+
+
+def test_direct_lookup() -> None:
+    found = direct_lookup(np.asarray([0, 2, 3, -1], dtype=np.int32), np.asarray([7, 8, 9]), np.asarray(-5))
+    assert found.tolist() == [7, 9, -5, -5]
+    assert direct_lookup(np.asarray([0], dtype=np.int32), np.asarray([], dtype=int), np.asarray(-5)).tolist() == [-5]
+
+
+def test_reverse_lookup() -> None:
+    found = reverse_lookup(np.asarray([[8, 7], [1, 7]]), np.asarray([7, 8, 7]), -1)
+    assert found.dtype == np.int32
+    assert found.tolist() == [[1, 0], [-1, 0]]
+    assert reverse_lookup(np.asarray([8]), np.asarray([], dtype=int), -1).tolist() == [-1]
+
+
+def bits(value: float) -> int:
+    return int(np.asarray([value], dtype=np.float32).view(np.uint32)[0])
+
+
+def ensemble(values: list[float], comparison: int, how: str = "SUM", trees: int = 1) -> list[list[float]]:
+    """Scores of two classes from equal trees: -1 and -3 for class 0 where it holds, else 4 for class 1."""
+    nodes = np.asarray([[0, 1, 2, bits(0.5), comparison], [0, 2, 0, 0, 0], [2, 3, 0, 0, 0]], dtype=np.uint32)
+    leaves = np.asarray([[0, bits(-1.0)], [0, bits(-3.0)], [1, bits(4.0)]], dtype=np.uint32)
+    roots = np.zeros(trees, dtype=np.uint32)
+    return tree_ensemble_classifier(np.asarray(values)[:, None], roots, nodes, leaves, 0, 2, how).tolist()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("comparison", "holds"),
+    [
+        (1, [False, True, False]),
+        (2, [True, False, True]),
+        (3, [True, False, False]),
+        (4, [False, False, True]),
+        (5, [True, True, False]),
+        (6, [False, True, True]),
+    ],
+)
+def test_comparisons(comparison: int, holds: list[bool]) -> None:
+    found = ensemble([0.0, 0.5, 1.0], comparison)
+    assert found == [[-4.0, 0.0] if held else [0.0, 4.0] for held in holds]
+
+
+def test_nan_holds_only_by_its_flag() -> None:
+    assert ensemble([math.nan], 2) == [[0.0, 4.0]]
+    assert ensemble([math.nan], 0x100 + 3) == [[-4.0, 0.0]]
+
+
+@pytest.mark.parametrize(("how", "wanted"), [("SUM", -8.0), ("AVERAGE", -2.0), ("MAX", -1.0), ("MIN", -3.0)])
+def test_aggregates(how: str, wanted: float) -> None:
+    assert ensemble([0.0], 3, how, trees=2) == [[wanted, 0.0]]
+    with pytest.raises(SpecError, match="no aggregate is called 'MEDIAN'"):
+        ensemble([0.0], 3, "MEDIAN")
+
+
+def test_non_zero() -> None:
+    assert non_zero(np.asarray([[0.0, -0.0, 3.0], [math.nan, 0.0, 1.0]])).tolist() == [[0, 1, 1], [2, 0, 2]]
+    assert non_zero(np.asarray(5)).shape == (0, 1)
+    assert non_zero(np.asarray([False, False])).shape == (1, 0)
+
+
+BOXES = np.asarray([[[0.0, 0.0, 2.0, 2.0], [1.0, 0.0, 3.0, 2.0], [9.0, 9.0, 8.0, 8.0], [0.0, 0.0, 2.0, 2.0]]])
+"""The second one shares a third with the first; the last is the first."""
+SCORES = np.asarray([[[0.5, 0.9, 0.1, 0.5]]])
+
+
+@pytest.mark.parametrize(
+    ("most", "overlap", "least", "wanted"),
+    [
+        (9, 0.3, 0.0, [1, 2]),
+        (9, 0.4, 0.0, [1, 0, 2]),
+        (9, 0.4, 0.1, [1, 0]),
+        (9, 1.0, 0.0, [1, 0, 3, 2]),
+        (1, 0.4, 0.0, [1]),
+        (0, 0.4, 0.0, []),
+    ],
+)
+def test_non_max_suppression(most: int, overlap: float, least: float, wanted: list[int]) -> None:
+    found = non_max_suppression(BOXES, SCORES, np.asarray(most), np.asarray(overlap), np.asarray(least))
+    assert found.dtype == np.int64
+    assert found.tolist() == [[0, 0, index] for index in wanted]
+
+
+def test_boxes_by_their_centre() -> None:
+    centred = np.asarray([[[1.0, 1.0, 2.0, 2.0], [2.0, 1.0, 2.0, 2.0]]])
+    scores = np.asarray([[[0.5, 0.9]]])
+    assert len(non_max_suppression(centred, scores, 9, 0.3, None, 1)) == 1
+    assert len(non_max_suppression(centred, scores, 9, 0.4, None, 1)) == 2

@@ -1,0 +1,55 @@
+"""Gathering and scattering, with indices from the end and several updates at one place."""
+
+import numpy as np
+import pytest
+
+from t2n_core.dialect.meaning.tract.gathering import gather, gather_elements, gather_nd, scatter_elements, scatter_nd
+from t2n_core.errors import SpecError
+
+TABLE = np.arange(12).reshape(3, 4)
+
+
+def test_gather() -> None:
+    assert gather(TABLE, np.asarray([-1, 0]), 0).tolist() == [[8, 9, 10, 11], [0, 1, 2, 3]]
+    assert gather(TABLE, np.asarray(2), 1).tolist() == [2, 6, 10]
+    assert gather(TABLE, np.asarray([[0, 1]]), 1).shape == (3, 1, 2)
+    with pytest.raises(SpecError, match="an index from 0 to 3 on an axis of extent 3"):
+        gather(TABLE, np.asarray([0, 3]), 0)
+
+
+def test_gather_elements() -> None:
+    assert gather_elements(TABLE, np.asarray([[0, -1], [1, 1]]), 1).tolist() == [[0, 3], [5, 5]]
+    assert gather_elements(TABLE, np.asarray([[2, 0, 1]]), 0).tolist() == [[8, 1, 6]]
+
+
+def test_gather_nd() -> None:
+    assert gather_nd(TABLE, np.asarray([[0, 1], [2, -1]]), 0).tolist() == [1, 11]
+    assert gather_nd(TABLE, np.asarray([[1]]), 0).tolist() == [[4, 5, 6, 7]]
+    assert gather_nd(TABLE, np.asarray([[3], [0], [1]]), 1).tolist() == [3, 4, 9]
+
+
+@pytest.mark.parametrize(
+    ("reduction", "wanted"),
+    [("none", [5, 1, 2]), ("add", [7, 1, 2]), ("mul", [0, 1, 2]), ("min", [0, 1, 2]), ("max", [5, 1, 2])],
+)
+def test_scatter_elements(reduction: str, wanted: list[int]) -> None:
+    found = scatter_elements(np.arange(3), np.asarray([0, -3]), np.asarray([2, 5]), 0, reduction)
+    assert found.tolist() == wanted
+
+
+def test_scatter_nd() -> None:
+    found = scatter_nd(TABLE, np.asarray([[1], [-1]]), np.full((2, 4), 50))
+    assert found.tolist() == [[0, 1, 2, 3], [50] * 4, [50] * 4]
+    found = scatter_nd(TABLE, np.asarray([[0, 1], [0, 1]]), np.asarray([10, 20]), "add")
+    assert found[0].tolist() == [0, 31, 2, 3]
+    assert TABLE[0, 1] == 1
+
+
+def test_an_unknown_reduction_is_refused() -> None:
+    with pytest.raises(SpecError, match="no reduction is called 'mean'"):
+        scatter_elements(TABLE, np.zeros((1, 1), int), np.zeros((1, 1), int), 0, "mean")
+
+
+def test_a_wider_update_widens_the_result() -> None:
+    found = scatter_nd(np.zeros(2, dtype=np.int32), np.asarray([[1]]), np.asarray([2**40]))
+    assert found.tolist() == [0, 2**40]

@@ -1,0 +1,63 @@
+"""Reductions at ties, at infinities, and over empty axes."""
+
+import math
+
+import numpy as np
+import pytest
+
+from t2n_core.dialect.meaning.tract.reduction import (
+    argmax_reduce_last,
+    argmin_reduce_last,
+    cumsum,
+    log_softmax,
+    product_reduce,
+    softmax,
+    topk,
+)
+from t2n_core.errors import SpecError
+
+INF, NAN = math.inf, math.nan
+
+
+def test_the_last_of_equal_elements() -> None:
+    values = np.asarray([[3.0, 1.0, 3.0, 1.0], [-INF, -INF, -INF, -INF]])
+    assert argmax_reduce_last(values, [1]).tolist() == [[2], [3]]
+    assert argmin_reduce_last(values, [1]).tolist() == [[3], [3]]
+    assert argmax_reduce_last(values, [0]).tolist() == [[0, 0, 0, 0]]
+    assert argmax_reduce_last(np.asarray([[5, 7], [7, 5]]), [0, 1]).tolist() == [[2]]
+
+
+def test_product() -> None:
+    assert product_reduce(np.asarray([[2.0, 3.0], [-4.0, 5.0]]), [0]).tolist() == [[-8.0, 15.0]]
+    assert product_reduce(np.zeros((2, 0)), [1]).tolist() == [[1.0], [1.0]]
+    assert product_reduce(np.asarray([100, 3], dtype=np.int8), [0]).tolist() == [44]
+
+
+@pytest.mark.parametrize(
+    ("exclusive", "reverse", "wanted"),
+    [(False, False, [1, 3, 6]), (True, False, [0, 1, 3]), (False, True, [6, 5, 3]), (True, True, [5, 3, 0])],
+)
+def test_cumsum(exclusive: bool, reverse: bool, wanted: list[int]) -> None:
+    assert cumsum(np.asarray([1, 2, 3]), 0, exclusive, reverse).tolist() == wanted
+    assert cumsum(np.zeros((2, 0)), 1, exclusive, reverse).shape == (2, 0)
+
+
+def test_softmax() -> None:
+    found = softmax(np.asarray([[0.0, math.log(3.0)], [-INF, 1000.0], [-INF, -INF], [NAN, 0.0]]), [1])
+    np.testing.assert_allclose(found, [[0.25, 0.75], [0.0, 1.0], [NAN, NAN], [NAN, NAN]])
+    np.testing.assert_allclose(softmax(np.zeros((2, 3)), np.asarray([0, 1])), np.full((2, 3), 1 / 6))
+
+
+def test_log_softmax() -> None:
+    found = log_softmax(np.asarray([[0.0, math.log(3.0)], [-INF, 1000.0]]), [1])
+    np.testing.assert_allclose(found, [[math.log(0.25), math.log(0.75)], [-INF, 0.0]])
+
+
+def test_topk_takes_the_lower_index_of_equal_elements() -> None:
+    values = np.asarray([2, 5, 5, 1, 2])
+    greatest, indices = topk(values, np.asarray(3), 0, True)
+    assert (greatest.tolist(), indices.tolist()) == ([5, 5, 2], [1, 2, 0])
+    least, indices = topk(values, 3, 0, False)
+    assert (least.tolist(), indices.tolist()) == ([1, 2, 2], [3, 0, 4])
+    with pytest.raises(SpecError, match="6 elements of 5"):
+        topk(values, 6, 0, True)

@@ -127,10 +127,11 @@ def dyn_slice(input: Array, start: Array | int, end: Array | int, len: int, axis
 
 @defines("tract_core_force_eval")
 def force_eval(inputs: Sequence[Array], slots: Sequence[int]) -> Array | tuple[Array, ...]:
-    """Return the inputs in `slots`, after all inputs were computed.
+    """Return the inputs that are not in `slots`, after all inputs were computed.
 
-    It changes no value: the inputs that are not in `slots` are computed for their effects.
+    It changes no value: the inputs in `slots` are computed for their effects. Domain: at least one input is not in
+    `slots`.
     Source: tract 0.20.18 to 0.22.4, core/src/ops/force_eval.rs.
     """
-    found = tuple(inputs[slot] for slot in slots)
+    found = tuple(value for at, value in enumerate(inputs) if at not in slots)
     return found[0] if len(found) == 1 else found

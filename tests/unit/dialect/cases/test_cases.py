@@ -1,0 +1,112 @@
+"""Cases are the same in every process, fit the newest release, and have a result."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import t2n_core.dialect.meaning.onnx
+import t2n_core.dialect.meaning.tract  # noqa: F401 - both register definitions
+from t2n_core.dialect.cases import CASES, Case, cases, name_in, operators
+from t2n_core.dialect.cases.draw import SPECIAL, Draw
+from t2n_core.dialect.cases.recipes import recipe
+from t2n_core.dialect.registry import definitions
+from t2n_core.errors import RegistryError, SpecError
+from t2n_core.nnef.signatures import Parameter, Signature
+from t2n_core.nnef.spec import spec_data
+
+WITHOUT_CASES = {"tract_core_complex_to_inner_dim", "tract_core_inner_dim_to_complex"}
+"""Operators between complex tensors, which no graph of one statement has as input and as output."""
+TENSOR = Parameter("x", "tensor<scalar>")
+RESULT = Parameter("y", "tensor<scalar>")
+SIGNATURE = Signature("softplus", (TENSOR, Parameter("k", "integer")), (RESULT,), "tract_nnef")
+
+
+def test_every_definition_has_cases() -> None:
+    assert set(definitions()) - set(operators()) <= WITHOUT_CASES
+
+
+@pytest.mark.parametrize("op", operators())
+def test_the_definition_gives_a_result_for_every_case(op: str) -> None:
+    drawn = list(cases(op))
+    assert len(drawn) == CASES == 40
+    names = {one[0] for one in spec_data("tract.json")["operators"][op][-1]["parameters"]}
+    for case in drawn:
+        assert set(case.arguments) <= names
+        assert all(isinstance(one, np.ndarray) for one in case.wanted(definitions()[op]))
+
+
+@pytest.mark.parametrize("op", operators())
+def test_cases_differ_and_are_drawn_again(op: str) -> None:
+    first, again = list(cases(op, 8)), list(cases(op, 8))
+
+    def content(case: Case) -> list[bytes]:
+        return [repr(case.arguments).encode(), *(array.tobytes() for _, _, array in case.tensors())]
+
+    assert [content(case) for case in first] == [content(case) for case in again]
+    assert len({b"".join(content(case)) for case in first}) > 4
+
+
+def test_an_operator_without_a_recipe() -> None:
+    with pytest.raises(SpecError, match="no cases are drawn for `tract_core_load`"):
+        list(cases("tract_core_load"))
+    with pytest.raises(RegistryError, match="`tract_core_erf` has two recipes"):
+        recipe("tract_core_erf")(lambda draw: {})
+
+
+def test_the_graph_of_a_case(tmp_path: Path) -> None:
+    case = Case("softplus", {"x": np.zeros((2, 3), np.float32), "k": 4}, frozenset())
+    text = case.graph(SIGNATURE)
+    assert "extension tract_registry tract_core;" in text
+    assert "extension tract_registry tract_nnef;" not in text
+    assert 'x_ = tract_core_external(datum_type = "f32", shape = [2, 3]);' in text
+    assert "out_0 = softplus(x = x_, k = 4);" in text
+    assert text.index("graph case(x_) -> (out_0)") < text.index("x_ = ")
+    folder = case.write(tmp_path / "case", SIGNATURE)
+    assert [file.name for file in folder.iterdir()] == ["graph.nnef"]
+
+
+def test_the_only_argument_may_have_another_name_in_a_release() -> None:
+    other = Signature("softplus", (Parameter("input", "tensor<scalar>"),), (RESULT,), "tract_nnef")
+    assert "out_0 = softplus(input = x_);" in Case("softplus", {"x": np.zeros(2, np.float32)}).graph(other)
+    assert name_in("k", SIGNATURE) == "k"
+    assert name_in("z", SIGNATURE) is None
+
+
+def test_a_stored_tensor_is_a_variable_with_a_file(tmp_path: Path) -> None:
+    case = Case("softplus", {"x": np.asarray([True, False, True]), "k": 4}, frozenset({"x"}))
+    assert 'x_ = variable<scalar>(label = "x_", shape = [3]);' in case.graph(SIGNATURE)
+    assert case.inputs() == []
+    content = (case.write(tmp_path / "case", SIGNATURE) / "x_.dat").read_bytes()
+    assert content[128:] == bytes([0b10100000])
+
+
+def test_lists_of_tensors_and_sizes() -> None:
+    pair = [np.zeros(2, np.int64), np.zeros(3, np.float16)]
+    case = Case("tract_core_shape_of", {"x": pair}, frozenset())
+    text = case.graph(SIGNATURE)
+    assert "out_0 = tract_core_shape_of(x = [x_0, x_1]);" in text
+    assert 'out_0_shown = tract_core_cast(out_0, to = "i64");' in text
+    assert "graph case(x_0, x_1) -> (out_0_shown)" in text
+
+
+def test_floats_reach_a_definition_in_float64() -> None:
+    case = Case("tract_core_is_nan", {"x": np.asarray([0.1], np.float16)}, frozenset())
+    (plain,) = Case("tract_core_silu", case.arguments).wanted(definitions()["tract_core_silu"])
+    assert plain.dtype == np.float64
+    (raw,) = Case(
+        "tract_core_scaled_rms_norm", {"input": case.arguments["x"], "scale": np.ones(1, np.float32), "axis": 0}
+    ).wanted(definitions()["tract_core_scaled_rms_norm"])
+    assert raw.dtype == np.float16
+
+
+def test_draws() -> None:
+    draw = Draw("op", 3)
+    assert draw.turn("abcd") == "d"
+    assert len(set(draw.shape(4))) == 4
+    values = Draw("op", 0).with_special([40, 10])
+    assert {float(one) for one in SPECIAL if not np.isnan(one)} <= {float(one) for one in values.ravel()} | {1e-30}
+    assert np.isnan(values).any()
+    indices = Draw("op", 0).indices([200], 3)
+    assert set(indices.tolist()) == {-3, -2, -1, 0, 1, 2}
+    assert set(Draw("op", 0).indices([200], 3, negative=False).tolist()) == {0, 1, 2}

@@ -32,7 +32,7 @@ from t2n_core.rewriter.registries import registered_rewriters
 from t2n_core.rewriter.selection import Selection, select
 from t2n_core.torch_graph.capture.own_run import refusal_of_example, refusal_of_training
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
-from t2n_core.torch_graph.constraints.declared_axes import DynamicAxes, from_zero, normalise
+from t2n_core.torch_graph.constraints.declared_axes import DynamicAxes, check_declared, from_zero, normalise
 from t2n_core.torch_graph.constraints.output_axes import check_output_axes, of_inputs
 from t2n_core.torch_graph.constraints.state_axes import with_state_axes
 from t2n_core.torch_graph.frontend.bfloat16 import without_bfloat16
@@ -150,6 +150,7 @@ class ExportableModel(ABC):
 
     def _axes_of_inputs(self, declared: Any) -> DynamicAxes | None:
         """Return the dynamic axes of inputs and of the state. Axes of outputs are checked after capture."""
+        check_declared(declared)
         of_arguments = from_zero(of_inputs(declared, self._argument_names), self._from_zero)
         return with_state_axes(of_arguments, self.source.state)
 

@@ -86,7 +86,7 @@ class ModelExport(ExportableModel):
             found = find_plan(lowering, self._reference(lowering.captured))
             target = target.with_precision(found.plan)
         times: dict[str, float] = {}
-        target.pre_trace(self.model, self.inputs.names, tuple(self.options.output_names or ()))
+        target.pre_trace(self.model, self._given(self.options.input_names), self._given(self.options.output_names))
         mode_note = training_note(self.model, self.source.name) if self.evaluates else None
         lowering = self.lowering_for(target)  # the capture is timed by itself
         captured = lowering.captured
@@ -122,6 +122,10 @@ class ModelExport(ExportableModel):
             beside = archive.with_name(f"{archive.name}.precision.toml")
             beside.write_text(found.plan.toml([found.describe()]), encoding="utf-8")
         return result
+
+    @staticmethod
+    def _given(names: Sequence[str] | None) -> list[str] | None:
+        return None if names is None else list(names)
 
     @cached_property
     def _state_notes(self) -> list[str]:

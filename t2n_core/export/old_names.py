@@ -14,7 +14,7 @@ import torch
 from t2n_core.export.model import ModelExport
 from t2n_core.export.notes import OptionWarning
 from t2n_core.export.tensors import export_tensors
-from t2n_core.files import replace_with
+from t2n_core.files import replacing
 from t2n_core.reduce.case import npz_bytes
 from t2n_core.torch_graph.tensor_files import named_tensors
 
@@ -83,7 +83,8 @@ def build_io(
     sample, names = export.samples[0], export.captured.results.names(output_names)
     inputs = dict(zip(export.inputs.names, sample.inputs, strict=True))
     arrays = {**inputs, **dict(zip(names, sample.expected, strict=True))}
-    replace_with(Path(io_npz_path), lambda draft: draft.write_bytes(npz_bytes(arrays)))
+    with replacing(Path(io_npz_path)) as file:
+        file.write(npz_bytes(arrays))
     return list(export.inputs.names), names
 
 

@@ -175,10 +175,10 @@ class InferenceTarget:
         return kind(self.requested_version, **options)  # type: ignore[no-any-return]
 
     # hooks of a user's own target, all optional, in the order of their calls; each may raise T2NError to refuse
-    def pre_trace(self, model: torch.nn.Module, input_names: Sequence[str], output_names: Sequence[str]) -> None:
+    def pre_trace(self, model: torch.nn.Module, input_names: list[str] | None, output_names: list[str] | None) -> None:
         """Inspect a model before capture. An override may refuse it, but not change it.
 
-        `input_names` are those of the archive; `output_names` those that the user passed, possibly empty.
+        `input_names` and `output_names` are those that the user passed; None if there are none.
         """
 
     def post_capture(self, graph: TorchModuleIRGraph) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from packaging.version import InvalidVersion, Version
 
@@ -29,6 +29,9 @@ from t2n_core.nnef.tract.constants import folds_norm
 from t2n_core.nnef.tract.stored_forms import refusal
 from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.tract.user_extensions import sizes_from_zero, to_write, with_assertions
+
+if TYPE_CHECKING:
+    import torch
 
 _EXACT = re.compile(r"\d+\.\d+\.\d+([.a-z]+\d+)*")
 
@@ -262,6 +265,11 @@ class TractNNEF(InferenceTarget):
         if self.pulse is not None:  # a stream has its own sizes
             return sizes
         return with_assertions(sizes, self.custom_extensions)
+
+    def pre_trace(self, model: torch.nn.Module, input_names: list[str] | None, output_names: list[str] | None) -> None:
+        from t2n_core.torch_graph.constraints.declared_axes import check_declared
+
+        check_declared(self.dynamic_axes)
 
     def post_trace(self, nnef_graph: Graph, active_custom_extensions: list[str]) -> None:
         further: Sequence[str] = self.custom_extensions

@@ -78,7 +78,8 @@ class TargetLowering:
             given = ", ".join(f"{name}={size}" for name, size in symbols.items())
             raise InputError(f"the example's sizes {given} are outside of the range {sizes}")
         fragments = target.custom_fragments
-        graph = lower(simple, target.spec, self.rules, list(names), target.writing, fragments, self.naming, sizes)
+        writing = (target.writing, fragments, self.naming, sizes, target)
+        graph = lower(simple, target.spec, self.rules, list(names), *writing)
         if graph.sizes.bounds and not graph.sizes.holds(symbols):
             raise LowerError(
                 f"the archive would hold for {graph.sizes} alone, without the sizes of the example",

@@ -21,7 +21,7 @@ from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
 from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.folded_norms import fold_norm
-from t2n_core.op.registry import Registry, Rule
+from t2n_core.op.registry import OF_THE_CALL, Registry, Rule
 from t2n_core.op.stored.float16 import is_exact
 from t2n_core.op.stored.writing import cast_in_bodies, half_value, is_computed_matrix, stored_value
 from t2n_core.op.symbolic_scalars import float_of_sizes
@@ -44,13 +44,15 @@ def lower(
     fragments: Sequence[Fragment] = (),
     scheme: NamingScheme = "natural",
     sizes: SizeRange | None = None,
+    target: Any = None,
 ) -> Graph:
     """Return the NNEF graph of a simplified torch graph. Raises UnsupportedOpsError with all problems at once.
 
     `fragments` are in the graph from the beginning, so that rules can call them by name. `scheme` names the tensors.
-    `sizes` are the sizes that the graph is valid for: all from 1 on by default.
+    `sizes` are the sizes that the graph is valid for: all from 1 on by default. `target` is what rules with the
+    parameter `inference_target` get.
     """
-    return _Lowering(graph, spec, registry, options, fragments, scheme).run(output_names, sizes)
+    return _Lowering(graph, spec, registry, options, fragments, scheme, target).run(output_names, sizes)
 
 
 class _Lowering:
@@ -62,8 +64,9 @@ class _Lowering:
         options: WritingOptions,
         fragments: Sequence[Fragment],
         scheme: NamingScheme,
+        target: Any,
     ) -> None:
-        self.scheme = scheme
+        self.scheme, self.target = scheme, target
         self.graph, self.spec, self.registry = graph, spec, registry
         self.g: Emitter = emitter_for(spec, options=options)
         for fragment in fragments:
@@ -127,6 +130,10 @@ class _Lowering:
     def _results(self, rule: Rule, op: TorchOp) -> list[Any]:
         """Return the results of a rule for an operator, as a list."""
         arguments = {n: self._argument(v) for n, v in op.arguments.items() if n in rule.parameters}
+        if rule.parameters & OF_THE_CALL:
+            by_name = {v.name: self._value(v) for v in op.inputs}
+            given = {"node": op, "name_to_tensor": by_name, "torch_graph": self.graph, "inference_target": self.target}
+            arguments |= {name: value for name, value in given.items() if name in rule.parameters}
         results = rule.function(self.g, **arguments)
         return list(results) if isinstance(results, list | tuple) else [results]
 

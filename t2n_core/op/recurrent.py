@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from t2n_core.errors import LowerError
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.registry import op
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,10 @@ class Net:
     """How many sequences have not ended, per step; None for all in all steps."""
     running: Value | None = None
     """Mask [T, B, 1], true where a sequence has not ended, for lengths that are known at run time only."""
+
+    def cells(self) -> list[CellWeights]:
+        """Return the weights of each layer and direction."""
+        return split_params(self.params, self.num_layers * (2 if self.bidirectional else 1), self.has_biases)
 
 
 def split_params(params: Sequence[Value], count: int, has_biases: bool) -> list[CellWeights]:
@@ -83,7 +91,7 @@ def emit_layers(
     `run` takes and returns states of `state_rank`: [B, S] or [1, B, S].
     """
     ways = 2 if net.bidirectional else 1
-    weights = split_params(net.params, net.num_layers * ways, net.has_biases)
+    weights = net.cells()
     sequence = g.permute(input, [1, 0, 2]) if net.batch_first else input
     last: list[list[Value]] = []
     for layer in range(net.num_layers):
@@ -139,9 +147,43 @@ def register_recurrent(kind: str, target: str, emit_net: EmitNet, emit_cell: Emi
         "[layers * directions, B, S]; `params` the weights of each layer and direction in PyTorch's order."
     )
     cell.__doc__ = f"Write aten::{kind}_cell, a single step: `input` [B, I], `hx` the {states}, [B, H]."
-    op(f"aten::{kind}.input", target=target)(net)
-    op(f"aten::{kind}_cell", target=target)(cell)
-    return net, cell
+    rules = by_node(net), by_node(cell)
+    op(f"aten::{kind}.input", target=target)(rules[0])
+    op(f"aten::{kind}_cell", target=target)(rules[1])
+    return rules
+
+
+def by_node(rule: Rule) -> Rule:
+    """Return a rule that may also be called as `rule(g, node, name_to_tensor)`, with the values of the node's tensors.
+
+    Raises LowerError for arguments that are neither these nor those of the rule.
+    """
+
+    def value(argument: Any, values: Mapping[str, Value]) -> Any:
+        if isinstance(argument, TensorVariable):
+            if argument.name not in values:
+                raise LowerError(f"name_to_tensor has no value of {argument.name}, an argument of {rule.__name__}")
+            return values[argument.name]
+        return [value(one, values) for one in argument] if isinstance(argument, list | tuple) else argument
+
+    @functools.wraps(rule)
+    def call(g: Emitter, *args: Any, **kwargs: Any) -> list[Value]:
+        node = args[0] if args else kwargs.get("node")
+        if isinstance(node, TorchOp):
+            values = args[1] if len(args) > 1 else kwargs.get("name_to_tensor")
+            if not isinstance(values, Mapping):
+                raise LowerError(
+                    f"{rule.__name__}(g, node, name_to_tensor) has no values of the tensors of {node.kind}"
+                )
+            args, kwargs = (), {name: value(one, values) for name, one in node.arguments.items()}
+        try:
+            inspect.signature(rule).bind(g, *args, **kwargs)
+        except TypeError as wrong:
+            hint = "call it with g and the arguments of the operator's schema, or with g, node and name_to_tensor"
+            raise LowerError(f"{rule.__name__}: {wrong}", hint=hint) from None
+        return rule(g, *args, **kwargs)
+
+    return call
 
 
 def states_of(hx: Any) -> list[Value]:

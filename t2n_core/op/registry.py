@@ -36,6 +36,9 @@ IGNORED = frozenset(
     {"layout", "device", "pin_memory", "memory_format", "non_blocking", "generator", "out", "requires_grad"}
 )
 """Arguments of factories and copies that do not change a value."""
+OF_THE_CALL = frozenset({"node", "name_to_tensor", "torch_graph", "inference_target"})
+"""Parameters of a rule beside those of its schema: the TorchOp, the values of its tensors by name, its graph, and the
+target of the export."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ class Rule:
 
     def takes(self, op: TorchOp) -> str:
         """Return an empty text if the rule supports this call, otherwise a message with the unsupported argument."""
+        if "node" in self.parameters:  # it has all arguments
+            return ""
         for argument in op.op_ref._schema.arguments:
             name = argument.name
             if name in self.parameters or name in self.implied or name in IGNORED:
@@ -139,10 +144,11 @@ def op(
         raise RegistryError(f"no target has an option {option!r}")
 
     def register(function: Function) -> Function:
-        parameters = frozenset(list(inspect.signature(function).parameters)[1:])
+        own = list(inspect.signature(function).parameters.values())[1:]
+        parameters = frozenset(p.name for p in own if p.kind is not p.VAR_KEYWORD)
         present = [key for key in keys if not _is_absent(key)]
         if present:
-            _check(present, parameters | set(implied), function)
+            _check(present, parameters - OF_THE_CALL | set(implied), function)
         for key in present:
             rule = Rule(key, function, target, releases, parameters, frozenset(implied), option, tuple(needs))
             registry.add(rule)

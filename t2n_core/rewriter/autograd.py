@@ -48,7 +48,7 @@ class FunctionNode:
         finally:
             CURRENT.reset(token)
 
-    def write(self, g: Any, call: WholeCall, inputs: list[Any], params: list[Any]) -> Any:
+    def write(self, g: Any, call: WholeCall, inputs: list[Any], params: list[Any], given: Any) -> Any:
         """Call the rule with the arguments of `apply`, values in place of tensors."""
         args, kwargs = call.arguments_with(inputs)
         own = getattr(self.cls, "symbolic", None)

@@ -364,3 +364,8 @@ lstm, lstm_cell = _register("lstm")
 gru, gru_cell = _register("gru")
 rnn_tanh, rnn_tanh_cell = _register("rnn_tanh")
 rnn_relu, rnn_relu_cell = _register("rnn_relu")
+
+_LSTMAtenAdapter = _GRUAtenAdapter = _RNNAtenAdapter = Net
+"""The flat weights of an operator as an object with attributes, for all variants."""
+_lstm_tensor_params = _gru_tensor_params = _rnn_tensor_params = Net.cells
+"""Return the weights of each layer and direction of such an object."""

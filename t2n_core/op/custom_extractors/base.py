@@ -25,9 +25,6 @@ from t2n_core.op.registry import op
 from t2n_core.torch_graph.compat.private import pytree
 from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL, ModuleCall, WholeCall
 
-_NOT_NEEDED = frozenset({"_call_original_mod_with_args", "ordered_args"})
-"""Hooks of torch-to-nnef that have no counterpart."""
-
 
 class ExtractorWarning(UserWarning):
     """Warning about an extractor that takes the place of another, or has a hook that is not called."""
@@ -50,8 +47,8 @@ class ModuleInfoExtractor:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for hook in _NOT_NEEDED & vars(cls).keys():
-            _note(f"{cls.__qualname__}.{hook} is not called: inputs are bound by the signature of forward")
+        if "ordered_args" in vars(cls):
+            _note(f"{cls.__qualname__}.ordered_args is not called: inputs are bound by the signature of forward")
         if vars(cls).get("MODULE_CLASS") is None:
             return  # a base class of other extractors
         if not (isinstance(cls.MODULE_CLASS, type) and issubclass(cls.MODULE_CLASS, torch.nn.Module)):
@@ -79,9 +76,15 @@ class ModuleInfoExtractor:
         return None
 
     @classmethod
-    def get_by_kind(cls, kind: str) -> list[ModuleInfoExtractor]:
-        """Return the extractors whose nodes have that kind."""
-        return [e for e in cls._registered.values() if (e.KIND or MODULE_CALL) == kind]
+    def get_by_kind(cls, kind: str) -> ModuleInfoExtractor:
+        """Return the extractor whose nodes have that kind; of several, the one that was registered last.
+
+        Raises RegistryError if there is none.
+        """
+        found = [e for e in cls._registered.values() if (e.KIND or MODULE_CALL) == kind]
+        if not found:
+            raise RegistryError(f"no extractor has nodes of the kind {kind}")
+        return found[-1]
 
     @classmethod
     def unregister(cls) -> None:
@@ -106,6 +109,10 @@ class ModuleInfoExtractor:
         run of the example, at its sizes alone. Override it where a dynamic axis would be fixed:
         `return args[0].new_empty(*args[0].shape[:-1], module.width)`.
         """
+        return self._call_original_mod_with_args(module, *args, **kwargs)
+
+    def _call_original_mod_with_args(self, module: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the results of the module's own forward, for a class whose forward takes its arguments otherwise."""
         return type(module).forward(module, *args, **kwargs)
 
     def generate_in_torch_graph(self, call: ModuleCall, *args: Any, **kwargs: Any) -> Any:
@@ -118,32 +125,45 @@ class ModuleInfoExtractor:
         """Write the node and return a value for each declared output.
 
         `inputs` are the tensors among forward's arguments, `params` the weights by their names in the module. Arguments
-        that are not tensors are passed as keywords where a call does not use their default.
+        that are not tensors are passed as keywords where a call does not use their default. An override may have the
+        arguments of torch-to-nnef in their place, by their names: `node`, the TorchOp; `name_to_tensor`, the values of
+        its `inputs` by name; `null_ref`, None; `torch_graph`; `inference_target`.
         """
         raise g.fail(f"{type(self).__name__} has no convert_to_nnef")
 
     def write_node(
-        self, g: Emitter, call: ModuleCall, node: WholeCall, inputs: list[Value], params: Mapping[str, Value]
+        self,
+        g: Emitter,
+        call: ModuleCall,
+        node: WholeCall,
+        inputs: list[Value],
+        params: Mapping[str, Value],
+        given: Mapping[str, Any],
     ) -> Sequence[Value] | Value:
         """Write a node of the torch graph, as a rule does for an operator.
 
-        Raises LowerError for an argument that `convert_to_nnef` does not take.
+        `given` are what a `convert_to_nnef` with the arguments of torch-to-nnef declares by name. Raises LowerError for
+        an argument that `convert_to_nnef` does not take.
         """
         others = _other_arguments(g, call, node, inputs)
         taken = inspect.signature(self.convert_to_nnef).parameters
-        if "name_to_tensor" in taken:
-            raise g.fail(
-                f"{type(self).__name__}.convert_to_nnef has the arguments of torch-to-nnef",
-                hint="write `def convert_to_nnef(self, g, module, inputs, params)` and return the values; "
-                "`t2n_core.rewriter.get_context().target` is the target",
-            )
         unknown = [n for n in others if n not in taken and not any(p.kind is p.VAR_KEYWORD for p in taken.values())]
         if unknown:
             raise g.fail(
                 f"{type(self).__name__}.convert_to_nnef does not take the argument {unknown[0]}={others[unknown[0]]!r}",
                 hint=f"add a parameter `{unknown[0]}` with the default of the module's forward",
             )
-        return self.convert_to_nnef(g, call.module, inputs, params, **others)
+        if "name_to_tensor" not in taken:
+            return self.convert_to_nnef(g, call.module, inputs, params, **others)
+        known = {"g": g, "module": call.module, "inputs": inputs, "params": params, "null_ref": None, **given}
+        results: Any = self.convert_to_nnef(**{name: known[name] for name in taken if name in known}, **others)
+        values = [results] if isinstance(results, Value) else results
+        if not isinstance(values, list | tuple) or not values or not all(isinstance(one, Value) for one in values):
+            raise g.fail(
+                f"{type(self).__name__}.convert_to_nnef returns {results!r}, not the values of its outputs",
+                hint="write operators by methods of g, such as `g.mul(x, x)`, and return what they return",
+            )
+        return results  # type: ignore[no-any-return]
 
 
 def _other_arguments(g: Emitter, call: ModuleCall, node: WholeCall, inputs: list[Value]) -> dict[str, Any]:
@@ -166,6 +186,16 @@ def _other_arguments(g: Emitter, call: ModuleCall, node: WholeCall, inputs: list
 
 
 @op(MODULE_CALL)
-def module_call(g: Emitter, inputs: list[Value], params: list[Value], key: Any) -> list[Value]:
-    found = key.writer.write(g, key, inputs, params)
+def module_call(
+    g: Emitter,
+    inputs: list[Value],
+    params: list[Value],
+    key: Any,
+    node: Any,
+    name_to_tensor: Mapping[str, Value],
+    torch_graph: Any,
+    inference_target: Any,
+) -> list[Value]:
+    of_call = {"node": node, "name_to_tensor": name_to_tensor, "torch_graph": torch_graph}
+    found = key.writer.write(g, key, inputs, params, {**of_call, "inference_target": inference_target})
     return [found] if isinstance(found, Value) else list(found)

@@ -102,6 +102,18 @@ def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]])
     return DeclaredAxes(axes, _range_of(axes, explicit, found), frozenset(explicit), frozenset(kept))
 
 
+def check_declared(declared: DynamicAxes | None) -> None:
+    """Raise InputError for an axis or a size that no input or output could have."""
+    for name, axes in (declared or {}).items():
+        if not isinstance(axes, Mapping | Sequence) or isinstance(axes, str):
+            raise InputError(f"dynamic_axes: {axes!r} of `{name}` are not axes", hint='{axis: "symbol"} or [axis, ...]')
+        for axis in axes:
+            if not isinstance(axis, int):
+                raise InputError(f"dynamic_axes: `{name}` has no axis {axis!r}")
+        for wanted in axes.values() if isinstance(axes, Mapping) else ():
+            size_of(wanted, name)
+
+
 def from_zero(declared: DynamicAxes | None, names: Collection[str]) -> DynamicAxes | None:
     """Return a declaration in which these symbols may be 0. Those with declared bounds stay as they are."""
 
@@ -192,4 +204,14 @@ def _range_of(
     return SizeRange(dict(sorted(bounds.items())))
 
 
-__all__ = ["AxisSize", "DeclaredAxes", "DynamicAxes", "SizeFrom", "example_sizes", "from_zero", "normalise", "size_of"]
+__all__ = [
+    "AxisSize",
+    "DeclaredAxes",
+    "DynamicAxes",
+    "SizeFrom",
+    "check_declared",
+    "example_sizes",
+    "from_zero",
+    "normalise",
+    "size_of",
+]

@@ -31,13 +31,13 @@ class Extractor(Protocol):
 
     def declare_outputs(self, module: Any, *args: Any, **kwargs: Any) -> Any: ...
 
-    def write_node(self, g: Any, call: ModuleCall, node: WholeCall, inputs: Any, params: Any) -> Any: ...
+    def write_node(self, g: Any, call: ModuleCall, node: WholeCall, inputs: Any, params: Any, given: Any) -> Any: ...
 
 
 class Writer(Protocol):
     """Interface of the object that writes a node in NNEF and computes its results."""
 
-    def write(self, g: Any, node: WholeCall, inputs: Any, params: Any) -> Any: ...
+    def write(self, g: Any, node: WholeCall, inputs: Any, params: Any, given: Any) -> Any: ...
 
     def compute(self, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -109,8 +109,9 @@ class ModuleCall:
     def compute(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)
 
-    def write(self, g: Any, node: WholeCall, inputs: Any, params: Any) -> Any:
-        return self.extractor.write_node(g, self, node, inputs, dict(zip(self.parameter_names, params, strict=True)))
+    def write(self, g: Any, node: WholeCall, inputs: Any, params: Any, given: Any) -> Any:
+        by_name = dict(zip(self.parameter_names, params, strict=True))
+        return self.extractor.write_node(g, self, node, inputs, by_name, given)
 
 
 def write_node(

@@ -23,6 +23,7 @@ from t2n_core.nnef.sizes.dims import Shape, evaluate, is_static, shape_text
 from t2n_core.torch_graph.arguments import by_schema, overload_of, replace_sizes, sizes_in, sizes_of
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL
+from t2n_core.torch_graph.graph.data import Data
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +53,7 @@ class FoldedNorm:
 
 
 @dataclass(slots=True, eq=False)
-class TensorVariable:
+class TensorVariable(Data):
     """One tensor. `data` is set for weights and for constants folded at export; other tensors are computed.
 
     Without a shape or dtype, those of `data` are used, or those that the operator's `realise_output_type_and_size`
@@ -62,7 +63,6 @@ class TensorVariable:
     'scale: float32[2, 3]'
     """
 
-    name: str
     data: torch.Tensor | None = field(default=None, repr=False)
     shape: Shape = None  # type: ignore[assignment]  # unknown only before it is realised
     dtype: torch.dtype = None  # type: ignore[assignment]

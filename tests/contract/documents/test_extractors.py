@@ -14,6 +14,7 @@ from t2n_core import KhronosNNEF, ModelExport, TractNNEF
 from t2n_core.errors import CaptureError, RegistryError, T2NError
 from t2n_core.op.custom_extractors import LSTMCellExtractor, LSTMExtractor, ModuleInfoExtractor
 from t2n_core.op.custom_extractors.base import ExtractorWarning
+from t2n_core.op.registry import load_default, op
 from t2n_core.rewriter import get_context
 
 DIFFERS = {
@@ -21,10 +22,7 @@ DIFFERS = {
     "MODULE_CLASS and convert_to_nnef are enough": "not with a dynamic axis where forward reads data: a run of the "
     "example has one size, and `declare_outputs` states the others",
     "primitive operators of an LSTMCell": "so for khronos; tract gets its own fused operator where a release has it",
-    "_call_original_mod_with_args": "inputs are bound by the signature of forward; an override is warned about",
     "ordered_args": "inputs are bound by the signature of forward; an override is warned about",
-    "no different than any op": "rules take the arguments of a schema, extractors a module with its inputs and params",
-    "get_by_kind": "returns a list, since the extractors of users share one kind",
 }
 """Item that does not hold as written -> the reason."""
 TRACT = TractNNEF("0.23.9", offline=True, check_io=False)
@@ -154,11 +152,34 @@ def test_an_lstm_cell_has_one_step_and_its_inputs_are_input_h_c(tmp_path: Path) 
     assert result.assert_parity("approximate").passed
 
 
-@pytest.mark.parametrize("hook", ["_call_original_mod_with_args", "ordered_args"])
-def test_old_hooks_differ(hook: str) -> None:
-    """`_call_original_mod_with_args` and `ordered_args` are not needed: an override is warned about."""
-    with pytest.warns(ExtractorWarning, match=f"{hook} is not called"):
-        type("Old", (ModuleInfoExtractor,), {hook: lambda self: None})
+def test_the_call_of_the_original_is_a_hook() -> None:
+    """`_call_original_mod_with_args` handles a module whose call expects its arguments otherwise."""
+
+    class Pairs(nn.Module):
+        def forward(self, pair: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+            return pair[0] + pair[1]
+
+    class Wrapped(Pairs):
+        def forward(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+            raise AssertionError("the original is called by the extractor")
+
+    class Own(ModuleInfoExtractor):
+        MODULE_CLASS = Wrapped
+
+        def _call_original_mod_with_args(self, module, first, second):
+            return Pairs.forward(module, (first, second))
+
+        def convert_to_nnef(self, g, module, inputs, params):
+            return [g.add(inputs[0], inputs[1])]
+
+    graph = ModelExport(Wrapped().eval(), (torch.randn(2, 3), torch.randn(2, 3))).lower(TRACT)
+    assert graph.operations[-1].name == "add"
+
+
+def test_ordered_args_differs() -> None:
+    """`ordered_args` is not needed: an override is warned about."""
+    with pytest.warns(ExtractorWarning, match="ordered_args is not called"):
+        type("Old", (ModuleInfoExtractor,), {"ordered_args": lambda self: None})
 
 
 def test_subclassing_registers_and_the_later_one_acts() -> None:
@@ -184,17 +205,49 @@ def test_module_class_and_convert_to_nnef_are_enough(tmp_path: Path) -> None:
     assert result.assert_parity("exact").passed
 
 
-def test_convert_to_nnef_is_the_method_to_override_differs() -> None:
-    """convert_to_nnef is the method to override: with the old arguments it is refused with the new ones."""
+def test_convert_to_nnef_is_the_method_to_override(tmp_path: Path) -> None:
+    """convert_to_nnef is the method to override, with the arguments of torch-to-nnef by their names too."""
+    seen = []
 
     class Old(ModuleInfoExtractor):
         MODULE_CLASS = Twice
 
         def convert_to_nnef(self, g, node, name_to_tensor, null_ref, torch_graph, inference_target, **kwargs):
-            return []
+            seen.append((null_ref, node in torch_graph.op_nodes, inference_target))
+            x = name_to_tensor[node.inputs[0].name]
+            return [g.add(x, x)]
 
-    with pytest.raises(T2NError, match="def convert_to_nnef\\(self, g, module, inputs, params\\)"):
+    result = ModelExport(nn.Sequential(Twice()).eval(), torch.randn(2, 3)).to(TRACT, tmp_path / "twice.nnef.tgz")
+    assert result.assert_parity("exact").passed
+    assert seen == [(None, True, TRACT)]
+
+
+@pytest.mark.parametrize("returned", [[], None, ["tract_core"], 3])
+def test_convert_to_nnef_returns_values(returned: Any) -> None:
+    """A body that returns no values, such as the names of fragments, is refused with what to write."""
+
+    class Old(ModuleInfoExtractor):
+        MODULE_CLASS = Twice
+
+        def convert_to_nnef(self, g, node, name_to_tensor, **kwargs):
+            return returned
+
+    with pytest.raises(T2NError, match=r"not the values of its outputs(.|\n)*methods of g"):
         names(nn.Sequential(Twice()))
+
+
+def test_rules_have_the_same_arguments() -> None:
+    """convert_to_nnef is no different than the rule of an operator, which may have these arguments too."""
+    rules = load_default().copy()
+    rules.remove("aten::tanh")
+
+    @op("aten::tanh", registry=rules)
+    def tanh(g, node, name_to_tensor, torch_graph, inference_target, **kwargs):
+        assert inference_target is TRACT
+        return g.sigmoid(name_to_tensor[node.inputs[0].name])
+
+    graph = ModelExport(nn.Tanh().eval(), torch.randn(2, 3), rules=rules).lower(TRACT)
+    assert graph.operations[-1].name == "sigmoid"
 
 
 def test_the_context_holds_the_target() -> None:
@@ -226,10 +279,11 @@ def test_generate_in_torch_graph_is_called_by_the_capture() -> None:
     assert called
 
 
-def test_get_by_kind_differs() -> None:
-    """get_by_kind is a class method that returns extractors by kind: a list."""
-    assert [type(e) for e in ModuleInfoExtractor.get_by_kind("aten::lstm_cell")] == [LSTMCellExtractor]
-    assert ModuleInfoExtractor.get_by_kind("aten::relu") == []
+def test_get_by_kind() -> None:
+    """get_by_kind is a class method that returns the extractor of a kind."""
+    assert type(ModuleInfoExtractor.get_by_kind("aten::lstm_cell")) is LSTMCellExtractor
+    with pytest.raises(RegistryError, match="no extractor has nodes of the kind aten::relu"):
+        ModuleInfoExtractor.get_by_kind("aten::relu")
 
 
 def test_get_by_module() -> None:

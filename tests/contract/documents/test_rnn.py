@@ -13,26 +13,22 @@ import torch
 from torch import nn
 
 from t2n_core import ModelExport, TractNNEF
+from t2n_core.errors import LowerError
 from t2n_core.op import custom_extractors
 from t2n_core.op.aten import rnn
 from t2n_core.op.fragment import fragment_files
-from t2n_core.op.registry import load_default
+from t2n_core.op.registry import load_default, op
 
 TARGET = TractNNEF("0.23.9")
 DIFFERS = {
     "traced cells are byte-identical": "torch.jit.trace records the steps of a cell in place of its operator, and the "
     "archive holds these",
-    "_lstm_tensor_params, _gru_tensor_params, _rnn_tensor_params": "one function, split_params, serves all variants: "
-    "PyTorch's operators take their weights in one order",
-    "_LSTMAtenAdapter, _GRUAtenAdapter, _RNNAtenAdapter": "extractors keep the call as the aten operator, so no module "
-    "has to be imitated",
     "arguments of emit_*_via_fragment": "an emitter takes g, the input and CellWeights, and returns writers of a step "
     "and of a scan, since the fragment of each release has other arguments",
     "lstm_cell does the products in the fragment": "they are statements before the call, so that engines fold the "
     "weights' slices; the fragment computes the gates and states",
     "h_new_tv and c_new_tv are optional": "both states are always written, and results without a reader are left out "
     "of the graph",
-    "arguments of the handlers": "rules take the emitter and the arguments of the operator's schema",
 }
 """Item -> why it does not hold as written, and what happens instead."""
 NETS: dict[str, Callable[[], Any]] = {
@@ -169,7 +165,7 @@ def test_cells_are_byte_identical_from_every_entry_point(name: str, tmp_path: Pa
 def test_traced_cells_differs(name: str, tmp_path: Path) -> None:
     """Exports of traced cells are byte-identical to those of modules."""
     export = export_of(name, "trace")
-    assert f"aten::{name}" not in [op.kind for op in export.captured.graph.op_nodes]
+    assert f"aten::{name}" not in [node.kind for node in export.captured.graph.op_nodes]
     export.to(TARGET, tmp_path / "m.tar").assert_parity()
     assert "traced cells are byte-identical" in DIFFERS
 
@@ -181,18 +177,13 @@ def test_layers_directions_batch_first_and_states_are_set_up(tmp_path: Path) -> 
     assert text.count("fragment lstm_step") == 1
 
 
-@pytest.mark.parametrize("name", ["_lstm_tensor_params", "_gru_tensor_params", "_rnn_tensor_params"])
-def test_tensor_params_differs(name: str) -> None:
-    """_lstm_tensor_params, _gru_tensor_params and _rnn_tensor_params read the weights off a module."""
-    assert not hasattr(rnn, name)
-    assert any(name in item for item in DIFFERS)
-
-
-@pytest.mark.parametrize("name", ["_LSTMAtenAdapter", "_GRUAtenAdapter", "_RNNAtenAdapter"])
-def test_adapters_differs(name: str) -> None:
-    """_LSTMAtenAdapter, _GRUAtenAdapter and _RNNAtenAdapter imitate a module."""
-    assert not hasattr(rnn, name)
-    assert any(name in item for item in DIFFERS)
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_adapters_and_tensor_params(kind: str) -> None:
+    """_LSTMAtenAdapter and its like have attributes, of which _lstm_tensor_params and its like read the weights."""
+    adapter, read = getattr(rnn, f"_{kind}AtenAdapter"), getattr(rnn, f"_{kind.lower()}_tensor_params")
+    (forwards, backwards) = read(adapter("abcdefgh", True, 1, bidirectional=True))
+    assert (forwards.w_ih, forwards.w_hh, forwards.b_ih, forwards.b_hh) == tuple("abcd")
+    assert (backwards.w_ih, backwards.w_hh, backwards.b_ih, backwards.b_hh) == tuple("efgh")
 
 
 @pytest.mark.parametrize("kind", ["lstm.input", "gru.input", "rnn_tanh.input", "rnn_relu.input", *CELLS])
@@ -298,14 +289,37 @@ def test_handlers_are_named_functions(name: str, tmp_path: Path) -> None:
 def test_gru_cell_has_one_state_and_lstm_cell_two() -> None:
     """hx of gru_cell is one 2D tensor; that of lstm_cell a FixedTensorList of two, and so are its results."""
     for name, count in {"gru_cell": 1, "lstm_cell": 2}.items():
-        (op,) = (op for op in export_of(name).captured.graph.op_nodes if op.kind == f"aten::{name}")
-        states = op.arguments["hx"] if count == 2 else [op.arguments["hx"]]
+        (node,) = (one for one in export_of(name).captured.graph.op_nodes if one.kind == f"aten::{name}")
+        states = node.arguments["hx"] if count == 2 else [node.arguments["hx"]]
         assert [state.rank for state in states] == [2] * count
-        assert type(op.arguments["hx"]).__name__ == ("FixedTensorList" if count == 2 else "TensorVariable")
-        assert len(op.outputs) == count
+        assert type(node.arguments["hx"]).__name__ == ("FixedTensorList" if count == 2 else "TensorVariable")
+        assert len(node.outputs) == count
 
 
-def test_arguments_of_handlers_differs() -> None:
-    """Handlers take (g, node, name_to_tensor, **kwargs)."""
-    assert list(inspect.signature(rnn.gru_cell).parameters) == ["g", "input", "hx", "w_ih", "w_hh", "b_ih", "b_hh"]
-    assert "arguments of the handlers" in DIFFERS
+@pytest.mark.parametrize("name", [*NETS, *CELLS])
+def test_handlers_take_a_node(name: str, tmp_path: Path) -> None:
+    """Handlers take (g, node, name_to_tensor, **kwargs), and write what they write by the operator's arguments."""
+    rules, key = load_default().copy(), f"aten::{name}{'' if name in CELLS else '.input'}"
+    rules.remove(key, "tract")
+    called = []
+
+    @op(key, target="tract", registry=rules)
+    def handler(g: Any, node: Any, name_to_tensor: Any, **kwargs: Any) -> Any:
+        called.append(node.kind)
+        return getattr(rnn, name)(g, node, name_to_tensor, **kwargs)
+
+    names: dict[str, Any] = {"output_names": ["y"], "nnef_variable_naming_scheme": "natural"}
+    export = ModelExport(through(name, "module"), {"x": example(name)}, rules=rules, **names)
+    assert export.to(TARGET, tmp_path / "own.tar").archive.read_bytes() == bytes_of(name, "module", tmp_path)
+    assert called == [key]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [((), "missing a required argument"), ((3,), "missing"), (("node",), "no values"), (("node", {}), "x")],
+)
+def test_wrong_arguments_of_handlers(given: tuple[Any, ...], words: str) -> None:
+    """A handler with other arguments is refused with what is missing."""
+    (node,) = (one for one in export_of("gru_cell").captured.graph.op_nodes if one.kind == "aten::gru_cell")
+    with pytest.raises(LowerError, match=words):
+        rnn.gru_cell(None, *(node if one == "node" else one for one in given))

@@ -310,6 +310,12 @@ def test_10_names_that_collide(inputs: list[str], outputs: list[str], tmp_path: 
         export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tar", tract(), inputs, outputs)
 
 
+def test_24_allow_same_io_names_differs(tmp_path: Path) -> None:
+    """24: `allow_same_io_names` is refused, since an engine finds inputs and outputs by name."""
+    with pytest.raises(InputError, match="allow_same_io_names"):
+        export_model_to_nnef(nn.Tanh(), X, tmp_path / "m.tar", tract(), ["x"], ["x"], allow_same_io_names=True)
+
+
 class Nested(nn.Module):
     def forward(self, pair: tuple[torch.Tensor, dict[str, torch.Tensor]], scale: int) -> dict[str, torch.Tensor]:
         first, named = pair

@@ -23,6 +23,7 @@ from t2n_core.torch_graph import (
     TorchModuleTracer,
     TorchOp,
 )
+from t2n_core.torch_graph.graph.data import Data
 from tests.contract.documents.torch_graphs import NET, X, graph_of, kinds
 from tests.contract.source.test_names_of_pytorch import FILES, is_private, lookups
 
@@ -32,8 +33,6 @@ DIFFERS = {
     "ranges for which the graph is right; sizes that are put in later would be guesses",
     "FixedTensorList is a dataclass": "it is a tuple, so that rules read it as any list of arguments; it has name= "
     "and data=",
-    "TensorVariable is a Data": "there is one kind of node: arguments that are no tensors are plain Python values, and "
-    "need no PythonConstant or TupleTensors",
     "data nodes are added to data_nodes": "the list is read off inputs, weights and results of op_nodes, and so cannot "
     "contradict them: a node is in it once an operator has it",
     "the graph comes from jit.trace with recursion": "torch.export keeps sizes symbolic, and its graph is flat; a "
@@ -168,12 +167,11 @@ def test_tensor_variable_traced_data() -> None:
     torch.testing.assert_close(output._traced_data, NET(X).detach())
 
 
-def test_data_differs() -> None:
-    """TensorVariable is a Data."""
-    assert TensorVariable.__bases__ == (object,)
-    (op,) = graph_of(nn.Softmax(1)).op_nodes
-    assert op.arguments["dim"] == 1
-    assert "TensorVariable is a Data" in DIFFERS
+def test_tensor_variable_is_data() -> None:
+    """TensorVariable has the base Data, with a name."""
+    assert TensorVariable.__bases__ == (Data,)
+    assert [field.name for field in dataclasses.fields(Data)] == ["name"]
+    assert all(isinstance(node, Data) for node in graph_of().data_nodes)
 
 
 def test_graph_is_made_of_a_tracer() -> None:

@@ -16,6 +16,7 @@ from conformance.faults.graphs import planted
 from conformance.faults.page import page
 from conformance.faults.plants import FLOAT64, PLANTS
 from conformance.upstream.__main__ import FAILURES, HERE, Failure
+from conformance.upstream.operators import WRONG, Wrong
 from conformance.upstream.transformed import CHANGED, RELEASE, Changed, run_changed
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.reduce.tract_case import replay
@@ -31,7 +32,14 @@ def test_a_case_fails_in_its_release_and_passes_in_a_right_one(failure: Failure,
 
 def test_every_folder_is_of_a_failure() -> None:
     folders = {path.name for path in HERE.iterdir() if (path / "runme.sh").exists()}
-    assert folders == {failure.name for failure in (*FAILURES, *CHANGED)}
+    assert folders == {failure.name for failure in (*FAILURES, *CHANGED, *WRONG)}
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda one: one.name)
+def test_a_case_of_a_wrong_operator_mismatches(wrong: Wrong, tract_engine: Any) -> None:
+    found = replay(HERE / wrong.name, tract_engine(RELEASE))
+    assert found.status.value == "mismatch"
+    assert (HERE / f"{wrong.name}.issue.md").read_text("utf-8").startswith(f"# {wrong.title}\n")
 
 
 @pytest.mark.parametrize("changed", CHANGED, ids=lambda one: one.name)

@@ -76,7 +76,7 @@ def onnx_einsum(inputs: Sequence[Array], expr: str) -> Array:
 
 
 @defines("tract_core_matmul")
-def matmul(A: Array, B: Array, axes: Sequence[int]) -> Array:  # noqa: N803 - the names of the signature
+def matmul(A: Array, B: Array, axes: Sequence[int]) -> Array:
     """Return the matrix product of two tensors of one rank, whose axes are given by number.
 
     Formula: C[.., m, .., n] = sum over k of A[.., m, .., k] * B[.., k, .., n]; `axes` are the positions of m and k in

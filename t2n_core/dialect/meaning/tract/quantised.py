@@ -36,8 +36,8 @@ def _scale(a: Array | float, b: Array | float, c: Array | float) -> Array:
 
 @defines("tract_core_qmatmul", result="computed", raw=True)
 def qmatmul(
-    A: Array,  # noqa: N803 - the names of the signature
-    B: Array,  # noqa: N803
+    A: Array,
+    B: Array,
     bias: Array | int = 0,
     *,
     axes: Sequence[int],

@@ -73,6 +73,15 @@ def is_of(argument: str, *dtypes: str) -> Condition:
     )
 
 
+def has_several_rows(argument: str) -> Condition:
+    """Return the condition that a tensor has more than one row along the axis of the operation, or may have."""
+    return Condition(
+        f"`{argument}` has more than one row along `axis`",
+        lambda operation: bool(operation.get(argument).shape[operation.get("axis")] != 1),
+        argument,
+    )
+
+
 def _has_padding(operation: OperationView) -> bool:
     padding = operation.get("padding")
     if padding:
@@ -142,6 +151,7 @@ __all__ = [
     "IS_PADDED",
     "Condition",
     "Hazard",
+    "has_several_rows",
     "hazard",
     "is_negative",
     "is_not",

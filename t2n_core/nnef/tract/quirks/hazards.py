@@ -19,6 +19,7 @@ from t2n_core.nnef.tract.quirks.hazard import (
     HAS_LOGICAL_LITERAL,
     IS_PADDED,
     Hazard,
+    has_several_rows,
     hazard,
     is_negative,
     is_not,
@@ -245,6 +246,20 @@ HAZARDS: Final[tuple[Hazard, ...]] = (
         when=(is_one_of("border", "constant"),),
         reason="this border is refused",
         safe="border `replicate`",
+    ),
+    # -------------------------------------------------------------------------------------------------------- attention
+    hazard(
+        "tract_transformers_window_kv_sdpa",
+        ("0.23.1", None),
+        when=(has_several_rows("q"),),
+        reason="a query sees all keys of its call, later ones too, and keys that have left its window are lost",
+        safe="products and `softmax` with a mask",
+    ),
+    hazard(
+        "tract_transformers_quantized_kv_sdpa",
+        ("0.23.3", None),
+        reason="keys are rounded in steps of at least 1.0, so that keys of a channel that differ by less become equal",
+        safe="products and `softmax` with a mask",
     ),
 )
 

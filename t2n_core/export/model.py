@@ -9,7 +9,7 @@ from pathlib import Path
 from t2n_core.check.reference import record_time
 from t2n_core.errors import CaptureError, LowerError, RewriteError, SpecError
 from t2n_core.export.exportable_model import ExportableModel
-from t2n_core.export.notes import OptionWarning, option_notes, rewriter_notes, state_notes, warn_user
+from t2n_core.export.notes import OptionWarning, operator_notes, option_notes, rewriter_notes, state_notes, warn_user
 from t2n_core.export.precision_search import FoundPlan, find_plan
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import InferenceTarget, TractNNEF, require_target
@@ -101,7 +101,7 @@ class ModelExport(ExportableModel):
             warn_user(StateWarning("; ".join(self._state_notes)))
         of_plan = () if found is None else (f"precision='auto': {found.describe()}",)
         notes = (*captured.results.notes(), *rewriter_notes(report), *options, *self._state_notes, *of_plan)
-        notes += tuple(state_notes(target, graph))
+        notes += (*state_notes(target, graph), *operator_notes(graph))
         if mode_note is not None:
             notes = (mode_note, *notes)
         all_times, reference = {**self.times, **times}, self._reference(captured)

@@ -66,6 +66,14 @@ def state_notes(target: InferenceTarget, graph: Graph) -> list[str]:
     ]
 
 
+def operator_notes(graph: Graph) -> list[str]:
+    """Return a line for each reason why calls that the target has an operator for are written without it."""
+    return [
+        f"{f'{count} mixtures' if count > 1 else 'a mixture'} of experts without the engine's operator: {reason}"
+        for reason, count in Counter(graph.declined.get("operators", ())).items()
+    ]
+
+
 def rewriter_notes(report: RewriteReport) -> list[str]:
     """Return a line for each rewriter that never applied."""
     return [f"{rewriter} had no effect: {reason}" for rewriter, reason in report.unapplied.items()]
@@ -158,4 +166,4 @@ def _frames_of_this_package() -> int:
     return count
 
 
-__all__ = ["OptionWarning", "option_notes", "rewriter_notes", "state_notes", "warn_user"]
+__all__ = ["OptionWarning", "operator_notes", "option_notes", "rewriter_notes", "state_notes", "warn_user"]

@@ -25,6 +25,7 @@ from t2n_core.torch_graph.precision.apply import in_precision
 from t2n_core.torch_graph.simplify.norms import fold_norms
 from t2n_core.torch_graph.simplify.open_masks import open_masks
 from t2n_core.torch_graph.simplify.passes import simplify
+from t2n_core.torch_graph.simplify.routers import ROUTED, with_routers
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class TargetLowering:
         if choice:
             traced = with_stored(traced, choice, target.storage_refusal, self.source.weights, self.rounded)
         has_form = has_rule(rules, target.spec, target.writing)
+        if rules.find(ROUTED, target.spec, target.writing) is not None:
+            traced = with_routers(traced)
         with CAPTURE_LOCK:  # decompositions are traced like models
             simple = simplify(traced, has_form, operator_bodies(self.selection, self.session))
 

@@ -248,6 +248,8 @@ class _Lowering:
             notes += [f"what is computed at export stays float32: {computed} tensors"] if computed else []
         if notes:
             graph.declined["weights"] = notes
+        if self.graph.operator_notes:
+            graph.declined["operators"] = list(self.graph.operator_notes)
 
     def _outputs(self, names: list[str]) -> None:
         """Make every output a separate value: not an input, a weight or another output."""

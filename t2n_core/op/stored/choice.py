@@ -18,6 +18,7 @@ from t2n_core.op.stored.float16 import as_float16, loss
 from t2n_core.op.stored.int8 import as_bytes
 from t2n_core.torch_graph.graph.ir import StoredWeight, TensorVariable, TorchModuleIRGraph, TorchOp, tensors_in
 from t2n_core.torch_graph.simplify.passes import apply_swaps
+from t2n_core.torch_graph.simplify.routers import EXPERTS
 
 Rounded: TypeAlias = dict[tuple[str, StoredAs, tuple[int, ...]], StoredWeight]
 """Rounded weights by label, storage format and channel axes."""
@@ -133,6 +134,8 @@ def _reader(op: TorchOp, name: str, weight: TensorVariable) -> Reader:
     if name == _SECOND_OPERANDS.get(packet):
         return Reader.MATRIX
     if packet == "aten::index" and name == "self" and _picks_matrices(op.arguments["indices"]):
+        return Reader.EXPERTS
+    if op.kind == EXPERTS and name in ("up_proj", "down_proj") and not op.arguments["is_grouped"]:
         return Reader.EXPERTS
     if name != "weight":
         return Reader.OTHER

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from t2n_core.errors import CaptureError
+from t2n_core.rewriter.builtin.experts import as_one_operator
 from t2n_core.rewriter.builtin.marks import builtin_function
 from t2n_core.rewriter.context import RewriteContext
 
@@ -44,9 +45,13 @@ def mimi_convolution(ctx: RewriteContext, self: Any, hidden_states: Tensor, padd
 # ------------------------------------------------------------------------------- experts as a loop in Python
 @builtin_function("transformers.integrations.moe:ExpertsInterface.get_interface")
 def experts(ctx: RewriteContext, self: Any, experts_implementation: str | None, default: Any) -> Any:
-    """Select the library's experts as products of all rows, where it would loop over those that rows are routed to."""
+    """Select the library's experts as products of all rows, where it would loop over those that rows are routed to.
+
+    Experts that are one operator for some target are captured as such.
+    """
     is_loop = experts_implementation in (None, "eager")
-    return ctx.original(self, "batched_mm" if is_loop else experts_implementation, default)
+    chosen = ctx.original(self, "batched_mm" if is_loop else experts_implementation, default)
+    return as_one_operator(chosen)
 
 
 # ------------------------------------------------------------------------------------ attention with global tokens

@@ -284,6 +284,8 @@ class TorchModuleIRGraph:
     """Size expressions of PyTorch and ours, both ways."""
     storage_notes: tuple[str, ...] = ()
     """A line for each reason why weights are stored plainly although another storage format was chosen."""
+    operator_notes: tuple[str, ...] = ()
+    """A line for each call that the target's own operator for it cannot compute."""
     open_masks: frozenset[int] = frozenset()
     """Identities of the attention masks that are proven to have no fully masked row."""
 
@@ -326,8 +328,7 @@ class TorchModuleIRGraph:
     @property
     def data_nodes(self) -> list[TensorVariable]:
         """Return every tensor: inputs, weights, results of operators. What is added to the list alone has no effect."""
-        produced = [o for op in self.op_nodes for o in op.outputs if o is not None]
-        return [*self.inputs, *self.weights, *produced]
+        return [*self.inputs, *self.weights, *(o for op in self.op_nodes for o in op.outputs if o is not None)]
 
     def bounds(self) -> Iterator[sympy.Expr]:
         """Return all sizes among the operators' arguments: bounds, lengths, shapes."""
@@ -350,10 +351,9 @@ class TorchModuleIRGraph:
         return kept[::-1]
 
     def __str__(self) -> str:
-        lines = [f"inputs: {', '.join(map(str, self.inputs))}"]
-        lines += [f"  {op}" for op in self.op_nodes]
-        lines.append(f"outputs: {', '.join(map(str, self.outputs))}")
-        return "\n".join(lines)
+        inputs, outputs = (", ".join(map(str, variables)) for variables in (self.inputs, self.outputs))
+        ops = "".join(f"  {op}\n" for op in self.op_nodes)
+        return f"inputs: {inputs}\n{ops}outputs: {outputs}"
 
 
 def _traced(variable: TensorVariable) -> torch.Tensor:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor
 
+from t2n_core.torch_graph.compat.patches import replaced
+from t2n_core.torch_graph.custom_ops.experts import LIBRARY, experts
 from t2n_core.torch_graph.simplify.decompositions import decomposition
 
 MOST_PRODUCTS: Final = 8
@@ -31,3 +33,10 @@ def grouped_mm_fallback(input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
         return torch.bmm(input.unsqueeze(1), weight.index_select(0, group)).squeeze(1)
     own = [torch.where((group == index).unsqueeze(1), input, 0.0) for index in range(weight.shape[0])]
     return functools.reduce(torch.add, map(torch.matmul, own, weight.unbind(0)))
+
+
+@decomposition("t2n_experts::experts")
+def experts_of_all_rows(*arguments: Any) -> Tensor:
+    """Call the library's function as while it is captured, so that it takes the operator above on every machine."""
+    with replaced(f"{LIBRARY}.is_torchdynamo_compiling", lambda _: lambda: True, optional=True):
+        return experts(*arguments)

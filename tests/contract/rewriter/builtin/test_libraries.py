@@ -174,6 +174,31 @@ def test_they_export_with_the_built_in_rewriters_only(case: str, proven: Any, tm
         ModelExport(model, args, dynamic_axes=axes, builtin_rewriters=False).lower(TractNNEF("0.23.9"))
 
 
+def gpt_oss(t: Any) -> nn.Module:
+    return experts(t, "GptOss", head_dim=8, num_local_experts=4, num_experts_per_tok=2, sliding_window=32)
+
+
+@pytest.mark.parametrize(
+    ("make", "gate"),
+    [
+        (lambda t: experts(t, "Mixtral", num_local_experts=4, num_experts_per_tok=2), "softmax_topk"),
+        (
+            lambda t: experts(t, "Qwen2Moe", num_experts=5, num_experts_per_tok=3, moe_intermediate_size=12),
+            "softmax_all",
+        ),
+        (gpt_oss, "softmax_topk"),
+    ],
+    ids=["mixtral", "qwen2_moe", "gpt_oss"],
+)
+def test_experts_and_their_router_are_one_operation(make: Any, gate: str, proven: Any) -> None:
+    torch.manual_seed(5)
+    result = proven(make(library("transformers")).eval(), tokens(), dynamic_axes={"input_ids": {0: "B", 1: "T"}})
+    found = [op for op in result.graph.operations if op.name == "tract_moe_ffn"]
+    assert [op.arguments["gate"] for op in found] == [gate] * len(found)
+    assert len(found) == SMALL["num_hidden_layers"]
+    assert not any(op.name == "tract_core_topk" for op in result.graph.operations)
+
+
 @pytest.mark.parametrize("case", COMPLEX_INSIDE)
 def test_complex_numbers_inside_need_no_rewriter(case: str, proven: Any) -> None:
     make, inputs, axes = COMPLEX_INSIDE[case]

@@ -53,7 +53,8 @@ def _halves(g: Emitter, both: Value, axis: int, has_gate: bool, alternate: bool)
     if not has_gate:
         return both, None
     count = int(both.shape[axis])
-    if alternate:
-        gate, up = (g.slice(both, axes=[axis], begin=[first], end=[count], stride=[2]) for first in (0, 1))
+    if alternate:  # a slice is the one operation that the engine computes ahead whatever a weight's size
+        pairs = g.reshape_to(both, (*both.shape[:axis], count // 2, 2, *both.shape[axis + 1 :]))
+        gate, up = (g.squeeze(g.take(pairs, axis + 1, place, place + 1), axes=[axis + 1]) for place in (0, 1))
         return gate, up
     return g.take(both, axis, 0, count // 2), g.take(both, axis, count // 2, count)

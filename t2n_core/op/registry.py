@@ -59,7 +59,7 @@ class Rule:
 
     @property
     def place(self) -> str:
-        code = self.function.__code__
+        code = inspect.unwrap(self.function).__code__
         return f"{code.co_filename}:{code.co_firstlineno}"
 
     def fits(self, spec: Spec, options: WritingOptions = PLAIN) -> bool:

@@ -13,16 +13,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from conformance.benchmarks import checks, decoding, growth, memory, session, startup
+from conformance.benchmarks import checks, decoding, growth, memory, startup
 from conformance.benchmarks.engine import speed
 from conformance.benchmarks.nets.exported import CHAIN_LENGTHS, EXPORTED
 from conformance.benchmarks.peers.process import NAME, Peer
+from conformance.benchmarks.sessions import plugin, quick, stages
 from conformance.benchmarks.tables import markdown
 from conformance.lab.command import command_parser, say
 from conformance.lab.machine import ROOT, describe_machine
 from conformance.lab.rows import write_results
 
-PARTS = ("export", "growth", "memory", "engine", "layers", "decoding", "checks", "session", "startup")
+PARTS = ("export", "growth", "memory", "engine", "layers", "decoding", "checks", "session", "quick", "startup")
 BUDGET = 120.0
 """Seconds for the peer at one length; at 400 it takes about four minutes, with --peer-400 it gets ten."""
 
@@ -131,7 +132,12 @@ def main() -> None:
                 results["checks"] = checks.measure(Path(folder), say)
                 save(results, output)
             if "session" in parts:
-                results["session"] = session.measure(say)
+                results["session"] = plugin.measure(say)
+                save(results, output)
+            if "quick" in parts:
+                results["quick"] = quick.measure(say)
+                say("stages of a session")
+                results["stages"] = stages.measure()
                 save(results, output)
             if "startup" in parts:
                 say("starts of processes")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from conformance.benchmarks.sessions import stages
 from conformance.lab.tables import figures_table as table
 
 
@@ -73,6 +74,16 @@ def session_table(sessions: list[dict[str, float]]) -> str:
     return table([*head, "controller, MB", "with plain tests, MB", "ours per cell, kB"], rows)
 
 
+def quick_table(ratios: list[dict[str, Any]]) -> str:
+    """Return the seconds of both processes, and their ratio beside the largest that is meant to be."""
+    rows = [
+        [one["what"], f"{one['ours_s']:.3g}", f"{one['floor_s']:.3g}", f"{one['ours_s'] / one['floor_s']:.2f} x",
+         f"{one['most']:.2f} x"]
+        for one in ratios
+    ]  # fmt: skip
+    return table(["process", "s", "against, s", "ratio", "at most"], rows)
+
+
 def _added(before: dict[str, float], one: dict[str, float], kind: str, floor: str) -> float:
     """Per cell, beyond what as many plain tests add."""
     ours, plain = (one[name] - before[name] for name in (kind, floor))
@@ -104,4 +115,8 @@ def markdown(results: dict[str, Any]) -> list[str]:
             "do nothing, without the plugin. Controller: the process that keeps the book, with `-n 2`."
         )
         parts += ["## Sessions", how, session_table(results["session"])]
+    if "quick" in results:
+        parts += ["## Quick sessions", "Whole processes in turns, CPU seconds, medians.", quick_table(results["quick"])]
+        how = "Sampled every 2 ms of CPU time in a session of 200 small nets on one engine."
+        parts += ["## Stages of a session", how, stages.table(results["stages"])]
     return parts

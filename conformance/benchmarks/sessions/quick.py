@@ -1,0 +1,140 @@
+"""What a session of pytest costs where nothing is left out: whole processes, in turns, as ratios within one run.
+
+CPU seconds are those of the session with all of its processes. Wall time is only that of `-n 2` against one process.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance.lab.machine import cpu_of_children
+from conformance.lab.timing import Stopwatch
+
+ROUNDS = 5
+CELLS = 300
+COLLECTED = 1000
+ENGINE = "0.23"
+
+NETS = """
+import torch
+
+torch.set_num_threads(1)
+
+def net(n):
+    torch.manual_seed(n)
+    a, b = 3 + n % 7, 5 + n % 11
+    if n % 4 == 0:
+        return torch.nn.Linear(a, b).eval(), torch.randn(2, a)
+    if n % 4 == 1:
+        return torch.nn.ReLU().eval(), torch.randn(2, a, b)
+    if n % 4 == 2:
+        return torch.nn.Conv2d(a, b, 3).eval(), torch.randn(1, a, 9 + n % 5, 11)
+    return torch.nn.GRU(a, b, batch_first=True).eval(), torch.randn(2, 4 + n % 3, a)
+"""
+CAPTURE = """
+import sys
+from nets import net, torch
+
+for n in range(int(sys.argv[1])):
+    model, x = net(n)
+    torch.export.export(model, (x,), strict=False)
+"""
+SUITE = """
+import pytest
+from nets import net
+
+@pytest.mark.nnef_export(target="tract")
+@pytest.mark.parametrize("n", range({cells}))
+def test_net(n):
+    return net(n)
+"""
+COLLECTION = """
+import pytest
+
+@pytest.mark.nnef_export(target="tract")
+@pytest.mark.parametrize("n", range({cells}))
+def test_net(n):
+    return None
+"""
+_PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A process, the one that it is compared with, and how often the latter's time it may take."""
+
+    what: str
+    command: Sequence[str]
+    against: Sequence[str]
+    most: float
+    by_wall: bool = False
+    without: tuple[Sequence[str], Sequence[str]] | None = None
+    """Smaller processes of both, whose time is subtracted: that of the first cell, with all imports."""
+
+
+def ratios(cells: int, collected: int) -> list[Ratio]:
+    """Return the ratios of the suites that `write_suites` writes."""
+    engine = f"--t2n-tract={ENGINE}"
+    session, one = [*_PYTEST, "test_cells.py", engine], [*_PYTEST, "test_one.py", engine]
+    collect = [*_PYTEST, "--collect-only", "test_collected.py"]
+    return [
+        Ratio(f"collecting {collected} marked tests, against without the plugin", [*collect, engine],
+              [*collect, "-p", "no:t2n"], 1.3),
+        Ratio("a session of one Linear, against a script that captures it", one, ["capture.py", "1"], 1.35),
+        Ratio(f"each of {cells} cells, against torch.export alone", session, ["capture.py", str(cells)], 1.5,
+              without=(one, ["capture.py", "1"])),
+        Ratio(f"{cells} cells with `-n 2`, against one process, wall time", [*session, "-n", "2"], session, 0.6,
+              by_wall=True),
+    ]  # fmt: skip
+
+
+def write_suites(folder: Path, cells: int, collected: int) -> None:
+    """Write the files that the commands of `ratios` run."""
+    files = {
+        "nets.py": NETS,
+        "capture.py": CAPTURE,
+        "test_cells.py": SUITE.format(cells=cells),
+        "test_one.py": SUITE.format(cells=1),
+        "test_collected.py": COLLECTION.format(cells=collected),
+        "pytest.ini": "[pytest]\n",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def measure(
+    say: Callable[[str], None], rounds: int = ROUNDS, cells: int = CELLS, collected: int = COLLECTED
+) -> list[dict[str, Any]]:
+    """Return the medians of each ratio's processes in seconds, and what the ratio should be at most."""
+    found: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_suites(folder, cells, collected)
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        environment["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
+        _seconds([*_PYTEST, "test_one.py", f"--t2n-tract={ENGINE}"], folder, environment)  # compiles, and fetches
+        for ratio in ratios(cells, collected):
+            say(ratio.what)
+            commands = [ratio.command, ratio.against, *(ratio.without or ())]
+            turns = [[_seconds(command, folder, environment) for command in commands] for _ in range(rounds)]
+            kind = "wall_s" if ratio.by_wall else "cpu_s"
+            ours, floor, *first = (statistics.median(times[kind] for times in of) for of in zip(*turns, strict=True))
+            if first:
+                ours, floor = ((all_ - one) / (cells - 1) for all_, one in zip((ours, floor), first, strict=True))
+            found.append({"what": ratio.what, "ours_s": ours, "floor_s": floor, "most": ratio.most})
+    return found
+
+
+def _seconds(arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> dict[str, float]:
+    before, watch = cpu_of_children(), Stopwatch()
+    command = [sys.executable, *arguments]
+    subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+    return {"wall_s": watch.wall, "cpu_s": cpu_of_children() - before}

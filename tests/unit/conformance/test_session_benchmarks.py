@@ -1,0 +1,44 @@
+"""Seconds of a session by stage, and the ratios of whole sessions."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.benchmarks.cost_tables import quick_table
+from conformance.benchmarks.sessions import stages
+from conformance.benchmarks.sessions.quick import ratios
+
+RUN = ["/v/_pytest/main.py:wrap_session", "/w/pytest_t2n/run/cell_run.py:check_returned"]
+
+
+@pytest.mark.parametrize(
+    ("inner", "stage"),
+    [
+        ([], "the plugin's runs"),
+        (["/w/t2n_core/torch_graph/capture/tracer.py:trace"], "around the capture"),
+        (["/v/torch/export/_trace.py:_export", "/w/t2n_core/torch_graph/capture/modes.py:call"], "PyTorch's capture"),
+        (["/w/t2n_core/torch_graph/simplify/passes.py:run", "/v/torch/fx/graph.py:lint"], "simplification"),
+        (["/w/t2n_core/nnef/legality.py:check_graph"], "spec"),
+        (["/w/t2n_core/check/parity.py:check", "/w/t2n_core/engine/tract/engine.py:run"], "exchange with the engine"),
+        (["/w/t2n_core/check/parity.py:c", "<importlib._bootstrap>:_find", "/w/t2n_core/op/x.py:y"], "imports"),
+        (["/tmp/x/nets.py:net", "/v/torch/random.py:seed"], "the tests themselves"),
+    ],
+)  # fmt: skip
+def test_the_innermost_stage_counts(inner: list[str], stage: str) -> None:
+    assert stages.stage_of([*RUN, *inner]) == stage
+    assert stages.stage_of(["/w/python/runpy.py:run"]) == stages.OTHER
+
+
+def test_seconds_are_shared_by_samples_and_shown_against_the_capture() -> None:
+    stacks = [(["/v/torch/export/_trace.py:_export"], 6), (["/w/t2n_core/op/lower.py:run"], 3), (RUN, 3)]
+    found = stages.seconds_by_stage(2.0, stacks)
+    assert found["PyTorch's capture"] == pytest.approx(1.0)
+    assert found["lowering"] == pytest.approx(0.5)
+    assert sum(found.values()) == pytest.approx(2.0)
+    assert "| lowering | 0.50 | 20 % | 0.50 x |" in stages.table({**found, stages.ENGINES: 0.5})
+
+
+def test_ratios_are_shown_beside_the_largest_that_is_meant_to_be() -> None:
+    shown = quick_table([{"what": "one Linear", "ours_s": 5.0, "floor_s": 4.0, "most": 1.35}])
+    assert "| one Linear | 5 | 4 | 1.25 x | 1.35 x |" in shown
+    assert [one.most for one in ratios(300, 1000)] == [1.3, 1.35, 1.5, 0.6]

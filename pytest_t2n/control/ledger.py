@@ -172,7 +172,10 @@ class Ledger:
         if self._held is None and len({cell.nodeid for cell in selection.cells}) < len(selection.cells):
             self._held = {}  # --keep-duplicates runs a test as often as it is named
         self.planned = True
-        self.run.engines.extend(engine_line(engine, this_platform()) for engine in selection.own_engines())
+        if own := [engine_line(engine, this_platform()) for engine in selection.own_engines()]:
+            self.run.engines.extend(own)
+            if self._file is not None:
+                self._file.replace_run(self.run)
         self.unmade = selection.unmade
         if self.unmade and self.settings.require:
             self.problems.append("--t2n-require: markers name targets that this session has no engine for")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from pytest_t2n.control.earlier import Interrupted, read_interrupted, rewrite
@@ -10,6 +11,7 @@ from pytest_t2n.records.file import RecordFile, encode
 from pytest_t2n.records.folder import MATRIX_FILE, check_folder, remove_report
 from pytest_t2n.records.run_line import start_time
 from pytest_t2n.records.schema import SCHEMA, EndLine, GraphLine, Record, RunLine
+from t2n_core.files import write_whole
 
 
 class RunFile:
@@ -67,6 +69,17 @@ class RunFile:
         failure = self.records.append((encode(record) if line is None else line).encode())
         self.failure = failure or self.failure
         return failure
+
+    def replace_run(self, run: RunLine) -> None:
+        """Replace the line of the run, whose further engines its cells named; a full disk leaves the line as it is."""
+        earlier = self.records
+        if earlier.path is None or not earlier.path.is_file():
+            return
+        lines = [run, *(record for record in earlier.records() if not isinstance(record, RunLine))]
+        with suppress(OSError):
+            write_whole(earlier.path, "".join(f"{encode(record)}\n" for record in lines))
+            self.records = RecordFile(earlier.path, append=True)
+            earlier.close()
 
     def end(self, stopped: str) -> OSError | None:
         """Write the last line, and return the error if it is the first one.

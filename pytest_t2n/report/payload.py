@@ -126,7 +126,7 @@ class Payload:
                     row_support(matrix, row, ladder), flat, row.case]  # fmt: skip
             sink.write(("," if count else "") + _json(line))
         rest = {
-            "columns": [_column(one) for one in matrix.columns],
+            "columns": [_column(one, matrix.columns) for one in matrix.columns],
             "tiers": tiers,
             "platforms": {line.key: describe_platform(line) for run in matrix.runs for line in run.platforms},
             "statuses": [status.value for status in Status],
@@ -196,22 +196,30 @@ def _json(value: object) -> str:
     return text
 
 
-def select_option(engine: EngineLine) -> str:
-    """Return the option of pytest that selects this engine."""
+def select_option(engine: EngineLine, engines: Sequence[EngineLine] = ()) -> str:
+    """Return the option of pytest with which a session has this engine, one of `engines`.
+
+    A target of the user that has an engine of its own runs in every session with engines, and one over the Khronos
+    tools in a session with these.
+    """
     if engine.target == "khronos":
         return "--t2n-khronos"
+    if engine.target != "tract" and not engine.kind:
+        others = [one for one in engines if one.target in ("tract", "khronos")]
+        same = [one for one in others if (one.target, one.version) == ("khronos", engine.version)]
+        return select_option((same or others)[0]) if others else ""
     words = [f"--t2n-tract={engine.requested if engine.kind == 'cli' else engine.version}"]
     words += [f"--t2n-cpu={engine.tier}"] if engine.tier not in ("", NATIVE) else []
     words += [f"--t2n-runtime={engine.runtime}"] if engine.runtime not in ("", CPU) else []
     return " ".join(words)
 
 
-def _column(engine: EngineLine) -> dict[str, str]:
+def _column(engine: EngineLine, engines: Sequence[EngineLine]) -> dict[str, str]:
     return {
         "title": engine.title,
         "target": engine.target,
         "label": engine.title.removeprefix(f"{engine.target} "),
-        "select": select_option(engine),
+        "select": select_option(engine, engines),
         "kernels": " ".join(engine.kernels),
     }
 

@@ -98,6 +98,12 @@ def test_cells_of_own_targets_are_like_all_others(suite, mode):
     wrong = suite.cells["test_wrong[doubling-1.2]"]
     assert (wrong["target"], wrong["version"], wrong["case"].rpartition("::")[2]) == ("doubling", "1.2", "test_wrong")
     assert "this label is refused" in suite.cells["test_refused[product-0.23.9]"]["error"]["message"]
+    engines = {f"{one['target']} {one['label']}": one for one in suite.matrix[0]["engines"]}
+    assert list(engines) == ["tract 0.21.19", "tract 0.23.9", "product 0.21.19", "product 0.23.9", "doubling 1.2"]
+    assert [line["type"] for line in suite.matrix[:2]] == ["run", "plan"]
+    for version in ("0.21.19", "0.23.9"):
+        assert engines[f"product {version}"] == engines[f"tract {version}"] | {"target": "product"}
+    assert engines["product 0.23.9"]["sha256"]
     page = (suite.pytester.path / "site" / "index.html").read_text("utf-8")
     assert all(title in page for title in ("product 0.21.19", "doubling 1.2", "tract 0.23.9"))
     result.stdout.fnmatch_lines(["product 0.21.19 *", "doubling 1.2 *"])

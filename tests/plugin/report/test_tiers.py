@@ -141,6 +141,16 @@ def test_other_formats_say_tier_worst_and_platform(matrix):
 def test_options_that_select_an_engine():
     cuda = EngineLine("tract", "0.23.9", "0.23.9 cuda", kind="wheel", tier="native", runtime="cuda")
     assert select_option(cuda) == "--t2n-tract=0.23.9 --t2n-runtime=cuda"
+    tract = EngineLine("tract", "0.22.4", "0.22.4", kind="wheel", tier="no-fma")
+    product = EngineLine("product", "0.23.9", "0.23.9", kind="wheel", tier="native")
+    own, flat, khronos = (
+        EngineLine(name, version, version) for name, version in (("own", "1.2"), ("flat", "1.0"), ("khronos", "1.0"))
+    )
+    assert select_option(product, [own, tract, product]) == "--t2n-tract=0.23.9"
+    assert select_option(own, [own, product, tract, khronos]) == "--t2n-tract=0.22.4 --t2n-cpu=no-fma"
+    assert select_option(own, [own, khronos]) == "--t2n-khronos"
+    assert select_option(flat, [tract, khronos, flat]) == "--t2n-khronos"
+    assert select_option(own, [own]) == ""
     assert [one.name for one in releases_of([engine("0.23.9"), engine("0.23.9", "no-fma"), cuda])] == [
         "tract 0.23.9",
         "tract 0.23.9 cuda",

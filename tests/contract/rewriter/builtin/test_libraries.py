@@ -198,7 +198,7 @@ def test_experts_and_their_router_are_one_operation(make: Any, gate: str, proven
     assert len(found) == SMALL["num_hidden_layers"]
     assert not any(op.name == "tract_core_topk" for op in result.graph.operations)
     # the engine packs the experts only if it computes their weights ahead, and it does not gather large ones
-    weights = [value.producer for op in found for value in op.inputs()[1:]]
+    weights = [value.producer for op in found for value in list(op.inputs())[1:]]
     while any(maker.name != "variable" for maker in weights):
         assert {maker.name for maker in weights} <= {"variable", "slice", "squeeze", "reshape"}
         weights = [value.producer for maker in weights for value in maker.inputs()]

@@ -12,7 +12,7 @@ import numpy as np
 
 from t2n_core.dialect.registry import Definition
 from t2n_core.dialect.sizes import Size
-from t2n_core.dialect.tensors import Tensor, tensor_of
+from t2n_core.dialect.tensors import Tensor, datum_type, tensor_of
 from t2n_core.errors import InputError, SpecError
 from t2n_core.nnef.signatures import REQUIRED, Signature
 from t2n_core.nnef.spec import signatures_of
@@ -172,7 +172,10 @@ def result_types(definition: Definition, arguments: Mapping[str, Any], count: in
             return common_type(tensors)
         if rule == "same":
             return tensors[0].dtype
-        return arguments[rule].dtype if rule in arguments else np.dtype(rule)
+        if rule not in arguments:
+            return np.dtype(rule)
+        named = arguments[rule]
+        return datum_type(named) if isinstance(named, str) else named.dtype
 
     return [found(rule) for rule in rules[:count]]
 

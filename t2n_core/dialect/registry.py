@@ -21,8 +21,8 @@ class Definition:
     docstring is the definition."""
     result: str
     """`same`: the data type of the first tensor argument, if there is one; `common`: the one that the operands are cast
-    to; the name of a parameter: that of this argument; a data type, such as `bool`; `computed`: that of the returned
-    array. With spaces between, one for each result.
+    to; the name of a parameter: that of this argument, or the one that it names; a data type, such as `bool`;
+    `computed`: that of the returned array. With spaces between, one for each result.
     """
     raw: bool
     """True for a function that takes arrays in the data types of their tensors, and not floats as float64."""

@@ -18,6 +18,8 @@ _TOKEN: Final = re.compile(
 )
 _BLANK: Final = re.compile(r"(?:\s+|#[^\n]*)*")
 _OPERATORS: Final = frozenset("+ - * / ^ < > <= >= == != && ||".split())
+_OF_SIZES: Final = frozenset({"min", "max"})
+"""Functions in expressions of sizes."""
 _LITERALS: Final = {"true": True, "false": False}
 _MOST_DIGITS: Final = 400
 _LONGEST: Final = 64 << 20
@@ -41,7 +43,8 @@ class _Call(NamedTuple):
 def read_text(text: str) -> Document:
     """Return the content of a `graph.nnef`. A call inside a call becomes a separate assignment.
 
-    Raises InputError for text that is not NNEF, and for comprehensions, branches and calls in sizes of the graph.
+    Raises InputError for text that is not NNEF, and for comprehensions, branches, and calls in sizes of the graph
+    other than `min` and `max`.
     """
     if len(text) > _LONGEST:
         raise InputError(f"the text has {len(text)} characters, and at most {_LONGEST} are read")
@@ -229,8 +232,8 @@ class _Reader:
                 if not parts:
                     return value
                 parts.append(_operand_text(value))
-                return Expression(" ".join(parts), tuple(dict.fromkeys([*names, *names_in(value)])))
-            names += names_in(value)
+                return Expression(" ".join(parts), tuple(dict.fromkeys([*names, *_names_in(value)])))
+            names += _names_in(value)
             parts += [_operand_text(value), self.peek().text]
             self._at += 1
 
@@ -286,9 +289,19 @@ class _Reader:
 
 
 def _operand_text(value: Any) -> str:
+    if isinstance(value, _Call) and value.operator in _OF_SIZES:
+        return f"{value.operator} ( {' , '.join(_operand_text(one.value) for one in value.arguments)} )"
     if isinstance(value, _Call):
         raise InputError(f"the call of `{value.operator}` is part of an expression")
     return value.text if isinstance(value, Expression) else text_of(value)
+
+
+def _names_in(value: Any) -> Iterator[Name]:
+    """Yield the names in an operand of an expression, also in a call."""
+    if isinstance(value, _Call):
+        for one in value.arguments:
+            yield from _names_in(one.value)
+    yield from names_in(value)
 
 
 def _tokens(text: str) -> Iterator[_Token]:

@@ -63,3 +63,11 @@ def test_an_end_that_is_computed_to_be_zero_is_not_the_end_of_the_axis() -> None
     body = "x = external<scalar>(shape = [T]);\ny = slice(x, axes = [0], begin = [0], end = [T - 4]);"
     assert outputs_of(body, {"x": zeros(4)}, head=HEAD)["y"].shape == (0,)
     assert outputs_of(body, {"x": zeros(7)}, head=HEAD)["y"].shape == (3,)
+
+
+def test_the_larger_and_the_smaller_of_two_sizes() -> None:
+    body = (
+        "x = external<scalar>(shape = [T]);\n"
+        "y = slice(x, axes = [0], begin = [(max((T-4),1)+1)], end = [min(T,(max(T,3)-(T/5)))]);"
+    )
+    assert outputs_of(body, {"x": np.arange(9, dtype=np.float32)}, head=HEAD)["y"].array.tolist() == [6, 7]

@@ -11,7 +11,7 @@ import pytest
 from t2n_core.errors import InputError
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.reading.archive import StoredTensor, read_archive, tensor_bytes, tensor_of
-from t2n_core.nnef.reading.document import Argument, Assignment, Expression, Name, replace_names
+from t2n_core.nnef.reading.document import Argument, Assignment, Expression, Name, replace_names, value_text
 from t2n_core.nnef.reading.parser import read_text
 from t2n_core.nnef.spec import spec_for
 
@@ -63,6 +63,13 @@ def test_names_are_renamed_in_lists_and_expressions() -> None:
         ("x", 1),
         Expression("( S + 1 )", (Name("S"),)),
     ]
+
+
+def test_a_call_of_min_or_max_is_part_of_an_expression_of_sizes() -> None:
+    text = "version 1.0;\ngraph g(x) -> (y) {\n  y = tile(x, repeats = [(max(T-1,min(S,2))+1)]);\n}"
+    value = read_text(text).assignments[0].get("repeats")[0]
+    assert value == Expression("( max ( T - 1 , min ( S , 2 ) ) + 1 )", (Name("T"), Name("S")))
+    assert value_text(replace_names(value, {"T": "A", "S": "S"}.__getitem__)) == "(max(A-1,min(S,2))+1)"
 
 
 @pytest.mark.parametrize(

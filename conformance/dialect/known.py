@@ -28,6 +28,8 @@ class Known:
     when: Callable[[Case], bool] = _every
     since: str | None = None
     before: str | None = None
+    by_chance: bool = False
+    """True for results that depend on what is in memory: a case may be right."""
 
     def explains(self, verdict: Verdict) -> bool:
         """Return whether a verdict that is not `right` is one of these."""
@@ -221,6 +223,7 @@ KNOWN: Final = (
         "the frames ahead of the stream are uninitialised memory",
         lambda case: case.arguments["delay"] + case.arguments["overlap"] > 0,
         before="0.23",
+        by_chance=True,
     ),
     Known(
         ("tract_pulse_pulse_pad",),

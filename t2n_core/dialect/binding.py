@@ -21,15 +21,24 @@ from t2n_core.nnef.spec import signatures_of
 def bind(name: str, arguments: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Return the arguments of an operator by name, converted to the types of the newest signature that they fit.
 
-    Raises SpecError if they fit none.
+    An argument that releases have renamed has its newest name. Raises SpecError if they fit none.
     """
     problem = SpecError(f"`{name}` is no operator of any release", op=name)
     for signature in _signatures(name):
         try:
-            return bind_to(signature, arguments)
+            found = bind_to(signature, arguments)
+            names = newest_names(name, signature)
+            return {names[one]: value for one, value in found.items()}
         except SpecError as wrong:
             problem = wrong
     raise problem
+
+
+def newest_names(name: str, signature: Signature) -> dict[str, str]:
+    """Return the names of a signature's parameters in the newest one, if both have as many, by the names in it."""
+    newest = _signatures(name)[0].parameters
+    own = [one.name for one in signature.parameters]
+    return dict(zip(own, (one.name for one in newest) if len(newest) == len(own) else own, strict=True))
 
 
 def bind_to(signature: Signature, arguments: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -180,4 +189,4 @@ def result_types(definition: Definition, arguments: Mapping[str, Any], count: in
     return [found(rule) for rule in rules[:count]]
 
 
-__all__ = ["bind", "bind_to", "call", "common_type", "converted", "result_types", "tensors_in"]
+__all__ = ["bind", "bind_to", "call", "common_type", "converted", "newest_names", "result_types", "tensors_in"]

@@ -53,7 +53,8 @@ def test_what_is_not_right_is_known(judged: Callable[[str, str], list[Verdict]],
     unknown = [one for one in verdicts if one.status != "right" and explanation(one) is None]
     assert [(one.number, one.status, one.reason) for one in unknown] == []
     right = sum(one.status == "right" for one in verdicts)
-    assert (right == 0) == (release in NEVER_RIGHT.get(op, ()))
+    if not any(one.by_chance and op in one.operators and one.in_release(release) for one in KNOWN):
+        assert (right == 0) == (release in NEVER_RIGHT.get(op, ()))
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: f"{known.operators[0]}: {known.reason}")
@@ -61,8 +62,8 @@ def test_what_is_known_is_met(judged: Callable[[str, str], list[Verdict]], known
     assert known in KNOWN
     entry = KNOWN[KNOWN.index(known)]  # type: ignore[arg-type]
     cells = [(op, release) for op, release in CELLS if op in entry.operators and entry.in_release(release)]
-    if not cells:
-        pytest.skip("in none of these releases")
+    if not cells or entry.by_chance:
+        pytest.skip("in none of these releases, or not in every run")
     for release in {release for _, release in cells}:
         ops = [op for op, having in cells if having == release]
         assert any(entry.explains(one) for op in ops for one in judged(op, release)), release

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from t2n_core.check.streaming import check_streaming
 from torch import nn
 
 import t2n_core
@@ -20,6 +19,7 @@ from pytest_t2n.cli.command import main
 from pytest_t2n.cli.migrate.options import renamed
 from pytest_t2n.cli.migrate.table import moves
 from t2n_core import KhronosNNEF, StoredAs, TractFeatureFlag, TractNNEF, export_model_to_nnef
+from t2n_core.check.exported.streaming import check_streaming
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.errors import InputError, T2NError
 from t2n_core.export.notes import OptionWarning

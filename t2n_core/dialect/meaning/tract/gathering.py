@@ -95,7 +95,7 @@ def _common(input: Array, updates: Array) -> Array:
     return np.array(input, dtype=np.result_type(input.dtype, updates.dtype))
 
 
-@defines("tract_core_scatter_elements", result="common")
+@defines("tract_core_scatter_elements", result="input")
 def scatter_elements(input: Array, indices: Array, updates: Array, axis: int, reduction: str = "none") -> Array:
     """Return the input with elements replaced by, or combined with, updates at indices along an axis.
 
@@ -115,7 +115,7 @@ def scatter_elements(input: Array, indices: Array, updates: Array, axis: int, re
     return output
 
 
-@defines("tract_core_scatter_nd", result="common")
+@defines("tract_core_scatter_nd", result="input")
 def scatter_nd(input: Array, indices: Array, updates: Array, reduction: str = "none") -> Array:
     """Return the input with slices replaced by, or combined with, updates at tuples of coordinates.
 

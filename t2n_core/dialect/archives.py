@@ -25,15 +25,16 @@ def evaluate(
     *,
     round_to_storage: bool = False,
     results: Sequence[str] | None = None,
+    timeout: float | None = None,
 ) -> dict[str, Tensor]:
     """Return the outputs of an archive by name, or the values `results`, as the definitions of its operators say.
 
     Floats are computed in float64, and with `round_to_storage` rounded to the data type of the tensor after each
     operation. Inputs are arrays by name, or in the order of the graph's inputs. Only values that are read later are
-    kept in memory.
+    kept in memory. After `timeout` seconds no further operation begins.
 
     Raises InputError for an archive that cannot be read and inputs that do not fit its shapes, UndefinedOperatorError
-    for an operator without a definition, MeaningError for an operation outside of its domain.
+    for an operator without a definition, MeaningError for an operation outside of its domain, or after the timeout.
     """
     content = archive if isinstance(archive, ArchiveContent) else read_archive(Path(archive))
     document = content.document
@@ -44,7 +45,8 @@ def evaluate(
     shapes = {name: (_shape_of(declared[name]), tensor.shape) for name, tensor in tensors.items()}
     symbols = solve(shapes)
     check_assertions(document.extensions, symbols)
-    evaluation = Evaluation(document.fragments, content.tensors, symbols, round_to_storage=round_to_storage)
+    options: Any = {"round_to_storage": round_to_storage, "timeout": timeout}
+    evaluation = Evaluation(document.fragments, content.tensors, symbols, **options)
     body = [statement for statement in statements if statement.results[0] not in tensors]
     values: dict[str, Any] = dict(tensors)
     return evaluation.run(body, values, document.outputs if results is None else results)

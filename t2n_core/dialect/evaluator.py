@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -33,11 +34,14 @@ class Evaluation:
         symbols: Mapping[str, int],
         *,
         round_to_storage: bool = False,
+        timeout: float | None = None,
     ) -> None:
         self.fragments = fragments
         self.tensors = tensors
         self.symbols = symbols
         self.round_to_storage = round_to_storage
+        self._timeout = timeout
+        self._end = None if timeout is None else time.monotonic() + timeout
         self.definitions = functions()
         self._bodies: dict[str, tuple[Signature, tuple[Statement, ...]]] = {}
 
@@ -59,6 +63,8 @@ class Evaluation:
 
     def _value_of(self, statement: Statement, values: dict[str, Any]) -> Any:
         scope = Scope(values, self.symbols, self.call)
+        if self._end is not None and time.monotonic() > self._end:
+            raise MeaningError(f"the evaluation took longer than {self._timeout:g} seconds")
         try:
             with np.errstate(all="ignore"):
                 return evaluate_expression(statement.value, scope)

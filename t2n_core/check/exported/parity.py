@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.mismatch.author import with_author
 from t2n_core.check.mismatch.causes import with_causes
 from t2n_core.check.mismatch.float64_recheck import recheck_in_float64
 from t2n_core.check.mismatch.rounding import note_rounding
@@ -67,6 +68,7 @@ def _add_causes(mismatch: Outcome, result: ExportedArchive, request: CheckReques
         mismatch = recheck_in_float64(mismatch, result.archive, result.samples, reference.source, reference.inputs)
     elif not request.criteria.in_float64:
         mismatch = note_rounding(mismatch, result.target.engine(), request, reference)
+    mismatch = with_author(mismatch, result.target.engine(), request)
     return with_causes(mismatch, reference, result.samples)
 
 

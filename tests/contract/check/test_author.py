@@ -1,0 +1,119 @@
+"""Who is wrong where an archive and its model differ: faults in graphs, and errors of a release."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from t2n_core import ExportResult, ModelExport, TractNNEF
+from t2n_core.check.mismatch import author
+from t2n_core.check.mismatch.author import AUTHOR
+from t2n_core.engine.protocol import EngineReply
+from t2n_core.errors import MeaningError
+from tests.nets import net_of
+
+NET = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 4), nn.Sigmoid())
+EXPORTER = {
+    "another function": (r"= tanh\(", "= sin("),
+    "the wrong sign": (r"= tanh\((\w+)\)", r"= tanh(-1.0 * \1)"),
+    "a scale": (r"= sigmoid\((\w+)\)", r"= sigmoid(\1 * 1.01)"),
+    "an offset": (r"= sigmoid\((\w+)\)", r"= sigmoid(\1 + 0.01)"),
+    "one operation too many": (r"= sigmoid\((\w+)\)", r"= sigmoid(relu(\1))"),
+}
+
+
+def exported(model: nn.Module, inputs: Any, folder: Path, **options: Any) -> ExportResult:
+    return ModelExport(model.eval(), inputs, **options).to(TractNNEF("0.23.9", check_io=False), folder)
+
+
+def rewrite(result: ExportResult, pattern: str, text: str) -> None:
+    """Change the text of a graph, as a fault of the exporter or of a hand would."""
+    file = result.archive / "graph.nnef"
+    before = file.read_text()
+    after = re.sub(pattern, text, before, count=1)
+    assert after != before
+    file.write_text(after)
+
+
+@pytest.mark.parametrize(("pattern", "text"), EXPORTER.values(), ids=EXPORTER)
+def test_a_graph_that_says_something_else_is_the_exporters(pattern: str, text: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    result = exported(
+        NET, {"x": 2 * torch.randn(3, 5)}, tmp_path / "net", input_names=["x"], dynamic_axes={"x": {0: "B"}}
+    )
+    assert result.check_parity().passed
+    rewrite(result, pattern, text)
+    found = result.check_parity()
+    assert found.facts[AUTHOR] == "exporter"
+    assert "who is wrong (at B=3): the exporter: the engine computes what the archive says" in found.describe()
+
+
+_DEBOX = (
+    "debox(x, size = [1, 1, 2, 2], stride = [1, 1, 2, 2], padding = [(0, 0), (0, 0), (0, 0), (0, 0)], "
+    "border = 'constant', dilation = [1, 1, 1, 1], normalize = true)"
+)
+ENGINE = {
+    "softplus of large values": (nn.functional.softplus, torch.tensor([95.0, -3.0, 2.0]), "softplus(x)"),
+    "round of a negative half": (torch.round, torch.tensor([-2.5, 3.2, -0.4]), "round(x)"),
+    "debox": (
+        lambda x: x.repeat_interleave(2, 2).repeat_interleave(2, 3) / 4,
+        torch.randn(1, 2, 3, 5),
+        _DEBOX,
+    ),
+}
+
+
+@pytest.mark.parametrize(("function", "x", "text"), ENGINE.values(), ids=ENGINE)
+def test_an_operation_that_a_release_computes_wrongly_is_the_engines(
+    function: Any, x: torch.Tensor, text: str, tmp_path: Path
+) -> None:
+    net = net_of(lambda _, x: torch.tanh(function(x) / 64))
+    result = exported(net, {"x": x}, tmp_path / "net", input_names=["x"], output_names=["y"])
+    assert result.check_parity().passed
+    file = result.archive / "graph.nnef"
+    head, _, body = file.read_text().partition("{")
+    external = body.strip().splitlines()[0]
+    file.write_text(f"{head}{{\n{external}\n  z = {text};\n  y = tanh(z * 0.015625);\n}}\n")
+    found = result.check_parity()
+    assert found.facts[AUTHOR] == "engine"
+    assert "who is wrong: the engine: by the definitions of its operators" in found.describe()
+
+
+def test_an_archive_that_cannot_be_evaluated_has_no_author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = exported(NET, {"x": torch.randn(3, 5)}, tmp_path / "net", input_names=["x"])
+    rewrite(result, r"= tanh\(", "= sin(")
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise MeaningError("the evaluation took longer than 10 seconds")
+
+    monkeypatch.setattr(author.dialect, "evaluate", refuse)
+    found = result.check_parity()
+    assert AUTHOR not in found.facts
+    assert "who is wrong: not known, since the evaluation took longer than 10 seconds" in found.describe()
+
+
+def test_an_engine_that_dies_at_the_second_run_gets_no_author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = exported(NET, {"x": torch.randn(3, 5)}, tmp_path / "net", input_names=["x"])
+    rewrite(result, r"= tanh\(", "= sin(")
+    engine = result.target.engine()
+    mismatch = result.check_parity()
+
+    class Dead:
+        def run(self, *_: Any, **__: Any) -> EngineReply:
+            return EngineReply("crash", "run")
+
+    plain = author.with_author(mismatch, engine, result.check_request(mismatch_criteria(result)))
+    assert plain.facts[AUTHOR] == "exporter"
+    dead: Any = Dead()
+    assert author.with_author(mismatch, dead, result.check_request(mismatch_criteria(result))) is mismatch
+
+
+def mismatch_criteria(result: ExportResult) -> Any:
+    from t2n_core.check.exported.parity import criteria_for
+
+    return criteria_for(result)

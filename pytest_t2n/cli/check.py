@@ -1,6 +1,8 @@
 """`t2n check ARCHIVE` compares the outputs of engines with expected ones. It never imports torch.
 
 t2n check model.nnef.tgz --inputs x.npz --expected y.npz --tract all
+
+Without expected outputs they are computed by the definitions of the operators, and without inputs these are drawn.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -24,6 +26,8 @@ from t2n_core.errors import InputError
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from t2n_core.check.outcome import Outcome
     from t2n_core.check.samples import Sample
 
@@ -32,10 +36,18 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("archive", type=Path, metavar="ARCHIVE", help="a .tgz, a .tar or a folder")
     parser.add_argument(
-        "--inputs", type=Path, nargs="+", required=True, metavar="NPZ", help="arrays by the names of the inputs"
+        "--inputs",
+        type=Path,
+        nargs="+",
+        metavar="NPZ",
+        help="arrays by the names of the inputs; random ones if missing",
     )
     parser.add_argument(
-        "--expected", type=Path, nargs="+", required=True, metavar="NPZ", help="the outputs for each of these, by name"
+        "--expected",
+        type=Path,
+        nargs="+",
+        metavar="NPZ",
+        help="the outputs for each of these, by name; if missing, those by the definitions of the archive's operators",
     )
     parser.add_argument("--tolerance", default=str(DEFAULT_LEVEL), metavar="LEVEL", help=LEVEL_HELP)
     parser.add_argument("--strict", action="store_true", help="a pass that proves little is a failure")
@@ -47,7 +59,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Return 1 if the outputs of an engine differ, or it fails. Raises T2NError for wrong arguments."""
     criteria = Judgement(TractCheckTolerance.parse(options.tolerance))
-    samples, output_names = _samples(options.archive, options.inputs, options.expected)
+    samples, output_names = _samples(options.archive, options.inputs or [], options.expected or [])
     engines = engines_of(options, Console(stderr=True))
     from t2n_core.check.parity import check_parity
     from t2n_core.check.request import CheckRequest
@@ -78,12 +90,32 @@ def _with_hint(outcome: Outcome, version: str) -> Outcome:
 def _samples(archive: Path, inputs: list[Path], expected: list[Path]) -> tuple[list[Sample], list[str]]:
     from t2n_core.check.samples import Sample
 
+    input_names, output_names = signature_of(archive)
+    if not expected:
+        return _by_definitions(archive, [in_order(x, input_names, "input") for x in inputs]), output_names
     if len(inputs) != len(expected):
         raise InputError(f"{len(inputs)} files of --inputs and {len(expected)} of --expected: each has its own outputs")
-    input_names, output_names = signature_of(archive)
     pairs = zip(inputs, expected, strict=True)
     found = [Sample(in_order(x, input_names, "input"), in_order(y, output_names, "output")) for x, y in pairs]
     return found, output_names
+
+
+def _by_definitions(archive: Path, given: list[tuple[NDArray[Any], ...]]) -> list[Sample]:
+    """Return samples whose outputs are those by the definitions of the operators, with drawn inputs if none are given.
+
+    Raises InputError for an archive that cannot be evaluated.
+    """
+    from t2n_core import dialect
+    from t2n_core.check.samples import Sample
+    from t2n_core.nnef.reading.archive import read_archive
+
+    content = read_archive(archive)
+    inputs = given or [tuple(one.values()) for one in dialect.draw_inputs(content)]
+    outputs = [dialect.evaluate(content, one) for one in inputs]
+    return [
+        Sample(one, tuple(tensor.raw() for tensor in found.values()))
+        for one, found in zip(inputs, outputs, strict=True)
+    ]
 
 
 def _show(outcomes: list[tuple[str, Outcome]]) -> None:

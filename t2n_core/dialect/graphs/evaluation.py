@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from t2n_core.dialect.evaluator import Evaluation
-from t2n_core.dialect.symbols import check_assertions, solve
-from t2n_core.dialect.syntax import Call, Items, Literal, Node, Statement, statement_of
-from t2n_core.dialect.tensors import Tensor, datum_type
+from t2n_core.dialect.graphs.externals import External, externals_of
+from t2n_core.dialect.graphs.symbols import check_assertions, solve
+from t2n_core.dialect.syntax import statement_of
+from t2n_core.dialect.tensors import Tensor
 from t2n_core.errors import InputError
 from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
-
-_EXTERNAL = ("external", "tract_core_external")
 
 
 def evaluate(
@@ -39,10 +38,10 @@ def evaluate(
     content = archive if isinstance(archive, ArchiveContent) else read_archive(Path(archive))
     document = content.document
     statements = [statement_of(assignment) for assignment in document.assignments]
-    declared = {one.results[0]: one for one in statements if isinstance(one.value, Call) and _is_external(one.value)}
+    declared = externals_of(document)
     given = _by_name(document.inputs, inputs)
-    tensors = {name: _input(declared[name], given[name]) for name in document.inputs if name in declared}
-    shapes = {name: (_shape_of(declared[name]), tensor.shape) for name, tensor in tensors.items()}
+    tensors = {name: _input(name, one, given[name]) for name, one in declared.items()}
+    shapes = {name: (declared[name].shape, tensor.shape) for name, tensor in tensors.items()}
     symbols = solve(shapes)
     check_assertions(document.extensions, symbols)
     options: Any = {"round_to_storage": round_to_storage, "timeout": timeout}
@@ -50,10 +49,6 @@ def evaluate(
     body = [statement for statement in statements if statement.results[0] not in tensors]
     values: dict[str, Any] = dict(tensors)
     return evaluation.run(body, values, document.outputs if results is None else results)
-
-
-def _is_external(call: Call) -> bool:
-    return call.operator in _EXTERNAL
 
 
 def _by_name(names: Sequence[str], inputs: Mapping[str, ArrayLike] | Sequence[ArrayLike]) -> dict[str, ArrayLike]:
@@ -66,35 +61,10 @@ def _by_name(names: Sequence[str], inputs: Mapping[str, ArrayLike] | Sequence[Ar
     return dict(inputs)
 
 
-def _argument(statement: Statement, name: str, place: int) -> Node:
-    assert isinstance(statement.value, Call)
-    named = dict(statement.value.arguments)
-    if name in named:
-        return named[name]
-    positional = [value for key, value in statement.value.arguments if not key]
-    if place >= len(positional):
-        raise InputError(f"`{statement.text}` has no `{name}`")
-    return positional[place]
-
-
-def _shape_of(statement: Statement) -> Sequence[Node]:
-    assert isinstance(statement.value, Call)
-    shape = _argument(statement, "shape", 0 if statement.value.operator == "external" else 1)
-    if not isinstance(shape, Items):
-        raise InputError(f"`{statement.text}` has no list as its shape")
-    return shape.items
-
-
-def _input(statement: Statement, given: ArrayLike) -> Tensor:
-    assert isinstance(statement.value, Call)
-    if statement.value.operator == "external":
-        dtype = datum_type(statement.value.dtype or "scalar")
-    else:
-        name = _argument(statement, "datum_type", 0)
-        dtype = datum_type(str(name.value) if isinstance(name, Literal) else "")
-    array = np.asarray(given)
+def _input(name: str, declared: External, given: ArrayLike) -> Tensor:
+    array, dtype = np.asarray(given), declared.dtype
     if array.dtype.kind != dtype.kind and not (array.dtype.kind in "iu" and dtype.kind in "iu"):
-        raise InputError(f"the input `{statement.results[0]}` is {array.dtype}, and the graph declares {dtype}")
+        raise InputError(f"the input `{name}` is {array.dtype}, and the graph declares {dtype}")
     return Tensor(array.astype(np.float64 if dtype.kind == "f" else dtype), dtype)
 
 

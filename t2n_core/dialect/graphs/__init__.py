@@ -1,0 +1,1 @@
+"""Graphs of archives: the inputs that they declare, their symbols, inputs drawn for them, and their evaluation."""

@@ -1,0 +1,82 @@
+"""Random inputs of an archive, from what its graph declares and asserts."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2n_core.dialect.graphs.evaluation import evaluate
+from t2n_core.dialect.graphs.externals import External, externals_of
+from t2n_core.dialect.graphs.symbols import check_assertions, size_of
+from t2n_core.dialect.syntax import names_in
+from t2n_core.errors import InputError, MeaningError, UndefinedOperatorError
+from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
+
+_SIZES: Final = (3, 5, 2, 7, 1, 4, 8, 16, 32, 0, 11, 64)
+"""Sizes of symbols, those that prove more first."""
+_MOST_TRIES: Final = 200
+_INTEGERS: Final = (11, 2, 1)
+"""Exclusive bounds of integers: a graph that uses them as indices may take small ones only."""
+
+
+def draw_inputs(archive: str | Path | ArchiveContent, count: int = 6, seed: int = 0) -> list[dict[str, NDArray[Any]]]:
+    """Return up to `count` sets of random inputs by name, two for each of several sizes of the symbols.
+
+    Floats are normally distributed, integers are drawn from 0 to 10, or from 0 to 1 for a graph that has no value for
+    larger ones. Each set can be evaluated. Raises InputError if no set that was tried can be, and
+    UndefinedOperatorError for an operator without a definition.
+    """
+    content = archive if isinstance(archive, ArchiveContent) else read_archive(Path(archive))
+    declared = externals_of(content.document)
+    random = np.random.default_rng(seed)
+    found: list[dict[str, NDArray[Any]]] = []
+    reason = "no sizes satisfy its assertions"
+    for sizes in itertools.islice(_assignments(content, declared), _MOST_TRIES):
+        for most in _INTEGERS:
+            inputs = {name: _draw(random, one, sizes, most) for name, one in declared.items()}
+            try:
+                evaluate(content, inputs)
+            except UndefinedOperatorError:
+                raise
+            except (InputError, MeaningError) as wrong:
+                reason = wrong.message
+                continue
+            found.append(inputs)
+            break
+        if len(found) == count:
+            return found
+    if not found:
+        raise InputError(f"no inputs could be drawn for the archive: {reason}", hint="give some: --inputs x.npz")
+    return found
+
+
+def _assignments(content: ArchiveContent, declared: Mapping[str, External]) -> Iterator[dict[str, int]]:
+    """Yield sizes of the symbols that the assertions allow; no symbols once, again and again."""
+    symbols = sorted(set[str]().union(*(names_in(node) for one in declared.values() for node in one.shape)))
+    if not symbols:
+        yield from itertools.repeat({})
+    rotated = [itertools.islice(itertools.cycle(_SIZES), place, place + len(_SIZES)) for place in range(len(symbols))]
+    together = (dict(zip(symbols, sizes, strict=True)) for sizes in zip(*rotated, strict=True))
+    others = (dict(zip(symbols, sizes, strict=True)) for sizes in itertools.product(_SIZES, repeat=len(symbols)))
+    for sizes in itertools.chain(together, others):
+        try:
+            check_assertions(content.document.extensions, sizes)
+        except InputError:
+            continue
+        if all(size_of(node, sizes) >= 0 for one in declared.values() for node in one.shape):
+            yield from (sizes, sizes)
+
+
+def _draw(random: np.random.Generator, one: External, sizes: Mapping[str, int], most: int) -> NDArray[Any]:
+    shape = [size_of(node, sizes) for node in one.shape]
+    if one.dtype.kind == "f":
+        return random.standard_normal(shape).astype(one.dtype)
+    return random.integers(0, 2 if one.dtype.kind == "b" else most, shape).astype(one.dtype)
+
+
+__all__ = ["draw_inputs"]

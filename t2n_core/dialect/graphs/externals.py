@@ -1,0 +1,59 @@
+"""The inputs that a graph declares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from t2n_core.dialect.syntax import Call, Items, Literal, Node, Statement, statement_of
+from t2n_core.dialect.tensors import datum_type
+from t2n_core.errors import InputError
+from t2n_core.nnef.reading.document import Document
+
+_OPERATORS = ("external", "tract_core_external")
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """An input: its extents, which may be symbols and expressions of them, and its data type."""
+
+    shape: Sequence[Node]
+    dtype: np.dtype[Any]
+
+
+def externals_of(document: Document) -> dict[str, External]:
+    """Return the inputs of a graph by name, in the order of its header. Raises InputError for a malformed one."""
+    statements = [statement_of(assignment) for assignment in document.assignments]
+    found = {
+        one.results[0]: _external(one, one.value)
+        for one in statements
+        if isinstance(one.value, Call) and one.value.operator in _OPERATORS
+    }
+    return {name: found[name] for name in document.inputs if name in found}
+
+
+def _external(statement: Statement, call: Call) -> External:
+    is_standard = call.operator == "external"
+    shape = _argument(statement, call, "shape", 0 if is_standard else 1)
+    if not isinstance(shape, Items):
+        raise InputError(f"`{statement.text}` has no list as its shape")
+    if is_standard:
+        return External(shape.items, datum_type(call.dtype or "scalar"))
+    name = _argument(statement, call, "datum_type", 0)
+    return External(shape.items, datum_type(str(name.value) if isinstance(name, Literal) else ""))
+
+
+def _argument(statement: Statement, call: Call, name: str, place: int) -> Node:
+    named = dict(call.arguments)
+    if name in named:
+        return named[name]
+    positional = [value for key, value in call.arguments if not key]
+    if place >= len(positional):
+        raise InputError(f"`{statement.text}` has no `{name}`")
+    return positional[place]
+
+
+__all__ = ["External", "externals_of"]

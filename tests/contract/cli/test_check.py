@@ -1,0 +1,72 @@
+"""`t2n check` of an archive alone: the definitions of its operators are the reference, without a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from pytest_t2n.cli.command import main
+from t2n_core import TractNNEF, export_model_to_nnef
+
+VERSION = "0.23.9"
+
+
+@pytest.fixture
+def archive(tmp_path: Path, resolved_engine: Any) -> Path:
+    resolved_engine(VERSION)
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 4)).eval()
+    target = TractNNEF(VERSION, dynamic_axes={"input": {0: "B"}}, check_io=False)
+    export_model_to_nnef(net, torch.randn(3, 5), tmp_path / "net", target, ["input"], ["y"])
+    return tmp_path / "net"
+
+
+def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    main(["check", *arguments, "--tract", VERSION, "--offline", "--json"])
+    return json.loads(capsys.readouterr().out)  # type: ignore[no-any-return]
+
+
+def test_an_archive_alone_is_right(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = checked(capsys, str(archive))
+    assert found["status"] == "pass"
+    assert found["level"] in ("close", "approximate")
+
+
+def test_given_inputs_need_no_expected_outputs(
+    archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place in (0, 1):
+        np.savez(tmp_path / f"{place}.npz", input=np.random.default_rng(place).normal(size=(2, 5)).astype(np.float32))
+    found = checked(capsys, str(archive), "--inputs", str(tmp_path / "0.npz"), str(tmp_path / "1.npz"))
+    assert found["status"] == "pass"
+
+
+def test_a_statement_that_the_release_computes_wrongly_is_found(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`softplus` of tract is infinite for large inputs."""
+    graph = archive / "graph.nnef"
+    lines = graph.read_text().splitlines()
+    last = next(place for place, line in enumerate(lines) if line.strip().startswith("y ="))
+    lines[last : last + 1] = [
+        lines[last].replace("y =", "before =", 1),
+        "  large = mul(before, 1000.0);",
+        "  y = softplus(large);",
+    ]
+    graph.write_text("\n".join(lines))
+    found = checked(capsys, str(archive))
+    assert found["status"] == "mismatch"
+    assert main(["check", str(archive), "--tract", VERSION, "--offline"]) == 1
+
+
+def test_an_operator_without_a_definition_is_named(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = archive / "graph.nnef"
+    graph.write_text(graph.read_text().replace("= tanh(", "= tract_core_nothing(", 1))
+    assert main(["check", str(archive), "--tract", VERSION, "--offline"]) == 1
+    assert "`tract_core_nothing` has no definition" in capsys.readouterr().err

@@ -1,0 +1,70 @@
+"""Inputs that are drawn for a graph: shapes, data types, ranges that it asserts, and graphs that take few integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from t2n_core.dialect import draw_inputs
+from t2n_core.errors import InputError
+from t2n_core.nnef.reading.archive import ArchiveContent
+from t2n_core.nnef.reading.parser import read_text
+
+HEAD = "version 1.0;\nextension tract_symbol B;\nextension tract_symbol T;\n"
+
+
+def content(body: str, inputs: str, head: str = HEAD, **tensors: NDArray[Any]) -> ArchiveContent:
+    return ArchiveContent(read_text(f"{head}\ngraph g({inputs}) -> (y) {{\n{body}\n}}"), tensors)
+
+
+def test_each_symbol_takes_several_sizes_and_each_size_two_sets() -> None:
+    graph = content("x = external<scalar>(shape = [B, 4, T]);\ny = relu(x);", "x")
+    found = draw_inputs(graph)
+    shapes = [one["x"].shape for one in found]
+    assert shapes == [(3, 4, 5)] * 2 + [(5, 4, 2)] * 2 + [(2, 4, 7)] * 2
+    assert all(one["x"].dtype == np.float32 for one in found)
+    assert not np.array_equal(found[0]["x"], found[1]["x"])
+    assert np.concatenate([one["x"].ravel() for one in found]).min() < 0
+    assert np.array_equal(draw_inputs(graph)[3]["x"], found[3]["x"])
+    assert not np.array_equal(draw_inputs(graph, seed=1)[3]["x"], found[3]["x"])
+
+
+def test_sizes_satisfy_what_the_graph_asserts() -> None:
+    head = f"{HEAD}extension tract_assert B <= 2;\nextension tract_assert T >= 8;\n"
+    graph = content("x = external<scalar>(shape = [B, T]);\ny = relu(x);", "x", head)
+    found = [one["x"].shape for one in draw_inputs(graph)]
+    assert len(found) == 6
+    assert all(batch <= 2 and time >= 8 for batch, time in found)
+
+
+def test_expressions_of_symbols_are_shapes() -> None:
+    graph = content("x = external<scalar>(shape = [B, 2 * T + 1]);\ny = relu(x);", "x")
+    assert {one["x"].shape[1] % 2 for one in draw_inputs(graph)} == {1}
+
+
+def test_integers_and_booleans_have_their_types() -> None:
+    body = 'n = tract_core_external("I32", [4]);\nf = external<logical>(shape = [4]);\ny = select(f, n, n);'
+    found = draw_inputs(content(body, "n, f"))
+    assert len(found) == 6, "a graph without symbols takes as many"
+    assert {(one["n"].dtype.name, one["f"].dtype.name) for one in found} == {("int32", "bool")}
+    assert max(int(one["n"].max()) for one in found) > 2
+
+
+def test_indices_are_small_where_the_graph_takes_no_larger_ones() -> None:
+    body = (
+        "i = external<integer>(shape = [5]);\n"
+        "table = variable<scalar>(label = 'table', shape = [2, 3]);\n"
+        "y = tract_core_gather(table, i, axis = 0);"
+    )
+    found = draw_inputs(content(body, "i", table=np.ones((2, 3), np.float32)))
+    assert {int(value) for one in found for value in one["i"]} == {0, 1}
+
+
+def test_a_graph_that_cannot_be_evaluated_is_refused_with_the_reason() -> None:
+    body = "x = external<scalar>(shape = [B, 4]);\ny = reshape(x, shape = [-1, 7]);"
+    head = f"{HEAD}extension tract_assert B == 1;\n"
+    with pytest.raises(InputError, match=r"no inputs could be drawn for the archive: .*reshape"):
+        draw_inputs(content(body, "x", head), count=1)

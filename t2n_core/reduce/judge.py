@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from t2n_core.check.further_runs.kept_states import REPEATED, last_kept_call
 from t2n_core.engine.protocol import Array, Engine, EngineReply
@@ -22,12 +22,6 @@ _FINEST: Final = 1e-5
 _REPEATS: Final = 5
 _DEADLY: Final = ("crash", "timeout", "oom")
 WRONG_VALUES: Final = "mismatch"
-
-
-class Runner(Protocol):
-    """Runs one archive on one set of inputs."""
-
-    def run(self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = ...) -> EngineReply: ...
 
 
 class AdaptiveEngine:

@@ -66,7 +66,7 @@ class BlockWeight:
 
     def chunks(self) -> Iterator[memoryview]:
         assert self.stored.scales is not None
-        for place, part in pieces(self.stored.numbers):
+        for place, part in pieces(self.stored.values):
             yield _pack(part, self.stored.scales[place]).data
 
 

@@ -65,7 +65,7 @@ def with_stored(
                     cache[key] = _round(data, form, key[2])
                 except InputError as wrong:
                     raise InputError(f"weights: `{label}` as {form.form}: {wrong}") from wrong
-            copy.stored, copy.data = cache[key], cache[key].numbers
+            copy.stored, copy.data = cache[key], cache[key].values
         else:
             left[f"{dtype}: {reason}"].append(f"`{label}`")
     return replace(

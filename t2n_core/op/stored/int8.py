@@ -69,12 +69,12 @@ class ByteWeight:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(self.stored.numbers.shape)
+        return tuple(self.stored.values.shape)
 
     def chunks(self) -> Iterator[memoryview]:
         scales = self.stored.scales
         assert scales is not None
-        for place, part in pieces(self.stored.numbers):
+        for place, part in pieces(self.stored.values):
             integers = torch.round(part / _of(scales, place)).to(torch.int8)
             yield integers.contiguous().cpu().numpy().reshape(-1).view(np.uint8).data
 

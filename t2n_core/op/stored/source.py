@@ -23,7 +23,7 @@ def stored_values(stored: StoredWeights, source: Source) -> dict[str, torch.Tens
     missing = sorted({label for label, _ in stored} - source.weights.keys())
     if missing:
         raise InputError(f"stored weights that are not the model's own: {', '.join(missing)}")
-    return {label: weight.numbers for label, weight in stored}
+    return {label: weight.values for label, weight in stored}
 
 
 class StoredSource:

@@ -23,12 +23,12 @@ def stored_value(g: Emitter, label: str, stored: StoredWeight) -> Value:
 
     For blocks of more than two axes that are picked by index, see `blocks_of`.
     """
-    shape = tuple(stored.numbers.shape)
-    elements = TensorWeight(stored.numbers).array
+    shape = tuple(stored.values.shape)
+    elements = TensorWeight(stored.values).array
     if stored.form == "q4_0":
         return g.variable(label, BlockWeight(stored, shape), form="q4_0")
     if stored.form == "float16":
-        return half_value(g, label, stored.numbers)
+        return half_value(g, label, stored.values)
     assert stored.scales is not None
     integers = g.variable(label, ByteWeight(stored), form="int8")
     scales = g.variable(f"{label}.scale", ArrayWeight(stored.scales.numpy()), form="int8")

@@ -31,7 +31,7 @@ class StoredWeight:
     """A weight in the storage format of the archive."""
 
     form: WeightForm
-    numbers: torch.Tensor
+    values: torch.Tensor
     """The values that the engine computes with, in the model's shape and dtype."""
     scales: torch.Tensor | None = None
     """Scales: of int8 in a shape that broadcasts against the values, of q4_0 one for each block."""

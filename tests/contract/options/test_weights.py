@@ -199,7 +199,7 @@ def test_own_scales(form: Any, scales: Any, tmp_path: Path) -> None:
     if form == "int8":
         assert (own.scales < usual.scales).all()
     else:
-        errors = [((one.numbers - model[0].weight) ** 2).sum() for one in (own, usual)]
+        errors = [((one.values - model[0].weight) ** 2).sum() for one in (own, usual)]
         assert errors[0] < errors[1]
 
 

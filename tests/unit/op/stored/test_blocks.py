@@ -31,7 +31,7 @@ def test_blocks_hold_what_is_dequantised(dtype: torch.dtype) -> None:
     content = b"".join(map(bytes, pieces(source)))
     assert len(content) == 128 + stored_size(source) == 128 + 37 * 96 // 32 * 18
     found = unpacked(content, (37, 96))
-    np.testing.assert_array_equal(found, stored.numbers.float().numpy())
+    np.testing.assert_array_equal(found, stored.values.float().numpy())
     step = weight.float().reshape(-1, 32).abs().amax(1) / 8
     error = np.abs(found - weight.float().numpy()).reshape(-1, 32).max(1)
     assert (error <= 1.01 * step.numpy() + 1e-12).all(), "at most one step, where the largest has the other sign"
@@ -55,7 +55,7 @@ def test_rows_are_packed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [bytes(part) for part in source.chunks()]
     assert len(parts) == 3
     assert b"".join(parts) == whole
-    assert torch.equal(as_blocks(weight).numbers, stored.numbers)
+    assert torch.equal(as_blocks(weight).values, stored.values)
 
 
 def test_a_kernel_is_in_blocks_along_its_window() -> None:
@@ -63,5 +63,5 @@ def test_a_kernel_is_in_blocks_along_its_window() -> None:
     stored = as_blocks(weight, least_error)
     source = BlockWeight(stored, (5, 8, 2, 2))
     content = b"".join(map(bytes, pieces(source)))
-    np.testing.assert_array_equal(unpacked(content, (5, 8, 2, 2)), stored.numbers.numpy())
-    assert ((stored.numbers - weight) ** 2).sum() < ((as_blocks(weight).numbers - weight) ** 2).sum()
+    np.testing.assert_array_equal(unpacked(content, (5, 8, 2, 2)), stored.values.numpy())
+    assert ((stored.values - weight) ** 2).sum() < ((as_blocks(weight).values - weight) ** 2).sum()

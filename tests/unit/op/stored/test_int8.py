@@ -20,29 +20,29 @@ def test_each_number_is_within_half_a_step(channels: tuple[int, ...], monkeypatc
     stored = as_bytes(KERNEL, channels)
     assert stored.scales is not None
     assert stored.scales.shape == tuple(n if axis in channels else 1 for axis, n in enumerate(KERNEL.shape))
-    assert ((stored.numbers - KERNEL).abs() <= 0.5001 * stored.scales).all()
+    assert ((stored.values - KERNEL).abs() <= 0.5001 * stored.scales).all()
     steps = np.frombuffer(b"".join(ByteWeight(stored).chunks()), np.int8).reshape(KERNEL.shape)
-    np.testing.assert_array_equal(steps.astype(np.float32) * stored.scales.numpy(), stored.numbers)
+    np.testing.assert_array_equal(steps.astype(np.float32) * stored.scales.numpy(), stored.values)
     others = [axis for axis in range(3) if axis not in channels]
     assert (np.abs(steps).max(axis=tuple(others)) == 127).all()
     monkeypatch.setattr("t2n_core.op.stored.chunks.AT_A_TIME", 13)
-    assert torch.equal(as_bytes(KERNEL, channels).numbers, stored.numbers)
+    assert torch.equal(as_bytes(KERNEL, channels).values, stored.values)
     assert b"".join(ByteWeight(stored).chunks()) == steps.tobytes()
 
 
 def test_zeros_stay_zeros() -> None:
     stored = as_bytes(torch.zeros(3, 32), (0,))
-    assert torch.equal(stored.numbers, torch.zeros(3, 32))
+    assert torch.equal(stored.values, torch.zeros(3, 32))
 
 
 def test_other_scales() -> None:
     rows = torch.randn(16, 4000, generator=torch.Generator().manual_seed(2))
     rows[:, 0] = 40.0
     cut, best, plain = (as_bytes(rows, (0,), scales) for scales in (percentile(0.999), least_error, None))
-    assert cut.numbers.max() < 5
-    errors = [((one.numbers - rows)[:, 1:] ** 2).mean().item() for one in (cut, plain)]
+    assert cut.values.max() < 5
+    errors = [((one.values - rows)[:, 1:] ** 2).mean().item() for one in (cut, plain)]
     assert errors[0] < errors[1] / 50
-    assert ((best.numbers - rows) ** 2).sum() <= ((plain.numbers - rows) ** 2).sum()
+    assert ((best.values - rows) ** 2).sum() <= ((plain.values - rows) ** 2).sum()
 
 
 WRONG = {
@@ -73,7 +73,7 @@ def test_a_function_chooses_and_brings_scales() -> None:
 
     graph = ModelExport(model, torch.randn(2, 64)).lower(TractNNEF("0.23.9", check_io=False, weights=choice))
     assert {label: stored.form for label, stored in graph.stored.items()} == {"0.weight": "int8", "2.weight": "float16"}
-    assert set((graph.stored["0.weight"].numbers / 0.25).unique().tolist()) <= {-1.0, 0.0, 1.0}
+    assert set((graph.stored["0.weight"].values / 0.25).unique().tolist()) <= {-1.0, 0.0, 1.0}
 
 
 def test_the_channels_are_those_of_the_outputs() -> None:

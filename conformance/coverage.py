@@ -1,8 +1,8 @@
-"""How much of PyTorch's operator database is exported: one command that measures, prints and writes the numbers.
+"""How much of PyTorch's operator database is exported: one command that measures, prints and writes the figures.
 
 python -m conformance.coverage --tract 0.23.9                  # first 2 samples per operator, float32
 python -m conformance.coverage --tract 0.23.9 --complete       # all usable samples
-python -m conformance.coverage --from outcomes.jsonl           # numbers of a run that was made before
+python -m conformance.coverage --from outcomes.jsonl           # figures of an earlier run
 python -m conformance.coverage --tract 0.21,0.23 --all-dtypes --json numbers.json --outcomes outcomes.jsonl
 python -m conformance.coverage --tract all-minors --dynamic    # every axis dynamic: suite `aten_dynamic`
 python -m conformance.coverage --tract 0.23.9 --dtypes float64,int8 --part 1/8
@@ -81,7 +81,7 @@ def _summary(key: tuple[str, str, str], group: Sequence[CaseLine]) -> dict[str, 
 
 
 def print_summary(entry: Mapping[str, Any]) -> None:
-    """Print the numbers of one engine, kind and dtype, and every silently wrong sample."""
+    """Print the figures of one engine, kind and dtype, and every silently wrong sample."""
     operators, samples = entry["operators"], entry["samples"]
     usable = max(operators["usable"], 1)
     print(f"\n{entry['engine']}: {_TITLES[entry['kind']]}, {entry['dtype']} ({entry['seconds']} s of work)")
@@ -98,7 +98,7 @@ def print_summary(entry: Mapping[str, Any]) -> None:
 
 
 def report(lines: Sequence[CaseLine], path: Path | None) -> None:
-    """Print the numbers, and write them to a file if one is given."""
+    """Print the figures, and write them to a file if one is given."""
     summaries = summarise(lines)
     for entry in summaries:
         print_summary(entry)
@@ -121,7 +121,7 @@ def run_suite(engines: str, outcomes: Path, arguments: argparse.Namespace) -> No
     command += ["-q", "--tb=no", "--no-summary", "-p", "no:cacheprovider", "-n", str(arguments.workers)]
     status = subprocess.run(command, cwd=ROOT, check=False).returncode
     if status not in (0, 1):
-        raise SystemExit(f"pytest ended with {status}: the numbers would not be complete")
+        raise SystemExit(f"pytest ended with {status}: the figures would not be complete")
 
 
 def main() -> None:
@@ -136,7 +136,7 @@ def main() -> None:
     parser.add_argument("--dtypes", metavar="NAMES", help="operators in these dtypes alone: float64,bfloat16,int8,…")
     parser.add_argument("--part", metavar="I/N", help="one part of the operators, as --t2n-shard of the plugin")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     parser.add_argument("--outcomes", type=Path, metavar="FILE", help="write what became of each sample")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -59,7 +59,7 @@ def measure(peer: str, python: Path, outcomes: list[Path], most: int) -> None:
         command += [peer, ENGINE, share, str(most), str(path)]
         running.append(subprocess.Popen(command, cwd=ROOT, env={**os.environ, **ENVIRONMENT}))
     if any(process.wait() for process in running):
-        raise SystemExit("a worker ended early: the numbers would not be complete")
+        raise SystemExit("a worker ended early: the figures would not be complete")
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2, help="per operator, unless --complete")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=ROOT / ".tox" / "peers", help="where environments are made")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     arguments = parser.parse_args()
     folder = arguments.folder.absolute()
     python = make_environment(arguments.peer, folder)

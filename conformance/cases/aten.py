@@ -34,7 +34,7 @@ OTHER_DTYPES = {
     "int32": torch.int32, "uint8": torch.uint8,
 }  # fmt: skip
 """Measured on demand only. Complex tensors are neither inputs nor results of an archive."""
-NUMBERS = 64
+ELEMENTS = 64
 """Numbers that all sets of a call hold together, as inputs and in each result, if so many sets suffice for that."""
 OTHERS = 7
 """Sets beside the first."""
@@ -153,9 +153,9 @@ class _Others:
     def inputs_of(self, index: int, model: Call) -> tuple[tuple[Tensor, ...], ...]:
         """Return other inputs of the sample at this place, which comes after those asked for before.
 
-        There are as many sets as make NUMBERS, since a branch or a clamp may go one way for each of a few numbers.
+        There are as many sets as make ELEMENTS, since a branch or a clamp may go one way for each of a few elements.
         """
-        times = math.ceil(NUMBERS / max(model.numbers, 1)) - 1
+        times = math.ceil(ELEMENTS / max(model.elements, 1)) - 1
         found = [self._call(time, index) for time in range(min(max(times, 1), OTHERS))]
         return tuple(call.examples for call in found if call is not None and _same_call(model, call))
 
@@ -187,7 +187,7 @@ class Call(nn.Module):
         self.leaves = [_Slot(next(places)) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         self.written: frozenset[int] = frozenset()
         """Inputs that the function writes into; the model gives it copies of them."""
-        self.numbers = 0
+        self.elements = 0
         """Numbers of all inputs, or of the smallest result if that has fewer."""
 
     def forward(self, *inputs: Tensor) -> Any:
@@ -198,7 +198,7 @@ class Call(nn.Module):
 
 
 def _same_call(call: Call, other: Call) -> bool:
-    """Return whether two calls differ in the numbers of their tensors alone, or in floats, which are drawn too."""
+    """Return whether two calls differ in the elements of their tensors alone, or in floats, which are drawn too."""
     shapes, others = ([(x.shape, x.dtype) for x in one.examples] for one in (call, other))
     settings, others_of = ([float if type(leaf) is float else leaf for leaf in one.leaves] for one in (call, other))
     return shapes == others and repr(settings) == repr(others_of)
@@ -210,7 +210,7 @@ class _Slot:
 
 
 def why_unusable(model: Call, inputs: Sequence[Tensor]) -> str:
-    """Empty for a usable sample. Notes in the model which inputs the call writes into, and its `numbers`."""
+    """Empty for a usable sample. Notes in the model which inputs the call writes into, and its number of `elements`."""
     if not inputs:
         return "no tensor among the arguments"
     for tensor in inputs:
@@ -233,7 +233,7 @@ def why_unusable(model: Call, inputs: Sequence[Tensor]) -> str:
     if len(first) != len(second) or not all(map(_same, first, second)):
         return "the results are not deterministic"
     model.written = written
-    model.numbers = min(sum(x.numel() for x in inputs), *(x.numel() for x in first))
+    model.elements = min(sum(x.numel() for x in inputs), *(x.numel() for x in first))
     return ""
 
 

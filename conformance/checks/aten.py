@@ -55,8 +55,8 @@ def check_samples(
 def _but_rounding(outcome: Outcome) -> Outcome:
     """Return the outcome; a mismatch that is rounding as a pass at the level that it reaches, with that as its fact.
 
-    The database has numbers of large condition, of which float32 itself is the error: engine and PyTorch are both off
-    float64 there.
+    The database has samples of large condition number, for which float32 itself is the error: there, engine and PyTorch
+    both differ from float64.
     """
     if outcome.status is Status.MISMATCH and outcome.level is not None and ROUNDING in outcome.facts:
         return replace(outcome, status=Status.PASS, error=None, failed_sizes=())

@@ -1,4 +1,4 @@
-"""Random graphs of NNEF with one planted statement; shapes are known all along, numbers are not needed."""
+"""Random graphs of NNEF with one planted operation; shapes are known throughout, values are not needed."""
 
 from __future__ import annotations
 

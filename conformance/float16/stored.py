@@ -1,4 +1,4 @@
-"""Weights stored as float16 beside float32: size of the archive, time of a run, and whether the numbers hold."""
+"""Weights stored as float16 beside float32: size of the archive, time of a run, and whether values stay right."""
 
 from __future__ import annotations
 

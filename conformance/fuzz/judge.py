@@ -53,7 +53,7 @@ _MOST_ELEMENTS = 1_000_000
 _LARGEST_NUMBER = 1e3
 _NOISY_RUNS = 4
 _ROUNDING = 8.0
-"""An engine may be so many times as far from the numbers in float64 as the noisy runs are."""
+"""An engine may be so many times as far from the values in float64 as the noisy runs are."""
 _FROZEN = (WRONG, UNGUARDED, ENGINE_ERROR, CRASH)
 """What a trace may do at other sizes, if it has warned that it froze a decision."""
 _STATUS_OF_REPLY = {"error": ENGINE_ERROR, "crash": CRASH, "oom": CRASH, "timeout": TIMEOUT}
@@ -82,7 +82,7 @@ class Finding:
 
 
 def references(program: Program, sizes: Sequence[Sizes] | None = None) -> list[Reference]:
-    """At the sizes where the model runs and all of its numbers, the inner ones too, are finite and of some order."""
+    """At the sizes where the model runs and all of its values, intermediate ones too, are finite and of some order."""
     inner, model = program.with_all_values().model(), program.model()
     found = []
     for one in judged_sizes(program) if sizes is None else sizes:
@@ -115,7 +115,8 @@ def judge(program: Program, targets: Sequence[TractNNEF], sizes: Sequence[Sizes]
     known = references(program, sizes)
     if not known or known[0].sizes != dict(program.example):
         return [
-            Verdict(str(target), NO_SIZE, "PyTorch has no usual numbers at the example's sizes") for target in targets
+            Verdict(str(target), NO_SIZE, "PyTorch's values are not finite, or out of scale, at the example's sizes")
+            for target in targets
         ]
     try:
         export = _export_of(program)

@@ -171,7 +171,7 @@ class Program:
 
 
 def add_noise(value: Any) -> Any:
-    """Return numbers that are off by what a chain of roundings in float32 may make of them."""
+    """Return values with the error that a chain of roundings in float32 may add."""
     if isinstance(value, Tensor) and value.is_floating_point():
         return value * (1 + _NOISE * torch.randn_like(value))
     return value

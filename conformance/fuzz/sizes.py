@@ -113,6 +113,6 @@ def _candidates(program: Program, symbol: str, rng: random.Random) -> list[int]:
 
 
 def _near_thresholds(program: Program, traced: int) -> list[int]:
-    """Return the numbers in the model and both their neighbours; those where a decision may turn the other way."""
+    """Return the constants of the model and both their neighbours, where a decision may turn the other way."""
     numbers: Sequence[int] = [n for n in numbers_in(program.steps) if 2 <= n <= 64]
     return [n for number in numbers for n in (number - 1, number, number + 1) if n != traced]

@@ -15,7 +15,7 @@ RIGHT, REFUSED, WRONG, UNGUARDED, EXCEPTION, ENGINE_ERROR, CRASH, TIMEOUT, HANG,
 )  # fmt: skip
 STATUSES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR, REFUSED, FROZEN, NO_SIZE, RIGHT, OUTSIDE)
 """The worst first. `unguarded`: other values outside of the archive's range; `hang`: export takes too long; `no size`:
-PyTorch itself has no numbers at the example's sizes; `outside`: the engine refused a size outside of the range;
+PyTorch itself has no finite values at the example's sizes; `outside`: the engine refused a size outside of the range;
 `frozen`: other values, an error or a crash where a FrozenDecision has warned."""
 FAILURES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR)
 """What must not be; a refusal by export is allowed."""
@@ -75,7 +75,7 @@ class Verdict:
 
 
 def cause_of(message: str) -> str:
-    """Return a message without names, numbers and places."""
+    """Return a message without names, numbers and positions."""
     for pattern, stand_in in _UNSTABLE:
         message = pattern.sub(stand_in, message)
     return message.strip()[:300]

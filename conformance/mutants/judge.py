@@ -44,7 +44,7 @@ class Verdict:
     kind: str
     where: str
     found: str
-    """`refused` by the engine, `caught` by the numbers, or `passed`."""
+    """`refused` by the engine, `caught` by the values, or `passed`."""
     change: float
     """Largest change of an output, as a share of the output's deviation over all inputs; nan where it does not run."""
     weak: bool

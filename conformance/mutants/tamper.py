@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _HEADER = 128
-"""Bytes before the numbers of a `.dat` file."""
+"""Bytes before the elements of a `.dat` file."""
 _STATEMENT = re.compile(r"^  (?P<left>[\w, ()\[\]]+?) = (?P<operator>\w+)(?:<\w+>)?\((?P<arguments>.*)\);$")
 _GRAPH = re.compile(r"^graph network\((?P<inputs>.*)\) -> \((?P<outputs>.*)\)$", re.MULTILINE)
 _RESET = ", reset_every_turn = 1"

@@ -1,7 +1,7 @@
 """Suite `weights`: weights that the archive stores as float16, bytes or blocks of 4 bits, by themselves and mixed.
 
 The reference is PyTorch with the rounded weights. What a release cannot read stays as it is, which the export has to
-tell: such a cell proves that, and the numbers of float32.
+tell: such a cell proves that, and the values of float32.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def test_weights(net: str, choice: str, nnef_export: Any) -> None:
     result = nnef_export(export_of(net))
     matrices = {label for label, weight in result.export.source.weights.items() if weight.dim() > 1}
     stored = {label for label, _ in result.stored}
-    told = " ".join(result.notes)
+    notes = " ".join(result.notes)
     if choice in ("float16", "int8"):
         assert {id(result.export.source.weights[label]) for label in matrices} == {
             id(result.export.source.weights[label]) for label in stored
         }
     elif choice == "q4_0" and not stored:
-        assert "stay" in told, "what stays float32 is reported"
+        assert "stay" in notes, "what stays float32 is reported"
     result.assert_parity("approximate")

@@ -97,7 +97,7 @@ class Decoder(nn.Module):
 
 
 class Products(nn.Module):
-    """The linear layers of a decoder and nothing else: tokens [1, S] -> numbers of the shape of the logits."""
+    """The linear layers of a decoder and nothing else: tokens [1, S] -> values of the shape of the logits."""
 
     def __init__(self, model: Decoder) -> None:
         super().__init__()

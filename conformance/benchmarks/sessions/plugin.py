@@ -1,7 +1,7 @@
 """What the plugin itself costs per cell: whole pytest sessions of a generated suite.
 
 Export and engine are left out at their lowest layer: the first archive of each version is given again, and the engine
-answers with the numbers that are expected. What is left is the plugin's own work (cells, records, evidence, archives'
+answers with the expected values. What is left is the plugin's own work (cells, records, evidence, archives'
 hashes, comparison, the book of the session), and pytest's, which the same number of plain tests without the plugin
 shows: once in a process that has loaded PyTorch's exporter as well, and once without. Around each test pytest looks
 through all loggers six times, and PyTorch has hundreds.

@@ -28,7 +28,7 @@ TEXT: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class GenerativeCase:
-    """One architecture. `make` and `inputs` run under a fixed seed, so that every session sees the same numbers."""
+    """One architecture. `make` and `inputs` run under a fixed seed, so that every session sees the same values."""
 
     make: Callable[[], Any]
     inputs: Callable[[], dict[str, torch.Tensor]] | None = None

@@ -55,7 +55,7 @@ class StreamingCase(GenerativeCase):
 
 
 def plain_cache(cache: Any) -> Any:
-    """Return a cache whose sizes are numbers of Python: Mimi's are buffers of its convolutions."""
+    """Return a cache whose sizes are Python integers: Mimi's are buffers of its convolutions."""
     sizes = getattr(cache, "per_layer_padding", None)
     if sizes is not None:
         cache.per_layer_padding = [int(size) for size in sizes]

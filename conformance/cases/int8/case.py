@@ -29,7 +29,7 @@ class Int8Net:
     step: float = 0.0
     """One step of the output's grid, where PyTorch's tensors do not say it."""
     spread: bool = False
-    """True for a deep net, in which one tie in the first layers moves many numbers of the last: it may differ by as
+    """True for a deep net, in which one tie in the first layers moves many elements of the last: it may differ by as
     much as PyTorch's own engines do."""
 
 
@@ -65,7 +65,7 @@ def step_of(model: Callable[..., Any], inputs: Inputs) -> float:
 
 
 class Between(nn.Module):
-    """A net between real numbers: quantised at its start, real again at its end."""
+    """A net between floats: quantised at its start, dequantised at its end."""
 
     def __init__(self, net: nn.Module) -> None:
         super().__init__()

@@ -34,7 +34,7 @@ class Two(nn.Module):
 
 
 class Moves(nn.Module):
-    """Functions that move numbers, between two convolutions."""
+    """Functions that move elements, between two convolutions."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Nets as pt2e converts them: numbers of 8 bits between `quantized_decomposed` operators, real layers between those.
+"""Nets as pt2e converts them: integers of 8 bits between `quantized_decomposed` operators, float layers between those.
 
 torchao makes such programs; these are written by hand, so that the suite needs no other package than torch.
 """
@@ -18,7 +18,7 @@ ops = torch.ops.quantized_decomposed
 
 
 def on_grid(x: Tensor, scale: float, zero: int) -> Tensor:
-    """Return real numbers that have been on a grid of 8 bits."""
+    """Return floats that were quantised to 8 bits."""
     numbers = ops.quantize_per_tensor.default(x, scale, zero, 0, 255, torch.uint8)
     found: Tensor = ops.dequantize_per_tensor.default(numbers, scale, zero, 0, 255, torch.uint8)
     return found
@@ -72,7 +72,7 @@ class Cnn(nn.Module):
 
 
 class Large(nn.Module):
-    """A weight of more than 2^20 numbers."""
+    """A weight of more than 2^20 elements."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -32,7 +32,7 @@ def _build(name: str, size: int) -> tuple[Any, Inputs]:
 
 
 def _measure_statistics(model: nn.Module, images: list[torch.Tensor]) -> None:
-    """Give the norms the statistics of these images: random weights would let numbers vanish or explode."""
+    """Give the norms the statistics of these images: random weights would let activations vanish or explode."""
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.reset_running_stats()

@@ -14,19 +14,19 @@ Inputs = dict[str, Any]
 _SETTLING = 15
 """Number of examples besides the first that batch norms get their statistics from."""
 _BIAS = 0.5
-"""Added to the biases of batch norms, whose numbers have deviation 1."""
+"""Added to the biases of batch norms, whose inputs have deviation 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCase:
-    """One architecture. `make` and `inputs` run under a fixed seed, so that every session sees the same numbers."""
+    """One architecture. `make` and `inputs` run under a fixed seed, so that every session sees the same values."""
 
     make: Callable[[], nn.Module]
     inputs: Callable[[], Inputs]
     dynamic_axes: dict[str, dict[int, str]] | None = None
 
     def build(self, seed: int) -> tuple[nn.Module, Inputs]:
-        """Return the model with its example inputs; its numbers spread as after training."""
+        """Return the model with its example inputs; its activations spread as after training."""
         torch.manual_seed(seed)
         model, inputs = weathered(self.make().eval()), self.inputs()
         return settled(model, [inputs, *(self.inputs() for _ in range(_SETTLING))]), inputs
@@ -41,7 +41,7 @@ class ModelCase:
 def weathered(model: nn.Module) -> nn.Module:
     """Give weights spread as after training: what starts as all zeros or all ones would hide whether it is used.
 
-    Matrices, kernels and gains of norms that shrink what they multiply are enlarged: numbers of order one stay so.
+    Matrices, kernels and gains of norms that shrink what they multiply are enlarged: activations of order one stay so.
     """
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -59,7 +59,7 @@ def weathered(model: nn.Module) -> nn.Module:
 def settled(model: nn.Module, examples: Sequence[Inputs]) -> nn.Module:
     """Give batch norms the statistics of what they normalise, one after the other in one run of the model.
 
-    Without them numbers shrink or grow from layer to layer, until the outputs are below every tolerance, or a rounding
+    Without them values shrink or grow from layer to layer, until the outputs are below every tolerance, or a rounding
     error of the input changes their third digit. The examples are one batch; few would make it look narrow. The biases
     grow, since rectifiers after centred norms amplify the rounding of each layer, which trained nets do not.
     """
@@ -93,5 +93,5 @@ def image(*shape: int, name: str = "x") -> Callable[[], Inputs]:
 
 
 def tokens(vocabulary: int, *shape: int, name: str = "input_ids") -> Callable[[], Inputs]:
-    """Random token numbers: [batch, time]."""
+    """Random token ids: [batch, time]."""
     return lambda: {name: torch.randint(1, vocabulary, shape)}

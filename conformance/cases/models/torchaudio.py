@@ -43,7 +43,7 @@ def _wavlm() -> nn.Module:
 
 
 def _wav2letter() -> nn.Module:
-    """Return the net with weights that rectifiers do not shrink the numbers by: there are twelve, and no norms."""
+    """Return the net with weights by which rectifiers do not shrink activations: there are twelve, and no norms."""
     model = ta.Wav2Letter(9, "mfcc", 13)
     for module in model.modules():
         if isinstance(module, nn.Conv1d):
@@ -52,7 +52,7 @@ def _wav2letter() -> nn.Module:
 
 
 def _squim_objective() -> nn.Module:
-    """Return the net with an encoder and heads whose numbers are large beside the biases after them."""
+    """Return the net with an encoder and heads whose activations are large compared with the biases after them."""
     model = ta.squim_objective_model(16, 8, 16, 2, 8, 1, "LSTM", 20, 10)
     model.encoder.conv1d.weight.data *= 30
     for layer in model.branches.modules():

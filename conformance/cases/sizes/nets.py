@@ -35,7 +35,7 @@ class Input:
 
 
 def floats(*shape: Extent) -> Input:
-    """Signed numbers."""
+    """Return signed values."""
     return Input(shape, lambda shape, _: torch.randn(shape))
 
 
@@ -137,7 +137,7 @@ class SizesNet:
 
 
 class seeded:  # noqa: N801  a context manager, as it reads
-    """Random numbers of a text of its own; torch's own state is put back."""
+    """Return values drawn with a seed that depends on the text; torch's own state is restored."""
 
     def __init__(self, text: str) -> None:
         self._seed = zlib.crc32(text.encode())

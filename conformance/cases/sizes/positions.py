@@ -1,4 +1,4 @@
-"""Positions, masks from positions, numbers made of sizes, caches, two symbols."""
+"""Positions, masks from positions, scalars computed from sizes, caches, two symbols."""
 
 from __future__ import annotations
 

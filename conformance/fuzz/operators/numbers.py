@@ -1,4 +1,4 @@
-"""Arithmetic: between tensors, with numbers made of sizes, reductions, sums over places, products of matrices."""
+"""Arithmetic: between tensors, with scalars computed from sizes, reductions, sums over positions, matrix products."""
 
 from __future__ import annotations
 

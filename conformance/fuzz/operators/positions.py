@@ -121,7 +121,7 @@ def embedding(d: Draft) -> str:
 
 
 def table(d: Draft) -> str:
-    """Return the first rows of a table of numbers, as positions are added."""
+    """Return the first rows of a table, as positional embeddings are added."""
     v = d.pick(lambda one: d.rank(one) > 1 and d.fixed(one, -1) is not None)
     axis = d.rank(v) - 2
     n, width = d.extent(v, axis), d.fixed(v, -1)
@@ -131,7 +131,7 @@ def table(d: Draft) -> str:
 
 
 def positions(d: Draft) -> str:
-    """Positions as numbers of order one, over an axis of some tensor."""
+    """Return positions scaled to order one, over an axis of some tensor."""
     n = never_negative(d, any_size(d) if d.chance(0.6) else computed(d))
     return d.tensor(
         d.one_of(

@@ -1,4 +1,4 @@
-"""Other shapes of the same numbers: reshapes with computed sizes, transpositions, repetitions, windows."""
+"""Other shapes of the same elements: reshapes with computed sizes, transposes, repetitions, windows."""
 
 from __future__ import annotations
 

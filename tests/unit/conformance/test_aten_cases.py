@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from conformance.cases.aten import NUMBERS, OTHERS, AtenCase, AtenSample, SampleSource
+from conformance.cases.aten import ELEMENTS, OTHERS, AtenCase, AtenSample, SampleSource
 
 
 def samples_of(operator: str, count: int) -> list[AtenSample]:
@@ -30,8 +30,8 @@ def test_calls_of_few_numbers_have_more_sets_and_others_one(operator: str) -> No
         results = [leaf for leaf in pytree.tree_leaves(sample.model(*sample.inputs)) if isinstance(leaf, torch.Tensor)]
         numbers = min(sum(x.numel() for x in sample.inputs), *(x.numel() for x in results))
         sets = 1 + len(sample.extra_inputs)
-        assert sets == 1 + OTHERS or sets == 2 or sets * numbers >= NUMBERS > (sets - 1) * numbers
-        assert sets > 2 or numbers >= NUMBERS / 2
+        assert sets == 1 + OTHERS or sets == 2 or sets * numbers >= ELEMENTS > (sets - 1) * numbers
+        assert sets > 2 or numbers >= ELEMENTS / 2
 
 
 def test_sets_of_one_call_are_different_and_the_same_each_time() -> None:

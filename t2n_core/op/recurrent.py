@@ -159,13 +159,6 @@ def by_node(rule: Rule) -> Rule:
     Raises LowerError for arguments that are neither these nor those of the rule.
     """
 
-    def value(argument: Any, values: Mapping[str, Value]) -> Any:
-        if isinstance(argument, TensorVariable):
-            if argument.name not in values:
-                raise LowerError(f"name_to_tensor has no value of {argument.name}, an argument of {rule.__name__}")
-            return values[argument.name]
-        return [value(one, values) for one in argument] if isinstance(argument, list | tuple) else argument
-
     @functools.wraps(rule)
     def call(g: Emitter, *args: Any, **kwargs: Any) -> list[Value]:
         node = args[0] if args else kwargs.get("node")
@@ -175,7 +168,8 @@ def by_node(rule: Rule) -> Rule:
                 raise LowerError(
                     f"{rule.__name__}(g, node, name_to_tensor) has no values of the tensors of {node.kind}"
                 )
-            args, kwargs = (), {name: value(one, values) for name, one in node.arguments.items()}
+            args = ()
+            kwargs = {name: values_of(one, values, rule.__name__) for name, one in node.arguments.items()}
         try:
             inspect.signature(rule).bind(g, *args, **kwargs)
         except TypeError as wrong:
@@ -184,6 +178,15 @@ def by_node(rule: Rule) -> Rule:
         return rule(g, *args, **kwargs)
 
     return call
+
+
+def values_of(argument: Any, values: Mapping[str, Value], name: str) -> Any:
+    """Return an argument of a node with the values of its tensors. Raises LowerError for one without a value."""
+    if isinstance(argument, TensorVariable):
+        if argument.name not in values:
+            raise LowerError(f"name_to_tensor has no value of {argument.name}, an argument of {name}")
+        return values[argument.name]
+    return [values_of(one, values, name) for one in argument] if isinstance(argument, list | tuple) else argument
 
 
 def states_of(hx: Any) -> list[Value]:

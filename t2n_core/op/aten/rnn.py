@@ -1,310 +1,36 @@
-"""Recurrent nets for tract: one scan per layer and direction, the input products hoisted out of it.
+"""Recurrent nets for tract: one scan per layer and direction, of the cells of `t2n_core.op.recurrent_cells`.
 
-Shapes and formulas are those of torch.nn.LSTM, GRU, RNN and their cells. Bodies are fragments, `op/fragment/*/*.nnef`,
-and which variant is the fastest depends on version, dtype and batch. The parameters of a body name its arguments:
-
-    x_ifgo    one step of x @ w_ih.T and the biases, for these gates in this order [1, B, 4H]
-    x_rz_b_n  the same for r and z, followed by the recurrent bias of n
-    w_ifgo    rows of w_hh [4H, S]; w_hr [P, H] is the projection
-    lifted_…  the same [1, 4H, S], which the releases in SCANS_REPACK (nnef/tract/constants.py) re-pack in every step
-    b_n       recurrent bias [1, 1, H]; where no parameter names it, it is part of x_…
-    h, c      the states [1, B, S]
+Shapes and formulas are those of torch.nn.LSTM, GRU, RNN and their cells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+import torch
 
-from t2n_core.nnef.emitter import Emitter, Expected
-from t2n_core.nnef.graph import FLOAT16, FLOAT32, Value
-from t2n_core.nnef.loop_emitter import LoopEmitter
-from t2n_core.nnef.sizes.dims import Dim
-from t2n_core.op.fragment import add_fragment, find_fragment
-from t2n_core.op.recurrent import CellWeights, EmitNet, Net, Rule, emit_layers, register_recurrent
-
-ScanWriter = Callable[[Sequence[Value], Value | None, bool], tuple[Value, list[Value]]]
-"""(initial states [1, B, S], mask, backwards) -> (sequence [T, B, S], final states [1, B, S])."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """The writers of one cell with its weights."""
-
-    scan: ScanWriter = field(repr=False)
-    """The writer of a loop over the time axis of x [T, B, I]."""
-    once: Callable[[Sequence[Value]], list[Value]] = field(repr=False)
-    """The writer of a single step on x [B, I], from states to states [B, S]."""
+from t2n_core.errors import LowerError
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import FLOAT16, FLOAT32, ArrayWeight, Value
+from t2n_core.op.recurrent import (
+    CellWeights,
+    EmitNet,
+    Net,
+    Rule,
+    emit_layers,
+    register_recurrent,
+    states_of,
+    values_of,
+)
+from t2n_core.op.recurrent_cells import CELLS, CellEmitter
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp
 
 
-CellEmitter = Callable[[Emitter, Value, CellWeights], Step]
-
-
-@dataclass(frozen=True, slots=True)
-class Gates:
-    """The weights of one layer and direction by gate; `order` has one letter per gate, as PyTorch orders the rows."""
-
-    g: Emitter
-    x: Value
-    weights: CellWeights
-    order: str
-
-    @property
-    def hidden(self) -> int:
-        return self.weights.hidden(len(self.order))
-
-    def rows(self, value: Value, gates: str) -> Value:
-        """Return the rows of these gates in this order; engines fold this into the constants."""
-        if gates == self.order:
-            return value
-        hidden = self.hidden
-        parts: list[tuple[int, int]] = []
-        for gate in gates:
-            begin = self.order.index(gate) * hidden
-            if parts and parts[-1][1] == begin:
-                parts[-1] = (parts[-1][0], begin + hidden)
-            else:
-                parts.append((begin, begin + hidden))
-        pieces = [self.g.take(value, 0, begin, end) for begin, end in parts]
-        return pieces[0] if len(pieces) == 1 else self.g.concat(pieces, axis=0)
-
-    def recurrent_bias(self, gates: str) -> Value:
-        """[H] per gate; zeros for a net without biases."""
-        g, bias = self.g, self.weights.b_hh
-        if bias is None:
-            return g.fill(0.0, (len(gates) * self.hidden,), self.x.dtype)
-        return self.rows(bias, gates)
-
-    def product(self, gates: str, apart: str = "") -> Value:
-        """x @ w_ih.T with the biases, without the recurrent ones of the gates `apart`: [..., H] per gate."""
-        g, x, w = self.g, self.x, self.weights
-        # without the axis it is one product in every version, not T of them; 0.21.11 and 0.21.12 cannot pack float64
-        single = x.rank == 3 and x.shape[1] == 1 and x.dtype != np.float64
-        flat = g.squeeze(x, axes=[1]) if single else x
-        out = g.stacked_product(flat, self.rows(w.w_ih, gates))
-        known = [self.rows(b, gates) for b in (w.b_ih, None if gates[0] in apart else w.b_hh) if b is not None]
-        if known:
-            out = g.add(out, known[0] if len(known) == 1 else g.add(known[0], known[1]))
-        return g.unsqueeze(out, axes=[1]) if single else out
-
-    def recurrent_product(self, h: Value, gates: str) -> Value:
-        """h @ w_hh.T on rank 2."""
-        return self.g.matmul(h, self.rows(self.weights.w_hh, gates), transposeB=True)
-
-    def argument(self, parameter: str, apart: str) -> Value:
-        """Return the value of a parameter of the loop body; for x_… that of all steps, [T, B, …]."""
-        g, (kind, gates, *rest) = self.g, parameter.split("_")
-        if kind in ("w", "lifted"):
-            value = self.weights.w_hr if gates == "hr" else self.rows(self.weights.w_hh, gates)
-            assert value is not None
-            return value if kind == "w" else g.lift(value, 3)
-        if kind == "b":
-            return g.lift(self.recurrent_bias(gates), 3)
-        out = self.product(gates, apart)
-        if rest:  # b, gates
-            bias = g.lift(self.recurrent_bias(rest[1]), 3)
-            out = g.concat([out, g.expand(bias, (*out.shape[:2], bias.shape[2]))], axis=2)
-        return out
-
-
-def emit_lstm_cell_via_fragment(g: Emitter, x: Value, weights: CellWeights) -> Step:
-    """Return the writers of an LSTM cell; a single step is one call of the fragment `lstm_cell`.
-
-    i, f, o = sigmoid, g = tanh of x @ w_ih.T + h @ w_hh.T + b; c' = f * c + i * g; h' = o * tanh(c').
-
-    Args:
-        g: The emitter.
-        x: The input, [T, B, I] for a scan, [B, I] for a single step.
-        weights: w_ih [4H, I], w_hh [4H, S], each bias [4H], w_hr [P, H] of a projection; S is P with one, else H. The
-            rows are i, f, g, o. Both biases are added up.
-
-    Returns:
-        The writers of steps from the states h [1, B, S] and c [1, B, H] of a scan, [B, S] and [B, H] of a single step.
-    """
-    gates = Gates(g, x, weights, "ifgo")
-
-    def once(states: Sequence[Value]) -> list[Value]:
-        h, c = states
-        cell, (given, _) = add_fragment(g, "lstm_cell", x.dtype, gates.hidden)
-        wanted = given.removeprefix("x_")
-        total = g.add(gates.product(wanted), gates.recurrent_product(h, wanted))
-        new = Expected(c.shape, c.dtype)
-        return list(g.write(cell, {given: total, "c": c}, [new, new]))
-
-    return Step(_scan("lstm_step" if weights.w_hr is None else "lstm_projected_step", gates), once)
-
-
-def emit_gru_cell_via_fragment(g: Emitter, x: Value, weights: CellWeights) -> Step:
-    """Return the writers of a GRU cell; a single step is one call of the fragment `gru_cell`.
-
-    r, z = sigmoid of both products; n = tanh(x part + r * (h part + b_hn)); h' = n + z * (h - n).
-
-    Args:
-        g: The emitter.
-        x: The input, [T, B, I] for a scan, [B, I] for a single step.
-        weights: w_ih [3H, I], w_hh [3H, H], each bias [3H]. The rows are r, z, n. The biases stay apart, since r
-            multiplies the recurrent one of n.
-
-    Returns:
-        The writers of steps from the state h [1, B, H] of a scan, [B, H] of a single step.
-    """
-    gates = Gates(g, x, weights, "rzn")
-    scan = _scan("gru_step", gates)
-
-    def write(initial: Sequence[Value], mask: Value | None, backwards: bool) -> tuple[Value, list[Value]]:
-        found = None if mask is not None or g.options.streaming else _gru_sequence(gates, initial[0], backwards)
-        return found or scan(initial, mask, backwards)
-
-    def once(states: Sequence[Value]) -> list[Value]:
-        (h,) = states
-        cell, (product, recurrent, _) = add_fragment(g, "gru_cell", x.dtype, gates.hidden)
-        order = product.removeprefix("x_")
-        total = g.add(gates.recurrent_product(h, order), g.lift(gates.recurrent_bias(order), 2))
-        arguments = {product: gates.product(order, apart=order), recurrent: total, "h": h}
-        return list(g.write(cell, arguments, [Expected(h.shape, h.dtype)]))
-
-    return Step(write, once)
-
-
-def _gru_sequence(gates: Gates, h: Value, backwards: bool) -> tuple[Value, list[Value]] | None:
-    """Write the operator for a whole sequence, which needs constant weights. Return None if no variant applies."""
-    g, x, weights = gates.g, gates.x, gates.weights
-    if weights.w_ih.weight is None or weights.w_hh.weight is None:
-        return None
-    substitutions = {"way": "_back" if backwards else "", "pace": "-1" if backwards else "1"}
-    found = find_fragment(g, "gru_sequence", x.dtype, gates.hidden, x.shape[1], substitutions)
-    if found is None:
-        return None
-    name, parameters = found
-    order = parameters[1].removeprefix("w_")
-    recurrent = gates.recurrent_bias(order)
-    bias = g.fill(0.0, recurrent.shape, x.dtype) if weights.b_ih is None else gates.rows(weights.b_ih, order)
-    by_row, w = g.permute(x, [1, 0, 2]), gates.rows(weights.w_ih, order)
-    if x.shape[2] == 1:  # the operator lays out a product over one feature in another way, and refuses it then
-        by_row, w = (g.concat([v, g.fill(0.0, v.shape, v.dtype)], axis=v.rank - 1) for v in (by_row, w))
-    values = [
-        by_row,
-        w,
-        gates.rows(weights.w_hh, order),
-        g.lift(g.concat([bias, recurrent], axis=0), 2),
-        h,
-    ]
-    results = [Expected((x.shape[1], x.shape[0], gates.hidden), x.dtype), Expected(h.shape, h.dtype)]
-    sequence, last = g.write(name, dict(zip(parameters, values, strict=True)), results)
-    return g.permute(sequence, [1, 0, 2]), [last]
-
-
-def emit_rnn_cell_via_fragment(activation: str) -> CellEmitter:
-    """Return the emitter of a plain cell; a single step is one call of the fragment `rnn_tanh_cell` or `rnn_relu_cell`.
-
-    h' = activation(x @ w_ih.T + h @ w_hh.T + b).
-
-    The emitter takes x [T, B, I] for a scan or [B, I] for a single step, and w_ih [H, I], w_hh [H, H] and biases [H],
-    which are added up. Its writers make steps from the state h [1, B, H] of a scan, [B, H] of a single step.
-
-    Args:
-        activation: tanh or relu.
-    """
-
-    def emit(g: Emitter, x: Value, weights: CellWeights) -> Step:
-        gates = Gates(g, x, weights, "h")
-
-        def once(states: Sequence[Value]) -> list[Value]:
-            (h,) = states
-            cell, _ = add_fragment(g, f"rnn_{activation}_cell", x.dtype)
-            total = g.add(gates.product("h"), gates.recurrent_product(h, "h"))
-            return list(g.write(cell, {"x_h": total}, [Expected(h.shape, h.dtype)]))
-
-        return Step(_scan(f"rnn_{activation}_step", gates), once)
-
-    return emit
-
-
-_STATES = ("h", "c")
-
-
-def _scan(name: str, gates: Gates) -> ScanWriter:
-    g, x = gates.g, gates.x
-    assert isinstance(g, LoopEmitter)  # the rules of cells in a loop are for targets with loops
-
-    def write(initial: Sequence[Value], mask: Value | None, backwards: bool) -> tuple[Value, list[Value]]:
-        body, parameters = add_fragment(g, name, x.dtype, gates.hidden, x.shape[1])
-        parts = [p.split("_") for p in parameters]
-        apart = "".join(w[w.index("b") + 1] for w in parts if "b" in w)
-        arguments = {p: gates.argument(p, apart) for p in parameters if p not in _STATES}
-        if mask is not None:
-            body = _add_masked_body(g, body, parameters, arguments, mask, len(initial))
-        if _is_computed(x.shape[1]):
-            body = _add_sized_body(g, body, parameters, arguments, x, len(initial))
-        pace, states = -1 if backwards else 1, _STATES[: len(initial)]
-        results = g.scan(
-            x.shape[0],
-            body=body,
-            scan=[(p, v, 0, pace) for p, v in arguments.items() if p.startswith("x_")],
-            full=[(p, v) for p, v in arguments.items() if not p.startswith("x_")],
-            state=[(n, v, f"{n}_new") for n, v in zip(states, initial, strict=True)],
-            output=[("h_new", "full", 0, pace), *((f"{n}_new", "last", 0, 1) for n in states)],
-            outs=[
-                Expected((x.shape[0], *initial[0].shape[1:]), x.dtype),
-                *(Expected(v.shape, v.dtype) for v in initial),
-            ],
-        )
-        return results[0], list(results[1:])
-
-    return write
-
-
-def _add_masked_body(
-    g: Emitter, body: str, parameters: Sequence[str], arguments: dict[str, Value], mask: Value, states: int
-) -> str:
-    """Add a body around `body` that keeps the states of ended sequences; the mask is appended to the first product."""
-    first, *rest = parameters
-    width = int(arguments[first].shape[2])
-    arguments[first] = g.concat([arguments[first], mask], axis=2)
-    substitutions = {
-        "body": body,
-        "parameters": ", ".join(f"{p}: tensor<scalar>" for p in parameters),
-        "first": first,
-        "rest": ", ".join(rest),
-        "width": str(width),
-        "after": str(width + 1),
-    }
-    return add_fragment(g, f"masked_{''.join(_STATES[:states])}", mask.dtype, substitutions=substitutions)[0]
-
-
-def _is_computed(batch: Dim) -> bool:
-    """Return True if an engine cannot infer the sizes from the batch; from `T` and `2 * T` it can."""
-    if isinstance(batch, int):
-        return False
-    factor, size = batch.as_coeff_Mul()
-    return not (factor.is_Integer and size.is_Symbol)
-
-
-def _add_sized_body(
-    g: Emitter, body: str, parameters: Sequence[str], arguments: dict[str, Value], x: Value, states: int
-) -> str:
-    """Add a body around `body` that also takes the sizes from which the batch is computed."""
-    sizes: list[Dim] = [] if isinstance(x.shape[1], int) else sorted(x.shape[1].free_symbols, key=str)
-    if len(sizes) > 3:
-        raise g.fail(f"a batch computed from {len(sizes)} sizes is not supported in a recurrent net")
-    arguments["sizes"] = g.fill(0.0, (*sizes, *[1] * (3 - len(sizes))), x.dtype)
-    first, *rest = parameters
-    substitutions = {
-        "body": body,
-        "parameters": ", ".join(f"{p}: tensor<scalar>" for p in parameters),
-        "first": first,
-        "rest": ", ".join(rest),
-    }
-    return add_fragment(g, f"sized_{''.join(_STATES[:states])}", x.dtype, substitutions=substitutions)[0]
-
-
-def emit_rnn_via_fragment(
-    emit_cell: CellEmitter, g: Emitter, input: Value, states: Sequence[Value], net: Net
-) -> list[Value]:
+def write_net(emit_cell: CellEmitter, g: Emitter, input: Value, states: Sequence[Value], net: Net) -> list[Value]:
     """Write all layers and directions of a net, with any kind of cell: one scan of a fragment for each.
 
     Args:
@@ -347,13 +73,7 @@ def _once(
     return [g.cast(result, input.dtype) for result in step.once([g.cast(state, dtype) for state in states])]
 
 
-CELLS: dict[str, CellEmitter] = {
-    "lstm": emit_lstm_cell_via_fragment,
-    "gru": emit_gru_cell_via_fragment,
-    "rnn_tanh": emit_rnn_cell_via_fragment("tanh"),
-    "rnn_relu": emit_rnn_cell_via_fragment("relu"),
-}
-NETS: dict[str, EmitNet] = {kind: partial(emit_rnn_via_fragment, cell) for kind, cell in CELLS.items()}
+NETS: dict[str, EmitNet] = {kind: partial(write_net, cell) for kind, cell in CELLS.items()}
 
 
 def _register(kind: str) -> tuple[Rule, Rule]:
@@ -364,6 +84,138 @@ lstm, lstm_cell = _register("lstm")
 gru, gru_cell = _register("gru")
 rnn_tanh, rnn_tanh_cell = _register("rnn_tanh")
 rnn_relu, rnn_relu_cell = _register("rnn_relu")
+
+
+# ------------------------------------------------------------------------ by the arguments of torch-to-nnef's document
+Weight: TypeAlias = "torch.Tensor | Value | None"
+Values: TypeAlias = "MutableMapping[str, Value]"
+_GATES: Final = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+
+
+def emit_lstm_cell_via_fragment(
+    g: Emitter, name_to_tensor: Values, base: str, nnef_dtype: Any, batch_dim: int, hidden: int, input_ref: Value,
+    h_prev_ref: Value, c_prev_ref: Value, w_ih: Weight, w_hh: Weight, b_ih: Weight, b_hh: Weight,
+    h_new_tv: TensorVariable | None = None, c_new_tv: TensorVariable | None = None,
+) -> list[str]:  # fmt: skip
+    """Write a single step of an LSTM cell as one call of the fragment `lstm_cell`, and return the fragment's name.
+
+    i, f, o = sigmoid, g = tanh of x @ w_ih.T + h @ w_hh.T + b; c' = f * c + i * g; h' = o * tanh(c').
+
+    Args:
+        g: The emitter.
+        name_to_tensor: The values of tensors by name, which receives those of `h_new_tv` and `c_new_tv`.
+        base: The prefix of the labels of weights that are passed as tensors.
+        nnef_dtype, batch_dim, hidden: The data type of the input, B and H, which are checked.
+        input_ref: The input x, [B, I].
+        h_prev_ref, c_prev_ref: The states h and c, [B, H].
+        w_ih, w_hh: [4H, I] and [4H, H], with the rows i, f, g, o.
+        b_ih, b_hh: [4H], or None. They are added up.
+        h_new_tv, c_new_tv: The tensors of the next states, [B, H]; None for one that nobody reads.
+
+    Raises LowerError for arguments that do not fit each other.
+    """
+    step = _DocumentedStep("lstm", g, name_to_tensor, base, nnef_dtype, batch_dim, hidden)
+    return step.write(input_ref, [h_prev_ref, c_prev_ref], (w_ih, w_hh, b_ih, b_hh), [h_new_tv, c_new_tv])
+
+
+def emit_gru_cell_via_fragment(
+    g: Emitter, name_to_tensor: Values, base: str, nnef_dtype: Any, batch_dim: int, hidden: int, input_ref: Value,
+    h_prev_ref: Value, w_ih: Weight, w_hh: Weight, b_ih: Weight, b_hh: Weight, h_new_tv: TensorVariable | None = None,
+) -> list[str]:  # fmt: skip
+    """Write a single step of a GRU cell as one call of the fragment `gru_cell`, and return the fragment's name.
+
+    r, z = sigmoid of both products; n = tanh(x part + r * (h part + b_hn)); h' = n + z * (h - n). The arguments are
+    those of `emit_lstm_cell_via_fragment`, with weights [3H, …] of the rows r, z, n. The biases stay apart.
+    """
+    step = _DocumentedStep("gru", g, name_to_tensor, base, nnef_dtype, batch_dim, hidden)
+    return step.write(input_ref, [h_prev_ref], (w_ih, w_hh, b_ih, b_hh), [h_new_tv])
+
+
+def emit_rnn_cell_via_fragment(
+    g: Emitter, name_to_tensor: Values, base: str, nnef_dtype: Any, batch_dim: int, hidden: int, input_ref: Value,
+    h_prev_ref: Value, w_ih: Weight, w_hh: Weight, b_ih: Weight, b_hh: Weight, h_new_tv: TensorVariable | None = None,
+    nonlinearity: str = "tanh",
+) -> list[str]:  # fmt: skip
+    """Write a single step of a plain cell as one call of `rnn_tanh_cell` or `rnn_relu_cell`, and return that name.
+
+    h' = nonlinearity(x @ w_ih.T + h @ w_hh.T + b). The arguments are those of `emit_lstm_cell_via_fragment`, with
+    weights [H, …]. The biases are added up.
+    """
+    step = _DocumentedStep(f"rnn_{nonlinearity}", g, name_to_tensor, base, nnef_dtype, batch_dim, hidden)
+    return step.write(input_ref, [h_prev_ref], (w_ih, w_hh, b_ih, b_hh), [h_new_tv])
+
+
+def emit_rnn_via_fragment(
+    g: Emitter, node: TorchOp, name_to_tensor: Values, module: Net, nnef_fragment_name: str,
+    argument_names_order: Sequence[str] = (), tensor_params_fn: Callable[..., Sequence[CellWeights]] = Net.cells,
+    inference_target: Any = None, **tensor_params_kwargs: Any,
+) -> list[str]:  # fmt: skip
+    """Write all layers and directions of a net, a scan of a fragment for each, and return the names of the fragments.
+
+    Args:
+        g: The emitter, which knows the release.
+        node: The operator, with `input` and `hx`; its outputs receive the results in `name_to_tensor`.
+        name_to_tensor: The values of tensors by name.
+        module: The weights and settings, as `_LSTMAtenAdapter` and its like hold them.
+        nnef_fragment_name: `lstm`, `gru`, `rnn_tanh` or `rnn_relu`.
+        argument_names_order, inference_target: Not needed: arguments are passed by name, and `g` has the target.
+        tensor_params_fn: Returns the weights of each layer and direction of `module`.
+
+    Raises LowerError for another net.
+    """
+    if nnef_fragment_name not in NETS:
+        raise LowerError(f"there is no recurrent net {nnef_fragment_name!r}; there are {', '.join(NETS)}")
+    weights = tensor_params_fn(module, **tensor_params_kwargs)
+    parts = [[one.w_ih, one.w_hh, one.b_ih, one.b_hh, one.w_hr] for one in weights]
+    net = replace(module, params=[part for own in parts for part in own if part is not None])
+    input, hx = (values_of(node.arguments[name], name_to_tensor, nnef_fragment_name) for name in ("input", "hx"))
+    results = NETS[nnef_fragment_name](g, input, states_of(hx), net)
+    _keep(name_to_tensor, node.outputs, results)
+    return [name for name in g.graph.fragments if name.startswith(nnef_fragment_name)]
+
+
+@dataclass(frozen=True, slots=True)
+class _DocumentedStep:
+    """A single step of a cell, by the arguments that all the documented functions have."""
+
+    kind: str
+    g: Emitter
+    name_to_tensor: Values
+    base: str
+    dtype: Any
+    batch: int
+    hidden: int
+
+    def write(
+        self, x: Value, states: list[Value], weights: Sequence[Weight], outputs: Sequence[TensorVariable | None]
+    ) -> list[str]:
+        """Write it, keep the values of the outputs that are read, and return the names of its fragments."""
+        if self.kind not in CELLS:
+            raise LowerError(f"there is no cell {self.kind!r}; there are {', '.join(CELLS)}")
+        w_ih, w_hh, b_ih, b_hh = (
+            self._value(one, name) for one, name in zip(weights, ("w_ih", "w_hh", "b_ih", "b_hh"), strict=True)
+        )
+        if w_ih is None or w_hh is None:
+            raise LowerError(f"a step of {self.kind} needs w_ih and w_hh")
+        own = CellWeights(w_ih, w_hh, b_ih, b_hh)
+        found = {"nnef_dtype": x.dtype, "batch_dim": x.shape[0], "hidden": own.hidden(_GATES[self.kind])}
+        given = {"nnef_dtype": np.dtype(self.dtype), "batch_dim": self.batch, "hidden": self.hidden}
+        for name, value in given.items():
+            if found[name] != value:
+                raise LowerError(f"{name} is {value}, and the tensors of this step of {self.kind} have {found[name]}")
+        _keep(self.name_to_tensor, outputs, _once(CELLS[self.kind], self.g, x, states, own))
+        return [name for name in self.g.graph.fragments if name.startswith(f"{self.kind}_cell")]
+
+    def _value(self, weight: Weight, name: str) -> Value | None:
+        if weight is None or isinstance(weight, Value):
+            return weight
+        return self.g.variable(f"{self.base}_{name}", ArrayWeight(weight.detach().cpu().numpy()))
+
+
+def _keep(values: Values, outputs: Iterable[TensorVariable | None], results: Sequence[Value]) -> None:
+    """Set the values of the outputs that are read."""
+    values.update({one.name: value for one, value in zip(outputs, results, strict=True) if one is not None})
+
 
 _LSTMAtenAdapter = _GRUAtenAdapter = _RNNAtenAdapter = Net
 """The flat weights of an operator as an object with attributes, for all variants."""

@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 STATEMENTS = 193
 LISTED = 107
 """Statements that did not hold when they were counted first; `items.tsv` lists these in the order of the documents."""
-LEAST_STATEMENTS = 170
+LEAST_STATEMENTS = 175
 SNIPPETS = {*range(1, 50), 51, 52}
 LEAST_SNIPPETS = 42
 TESTED_WITH = {11: 10, 12: 10, 14: 13, 15: 13, 16: 13, 17: 13, 18: 13, 19: 13, 20: 13}

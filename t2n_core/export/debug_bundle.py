@@ -50,12 +50,18 @@ def bundle_folder(path: Path) -> Iterator[Path]:
         folder = Path(temporary) / path.name.removesuffix(".tgz").removesuffix(".tar.gz")
         try:
             yield folder
-        finally:
-            if folder.is_dir():
+        except BaseException as failure:
+            try:
                 _pack(folder, path)
+            except WriteError as wrong:  # the failure of the export is what counts
+                failure.add_note(wrong.message)
+            raise
+        _pack(folder, path)
 
 
 def _pack(folder: Path, path: Path) -> None:
+    if not folder.is_dir():
+        return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_with(path, lambda draft: _write_tar(folder, draft))

@@ -54,6 +54,18 @@ def by_schema(kind: str, op_ref: Any, inputs: Sequence[Any]) -> dict[str, Any]:
     return bound
 
 
+def call_overload(op_ref: Any, arguments: Mapping[str, Any]) -> Any:
+    """Return the result of an operator. Raises InputError for arguments that it refuses."""
+    schema = op_ref._schema
+    try:
+        return op_ref(
+            *[arguments[a.name] for a in schema.arguments if not a.kwarg_only],
+            **{a.name: arguments[a.name] for a in schema.arguments if a.kwarg_only},
+        )
+    except (RuntimeError, TypeError, ValueError, IndexError) as refused:
+        raise InputError(f"{schema.name} refuses these tensors: {refused}") from refused
+
+
 def sizes_in(argument: Any) -> Iterator[sympy.Expr]:
     """Yield the size expressions in an argument."""
     if isinstance(argument, sympy.Expr):
@@ -78,4 +90,4 @@ def sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[s
     return {extent.name: int(size) for extent, size in axes if isinstance(extent, sympy.Symbol)}
 
 
-__all__ = ["bind_schema", "by_schema", "overload_of", "replace_sizes", "sizes_in", "sizes_of"]
+__all__ = ["bind_schema", "by_schema", "call_overload", "overload_of", "replace_sizes", "sizes_in", "sizes_of"]

@@ -227,12 +227,12 @@ class TorchModuleTracer:
         return other if other.fits and len(other.captured.decisions) <= len(captured.decisions) else attempt
 
     def _runs(self, tensors: Sequence[torch.Tensor]) -> bool:
-        """Return whether the model itself runs on these tensors."""
+        """Return whether the model itself runs on these tensors; it stays as it is."""
         try:
             with ExitStack() as stack:
                 for mode in self.modes:
                     stack.enter_context(mode)
-                FlatCall(self.source, self.inputs)(*(t.detach().clone() for t in tensors))
+                run_unchanged(self.source, self.inputs, tensors)
         except Exception:
             return False
         return True

@@ -20,7 +20,7 @@ import torch
 from t2n_core.errors import InputError, Origin
 from t2n_core.nnef.options.weight_choice import WeightForm
 from t2n_core.nnef.sizes.dims import Shape, evaluate, is_static, shape_text
-from t2n_core.torch_graph.arguments import by_schema, overload_of, replace_sizes, sizes_in, sizes_of
+from t2n_core.torch_graph.arguments import by_schema, call_overload, overload_of, replace_sizes, sizes_in, sizes_of
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL
 from t2n_core.torch_graph.graph.data import Data
@@ -216,11 +216,7 @@ class TorchOp:
             name: replace_sizes(replace_tensors(given, lambda _: next(supply)), size)
             for name, given in self.arguments.items()
         }
-        schema = self.op_ref._schema.arguments
-        return self.op_ref(
-            *[arguments[a.name] for a in schema if not a.kwarg_only],
-            **{a.name: arguments[a.name] for a in schema if a.kwarg_only},
-        )
+        return call_overload(self.op_ref, arguments)
 
     @property
     def is_realised(self) -> bool:

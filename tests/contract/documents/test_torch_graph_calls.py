@@ -188,6 +188,13 @@ def test_torch_op_call_name() -> None:
         TorchOp("aten::relu", "", [X_NODE], [Y_NODE], "", None, "forward")
 
 
+def test_call_op_of_tensors_that_do_not_fit() -> None:
+    """Tensors that the operator refuses are an error of this package, with PyTorch's reason."""
+    node = TorchOp("aten::mm", "", [TensorVariable(n, None, (2, 3), torch.float32) for n in "ab"], [Y_NODE], "")
+    with pytest.raises(InputError, match=r"aten::mm refuses these tensors: .*cannot be multiplied"):
+        node.call_op(torch.ones(2, 3), torch.ones(2, 3))
+
+
 def test_call_op_computes_from_traced_inputs() -> None:
     """call_op produces the output from traced inputs, by a call of PyTorch."""
     torch.testing.assert_close(graph_of().op_nodes[-1].call_op(), NET(X).detach())

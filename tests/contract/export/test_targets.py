@@ -112,7 +112,7 @@ def test_hooks_get_what_they_need(tmp_path: Path) -> None:
     export = ModelExport(model, x, output_names=["y"], debug_bundle_path=bundle)
     result = export.to(target, tmp_path / "m.tgz")
     assert list(called) == ["pre_trace", "specific_fragments", "post_trace", "post_write", "post_export"]
-    assert called["pre_trace"] == (model, ("input",), ("y",))
+    assert called["pre_trace"] == (model, None, ["y"])
     assert called["specific_fragments"] == (model,)
     assert called["post_trace"] == (result.graph, result.graph.extensions)
     assert "tract_symbol T" in result.graph.extensions

@@ -51,7 +51,7 @@ def test_what_is_found_may_be_declared(outputs: dict[str, Any], tmp_path: Path) 
         ({"sum": [0]}, "axis 0 of the output `sum` is 2, and is declared as dynamic"),
         ({"same": {1: None}}, "axis 1 of the output `same` is T, and is declared as static"),
         ({"same": {3: "T"}}, "the output `same` has rank 3, there is no axis 3"),
-        ({"sum": {"0": "T"}}, "there is no axis 0"),
+        ({"sum": {"0": "T"}}, "`sum` has no axis '0'"),
         ({"summ": {0: "T"}}, "dynamic_axes names `summ`; the inputs are x, the outputs same, twice, sum"),
     ],
 )

@@ -38,3 +38,9 @@ def test_a_graph_in_a_message_is_cut() -> None:
     between = f'"a" {"long " * 40}"b"'
     assert deepest_first(between) == between  # what stands between two quotations is none
     assert len(deepest_first("x" * 5000)) < 1000
+
+
+def test_a_long_path_is_kept_whole() -> None:
+    path = f"/{'folder/' * 40}model.nnef.tgz"
+    found = deepest_first(f'opening file "{path}"\n\nCaused by:\n    No definition for operator')
+    assert found == f'No definition for operator\n  in: opening file "{path}"'

@@ -94,7 +94,9 @@ def gemma3() -> Program:
         boi_token_index=88,
         eoi_token_index=89,
     )
-    return multimodal_program(built(t.Gemma3ForConditionalGeneration(config), 3.0), pictures(4, 1, 3, 24, 24))
+    model = built(t.Gemma3ForConditionalGeneration(config), 3.0)
+    nn.init.normal_(model.model.multi_modal_projector.mm_input_projection_weight)  # zeros, which hide the image
+    return multimodal_program(model, pictures(4, 1, 3, 24, 24))
 
 
 def voxtral() -> Program:

@@ -13,6 +13,8 @@ from t2n_core.program import Part, Program, items, let, run, text, while_
 LETTERS, WIDTH, BANDS = 11, 8, 6
 LAST = 40
 """Most frames of a sentence."""
+ENOUGH = 0.55
+"""A frame with a larger value is the last one."""
 
 
 class Text(nn.Module):
@@ -104,7 +106,7 @@ def frame_by_frame() -> Program:
         for _ in range(LAST):
             frame, hidden, last = frames(vectors, frame, hidden)
             spoken.append(frame)
-            if float(last) > 0.8:
+            if float(last) > ENOUGH:
                 break
         return torch.cat(spoken)
 
@@ -126,7 +128,7 @@ def frame_by_frame() -> Program:
         while_(
             ["and", "more", ["less", ["size", "spoken", 0], LAST]],
             run("frame", inputs, {"next": "frame", "following": "hidden", "last": "last"}),
-            let(spoken=["concat", 0, "spoken", "frame"], more=["less_equal", item("last"), 0.8]),
+            let(spoken=["concat", 0, "spoken", "frame"], more=["less_equal", item("last"), ENOUGH]),
         ),
     ]
     examples = [{"text": torch.randint(0, LETTERS, (1, size))} for size in (4, 9)]

@@ -15,12 +15,16 @@ from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Array, Sample
 from t2n_core.check.table import sizes_text
 from t2n_core.engine.protocol import Engine
-from t2n_core.errors import T2NError
+from t2n_core.text import text_of
 
 AUTHOR: Final = "author"
 """Fact of a mismatch: an `Author` as text."""
 _MOST_SECONDS: Final = 10.0
 """Seconds after which the evaluation of a large model is given up."""
+
+
+_MOST_BYTES: Final = 1 << 28
+"""Bytes of an archive that is not evaluated: its weights would be in memory in float64."""
 
 
 class Author(StrEnum):
@@ -46,6 +50,8 @@ def with_author(mismatch: Outcome, engine: Engine, request: CheckRequest) -> Out
     """
     if mismatch.error is None or ROUNDING in mismatch.facts:
         return mismatch
+    if mismatch.archive_bytes > _MOST_BYTES:
+        return mismatch
     sample = next((one for one in request.samples if one.sizes in mismatch.failed_sizes), None)
     if sample is None:
         return mismatch
@@ -63,10 +69,10 @@ def _author(engine: Engine, request: CheckRequest, sample: Sample) -> Author | s
     """Return the author; a text if the archive cannot be evaluated, and None if the sample does not fail again."""
     try:
         found = dialect.evaluate(request.archive, sample.inputs, timeout=_MOST_SECONDS)
-    except T2NError as unknown:
-        return f"not known, since {unknown.message}"
+    except Exception as unknown:  # an error of a definition is none of the check
+        return f"not known, since {text_of(unknown) or type(unknown).__name__}"
     reply = engine.run(request.archive, [sample.inputs], timeout=request.timeout)
-    if reply.status != "ok":
+    if reply.status != "ok" or not len(reply.outputs[0]) == len(found) == len(sample.expected):
         return None
     meant = [tensor.array.astype(wanted.dtype) for tensor, wanted in zip(found.values(), sample.expected, strict=True)]
     is_model = _agree(request, meant, sample.expected)

@@ -88,13 +88,18 @@ def test_an_archive_that_cannot_be_evaluated_has_no_author(tmp_path: Path, monke
     result = exported(NET, {"x": torch.randn(3, 5)}, tmp_path / "net", input_names=["x"])
     rewrite(result, r"= tanh\(", "= sin(")
 
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise MeaningError("the evaluation took longer than 10 seconds")
+    for error in (MeaningError("the evaluation took longer than 10 seconds"), AssertionError("no such case")):
 
-    monkeypatch.setattr(author.dialect, "evaluate", refuse)
-    found = result.check_parity()
-    assert AUTHOR not in found.facts
-    assert "who is wrong: not known, since the evaluation took longer than 10 seconds" in found.describe()
+        def refuse(*_: Any, error: Exception = error, **__: Any) -> Any:
+            raise error
+
+        monkeypatch.setattr(author.dialect, "evaluate", refuse)
+        found = result.check_parity()
+        assert found.status == "mismatch"
+        assert AUTHOR not in found.facts
+        assert f"who is wrong: not known, since {error}" in found.describe()
+    monkeypatch.setattr(author, "_MOST_BYTES", 10)
+    assert "who is wrong" not in result.check_parity().describe()
 
 
 def test_an_engine_that_dies_at_the_second_run_gets_no_author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

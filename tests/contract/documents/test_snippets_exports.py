@@ -137,7 +137,7 @@ def test_06_other_options_of_the_target(tmp_path: Path) -> None:
     assert not target.specific_properties
 
 
-def test_06_an_option_that_differs(tmp_path: Path) -> None:
+def test_06_an_option_that_contradicts_the_target(tmp_path: Path) -> None:
     """6: an option given twice must be the same."""
     target, given = tract(reify_sdpa_operator=True), dict[str, Any](reify_sdpa_operator=False)
     with pytest.raises(InputError, match="reify_sdpa_operator of the export and of its target differ"):

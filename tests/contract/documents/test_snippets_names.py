@@ -30,6 +30,7 @@ DIFFERS = {
     "30 QTensor": "the format of weights is an option of the target; the model is not changed",
     "31 own scales": "scales are given to `StoredAs`, and the model is not changed",
     "32 OffloadedTensor": "files are mapped by the commands themselves, so that there is nothing to call",
+    "52 export-peft": "adapters are written by `t2n export-tensors`, whose patterns take the place of its options",
     "41 extras": "rules of packages are entry points, which pip knows",
     "48 COMPLEX": "no release of tract since 0.20 has complex tensors",
 }
@@ -280,7 +281,7 @@ def test_51_export_llm(capsys: pytest.CaptureFixture[str]) -> None:
         renamed(["-s", "meta-llama/Llama-2-7b-hf"])
 
 
-def test_52_export_peft() -> None:
+def test_52_export_peft_differs() -> None:
     """t2n_export_peft_to_nnef is in the table with the command that writes adapters."""
     (move,) = (one for one in moves() if one.old == "t2n_export_peft_to_nnef")
     assert move.new == "t2n export-tensors"

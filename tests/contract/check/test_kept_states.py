@@ -80,7 +80,7 @@ def remembering(monkeypatch: pytest.MonkeyPatch) -> None:
         return argument != "reset_every_turn" and has(self, operator, *([] if argument is None else [argument]))
 
     monkeypatch.setattr(Spec, "has", forgets_the_argument)
-    monkeypatch.setattr("t2n_core.op.aten.rnn._gru_sequence", lambda *_: None)
+    monkeypatch.setattr("t2n_core.op.recurrent_cells._gru_sequence", lambda *_: None)
 
 
 @pytest.mark.parametrize("version", NEW)

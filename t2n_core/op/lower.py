@@ -28,7 +28,8 @@ from t2n_core.op.symbolic_scalars import float_of_sizes
 from t2n_core.op.weights import TensorWeight, with_values
 from t2n_core.torch_graph import naming
 from t2n_core.torch_graph.choices import NamingScheme
-from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, TorchModuleIRGraph, TorchOp
+from t2n_core.torch_graph.graph.data import FixedTensorList
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp
 from t2n_core.torch_graph.simplify.exact_ops import exact_ops
 
 _ADD_ONE = "write a rule in your own package (docs, `Your own operator`), or replace the call with a rewriter"

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from t2n_core.errors import CaptureError as T2NErrorTorchJitTraceFailed
     from t2n_core.torch_graph.capture.tracer import TorchModuleTracer
-    from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, TorchModuleIRGraph, TorchOp
+    from t2n_core.torch_graph.graph.data import FixedTensorList
+    from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp
 
 _HOMES = {
-    "FixedTensorList": "t2n_core.torch_graph.graph.ir:FixedTensorList",
+    "FixedTensorList": "t2n_core.torch_graph.graph.data:FixedTensorList",
     "T2NErrorTorchJitTraceFailed": "t2n_core.errors:CaptureError",
     "TensorVariable": "t2n_core.torch_graph.graph.ir:TensorVariable",
     "TorchModuleIRGraph": "t2n_core.torch_graph.graph.ir:TorchModuleIRGraph",

@@ -17,7 +17,8 @@ from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.constraints.slices import SLICES, decide_length
 from t2n_core.torch_graph.custom_ops.definition import aten_equivalent
 from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL, calls
-from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, TorchOp
+from t2n_core.torch_graph.graph.data import FixedTensorList
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp
 
 _SCALAR = find_operator("aten::scalar_tensor.default")
 SIZES = (torch.SymInt, torch.SymBool, torch.SymFloat, int, float, bool)

@@ -10,7 +10,7 @@ aten::tanh 1 ['linear']
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
 from typing import Any, Protocol
 
@@ -23,7 +23,7 @@ from t2n_core.nnef.sizes.dims import Shape, evaluate, is_static, shape_text
 from t2n_core.torch_graph.arguments import by_schema, call_overload, overload_of, replace_sizes, sizes_in, sizes_of
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL
-from t2n_core.torch_graph.graph.data import Data
+from t2n_core.torch_graph.graph.data import Data, DataNodes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,27 +100,6 @@ class TensorVariable(Data):
     def __str__(self) -> str:
         shape = "[?]" if self.shape is None else shape_text(self.shape)
         return f"{self.name}: {str(self.dtype).removeprefix('torch.')}{shape}"
-
-
-class FixedTensorList(tuple[Any, ...]):
-    """A list of tensors whose length is known: an argument such as `cat`'s, or the results of `split`.
-
-    >>> parts = FixedTensorList(name="parts", data=[TensorVariable(name, torch.ones(2)) for name in "ab"])
-    >>> parts.name, [v.name for v in parts.data]
-    ('parts', ['a', 'b'])
-    """
-
-    name: str
-
-    def __new__(cls, data: Iterable[Any] = (), name: str = "") -> FixedTensorList:
-        made = super().__new__(cls, data)
-        made.name = name
-        return made
-
-    @property
-    def data(self) -> list[Any]:
-        """Return the tensors."""
-        return list(self)
 
 
 @dataclass(slots=True, eq=False, init=False)
@@ -284,6 +263,7 @@ class TorchModuleIRGraph:
     """A line for each call that the target's own operator for it cannot compute."""
     open_masks: frozenset[int] = frozenset()
     """Identities of the attention masks that are proven to have no fully masked row."""
+    _nodes: DataNodes = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -301,7 +281,8 @@ class TorchModuleIRGraph:
                 hint="TorchModuleIRGraph(TorchModuleTracer(module, args=args))",
             )
         source = None if torch_module_tracer is None else torch_module_tracer.graph_of_example()
-        for part in fields(self):
+        self._nodes = DataNodes()
+        for part in fields(self)[:-1]:
             default = part.default if source is None else getattr(source, part.name)
             setattr(self, part.name, parts.get(part.name, default))
         if source is not None and omit_useless_nodes:
@@ -323,8 +304,13 @@ class TorchModuleIRGraph:
 
     @property
     def data_nodes(self) -> list[TensorVariable]:
-        """Return every tensor: inputs, weights, results of operators. What is added to the list alone has no effect."""
-        return [*self.inputs, *self.weights, *(o for op in self.op_nodes for o in op.outputs if o is not None)]
+        """Return every tensor: inputs, weights, results of operators, and what was added to this list.
+
+        A tensor that no operator takes or returns is in no archive.
+        """
+        of_graph = [*self.inputs, *self.weights, *(o for op in self.op_nodes for o in op.outputs if o is not None)]
+        self._nodes.update(of_graph)
+        return self._nodes
 
     def bounds(self) -> Iterator[sympy.Expr]:
         """Return all sizes among the operators' arguments: bounds, lengths, shapes."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -24,10 +25,11 @@ from t2n_core.nnef.graph import Value
 from t2n_core.op.registry import op
 from t2n_core.torch_graph.compat.private import pytree
 from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL, ModuleCall, WholeCall
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp
 
 
 class ExtractorWarning(UserWarning):
-    """Warning about an extractor that takes the place of another, or has a hook that is not called."""
+    """Warning about an extractor that takes the place of another."""
 
 
 def _note(text: str) -> None:
@@ -47,8 +49,6 @@ class ModuleInfoExtractor:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "ordered_args" in vars(cls):
-            _note(f"{cls.__qualname__}.ordered_args is not called: inputs are bound by the signature of forward")
         if vars(cls).get("MODULE_CLASS") is None:
             return  # a base class of other extractors
         if not (isinstance(cls.MODULE_CLASS, type) and issubclass(cls.MODULE_CLASS, torch.nn.Module)):
@@ -119,6 +119,13 @@ class ModuleInfoExtractor:
         """Run in place of the module's forward during capture: one node with the declared outputs."""
         return call.as_one_node(*args, **kwargs)
 
+    def ordered_args(self, torch_graph: TorchOp) -> Sequence[TensorVariable]:
+        """Return `torch_graph.inputs`, the tensors among forward's arguments, in the order of `convert_to_nnef`.
+
+        That is the order of forward's parameters, also where a caller passes them otherwise, unless overridden.
+        """
+        return torch_graph.inputs
+
     def convert_to_nnef(
         self, g: Emitter, module: Any, inputs: Sequence[Value], params: Mapping[str, Value]
     ) -> Sequence[Value] | Value:
@@ -153,6 +160,7 @@ class ModuleInfoExtractor:
                 f"{type(self).__name__}.convert_to_nnef does not take the argument {unknown[0]}={others[unknown[0]]!r}",
                 hint=f"add a parameter `{unknown[0]}` with the default of the module's forward",
             )
+        inputs = self._ordered(g, given["node"], inputs)
         if "name_to_tensor" not in taken:
             return self.convert_to_nnef(g, call.module, inputs, params, **others)
         known = {"g": g, "module": call.module, "inputs": inputs, "params": params, "null_ref": None, **given}
@@ -164,6 +172,18 @@ class ModuleInfoExtractor:
                 hint="write operators by methods of g, such as `g.mul(x, x)`, and return what they return",
             )
         return results  # type: ignore[no-any-return]
+
+    def _ordered(self, g: Emitter, node: TorchOp, inputs: list[Value]) -> list[Value]:
+        """Return the inputs in the order of `ordered_args`. Raises LowerError if it does not return each once."""
+        variables = node.arguments["inputs"]
+        ordered = list(self.ordered_args(replace(node, arguments={"inputs": variables})))
+        if sorted(map(id, ordered)) != sorted(map(id, variables)):
+            raise g.fail(
+                f"{type(self).__name__}.ordered_args returns other tensors than the inputs",
+                hint="return each of `torch_graph.inputs` once",
+            )
+        values = {id(variable): value for variable, value in zip(variables, inputs, strict=True)}
+        return [values[id(variable)] for variable in ordered]
 
 
 def _other_arguments(g: Emitter, call: ModuleCall, node: WholeCall, inputs: list[Value]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from t2n_core import KhronosNNEF, ModelExport, TractNNEF
-from t2n_core.errors import CaptureError, RegistryError, T2NError
+from t2n_core.errors import CaptureError, LowerError, RegistryError, T2NError
 from t2n_core.op.custom_extractors import LSTMCellExtractor, LSTMExtractor, ModuleInfoExtractor
 from t2n_core.op.custom_extractors.base import ExtractorWarning
 from t2n_core.op.registry import load_default, op
@@ -22,7 +22,6 @@ DIFFERS = {
     "MODULE_CLASS and convert_to_nnef are enough": "not with a dynamic axis where forward reads data: a run of the "
     "example has one size, and `declare_outputs` states the others",
     "primitive operators of an LSTMCell": "so for khronos; tract gets its own fused operator where a release has it",
-    "ordered_args": "inputs are bound by the signature of forward; an override is warned about",
 }
 """Item that does not hold as written -> the reason."""
 TRACT = TractNNEF("0.23.9", offline=True, check_io=False)
@@ -176,10 +175,36 @@ def test_the_call_of_the_original_is_a_hook() -> None:
     assert graph.operations[-1].name == "add"
 
 
-def test_ordered_args_differs() -> None:
-    """`ordered_args` is not needed: an override is warned about."""
-    with pytest.warns(ExtractorWarning, match="ordered_args is not called"):
-        type("Old", (ModuleInfoExtractor,), {"ordered_args": lambda self: None})
+def test_ordered_args_reorders_the_inputs() -> None:
+    """`ordered_args` returns the arguments with the input first; an override changes the order of `inputs`."""
+
+    class Swapped(nn.Module):
+        def forward(self, state: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+            return x - state
+
+    class Own(ModuleInfoExtractor):
+        MODULE_CLASS = Swapped
+
+        def ordered_args(self, torch_graph):
+            return sorted(torch_graph.inputs, key=lambda one: one.shape != (2, 3))
+
+        def convert_to_nnef(self, g, module, inputs, params):
+            return [g.sub(inputs[0], inputs[1])]
+
+    graph = ModelExport(Swapped().eval(), {"state": torch.randn(1, 3), "x": torch.randn(2, 3)}).lower(TRACT)
+    assert [graph.operations[-1].arguments[name].name for name in "xy"] == ["x", "state"]
+    Own.ordered_args = lambda self, torch_graph: torch_graph.inputs[:1]
+    with pytest.raises(LowerError, match="ordered_args returns other tensors"):
+        ModelExport(Swapped().eval(), (torch.randn(1, 3), torch.randn(2, 3))).lower(TRACT)
+
+
+def test_ordered_args_of_an_lstm_cell() -> None:
+    """`LSTMCellExtractor.ordered_args` has the input first, then h and c."""
+    state = (torch.randn(2, 4), torch.randn(2, 4))
+    cell, x = nn.LSTMCell(3, 4).eval(), torch.randn(2, 3)
+    (op,) = [one for one in ModelExport(cell, (x, state)).captured.graph.op_nodes if one.kind == "aten::lstm_cell"]
+    ordered = ModuleInfoExtractor.get_by_kind("aten::lstm_cell").ordered_args(op)
+    assert [one.shape for one in ordered[:3]] == [(2, 3), (2, 4), (2, 4)]
 
 
 def test_subclassing_registers_and_the_later_one_acts() -> None:

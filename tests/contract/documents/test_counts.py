@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).parent
-STATEMENTS = 193
-LISTED = 107
-"""Statements that did not hold when they were counted first; `items.tsv` lists these in the order of the documents."""
-LEAST_STATEMENTS = 175
+STATEMENTS = 214
+"""Statements of the documents; `items.tsv` lists them in the order of the documents."""
+LEAST_STATEMENTS = 190
 SNIPPETS = {*range(1, 50), 51, 52}
 LEAST_SNIPPETS = 42
 TESTED_WITH = {11: 10, 12: 10, 14: 13, 15: 13, 16: 13, 17: 13, 18: 13, 19: 13, 20: 13}
@@ -45,7 +44,7 @@ def functions(stem: str) -> set[str]:
 
 
 def test_each_statement_is_listed_once() -> None:
-    assert len(items()) == len({(one.document, one.item) for one in items()}) == LISTED
+    assert len(items()) == len({(one.document, one.item) for one in items()}) == STATEMENTS
     assert [name for name, _ in groupby(one.document for one in items())] == ["000", "001", "002", "003", "004", "card"]
 
 
@@ -59,7 +58,15 @@ def test_each_statement_has_a_test() -> None:
 
 def test_most_statements_hold_as_written() -> None:
     differing = [one for one in items() if not one.holds]
-    assert STATEMENTS - len(differing) >= LEAST_STATEMENTS, "\n".join(map(str, differing))
+    assert len(items()) - len(differing) >= LEAST_STATEMENTS, "\n".join(map(str, differing))
+
+
+def test_each_difference_is_a_statement() -> None:
+    listed = {one.test for one in items()}
+    stems = sorted({one.test.partition("::")[0] for one in items()})
+    assert [
+        f"{s}::{n}" for s in stems for n in functions(s) if n.endswith("_differs") and f"{s}::{n}" not in listed
+    ] == []
 
 
 def test_most_snippets_run_by_the_import_alone() -> None:

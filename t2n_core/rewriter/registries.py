@@ -207,7 +207,11 @@ def _refuse(others: dict[str, Any], call: str) -> None:
 
 
 def _takes_context(function: Callable[..., Any]) -> bool:
-    return next(iter(inspect.signature(function).parameters), "") == "ctx"
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # a built-in, such as torch.sigmoid
+        return False
+    return next(iter(parameters), "") == "ctx"
 
 
 def _with_context(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -149,6 +149,12 @@ def test_backend_is_the_target(tmp_path: Path) -> None:
     assert names(export(OfFunction(lambda x: scaled(x)), torch.randn(3), tmp_path)) == ["add"]
 
 
+def test_the_replacement_may_be_a_built_in(tmp_path: Path) -> None:
+    """The rewrite may be a function of PyTorch itself."""
+    FUNCTION_REWRITER.register_rewriter(func_name="torch.tanh", backend="tract")(torch.sigmoid)
+    assert names(export(OfFunction(torch.tanh), torch.randn(3), tmp_path)) == ["sigmoid"]
+
+
 @pytest.mark.parametrize("backend", [{}, {"backend": None}, {"backend": "default"}])
 def test_without_backend_it_is_the_default_rewrite(backend: Any, tmp_path: Path) -> None:
     """Without `backend` the rewrite is the default one."""

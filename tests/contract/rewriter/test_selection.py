@@ -16,7 +16,7 @@ from torch import nn
 
 from t2n_core import KhronosNNEF, ModelExport, TractNNEF, export_model_to_nnef, rewriter
 from t2n_core.errors import RewriteError
-from t2n_core.rewriter import RewriteWarning
+from t2n_core.rewriter import FUNCTION_REWRITER, RewriteWarning
 from t2n_core.rewriter.selection import select
 
 OLD, NEW = TractNNEF("0.21.19"), TractNNEF("0.23.9")
@@ -204,3 +204,15 @@ def test_a_rewriter_is_no_rewriter_s_replacement() -> None:
         select([rewriter.function(nn.GELU)(lambda ctx, x: x)], NEW)
     with pytest.raises(RewriteError, match="neither a callable"):
         rewriter.function(3)(lambda ctx, x: x)
+
+
+@pytest.mark.parametrize("name", ["tracts", "Tract", "kronos"])
+def test_a_target_that_is_nearly_another_one(name: str) -> None:
+    """A rewriter for a mistyped target would never apply; a name unlike any may be that of a user's own target."""
+    expected = f"for the target '{name}'; did you mean '(tract|khronos)'"
+    with pytest.warns(RewriteWarning, match=expected):
+        rewriter.function(torch.tanh, target=name)(torch.sigmoid)
+    with FUNCTION_REWRITER, pytest.warns(RewriteWarning, match=expected):
+        FUNCTION_REWRITER.register_rewriter(func_name=torch.tanh, backend=name)(torch.sigmoid)
+    with warnings.catch_warnings(action="error"):
+        rewriter.function(torch.tanh, target="tensorrt")(torch.sigmoid)

@@ -16,12 +16,12 @@ import torch
 
 from conformance.cases.aten import AtenCase, AtenSample, SampleSource, all_aten_cases
 from conformance.checks import aten_outcomes as found
-from t2n_core.check.outcome import Outcome
-from t2n_core.check.parity import check_parity
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Sample
 from t2n_core.engine import engine_for, resolve_engines
 from t2n_core.engine.protocol import EngineReply
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
 
 SECONDS = 60
 """For one sample: export and run."""

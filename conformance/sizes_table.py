@@ -96,7 +96,7 @@ def run(words: list[str], versions: list[str]) -> Iterator[tuple[str, str, tuple
     from conformance.cases.sizes.patterns import NETS
     from conformance.checks.sizes import SECONDS_TO_RUN, check_result, export_of
     from t2n_core import TractNNEF
-    from t2n_core.check.outcome import Outcome
+    from t2n_core.parity.outcome import Outcome
 
     targets = [TractNNEF(version, check_io=False) for version in versions]
     chosen = [n for n in NETS if not words or any(word in n or fnmatch(n, word) for word in words)]

@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from t2n_core.check.tolerance import TractCheckTolerance
     from t2n_core.errors import T2NError
     from t2n_core.export.assertion import assert_nnef_parity
     from t2n_core.export.entry import export_model_to_nnef
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from t2n_core.export.tensors import export_tensors, replace_tensors
     from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractFeatureFlag, TractNNEF
     from t2n_core.nnef.options.weight_choice import StoredAs
+    from t2n_core.parity.tolerance import TractCheckTolerance
 
 __version__ = "0.1.0"
 """The version of the distribution: the build, `t2n --version` and `pytest_t2n` take it from here."""
@@ -26,7 +26,7 @@ _HOMES = {
     "ModelExport": "t2n_core.export.model",
     "StoredAs": "t2n_core.nnef.options.weight_choice",
     "T2NError": "t2n_core.errors",
-    "TractCheckTolerance": "t2n_core.check.tolerance",
+    "TractCheckTolerance": "t2n_core.parity.tolerance",
     "TractFeatureFlag": "t2n_core.inference_target",
     "TractNNEF": "t2n_core.inference_target",
     "assert_nnef_parity": "t2n_core.export.assertion",

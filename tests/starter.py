@@ -16,7 +16,7 @@ SERVER = Path(__file__).with_name("fork_server.py")
 FOR_SESSIONS = (
     "pytest", "execnet.gateway_io", "xdist.plugin", "xdist.dsession", "xdist.workermanage",
     "msgspec", "numpy", "packaging.specifiers", "rich.console", "sympy",
-    "pytest_t2n.plugin", "pytest_t2n.control.start", "t2n_core.check.parity",
+    "pytest_t2n.plugin", "pytest_t2n.control.start", "t2n_core.parity.check",
 )  # fmt: skip
 """What all sessions load."""
 FOR_EXPORTS = (*FOR_SESSIONS, "warm_up")

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from conformance.checks.aten_outcomes import PASS, SECONDS_TO_EXPORT, SampleLine, limited, sample_line
-from t2n_core.check.judging.judgement import DEFAULT_CRITERIA
 from t2n_core.check.mismatch.rounding import ROUNDING
-from t2n_core.check.outcome import Outcome, Status
-from t2n_core.check.sensitivity import movements
 from t2n_core.export.model import ModelExport
 from t2n_core.inference_target import TractNNEF
 from t2n_core.nnef.graph import constant_outputs
+from t2n_core.parity.judging.judgement import DEFAULT_CRITERIA
+from t2n_core.parity.outcome import Outcome, Status
+from t2n_core.parity.sensitivity import movements
 
 SECONDS_TO_RUN = 30
 _TARGET = TractNNEF("0.23.9", check_io=False)

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.errors import T2NError
 from t2n_core.level import LEVELS
+from t2n_core.parity.outcome import Outcome, Stage, Status
 
 PASS, REFUSED, BUG, WRONG, ERROR, CRASH, TIMEOUT = (
     "pass",

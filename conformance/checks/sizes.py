@@ -12,12 +12,12 @@ import numpy as np
 import torch
 
 from conformance.cases.sizes.patterns import NETS
-from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
-from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.draws import Distribution, Draws
-from t2n_core.check.sizes import check_sizes
 from t2n_core.export.model import ModelExport
 from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.parity.samples import Sample
+from t2n_core.parity.sizes import check_sizes
 from t2n_core.torch_graph.frontend.results import tensors_of
 
 SECONDS_TO_RUN = 10.0

@@ -12,10 +12,10 @@ import numpy as np
 from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.run.bundles import CheckInputs, write_check, write_manifest
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Sample
 from t2n_core.level import TractCheckTolerance
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
 
 _GRAPH = """version 1.0;
 

@@ -12,9 +12,9 @@ from typing import Any
 from conformance.cases.models.case import ModelCase
 from conformance.float16.timing import time_archives
 from t2n_core import ExportResult, ModelExport, TractNNEF
-from t2n_core.check.judging.float16_level import LARGEST, peak
 from t2n_core.engine import ResolvedEngine
 from t2n_core.errors import T2NError
+from t2n_core.parity.judging.float16_level import LARGEST, peak
 
 OTHER_TURN = 40
 """Number of the inputs that are drawn after the search; a search draws those of its few rounds."""

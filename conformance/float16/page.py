@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from conformance.lab.rows import Row
 from conformance.lab.tables import table
-from t2n_core.check.judging.float16_level import LARGEST
+from t2n_core.parity.judging.float16_level import LARGEST
 
 CLOSE = 1.05
 """Ratio of times up to which two archives are as fast."""

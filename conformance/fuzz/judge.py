@@ -37,14 +37,14 @@ from conformance.fuzz.verdict import (
     Verdict,
     cause_of,
 )
-from t2n_core.check.comparison import OutputComparison, compare_outputs
-from t2n_core.check.sizes import PROCESSES, KeepsGoing
 from t2n_core.engine import engine_for
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.errors import T2NError, UnsupportedOpsError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import TractNNEF
+from t2n_core.parity.comparison import OutputComparison, compare_outputs
+from t2n_core.parity.sizes import PROCESSES, KeepsGoing
 from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision
 
 EXPORT_SECONDS = 30.0

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.check.parity import check_parity
-from t2n_core.check.request import CheckRequest
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.request import CheckRequest
 
 """
 

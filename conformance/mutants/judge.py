@@ -17,16 +17,16 @@ import numpy as np
 from conformance.mutants.tamper import Mutant, mutants_of
 from pytest_t2n.run.bundle_reader import read_samples
 from pytest_t2n.run.bundles import CheckEntry
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.parity import check_parity
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.draws import Array, Distribution, Draws
-from t2n_core.check.stage import Status
 from t2n_core.engine.protocol import Engine
 from t2n_core.errors import T2NError
 from t2n_core.inference_target import TractNNEF
 from t2n_core.nnef.reading.members import unpack_members
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
+from t2n_core.parity.stage import Status
 
 SECONDS = 30.0
 """Time that one archive may take in the engine."""

@@ -17,7 +17,7 @@ import torch
 from conformance.cases.models.case import ModelCase
 from conformance.checks.at_one import cut_to_one, in_rows
 from t2n_core import ModelExport
-from t2n_core.check.judging.float16_level import LARGEST
+from t2n_core.parity.judging.float16_level import LARGEST
 from t2n_core.torch_graph.frontend.pytree.structure import leaves
 
 _MOVED = 4 * LARGEST

@@ -1,7 +1,7 @@
 """Suite `sizes`: patterns of sizes, each traced at three, and right at 0 to 70, 128 and 257 or refused there.
 
 A cell passes if its archive, loaded once, computes PyTorch's values at every size of its range, and beyond it either
-those or an error of the engine; see `t2n_core.check.sizes`. What PyTorch itself does not run is no size of a pattern.
+those or an error of the engine; see `t2n_core.parity.sizes`. What PyTorch itself does not run is no size of a pattern.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.upstream.__main__ import HERE
-from t2n_core.check.samples import Sample
 from t2n_core.engine import close_all, engine_for, resolve_engines
 from t2n_core.engine.protocol import Engine
+from t2n_core.parity.samples import Sample
 from t2n_core.reduce.issue import machine_text
 from t2n_core.reduce.tract_case import TractCase, replay, write_tract_case
 

@@ -20,16 +20,16 @@ from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, engines_of, runner_of
 from pytest_t2n.cli.output import show_table
 from pytest_t2n.cli.parser import LEVEL_HELP
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.stage import Stage, Status
 from t2n_core.errors import InputError
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.stage import Stage, Status
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from t2n_core.check.outcome import Outcome
-    from t2n_core.check.samples import Sample
+    from t2n_core.parity.outcome import Outcome
+    from t2n_core.parity.samples import Sample
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -61,8 +61,8 @@ def run(options: argparse.Namespace) -> int:
     criteria = Judgement(TractCheckTolerance.parse(options.tolerance))
     samples, output_names = _samples(options.archive, options.inputs or [], options.expected or [])
     engines = engines_of(options, Console(stderr=True))
-    from t2n_core.check.parity import check_parity
-    from t2n_core.check.request import CheckRequest
+    from t2n_core.parity.check import check_parity
+    from t2n_core.parity.request import CheckRequest
 
     request = CheckRequest(options.archive, samples, output_names, criteria, options.timeout)
     outcomes = []
@@ -88,7 +88,7 @@ def _with_hint(outcome: Outcome, version: str) -> Outcome:
 
 
 def _samples(archive: Path, inputs: list[Path], expected: list[Path]) -> tuple[list[Sample], list[str]]:
-    from t2n_core.check.samples import Sample
+    from t2n_core.parity.samples import Sample
 
     input_names, output_names = signature_of(archive)
     if not expected:
@@ -106,8 +106,8 @@ def _by_definitions(archive: Path, given: list[tuple[NDArray[Any], ...]]) -> lis
     Raises InputError for an archive that cannot be evaluated.
     """
     from t2n_core import dialect
-    from t2n_core.check.samples import Sample
     from t2n_core.nnef.reading.archive import read_archive
+    from t2n_core.parity.samples import Sample
 
     content = read_archive(archive)
     inputs = given or [tuple(one.values()) for one in dialect.draw_inputs(content)]

@@ -26,9 +26,9 @@ from pytest_t2n.cli.output import (
 from pytest_t2n.records.folder import MATRIX_FILE, check_folder, lock_folder
 from pytest_t2n.records.schema import CellLine, RecordError, RunLine, cells_of
 from pytest_t2n.report.matrix import Matrix, is_surprise
-from t2n_core.check.stage import Stage, Status
 from t2n_core.errors import T2NError
 from t2n_core.level import TractCheckTolerance
+from t2n_core.parity.stage import Stage, Status
 from t2n_core.text import reason_of
 
 _MOST_COLUMNS = 500

@@ -35,9 +35,9 @@ from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.run_line import run_line
 from pytest_t2n.records.schema import CellLine, GraphLine, PlatformLine, RecordError
 from pytest_t2n.run.bundle_reader import Bundle, read_bundles
-from t2n_core.check.stage import Stage, Status
 from t2n_core.engine.processes.memory import limit_memory, memory_limit
 from t2n_core.errors import T2NError
+from t2n_core.parity.stage import Stage, Status
 from t2n_core.text import reason_of, visible
 
 _DESCRIBED = 10

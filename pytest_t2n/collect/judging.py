@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from t2n_core.check.judging.judgement import Judgement
     from t2n_core.level import TractCheckTolerance
+    from t2n_core.parity.judging.judgement import Judgement
 
 JUDGING = ("tolerance", "atol", "rtol", "metric", "bound", "timeout")
 """Arguments of the marker about the judgement; docs/reference/judging.md describes them."""
@@ -15,7 +15,7 @@ JUDGING = ("tolerance", "atol", "rtol", "metric", "bound", "timeout")
 
 def judgement_of(given: Mapping[str, Any], default: TractCheckTolerance) -> Judgement:
     """Return the judgement for arguments, with a default level for other outputs. Raises InputError."""
-    from t2n_core.check.judging.judgement import Judgement
+    from t2n_core.parity.judging.judgement import Judgement
 
     wanted = {name: value for name, value in given.items() if name in JUDGING and name != "timeout"}
     return Judgement.of(**wanted, default=default)

@@ -33,7 +33,7 @@ from pytest_t2n.records.schema import (
     RecordError,
     cells_of,
 )
-from t2n_core.check.stage import Stage, Status
+from t2n_core.parity.stage import Stage, Status
 from t2n_core.text import storable
 
 _GOOD = ("pass", "skip")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_t2n.records.schema import CellLine
-from t2n_core.check.stage import Stage, Status
+from t2n_core.parity.stage import Stage, Status
 
 _MARK = "t2n_before_engines"
 _BEFORE_ENGINES = (Stage.INPUT, Stage.CAPTURE, Stage.LOWER, Stage.SPEC, Stage.WRITE)

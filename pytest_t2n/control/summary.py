@@ -15,8 +15,8 @@ from rich.text import Text
 from pytest_t2n.collect.cells import NO_ENGINE
 from pytest_t2n.control.ledger import Ledger
 from pytest_t2n.records.counts import CellCounts, CountKey
-from t2n_core.check.stage import Status
 from t2n_core.level import LEVELS
+from t2n_core.parity.stage import Status
 from t2n_core.text import visible
 
 _NAMED = 20

@@ -14,8 +14,8 @@ from pytest_t2n.expect.size import off_by, with_room
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.schema import CellLine
-from t2n_core.check.stage import Status
 from t2n_core.files import write_whole
+from t2n_core.parity.stage import Status
 
 HEADER = """\
 # Failures that are known, for `--t2n-expect`. The first entry that fits a cell counts; one that holds no longer, or

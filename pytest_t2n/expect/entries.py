@@ -26,7 +26,7 @@ from pytest_t2n.expect.engines import check_engine, fits_engine
 from pytest_t2n.expect.size import off_by
 from pytest_t2n.records.nodeids import names_of
 from pytest_t2n.records.schema import CellLine
-from t2n_core.check.stage import Stage, Status
+from t2n_core.parity.stage import Stage, Status
 
 FAILURES = tuple(status.value for status in Status if status not in (Status.PASS, Status.SKIP, Status.NOT_RUN))
 """Statuses that an entry can expect."""

@@ -18,7 +18,7 @@ from pytest_t2n.records.schema import (
     RunLine,
     cells_of,
 )
-from t2n_core.check.stage import Stage, Status
+from t2n_core.parity.stage import Stage, Status
 
 _WITH_CELLS = 2
 

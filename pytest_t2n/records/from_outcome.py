@@ -8,11 +8,11 @@ import msgspec
 
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.records.schema import SCHEMA, CellLine, ErrorLine
-from t2n_core.check.stage import Stage, Status
+from t2n_core.parity.stage import Stage, Status
 from t2n_core.text import clip
 
 if TYPE_CHECKING:
-    from t2n_core.check.outcome import Outcome
+    from t2n_core.parity.outcome import Outcome
 
 REUSED = "t2n_reused"
 """A fact of an outcome that was not computed in this session."""
@@ -24,8 +24,8 @@ TOKENS = "tokens"
 
 def outcome_record(cell: Cell, outcome: Outcome, *, expected: str = "") -> CellLine:
     """Return the line of an outcome."""
-    from t2n_core.check.outcome import plain
     from t2n_core.engine.protocol import OPERATORS, OPERATORS_UNKNOWN
+    from t2n_core.parity.outcome import plain
 
     fields = outcome.to_dict()
     del fields["engine"]

@@ -14,10 +14,10 @@ import pytest
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.records.from_outcome import outcome_record, simple_record
 from pytest_t2n.records.schema import CellLine
-from t2n_core.check.stage import Stage, Status
+from t2n_core.parity.stage import Stage, Status
 
 if TYPE_CHECKING:
-    from t2n_core.check.outcome import Outcome
+    from t2n_core.parity.outcome import Outcome
 
 _PACKAGES = tuple(sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib"))
 OP_PROPERTY, DTYPE_PROPERTY = "t2n_op", "t2n_dtype"
@@ -102,7 +102,7 @@ def with_relative_paths(record: CellLine, root: Path) -> CellLine:
 
 
 def _error_record(cell: Cell, error: BaseException, stage: Stage, report: pytest.TestReport) -> CellLine:
-    from t2n_core.check.outcome import Outcome
+    from t2n_core.parity.outcome import Outcome
 
     return outcome_record(cell, Outcome.from_error(error, stage), expected=_expectation(report))
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from pytest_t2n.records.nodeids import engine_id
-from t2n_core.check.stage import Stage, Status
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
+from t2n_core.parity.stage import Stage, Status
 
 SCHEMA = 2
 """Incremented when a field changes its meaning or is removed, but not for a new field with a default."""
@@ -76,7 +76,7 @@ class EngineLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OutputLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The worst comparison of one output; see `t2n_core.check.comparison.OutputComparison`."""
+    """The worst comparison of one output; see `t2n_core.parity.comparison.OutputComparison`."""
 
     name: str
     dtype: str
@@ -128,7 +128,7 @@ class MetricLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ErrorLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The failure of a cell; see `t2n_core.check.outcome.ErrorInfo`."""
+    """The failure of a cell; see `t2n_core.parity.outcome.ErrorInfo`."""
 
     error_class: str
     message: str

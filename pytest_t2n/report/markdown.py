@@ -12,7 +12,7 @@ from pytest_t2n.report.causes import message_gist
 from pytest_t2n.report.columns import ColumnFold
 from pytest_t2n.report.matrix import Matrix, Row, is_surprise
 from pytest_t2n.report.tiers import TierFold
-from t2n_core.check.stage import Status
+from t2n_core.parity.stage import Status
 from t2n_core.text import visible
 
 _MOST_TIERS = 300

@@ -15,8 +15,8 @@ from pytest_t2n.report.parts import write_parts
 from pytest_t2n.report.payload import PageOrder, Payload
 from pytest_t2n.report.single_file import source_of, write_single_file
 from pytest_t2n.report.support import SupportFold
-from t2n_core.check.stage import Status
 from t2n_core.level import LEVELS
+from t2n_core.parity.stage import Status
 from t2n_core.text import visible
 
 _ONE_FILE = 100_000

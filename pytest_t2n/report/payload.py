@@ -22,10 +22,10 @@ from pytest_t2n.report.matrix import Matrix, Row, is_surprise
 from pytest_t2n.report.operators import NONE, OperatorCounts
 from pytest_t2n.report.support import ladder_of, row_support
 from pytest_t2n.report.tiers import releases_of, row_changes
-from t2n_core.check.stage import Stage, Status
 from t2n_core.engine.provision.resolved import CPU
 from t2n_core.engine.tiers import NATIVE
 from t2n_core.level import LEVELS
+from t2n_core.parity.stage import Stage, Status
 from t2n_core.text import all_visible
 
 _MOST_ROWS = 100_000

@@ -17,8 +17,8 @@ from pytest_t2n.records.from_outcome import BENCHMARK, REUSED
 from pytest_t2n.records.schema import CellLine
 
 if TYPE_CHECKING:
-    from t2n_core.check.outcome import Outcome
     from t2n_core.export.result import ExportResult
+    from t2n_core.parity.outcome import Outcome
 
 _ROUND = 0.02
 """Least seconds of a round of runs, since a single run may take microseconds."""

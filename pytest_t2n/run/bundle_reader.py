@@ -21,7 +21,7 @@ from t2n_core.foreign import ForeignFileError, decode_json, inside, read_file, r
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from t2n_core.check.samples import Sample
+    from t2n_core.parity.samples import Sample
 
 _MOST_MANIFEST = 1 << 30
 _DIGEST = re.compile(r"([0-9a-f]{64})(\.\w+)?")
@@ -118,8 +118,8 @@ def read_bundle(directory: Path) -> Bundle:
 
 def read_samples(directory: Path, entry: CheckEntry) -> tuple[list[Sample], list[Sample]]:
     """Return the samples of a check, and those that the engine has to refuse. Raises BundleError."""
-    from t2n_core.check.samples import Sample
     from t2n_core.npz import read_npz
+    from t2n_core.parity.samples import Sample
 
     samples_digest(directory, entry.samples)
     try:

@@ -27,9 +27,9 @@ from t2n_core.files import replace_with, write_whole
 from t2n_core.level import TractCheckTolerance
 
 if TYPE_CHECKING:
-    from t2n_core.check.judging.judgement import Judgement
-    from t2n_core.check.request import CheckRequest
-    from t2n_core.check.samples import Sample
+    from t2n_core.parity.judging.judgement import Judgement
+    from t2n_core.parity.request import CheckRequest
+    from t2n_core.parity.samples import Sample
 
 SCHEMA = 1
 MANIFEST = "manifest.json"
@@ -97,7 +97,7 @@ class CheckEntry(msgspec.Struct, frozen=True):
     @property
     def criteria(self) -> Judgement:
         """Return the criteria, without the metrics."""
-        from t2n_core.check.judging.judgement import Judgement
+        from t2n_core.parity.judging.judgement import Judgement
 
         return Judgement(self.tolerance, self.levels, self.limits, elementwise=self.elementwise)
 

@@ -38,10 +38,10 @@ from t2n_core.errors import T2NError
 
 if TYPE_CHECKING:
     from pytest_t2n.run.several_archives.generation import Generating
-    from t2n_core.check.generation.outcome import GenerationOutcome
-    from t2n_core.check.outcome import Outcome
     from t2n_core.export.model import ModelExport
     from t2n_core.export.result import ExportResult
+    from t2n_core.parity.generation.outcome import GenerationOutcome
+    from t2n_core.parity.outcome import Outcome
 
 _SEVERITY = {"mismatch": 0, "crash": 1, "timeout": 2, "oom": 3, "error": 4}
 """Order of failures: the worst of a test is its outcome; silent mismatches are worst, so they come first."""
@@ -92,7 +92,7 @@ class CellRun:
         Raises:
             pytest.fail.Exception: the cell failed; the message is complete, without a traceback.
         """
-        from t2n_core.check.outcome import Outcome
+        from t2n_core.parity.outcome import Outcome
 
         __tracebackhide__ = True
         options = read_marks(self.marks)
@@ -136,7 +136,7 @@ class CellRun:
         generate: GenerateOptions,
     ) -> None:
         """Export a model of transformers with its cache, and check the tokens that it generates."""
-        from t2n_core.check.outcome import Outcome
+        from t2n_core.parity.outcome import Outcome
 
         __tracebackhide__ = True
         key = (self.cell.case, "generate")
@@ -192,7 +192,7 @@ class CellRun:
         self, result: Generating, options: CaseOptions, generate: GenerateOptions
     ) -> Outcome | GenerationOutcome:
         """Check tokens, add the outcome, and return it."""
-        from t2n_core.check.outcome import Outcome
+        from t2n_core.parity.outcome import Outcome
 
         export = decoder_of(result)
         try:
@@ -228,7 +228,7 @@ class CellRun:
             T2NError: the export failed, at the stage of the error.
             MarkerError: an option is unknown.
         """
-        from t2n_core.check.outcome import Outcome
+        from t2n_core.parity.outcome import Outcome
 
         __tracebackhide__ = True
         merged = read_marks(self.marks, options)
@@ -276,7 +276,7 @@ class CellRun:
         unchecked = [one for one in asked if not one.is_checked]
         proves_nothing = not self.outcomes and (bool(asked) or not self._fixture_exports)
         if read_marks(self.marks).check and (unchecked or proves_nothing):
-            from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
+            from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
 
             stage = Stage.COMPARE if self.exports else Stage.SETUP
             error = ErrorInfo.of(stage, "NotCheckedError", self._not_checked(len(unchecked)), hint=TO_CHECK)

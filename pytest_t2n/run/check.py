@@ -17,9 +17,9 @@ from pytest_t2n.run.export_summary import summarise
 if TYPE_CHECKING:
     from pytest_t2n.run.bundles import CheckInputs
     from t2n_core.check.bisect import FirstWrongNode
-    from t2n_core.check.judging.judgement import Judgement
-    from t2n_core.check.outcome import Outcome
     from t2n_core.export.result import ExportResult
+    from t2n_core.parity.judging.judgement import Judgement
+    from t2n_core.parity.outcome import Outcome
 
 
 def check_result(
@@ -37,7 +37,7 @@ def check_result(
     `properties` are those that the test has recorded so far, `place` is the index of the check.
     `transforms` are those of the test.
     """
-    from t2n_core.check.outcome import Outcome
+    from t2n_core.parity.outcome import Outcome
 
     inputs = checked = None
     try:
@@ -203,7 +203,7 @@ def _with_releases(
 
 
 def _with_details(outcome: Outcome, words: str) -> Outcome:
-    from t2n_core.check.outcome import ErrorInfo
+    from t2n_core.parity.outcome import ErrorInfo
 
     error = outcome.error or ErrorInfo.of(outcome.stage, "Failure", outcome.status.value)
     return replace(outcome, error=replace(error, details=f"{error.details}\n{words}".strip()))

@@ -11,9 +11,9 @@ from pytest_t2n.collect.markers import CaseOptions, with_judgement
 from pytest_t2n.run.calls.watched import Watched
 
 if TYPE_CHECKING:
-    from t2n_core.check.generation.outcome import GenerationOutcome
-    from t2n_core.check.outcome import Outcome
     from t2n_core.export.result import ExportResult
+    from t2n_core.parity.generation.outcome import GenerationOutcome
+    from t2n_core.parity.outcome import Outcome
 
 
 class Checks(Protocol):

@@ -19,9 +19,9 @@ from t2n_core.engine.tiers import NATIVE
 from t2n_core.nnef.reading.origins import origins_of, write_origins
 
 if TYPE_CHECKING:
-    from t2n_core.check.outcome import Outcome
-    from t2n_core.check.request import CheckRequest
     from t2n_core.export.result import ExportResult
+    from t2n_core.parity.outcome import Outcome
+    from t2n_core.parity.request import CheckRequest
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _SLUG = 60

@@ -20,8 +20,8 @@ from pytest_t2n.run.bundles import CheckInputs
 from t2n_core.files import write_whole
 
 if TYPE_CHECKING:
-    from t2n_core.check.judging.judgement import Judgement
-    from t2n_core.check.outcome import Outcome
+    from t2n_core.parity.judging.judgement import Judgement
+    from t2n_core.parity.outcome import Outcome
 
 COMPARISON = 2
 """Incremented when the comparison judges the same outputs differently."""
@@ -107,10 +107,10 @@ def exclusive(path: Path, seconds: float) -> Iterator[None]:
 
 def _read_result(path: Path, inputs: CheckInputs) -> Outcome | None:
     """Return the pass of an earlier session; None if there is none, or it cannot be read."""
-    from t2n_core.check.comparison import OutputComparison
-    from t2n_core.check.outcome import ErrorInfo, Outcome
-    from t2n_core.check.stage import Stage, Status
-    from t2n_core.check.tolerance import TractCheckTolerance
+    from t2n_core.parity.comparison import OutputComparison
+    from t2n_core.parity.outcome import ErrorInfo, Outcome
+    from t2n_core.parity.stage import Stage, Status
+    from t2n_core.parity.tolerance import TractCheckTolerance
 
     try:
         fields = msgspec.json.decode(path.read_bytes())

@@ -10,9 +10,9 @@ from pytest_t2n.config.transforms import refusal
 from pytest_t2n.records.cell import Cell
 
 if TYPE_CHECKING:
-    from t2n_core.check.judging.judgement import Judgement
-    from t2n_core.check.outcome import Outcome
     from t2n_core.export.result import ExportResult
+    from t2n_core.parity.judging.judgement import Judgement
+    from t2n_core.parity.outcome import Outcome
 
 CHECKED = "checked_transforms"
 """Fact of an outcome: how the check after each transform ended."""
@@ -53,7 +53,7 @@ def with_transforms(
 
 
 def _check(name: str, result: ExportResult, criteria: Judgement, timeout: float) -> Outcome:
-    from t2n_core.check.outcome import Outcome
+    from t2n_core.parity.outcome import Outcome
 
     try:
         return result.check_transform(name, own=criteria, timeout=timeout)

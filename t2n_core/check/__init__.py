@@ -1,1 +1,4 @@
-"""Tolerances, comparisons, outcomes and parity checks."""
+"""Checks of exports whose expected outputs PyTorch computes: samples, generation, causes of a mismatch.
+
+`t2n_core.parity` compares and judges.
+"""

@@ -18,20 +18,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from t2n_core.check.comparison import OutputComparison, compare, compare_outputs
 from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.exported.parity import check_exported, criteria_for
-from t2n_core.check.further_runs.kept_states import REPEATED, last_kept_call
-from t2n_core.check.further_runs.rows import replace_rows
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.outcome import Outcome, Stage, Status
-from t2n_core.check.samples import Sample
-from t2n_core.check.table import comparison_table, sizes_text
-from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import InputError, Origin, PiecesError, RowsError, SecondCallError, T2NError
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.writer import operation_text
+from t2n_core.parity.comparison import OutputComparison, compare, compare_outputs
+from t2n_core.parity.further_runs.kept_states import REPEATED, last_kept_call
+from t2n_core.parity.further_runs.rows import replace_rows
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.outcome import Outcome, Stage, Status
+from t2n_core.parity.samples import Sample
+from t2n_core.parity.table import comparison_table, sizes_text
+from t2n_core.parity.tolerance import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.scratch import scratch_folder
 from t2n_core.torch_graph.graph.evaluate import evaluate_graph
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.input_function import InputFunction
 from t2n_core.check.sampling.sampler import Runnable, Sampler, double_outputs
 from t2n_core.errors import InputError
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.stored.source import StoredSource, StoredWeights
+from t2n_core.parity.samples import Sample
 from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.capture.tracer import CapturedModel
 from t2n_core.torch_graph.frontend.inputs import ModelInputs, bind_inputs

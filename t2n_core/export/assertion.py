@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.outcome import Outcome, Status
 from t2n_core.engine import resolve_engines
 from t2n_core.errors import InputError, ParityError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.options import ExportOptions
 from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractNNEF
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.outcome import Outcome, Status
 from t2n_core.scratch import scratch_folder
 
 _JUDGING = ("atol", "rtol", "metric", "bound")

@@ -12,7 +12,6 @@ from typing import Any
 
 from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.reference import Reference, record_time
-from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.hypothesis_inputs import draw_inputs, is_strategy
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.export.notes import warn_user
@@ -22,6 +21,7 @@ from t2n_core.lowering.target_lowering import TargetLowering
 from t2n_core.op.custom_extractors import ModuleInfoExtractor
 from t2n_core.op.registry import load_default
 from t2n_core.op.stored.choice import Rounded
+from t2n_core.parity.samples import Sample
 from t2n_core.rewriter.activation import rewriting
 from t2n_core.rewriter.builtin import builtin_rewriters
 from t2n_core.rewriter.captures import Capture, Captures

@@ -16,14 +16,14 @@ from typing import Final
 import numpy as np
 import torch
 
-from t2n_core.check.judging.float16_level import LARGEST, peak
 from t2n_core.check.reference import Reference
-from t2n_core.check.samples import Sample
 from t2n_core.errors import InputError, LowerError, Origin, SpecError, T2NError, UnsupportedOpsError
 from t2n_core.inference_target.tract import TractNNEF
 from t2n_core.lowering.target_lowering import TargetLowering
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.options.precision import PlanEntry, Precision, PrecisionPlan
+from t2n_core.parity.judging.float16_level import LARGEST, peak
+from t2n_core.parity.samples import Sample
 from t2n_core.torch_graph.precision.apply import in_precision
 from t2n_core.torch_graph.precision.kernels import lacks_kernels
 from t2n_core.torch_graph.precision.order import order_of

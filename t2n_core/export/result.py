@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.exported.parity import Tolerance, check_exported, criteria_for
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.outcome import Outcome
-from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.export.exportable_model import ExportableModel
 from t2n_core.export.notebook import result_html
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.tolerance import TractCheckTolerance
 from t2n_core.rewriter.report import RewriteReport
 
 if TYPE_CHECKING:
-    from t2n_core.check.generation.outcome import GenerationOutcome
+    from t2n_core.parity.generation.outcome import GenerationOutcome
 
 
 @dataclass(slots=True, repr=False)
@@ -110,7 +110,7 @@ class ExportResult(ExportedArchive):
     ) -> GenerationOutcome:
         """Generate token by token in the target's engine, and compare with the model's own tokens.
 
-        See `t2n_core.check.generation`.
+        See `t2n_core.parity.generation`.
 
         `prompts` is a number of random ones, or a list of tokens or tensors. `model` computes the reference in place of
         the exported one. Raises InputError for an unknown level, or prompts that the model cannot take.

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from torch import nn
 
-from t2n_core.check.state_pairs import StatePair
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import engine_error
 from t2n_core.export.result import ExportResult
 from t2n_core.generative.parts import Plan
+from t2n_core.parity.state_pairs import StatePair
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,6 @@ from typing import Any, Final, Literal
 
 from torch import nn
 
-from t2n_core.check.generation.further import HELD
-from t2n_core.check.generation.outcome import FurtherStatus, GenerationOutcome
 from t2n_core.errors import CaptureError, InputError, LowerError, ParityError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
@@ -21,6 +19,8 @@ from t2n_core.generative.folder import write_beside
 from t2n_core.generative.parts import Part, Plan, plan_of
 from t2n_core.generative.result import GenerativeResult
 from t2n_core.inference_target import TractNNEF
+from t2n_core.parity.generation.further import HELD
+from t2n_core.parity.generation.outcome import FurtherStatus, GenerationOutcome
 from t2n_core.torch_graph.frontend.training import evaluating, training_note
 
 DECODER: Final = "decoder.nnef.tgz"

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from t2n_core.check.generation.loss import WeightLoss, archive_logits, weight_loss
 from t2n_core.engine.pool import TractRunner
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError
 from t2n_core.generative.archives import GenerativeArchives
 from t2n_core.generative.parts import most_tokens
+from t2n_core.parity.generation.loss import WeightLoss, archive_logits, weight_loss
 
 LENGTH: Final = 128
 """Most tokens of a generated text."""

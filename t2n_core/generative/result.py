@@ -11,15 +11,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from t2n_core.check.generation.loss import WeightLoss
-from t2n_core.check.generation.outcome import GenerationOutcome
 from t2n_core.check.generation.reference import Prompts
 from t2n_core.check.generation.result_check import check_result
-from t2n_core.check.outcome import Outcome
-from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.errors import EngineError
 from t2n_core.generative.archives import GenerativeArchives
 from t2n_core.generative.loss import measure_loss
+from t2n_core.parity.generation.loss import WeightLoss
+from t2n_core.parity.generation.outcome import GenerationOutcome
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.tolerance import TractCheckTolerance
 from t2n_core.torch_graph.frontend.training import evaluating
 
 

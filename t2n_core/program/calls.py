@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.check.samples import Array
 from t2n_core.errors import InputError, T2NError
 from t2n_core.export.result import ExportResult
+from t2n_core.parity.samples import Array
 from t2n_core.program.driver import Call
 
 

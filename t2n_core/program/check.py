@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.check.comparison import OutputComparison, compare_outputs
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.outcome import ErrorInfo, Outcome
-from t2n_core.check.parity import WEAK_CHECK
-from t2n_core.check.samples import Array
-from t2n_core.check.stage import Stage, Status
-from t2n_core.check.table import comparison_table
-from t2n_core.check.tolerance import LEVELS, TractCheckTolerance
 from t2n_core.errors import InputError
 from t2n_core.export.result import ExportResult
+from t2n_core.parity.check import WEAK_CHECK
+from t2n_core.parity.comparison import OutputComparison, compare_outputs
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.outcome import ErrorInfo, Outcome
+from t2n_core.parity.samples import Array
+from t2n_core.parity.stage import Stage, Status
+from t2n_core.parity.table import comparison_table
+from t2n_core.parity.tolerance import LEVELS, TractCheckTolerance
 from t2n_core.program.calls import ModuleCalls, engine_calls
 from t2n_core.program.driver import Call, run_program
 from t2n_core.program.program import Program, as_array

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.errors import InputError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import TractNNEF
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.tolerance import TractCheckTolerance
 from t2n_core.program import driver
 from t2n_core.program.check import ProgramOutcome, check_program, check_with_modules
 from t2n_core.program.program import Program

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from t2n_core.check.samples import Array
 from t2n_core.errors import InputError
+from t2n_core.parity.samples import Array
 from t2n_core.program.statements import Statement
 
 

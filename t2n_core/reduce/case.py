@@ -15,11 +15,6 @@ from typing import Final
 import numpy as np
 from packaging.version import Version
 
-from t2n_core.check.further_runs.rows import ROWS
-from t2n_core.check.outcome import ErrorInfo
-from t2n_core.check.parity import check_parity
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Sample
 from t2n_core.engine.khronos.engine import KhronosEngine
 from t2n_core.engine.pool import engine_for
 from t2n_core.engine.protocol import Engine
@@ -28,6 +23,11 @@ from t2n_core.errors import InputError, SecondCallError
 from t2n_core.nnef.archive import GRAPH
 from t2n_core.nnef.reading.archive import read_archive
 from t2n_core.nnef.reading.origins import ORIGINS_FILE, write_origins
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.further_runs.rows import ROWS
+from t2n_core.parity.outcome import ErrorInfo
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
 from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.judge import AdaptiveEngine, Judge, SecondCalls
 from t2n_core.reduce.oracles import Float64Oracle, Oracle, ReleaseOracle

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from t2n_core.check.further_runs.kept_states import REPEATED, last_kept_call
 from t2n_core.engine.protocol import Array, Engine, EngineReply
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.tract.engine import TractEngine
+from t2n_core.parity.further_runs.kept_states import REPEATED, last_kept_call
 from t2n_core.reduce.failure import Failure, difference, failure_of
 from t2n_core.reduce.oracles import Oracle, ReleaseOracle
 from t2n_core.reduce.program import Program

@@ -14,11 +14,6 @@ from typing import Any, Final
 import numpy as np
 from packaging.version import Version
 
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
-from t2n_core.check.parity import check_parity
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import Array, Engine
 from t2n_core.errors import InputError
 from t2n_core.level import TractCheckTolerance
@@ -28,6 +23,11 @@ from t2n_core.nnef.reading.members import read_members
 from t2n_core.nnef.reading.origins import ORIGINS_FILE
 from t2n_core.nnef.releases import Releases
 from t2n_core.npz import read_npz
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
 from t2n_core.reduce.case import IO_FILE, npz_bytes
 
 MODEL_FILE: Final = "model.nnef.tgz"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
-from t2n_core.check.outcome import Outcome
 from t2n_core.engine.provision.branches import branches
+from t2n_core.parity.outcome import Outcome
 
 RIGHT = "right"
 

@@ -11,11 +11,11 @@ from typing import TypeAlias
 from packaging.version import Version
 
 from t2n_core.check.exported.archive import ExportedArchive
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.outcome import Outcome
-from t2n_core.check.parity import check_parity
-from t2n_core.check.request import CheckRequest
 from t2n_core.engine import ResolvedEngine
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.request import CheckRequest
 from t2n_core.releases.judges import Releases
 from t2n_core.releases.search import Judge
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from packaging.version import Version
 
-from t2n_core.check.parity import check_parity
-from t2n_core.check.request import CheckRequest
 from t2n_core.engine.provision.index import list_versions
 from t2n_core.engine.provision.resolution import resolve_engines
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.provision.store import EngineStore
 from t2n_core.engine.provision.versions import UNUSABLE
 from t2n_core.engine.tract.sweep import Sweep
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.request import CheckRequest
 from t2n_core.releases.search import MOST_FETCHES, Judge, ReleaseReport, search_releases
 
 

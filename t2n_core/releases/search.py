@@ -8,9 +8,9 @@ from typing import Final
 
 from packaging.version import Version
 
-from t2n_core.check.outcome import Outcome
 from t2n_core.engine.provision.branches import branches
 from t2n_core.errors import EngineProvisionError
+from t2n_core.parity.outcome import Outcome
 from t2n_core.releases.boundaries import (
     RIGHT,
     Boundary,

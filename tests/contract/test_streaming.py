@@ -11,11 +11,11 @@ from torch import nn
 
 from t2n_core.check.bisect import find_first_wrong_node
 from t2n_core.check.exported.streaming import LONGER_PULSE
-from t2n_core.check.outcome import Outcome
 from t2n_core.errors import InputError, PiecesError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import KhronosNNEF, TractNNEF
+from t2n_core.parity.outcome import Outcome
 from tests.nets import net_of
 
 VERSIONS = ["0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9"]

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.check.outcome import Status
 from t2n_core.engine import ResolvedEngine
+from t2n_core.parity.outcome import Status
 from tests.tract_cli import make_cli
 
 

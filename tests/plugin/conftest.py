@@ -12,7 +12,7 @@ import pytest
 
 import pytest_t2n.config.engines
 import pytest_t2n.run.converter
-import t2n_core.check.parity  # noqa: F401  numpy must not be loaded and forgotten again by a run in this process
+import t2n_core.parity.check  # noqa: F401  numpy must not be loaded and forgotten again by a run in this process
 from tests.starter import FOR_SESSIONS, starter
 
 FAKE_CONFTEST = '''
@@ -27,10 +27,10 @@ import numpy as np
 
 import pytest_t2n.config.engines
 import pytest_t2n.run.converter
-from t2n_core.check.outcome import ErrorInfo, Status
-from t2n_core.check.parity import check_parity
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Sample
+from t2n_core.parity.outcome import ErrorInfo, Status
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.errors import EngineResolveError, InputError, LowerError, Origin, UnsupportedOpsError

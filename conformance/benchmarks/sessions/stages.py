@@ -32,7 +32,7 @@ STAGES: Final[Mapping[str, Sequence[str]]] = {
     "writing": ("t2n_core/nnef/archive.py", "t2n_core/nnef/writer.py"),
     "PyTorch's values": ("t2n_core/check/reference.py", "t2n_core/check/sampling/sampler.py"),
     "exchange with the engine": ("t2n_core/engine/",),
-    "compare": ("t2n_core/check/",),
+    "compare": ("t2n_core/parity/", "t2n_core/check/"),
     "records": ("pytest_t2n/records/", "pytest_t2n/control/", "pytest_t2n/run/export_summary.py"),
     "collection": ("pytest_t2n/collect/", "_pytest/python.py:pytest_pycollect", "_pytest/main.py:genitems"),
     "the plugin's runs": ("pytest_t2n/",),

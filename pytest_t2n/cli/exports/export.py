@@ -28,8 +28,8 @@ from t2n_core.nnef.archive import check_archive_name
 from t2n_core.text import visible
 
 if TYPE_CHECKING:
-    from t2n_core.check.outcome import Outcome
     from t2n_core.export.result import ExportResult
+    from t2n_core.parity.outcome import Outcome
 
 _DYNAMIC = re.compile(r"(?P<name>[^:=]+):(?P<axis>-?\d+)=(?P<symbol>\w+)(?::(?P<low>\d*)(?::(?P<high>\d*))?)?")
 _FILES = (".pt2", ".pt", ".pth", ".ts", ".torchscript")

@@ -12,7 +12,7 @@ from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.from_outcome import simple_record
 from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.schema import CellLine, GraphLine, RecordError, RunLine
-from t2n_core.check.stage import Stage, Status
+from t2n_core.parity.stage import Stage, Status
 
 
 class Journal:

@@ -16,7 +16,7 @@ from types import ModuleType
 from pytest_t2n.cli.judging.spread import MOST_TRIES
 from pytest_t2n.cli.judging.unit import Unit, judge, pack_unit
 
-_LOADED = ("pytest_t2n.cli.judging.unit", "t2n_core.check.parity", "t2n_core.engine", "t2n_core.npz")
+_LOADED = ("pytest_t2n.cli.judging.unit", "t2n_core.parity.check", "t2n_core.engine", "t2n_core.npz")
 """Modules that processes load before their first unit."""
 
 

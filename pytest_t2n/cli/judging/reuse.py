@@ -21,18 +21,18 @@ from pytest_t2n.records.file import decode_line
 from pytest_t2n.records.schema import CellLine, GraphLine, PlatformLine
 from pytest_t2n.run.bundle_reader import archive_of, samples_digest
 from pytest_t2n.run.reuse import is_script
-from t2n_core.check.stage import Status
 from t2n_core.engine.processes.environment import ENGINE_THREADS
 from t2n_core.engine.tiers import NATIVE, tier_environment, usable_features
 from t2n_core.foreign import ForeignFileError, decode_json
+from t2n_core.parity.stage import Status
 
 _SCHEMA = 1
 _BATCH = 256
 """Results that are requested together."""
 _JUDGING = (
-    "t2n_core/check", "t2n_core/engine", "t2n_core/npz.py", "t2n_core/foreign.py", "pytest_t2n/cli/judging/unit.py",
-    "pytest_t2n/records", "pytest_t2n/run/bundle_reader.py", "pytest_t2n/run/cell_run.py",
-    "pytest_t2n/run/export_summary.py",
+    "t2n_core/parity", "t2n_core/level.py", "t2n_core/engine", "t2n_core/npz.py", "t2n_core/foreign.py",
+    "pytest_t2n/cli/judging/unit.py", "pytest_t2n/records", "pytest_t2n/run/bundle_reader.py",
+    "pytest_t2n/run/cell_run.py", "pytest_t2n/run/export_summary.py",
 )  # fmt: skip
 """Files and folders of the code that judges and writes records."""
 _OF_THE_BUNDLE = ("nodeid", "case", "engine_id", "label", "archive", "samples", "place")

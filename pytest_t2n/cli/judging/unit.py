@@ -20,7 +20,7 @@ from pytest_t2n.run.export_summary import ExportSummary, clipped_graph
 from t2n_core.engine.processes.memory import limit_memory
 
 if TYPE_CHECKING:
-    from t2n_core.check.outcome import Outcome
+    from t2n_core.parity.outcome import Outcome
 
 _LONGEST = 20_000
 """Most characters of the description of a failure in a result."""
@@ -128,10 +128,10 @@ def _graph_of(bundle: Path, check: CheckEntry) -> str:
 
 def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: float) -> Outcome:
     """Return the outcome of one check, also for damaged files."""
-    from t2n_core.check.outcome import Outcome
-    from t2n_core.check.parity import check_parity
-    from t2n_core.check.request import CheckRequest
-    from t2n_core.check.samples import DRAWN
+    from t2n_core.parity.check import check_parity
+    from t2n_core.parity.outcome import Outcome
+    from t2n_core.parity.request import CheckRequest
+    from t2n_core.parity.samples import DRAWN
 
     try:
         archive = archive_of(bundle, check.archive)
@@ -155,7 +155,7 @@ def _without_metrics(outcome: Outcome, check: CheckEntry) -> Outcome:
     """
     if (check.elementwise and not check.metrics) or outcome.status.value != "pass":
         return outcome
-    from t2n_core.check.outcome import ErrorInfo, Stage, Status
+    from t2n_core.parity.outcome import ErrorInfo, Stage, Status
 
     message = f"the metrics {', '.join(check.metrics)} are functions of the test, which bundles do not contain"
     if not check.metrics:

@@ -16,8 +16,8 @@ from t2n_core.errors import InputError
 
 if TYPE_CHECKING:
     from pytest_t2n.cli.upstream.given import Given
-    from t2n_core.check.request import CheckRequest
     from t2n_core.engine.provision.resolved import ResolvedEngine
+    from t2n_core.parity.request import CheckRequest
     from t2n_core.releases.judges import Releases
     from t2n_core.releases.search import ReleaseReport
 
@@ -65,8 +65,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _failing(given: Given, engine: ResolvedEngine) -> CheckRequest:
     """Return the check of the first sample that fails. Raises InputError if none does."""
-    from t2n_core.check.parity import check_parity
     from t2n_core.engine import engine_for
+    from t2n_core.parity.check import check_parity
 
     for sample in given.request.samples:
         alone = replace(given.request, samples=[sample])

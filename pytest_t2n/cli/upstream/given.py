@@ -16,8 +16,8 @@ from t2n_core.errors import InputError
 from t2n_core.nnef.reading.origins import read_origins
 
 if TYPE_CHECKING:
-    from t2n_core.check.request import CheckRequest
-    from t2n_core.check.samples import Sample
+    from t2n_core.parity.request import CheckRequest
+    from t2n_core.parity.samples import Sample
 
 IO_FILE = "io.npz"
 _MODEL_FILE = "model.nnef.tgz"
@@ -80,7 +80,7 @@ def _of_bundles(path: Path, case: str | None) -> Iterable[Given]:
 
 
 def _of_entry(folder: Path, entry: CheckEntry) -> Given:
-    from t2n_core.check.request import CheckRequest
+    from t2n_core.parity.request import CheckRequest
 
     (samples, _), archive = read_samples(folder, entry), archive_of(folder, entry.archive)
     request = CheckRequest(archive, samples, entry.output_names, entry.criteria)
@@ -88,9 +88,9 @@ def _of_entry(folder: Path, entry: CheckEntry) -> Given:
 
 
 def _of_archive(name: str, path: Path, inputs: Path) -> Given:
-    from t2n_core.check.request import CheckRequest
     from t2n_core.nnef.reading.archive import read_archive
     from t2n_core.npz import read_npz
+    from t2n_core.parity.request import CheckRequest
 
     document = read_archive(path).document
     samples = _samples(read_npz(inputs), document.inputs, document.outputs, inputs)
@@ -98,7 +98,7 @@ def _of_archive(name: str, path: Path, inputs: Path) -> Given:
 
 
 def _samples(arrays: Mapping[str, Any], inputs: Sequence[str], outputs: Sequence[str], where: Path) -> list[Sample]:
-    from t2n_core.check.samples import Sample
+    from t2n_core.parity.samples import Sample
 
     found: list[Sample] = []
     while f"{len(found)}.input.0" in arrays:

@@ -55,7 +55,7 @@ def given_of(options: argparse.Namespace) -> list[Given]:
     from dataclasses import replace
 
     from pytest_t2n.cli.upstream.given import read_given
-    from t2n_core.check.judging.judgement import Judgement
+    from t2n_core.parity.judging.judgement import Judgement
 
     more = {"timeout": options.timeout, **({"criteria": Judgement.parse(options.level)} if options.level else {})}
     found = read_given(options.path, options.inputs, options.case)

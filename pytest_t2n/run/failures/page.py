@@ -17,8 +17,8 @@ from pytest_t2n.run.profiled import profile_of
 if TYPE_CHECKING:
     from pytest_t2n.run.bundles import CheckInputs
     from t2n_core.check.bisect import NodeError
-    from t2n_core.check.outcome import Outcome
     from t2n_core.export.result import ExportResult
+    from t2n_core.parity.outcome import Outcome
     from t2n_core.profiling.profile import Profile
 
 PAGE = "page.html"

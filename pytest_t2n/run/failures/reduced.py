@@ -13,9 +13,9 @@ from pytest_t2n.run.failure_bundle import folder_name
 
 def reduce_failure(settings: Settings, directory: Path, inputs: CheckInputs, origins: Mapping[str, str]) -> str:
     """Reduce a failing cell into a separate folder; return the result as text, or why there is none."""
-    from t2n_core.check.request import CheckRequest
     from t2n_core.engine import ResolvedEngine
     from t2n_core.errors import T2NError
+    from t2n_core.parity.request import CheckRequest
     from t2n_core.reduce.case import SECONDS, FailingCase, reduce_case
     from t2n_core.releases.judges import Releases
 

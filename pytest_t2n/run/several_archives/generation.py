@@ -14,9 +14,9 @@ from pytest_t2n.run.converter import target_of
 from t2n_core.export.options import ExportOptions
 
 if TYPE_CHECKING:
-    from t2n_core.check.generation.outcome import GenerationOutcome
     from t2n_core.export.result import ExportResult
     from t2n_core.generative import GenerativeExport, GenerativeResult
+    from t2n_core.parity.generation.outcome import GenerationOutcome
 
     Generating = ExportResult | GenerativeResult
 

@@ -16,8 +16,8 @@ from pytest_t2n.run.calls.requests import TO_RETURN_PROGRAM
 from pytest_t2n.run.converter import target_of
 
 if TYPE_CHECKING:
-    from t2n_core.check.outcome import Outcome
     from t2n_core.export.result import ExportResult
+    from t2n_core.parity.outcome import Outcome
     from t2n_core.program import ProgramExport
 
 
@@ -46,7 +46,7 @@ def check_program(
 
     A failure of the export is one outcome.
     """
-    from t2n_core.check.outcome import Outcome
+    from t2n_core.parity.outcome import Outcome
 
     seconds = settings.timeout if options.timeout is None else options.timeout
     try:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2n_core.check.exported.state import state_pairs
-from t2n_core.check.judging.judgement import FLOAT16_LEVEL, Judgement
 from t2n_core.check.reference import Reference
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Sample
-from t2n_core.check.state_pairs import StatePair
 from t2n_core.inference_target import InferenceTarget
 from t2n_core.lowering.target_lowering import TargetLowering
 from t2n_core.nnef.graph import Graph, constant_outputs
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.stored.source import StoredWeights
+from t2n_core.parity.judging.judgement import FLOAT16_LEVEL, Judgement
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
+from t2n_core.parity.state_pairs import StatePair
 from t2n_core.torch_graph.capture.tracer import CapturedModel
 
 

@@ -7,18 +7,18 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from t2n_core.check.exported.archive import ExportedArchive
-from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.mismatch.author import with_author
 from t2n_core.check.mismatch.causes import with_causes
 from t2n_core.check.mismatch.float64_recheck import recheck_in_float64
 from t2n_core.check.mismatch.rounding import note_rounding
-from t2n_core.check.outcome import Outcome, Stage, Status
-from t2n_core.check.parity import check_parity
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import DRAWN
-from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.errors import InputError
 from t2n_core.inference_target import KhronosNNEF
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.outcome import Outcome, Stage, Status
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import DRAWN
+from t2n_core.parity.tolerance import TractCheckTolerance
 
 Tolerance: TypeAlias = "str | TractCheckTolerance | Mapping[str, str | TractCheckTolerance] | Judgement | None"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from t2n_core.check.state_pairs import StatePair
+from t2n_core.parity.state_pairs import StatePair
 from t2n_core.torch_graph.frontend.inputs import ModelInputs
 from t2n_core.torch_graph.frontend.pytree.structure import leaves_with_path
 from t2n_core.torch_graph.frontend.results import Results

@@ -11,17 +11,17 @@ from dataclasses import replace
 import numpy as np
 
 from t2n_core.check.answered import Answered
-from t2n_core.check.comparison import compare_outputs
 from t2n_core.check.exported.archive import ExportedArchive
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.judging.metrics import indifferences
-from t2n_core.check.outcome import Outcome
-from t2n_core.check.parity import check_parity
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.sensitivity import movements
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import InputError, PiecesError
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.comparison import compare_outputs
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.judging.metrics import indifferences
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.sensitivity import movements
 
 PULSES = 8
 """Fewest pulses in a run; more are run if the outputs are delayed by more than half of them."""

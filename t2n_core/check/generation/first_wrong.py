@@ -16,18 +16,18 @@ import torch
 from torch import nn
 
 from t2n_core.check.bisect import FirstWrongNode, first_wrong_of
-from t2n_core.check.comparison import compare, compare_outputs
 from t2n_core.check.exported.archive import ExportedArchive
-from t2n_core.check.generation.continuation import Continuation
-from t2n_core.check.generation.decoding import as_type_of
-from t2n_core.check.generation.outcome import GeneratedStep
 from t2n_core.check.generation.reference import Prompts, Stepper, continuations_of
 from t2n_core.check.generation.result_check import check_result
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.samples import Sample
-from t2n_core.check.state_pairs import StatePair
-from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.errors import InputError
+from t2n_core.parity.comparison import compare, compare_outputs
+from t2n_core.parity.generation.continuation import Continuation
+from t2n_core.parity.generation.decoding import as_type_of
+from t2n_core.parity.generation.outcome import GeneratedStep
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.samples import Sample
+from t2n_core.parity.state_pairs import StatePair
+from t2n_core.parity.tolerance import TractCheckTolerance
 from t2n_core.rewriter.context import without_rewrites
 
 _GROWS = "each step by itself is right: differences grow from step to step"

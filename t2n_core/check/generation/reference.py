@@ -12,18 +12,18 @@ import numpy as np
 import torch
 from torch import nn
 
-from t2n_core.check.comparison import compare
 from t2n_core.check.exported.archive import ExportedArchive
-from t2n_core.check.generation.continuation import Continuation
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.sampler import sizes_of
-from t2n_core.check.state_pairs import StatePair
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError
 from t2n_core.level import TractCheckTolerance
 from t2n_core.nnef.sizes.dims import Shape, is_static
 from t2n_core.op.stored.source import stored_values
+from t2n_core.parity.comparison import compare
+from t2n_core.parity.generation.continuation import Continuation
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.samples import Sample
+from t2n_core.parity.state_pairs import StatePair
 from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.frontend.bfloat16 import without_bfloat16
 from t2n_core.torch_graph.frontend.results import tensors_of

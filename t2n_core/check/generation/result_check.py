@@ -8,15 +8,15 @@ from dataclasses import replace
 from torch import nn
 
 from t2n_core.check.exported.archive import ExportedArchive
-from t2n_core.check.generation.check import check_generation
-from t2n_core.check.generation.outcome import GenerationOutcome
 from t2n_core.check.generation.reference import Prompts, Stepper, continuations_of, is_divisible
-from t2n_core.check.outcome import Outcome, Stage
-from t2n_core.check.state_pairs import StatePair
-from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.engine.pool import TractRunner
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError
+from t2n_core.parity.generation.check import check_generation
+from t2n_core.parity.generation.outcome import GenerationOutcome
+from t2n_core.parity.outcome import Outcome, Stage
+from t2n_core.parity.state_pairs import StatePair
+from t2n_core.parity.tolerance import TractCheckTolerance
 
 
 def check_result(

@@ -8,14 +8,14 @@ from enum import StrEnum
 from typing import Final
 
 from t2n_core import dialect
-from t2n_core.check.comparison import compare_outputs
 from t2n_core.check.mismatch.rounding import ROUNDING
-from t2n_core.check.outcome import Outcome
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Array, Sample
-from t2n_core.check.table import sizes_text
 from t2n_core.engine.protocol import Engine
 from t2n_core.level import DEFAULT_LEVEL
+from t2n_core.parity.comparison import compare_outputs
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Array, Sample
+from t2n_core.parity.table import sizes_text
 from t2n_core.text import text_of
 
 AUTHOR: Final = "author"

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from t2n_core.check.outcome import Outcome
 from t2n_core.check.reference import Reference
-from t2n_core.check.samples import Sample
-from t2n_core.check.table import sizes_text
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.samples import Sample
+from t2n_core.parity.table import sizes_text
 from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.constraints.narrowing import SizeDecision
 from t2n_core.torch_graph.frontend.results import tensors_of

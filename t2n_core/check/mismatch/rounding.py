@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from t2n_core.check.comparison import compare_outputs
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.outcome import Outcome
 from t2n_core.check.reference import Reference
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Array, Sample
 from t2n_core.engine.protocol import Engine
+from t2n_core.parity.comparison import compare_outputs
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Array, Sample
 
 ROUNDING = "rounding"
 """Fact of a mismatch that is rounding, as text."""

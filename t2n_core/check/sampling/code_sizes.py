@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 
 import torch
 
-from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.both_sides import BothSides
 from t2n_core.check.sampling.recorded_run import Question, questions
 from t2n_core.check.sampling.recorded_sizes import Run, leaves_open, run_of, varying
 from t2n_core.nnef.sizes.dims import Shape
 from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.parity.samples import Sample
 from t2n_core.torch_graph.proofs.compared_numbers import compared_numbers, sizes_near
 
 _Sizes: TypeAlias = Mapping[str, int]

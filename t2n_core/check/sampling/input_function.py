@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from t2n_core.check.samples import Array
 from t2n_core.errors import InputError
 from t2n_core.nnef.sizes.dims import Shape, evaluate
+from t2n_core.parity.samples import Array
 from t2n_core.torch_graph.frontend.inputs import ModelInputs
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from t2n_core.check.samples import Array
+from t2n_core.parity.samples import Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
-from t2n_core.check.samples import Sample
+from t2n_core.parity.samples import Sample
 from t2n_core.torch_graph.capture.containers import replace_stored
 from t2n_core.torch_graph.compat.quiet import quiet
 from t2n_core.torch_graph.reachable import is_foreign

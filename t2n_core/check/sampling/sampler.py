@@ -12,16 +12,16 @@ import numpy as np
 import sympy
 import torch
 
-from t2n_core.check.judging.judgement import DEFAULT_CRITERIA
-from t2n_core.check.samples import Array, Sample, size_assignments
 from t2n_core.check.sampling.code_sizes import CodeSizes, largest
 from t2n_core.check.sampling.draws import Distribution, Draws
 from t2n_core.check.sampling.input_function import InputFunction
-from t2n_core.check.sensitivity import has_grown, movements, overflows
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.dims import Dim, Shape, evaluate
 from t2n_core.nnef.sizes.ranges import SizeRange, ranges_text
 from t2n_core.nnef.sizes.size_edges import edges
+from t2n_core.parity.judging.judgement import DEFAULT_CRITERIA
+from t2n_core.parity.samples import Array, Sample, size_assignments
+from t2n_core.parity.sensitivity import has_grown, movements, overflows
 from t2n_core.torch_graph.capture.errors import refusal_to_run
 from t2n_core.torch_graph.frontend.inputs import ModelInputs
 from t2n_core.torch_graph.frontend.results import tensors_of

@@ -14,13 +14,6 @@ import numpy as np
 from t2n_core.check.answered import Answered
 from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.exported.parity import check_exported, criteria_for
-from t2n_core.check.further_runs.batches import Batches, Call, Fed, SelfComparison, run_with_further
-from t2n_core.check.further_runs.kept_states import plan_calls
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
-from t2n_core.check.parity import WEAK_CHECK, check_parity, failure_outcome
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.sensitivity import movements
 from t2n_core.check.transforms.interface import Interface
 from t2n_core.check.transforms.level import default_judgement
 from t2n_core.check.transforms.plan import Plan, answered_dtypes, plan_runs
@@ -28,6 +21,13 @@ from t2n_core.engine.protocol import EngineReply
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.engine.tract.transforms.transform import Transform, transforms_from
 from t2n_core.errors import InputError
+from t2n_core.parity.check import WEAK_CHECK, check_parity, failure_outcome
+from t2n_core.parity.further_runs.batches import Batches, Call, Fed, SelfComparison, run_with_further
+from t2n_core.parity.further_runs.kept_states import plan_calls
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.sensitivity import movements
 from t2n_core.scratch import scratch_folder
 
 TRANSFORMS: Final = "transforms"

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from t2n_core.check.exported.archive import ExportedArchive
-from t2n_core.check.samples import Array, Sample
 from t2n_core.check.transforms.interface import Interface
 from t2n_core.errors import InputError
+from t2n_core.parity.samples import Array, Sample
 
 _STEPS = 4
 """Fewest steps; each continues from the state of those before it."""

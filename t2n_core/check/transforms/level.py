@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from t2n_core.check.judging.float16_level import LARGEST, peak, rms
-from t2n_core.check.judging.judgement import Judgement
 from t2n_core.engine.tract.transforms.table import Loss
 from t2n_core.engine.tract.transforms.transform import Transform
+from t2n_core.parity.judging.float16_level import LARGEST, peak, rms
+from t2n_core.parity.judging.judgement import Judgement
 
 PEAK: Final = 4 * LARGEST
 """The largest error of a model in another float type, as a share of the largest element of its output. A model exported

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from t2n_core.check.exported.archive import ExportedArchive
-from t2n_core.check.samples import Array, Sample
 from t2n_core.check.transforms.folded import steps_of
 from t2n_core.check.transforms.interface import Interface, Port, positions
 from t2n_core.check.transforms.level import loss_of
 from t2n_core.engine.tract.transforms.table import Loss
 from t2n_core.engine.tract.transforms.transform import Transform
 from t2n_core.errors import InputError
+from t2n_core.parity.samples import Array, Sample
 
 
 @dataclass(frozen=True, slots=True)

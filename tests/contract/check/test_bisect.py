@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from t2n_core.check.bisect import find_first_wrong_node
-from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import InputError
 from t2n_core.export.model import ModelExport
@@ -19,6 +18,7 @@ from t2n_core.inference_target import TractNNEF
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.registry import Registry, Rule, load_default
+from t2n_core.parity.samples import Sample
 
 
 class Block(nn.Module):

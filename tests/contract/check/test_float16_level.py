@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from t2n_core import ExportResult, ModelExport, TractNNEF
-from t2n_core.check.outcome import Status
 from t2n_core.errors import InputError
+from t2n_core.parity.outcome import Status
 
 
 class Shrinking(nn.Module):

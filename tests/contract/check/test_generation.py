@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import nn
 
-from t2n_core.check.generation.check import check_generation
-from t2n_core.check.generation.outcome import FurtherStatus, GenerationOutcome
 from t2n_core.check.generation.reference import continuations_of
-from t2n_core.check.outcome import Status
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import TractNNEF
+from t2n_core.parity.generation.check import check_generation
+from t2n_core.parity.generation.outcome import FurtherStatus, GenerationOutcome
+from t2n_core.parity.outcome import Status
 from tests.nets import TinyDecoder
 
 VERSIONS = ["0.21.19", "0.22.4", "0.23.9"]

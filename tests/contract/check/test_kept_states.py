@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF, errors
 from t2n_core.check.bisect import find_first_wrong_node
-from t2n_core.check.further_runs.batches import Call
-from t2n_core.check.further_runs.kept_states import KEPT_CALLS, plan_calls
-from t2n_core.check.request import CheckRequest
 from t2n_core.export.result import ExportResult
 from t2n_core.nnef.spec import Spec
+from t2n_core.parity.further_runs.batches import Call
+from t2n_core.parity.further_runs.kept_states import KEPT_CALLS, plan_calls
+from t2n_core.parity.request import CheckRequest
 from t2n_core.reduce.case import FailingCase, reduce_case
 from t2n_core.releases.judges import Releases
 from tests.nets import OfFunction

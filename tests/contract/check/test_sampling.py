@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from t2n_core import ModelExport
-from t2n_core.check.samples import Sample
 from t2n_core.nnef.graph import Graph, Operation, Value, constant_outputs
+from t2n_core.parity.samples import Sample
 
 
 class Call(nn.Module):

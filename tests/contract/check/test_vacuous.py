@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.check.stage import Status
+from t2n_core.parity.stage import Status
 
 VERSION = "0.23.9"
 TIME = {"x": {1: "T"}}

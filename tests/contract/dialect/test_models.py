@@ -15,8 +15,8 @@ from torch.nn import functional
 from torch.utils._pytree import tree_flatten
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.check.samples import Sample
 from t2n_core.dialect import evaluate
+from t2n_core.parity.samples import Sample
 from tests.nets import Attention, OfFunction, TinyDecoder, net_of
 
 VERSION = "0.23.9"

@@ -20,9 +20,9 @@ from pytest_t2n.cli.migrate.options import renamed
 from pytest_t2n.cli.migrate.table import moves
 from t2n_core import KhronosNNEF, StoredAs, TractFeatureFlag, TractNNEF, export_model_to_nnef
 from t2n_core.check.exported.streaming import check_streaming
-from t2n_core.check.judging.judgement import Judgement
 from t2n_core.errors import InputError, T2NError
 from t2n_core.export.notes import OptionWarning
+from t2n_core.parity.judging.judgement import Judgement
 
 DIFFERS = {
     "27 extractor": "its body is written anew, since values of a graph take the place of nnef_tools' tensors",

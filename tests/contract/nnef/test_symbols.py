@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.check.samples import Sample
+from t2n_core.parity.samples import Sample
 
 
 def extensions(version: str, tmp_path: Path) -> list[str]:

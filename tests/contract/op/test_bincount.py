@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.check.outcome import Stage, Status
+from t2n_core.parity.outcome import Stage, Status
 
 
 class Counts(nn.Module):

@@ -14,12 +14,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2n_core import ExportResult, ModelExport, TractNNEF
-from t2n_core.check.judging.float16_level import LARGEST, peak
-from t2n_core.check.outcome import Status
 from t2n_core.errors import InputError
 from t2n_core.export.notes import OptionWarning
 from t2n_core.nnef.graph import FLOAT16, FLOAT32
 from t2n_core.nnef.options.precision import PrecisionPlan
+from t2n_core.parity.judging.float16_level import LARGEST, peak
+from t2n_core.parity.outcome import Status
 from t2n_core.torch_graph.precision.kernels import lacks_kernels
 from tests.contract.options.exports import every_line
 from tests.nets import net_of

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from t2n_core import ExportResult, ModelExport, TractNNEF
-from t2n_core.check.parity import check_parity
-from t2n_core.check.request import CheckRequest
 from t2n_core.engine.pool import engine_for
 from t2n_core.nnef.graph import FLOAT16
 from t2n_core.nnef.sizes.dims import product
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.request import CheckRequest
 from t2n_core.profiling.profile import profile_archive
 from tests.contract.options.exports import every_line
 

@@ -13,11 +13,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2n_core import ModelExport, StoredAs, TractNNEF
-from t2n_core.check.parity import check_parity
-from t2n_core.check.request import CheckRequest
 from t2n_core.engine.pool import engine_for
 from t2n_core.errors import InputError
 from t2n_core.op.stored.scales import least_error, percentile
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.request import CheckRequest
 from t2n_core.profiling.profile import profile_archive
 from tests.contract.options.exports import every_line, exported
 from tests.nets import net_of

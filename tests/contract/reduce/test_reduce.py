@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from packaging.version import Version
 
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Sample
 from t2n_core.engine import ResolvedEngine
 from t2n_core.errors import InputError
 from t2n_core.nnef.graph import Graph
@@ -19,6 +17,8 @@ from t2n_core.nnef.reading.archive import read_archive
 from t2n_core.nnef.reading.parser import read_text
 from t2n_core.nnef.spec import spec_for
 from t2n_core.nnef.writer import graph_text
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
 from t2n_core.reduce.case import FailingCase, ReducedCase, reduce_case
 from t2n_core.releases.judges import Releases
 from tests.tract_cli import make_cli

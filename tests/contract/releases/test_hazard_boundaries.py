@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Sample
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.legality import check_graph
 from t2n_core.nnef.spec import spec_for
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
 from t2n_core.releases.boundaries import boundaries_of
 from t2n_core.releases.judges import Releases, archive_judge
 from tests.contract.test_hazards import CASES, CAUTIOUS

@@ -14,13 +14,13 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF, errors
 from t2n_core.check.bisect import find_first_wrong_node
-from t2n_core.check.further_runs.kept_states import KEPT_CALLS
-from t2n_core.check.further_runs.pieces import COMPARED_PIECES, DIFFERENT, PIECES
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.parity import check_parity
 from t2n_core.errors import InputError
 from t2n_core.export.result import ExportResult
 from t2n_core.nnef.reading.members import unpack_members
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.further_runs.kept_states import KEPT_CALLS
+from t2n_core.parity.further_runs.pieces import COMPARED_PIECES, DIFFERENT, PIECES
+from t2n_core.parity.judging.judgement import Judgement
 from tests.contract.export.test_state import Attention, Convolution, Recurrent
 from tests.contract.export.test_state import example as example_of
 

@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from conformance.mutants.tamper import leaks
 from t2n_core import ModelExport, TractNNEF, errors
 from t2n_core.check.bisect import find_first_wrong_node
-from t2n_core.check.further_runs.rows import DEPENDENT, KEPT_ROWS, ROWS, UNKNOWN, replace_rows
-from t2n_core.check.parity import check_parity
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Sample
 from t2n_core.errors import InputError
 from t2n_core.export.result import ExportResult
 from t2n_core.nnef.reading.members import unpack_members
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.further_runs.rows import DEPENDENT, KEPT_ROWS, ROWS, UNKNOWN, replace_rows
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
 from t2n_core.reduce.case import FailingCase, reduce_case
 from t2n_core.releases.judges import Releases
 from tests.nets import OfFunction

@@ -126,7 +126,7 @@ def test_a_command_without_its_package_is_one_sentence(package: str, command: st
 def test_the_small_form_judges_without_the_packages_of_exports() -> None:
     names = ["torch", "sympy", "mpmath", "nnef", "nnef_tools"]
     modules = (
-        "pytest_t2n.cli.matrix, pytest_t2n.cli.run, pytest_t2n.run.bundles, t2n_core.check.parity, t2n_core.engine"
+        "pytest_t2n.cli.matrix, pytest_t2n.cli.run, pytest_t2n.run.bundles, t2n_core.parity.check, t2n_core.engine"
     )
     done = run(WITHOUT.format(names=names) + f"import {modules}")
     assert done.stderr == ""

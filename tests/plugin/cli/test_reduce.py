@@ -12,9 +12,9 @@ import pytest
 from pytest_t2n.cli import main
 from pytest_t2n.cli.upstream.given import Given, read_given
 from pytest_t2n.cli.upstream.reduce import folders_of
-from t2n_core.check.request import CheckRequest
 from t2n_core.engine.provision.store import default_cache_dir
 from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.parity.request import CheckRequest
 from tests.starter import FOR_EXPORTS
 from tests.tract_cli import make_cli
 

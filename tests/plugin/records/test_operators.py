@@ -10,8 +10,8 @@ from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.changes import compare_columns, compare_matrices, count_changes, operator_changes
 from pytest_t2n.records.from_outcome import outcome_record
 from pytest_t2n.records.schema import SCHEMA, CellLine
-from t2n_core.check.outcome import Outcome
-from t2n_core.check.stage import Stage, Status
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.stage import Stage, Status
 
 OLD, NEW = "0.22.4", "0.23.9"
 

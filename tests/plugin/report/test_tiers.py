@@ -20,8 +20,8 @@ from pytest_t2n.report.payload import select_option
 from pytest_t2n.report.support import ladder_of, op_support, row_support
 from pytest_t2n.report.tiers import releases_of, tier_changes, worst_of
 from pytest_t2n.report.write import write_report
-from t2n_core.check.stage import Status
 from t2n_core.level import LEVELS
+from t2n_core.parity.stage import Status
 from tests.plugin.report.many_records import whole
 from tests.plugin.report.test_report import payload
 

@@ -204,7 +204,7 @@ def test_skips_xfails_and_broken_fixtures(suite, mode):
 
 BY_HAND = """
     import pytest
-    from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
+    from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
     from t2n_core.errors import ParityError, UnsupportedOpsError
 
     def test_pass(nnef_export):

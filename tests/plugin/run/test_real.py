@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 
 import pytest_t2n.run.converter
-from t2n_core.check.parity import check_parity
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Sample
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
 from t2n_core.engine import engine_for
 
 TEXT = """version 1.0;

@@ -12,20 +12,20 @@ from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.platform import REFERENCE_VARIABLES, platform_of
 from pytest_t2n.run.bundles import CheckInputs
 from pytest_t2n.run.reuse import key_of, reuse_result
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.outcome import Outcome
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Sample
-from t2n_core.check.stage import Stage, Status
 from t2n_core.engine.processor import Processor
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.tiers import kind_of_processor
 from t2n_core.level import TractCheckTolerance
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
+from t2n_core.parity.stage import Stage, Status
 from tests.plugin.conftest import FAKE_CONFTEST
 
 COUNTING = """
 
-import t2n_core.check.parity
+import t2n_core.parity.check
 import t2n_core.files
 
 digest = t2n_core.files.archive_digest
@@ -37,7 +37,7 @@ def counted(path):
     return digest(path)
 
 
-t2n_core.files.archive_digest = t2n_core.check.parity.archive_digest = counted
+t2n_core.files.archive_digest = t2n_core.parity.check.archive_digest = counted
 """
 
 

@@ -10,7 +10,7 @@ import msgspec
 from pytest_t2n.records.schema import SCHEMA, CellLine, ErrorLine
 from pytest_t2n.report.annotations import annotation_lines
 from pytest_t2n.report.matrix import Matrix
-from t2n_core.check.stage import Stage, Status
+from t2n_core.parity.stage import Stage, Status
 
 
 def cell(name: str, status: Status, engine: str = "0.23.9", **more: Any) -> CellLine:

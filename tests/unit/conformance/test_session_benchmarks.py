@@ -19,8 +19,8 @@ RUN = ["/v/_pytest/main.py:wrap_session", "/w/pytest_t2n/run/cell_run.py:check_r
         (["/v/torch/export/_trace.py:_export", "/w/t2n_core/torch_graph/capture/modes.py:call"], "PyTorch's capture"),
         (["/w/t2n_core/torch_graph/simplify/passes.py:run", "/v/torch/fx/graph.py:lint"], "simplification"),
         (["/w/t2n_core/nnef/legality.py:check_graph"], "spec"),
-        (["/w/t2n_core/check/parity.py:check", "/w/t2n_core/engine/tract/engine.py:run"], "exchange with the engine"),
-        (["/w/t2n_core/check/parity.py:c", "<importlib._bootstrap>:_find", "/w/t2n_core/op/x.py:y"], "imports"),
+        (["/w/t2n_core/parity/check.py:check", "/w/t2n_core/engine/tract/engine.py:run"], "exchange with the engine"),
+        (["/w/t2n_core/parity/check.py:c", "<importlib._bootstrap>:_find", "/w/t2n_core/op/x.py:y"], "imports"),
         (["/tmp/x/nets.py:net", "/v/torch/random.py:seed"], "the tests themselves"),
     ],
 )  # fmt: skip

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 import pytest
 from packaging.version import Version
 
-from t2n_core.check.outcome import Outcome
-from t2n_core.check.stage import Stage, Status
 from t2n_core.engine.provision.branches import branches, predecessor
 from t2n_core.errors import EngineProvisionError
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.stage import Stage, Status
 from t2n_core.releases.search import ReleaseReport, search_releases
 
 PATCHES = {

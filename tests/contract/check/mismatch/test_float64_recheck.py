@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from t2n_core import KhronosNNEF, ModelExport
-from t2n_core.check.outcome import Status
 from t2n_core.errors import LowerError
 from t2n_core.nnef.graph import Graph
+from t2n_core.parity.outcome import Status
 from tests.nets import net_of
 
 

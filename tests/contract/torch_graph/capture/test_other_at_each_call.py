@@ -16,8 +16,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.check.stage import Status
 from t2n_core.errors import T2NError
+from t2n_core.parity.stage import Status
 
 AXES = pytest.mark.parametrize("axes", [{}, {"x": {0: "B"}}], ids=["static", "dynamic"])
 

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.mismatch.rounding import ROUNDING, note_rounding
-from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import InputError
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
 
 RNG = np.random.default_rng(5)
 RIGHT = RNG.standard_normal(1000) * 100

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.code_sizes import CodeSizes, largest
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.parity.samples import Sample
 from tests.nets import OfFunction
 
 T = symbol("T")

@@ -12,11 +12,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.both_sides import BothSides
 from t2n_core.check.sampling.recorded_run import Question, questions
 from t2n_core.check.sampling.recorded_sizes import RecordingSizes, leaves_open, run_of, varying
 from t2n_core.nnef.sizes.dims import symbol
+from t2n_core.parity.samples import Sample
 from t2n_core.torch_graph.compat.private import FakeTensor
 from t2n_core.torch_graph.proofs.compared_numbers import reads_sizes
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.transforms.level import default_judgement
 from t2n_core.engine.tract.transforms.transform import transforms_from
+from t2n_core.parity.judging.judgement import Judgement
 
 OWN = Judgement.of("close")
 

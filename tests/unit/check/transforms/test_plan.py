@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2n_core.check.samples import Sample
 from t2n_core.check.transforms.interface import Interface
 from t2n_core.check.transforms.plan import answered_dtypes, plan_runs
 from t2n_core.engine.tract.transforms.transform import transforms_from
 from t2n_core.errors import InputError
+from t2n_core.parity.samples import Sample
 
 DRAW = np.random.default_rng(5).standard_normal
 

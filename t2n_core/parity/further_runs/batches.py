@@ -1,0 +1,95 @@
+"""Further batches in the job of a check: those that compare the engine with itself, and those out of the range."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from t2n_core.engine.protocol import Array, EngineReply
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.request import CheckRequest, Pairs
+
+Batches = Sequence[Sequence[Array]]
+Call = tuple[int, int]
+"""The index of the sample whose State is used again, and that of the sample which then runs in it."""
+Fed = tuple[int, Pairs]
+"""The index of a batch, and the indices of its inputs with those of the previous batch's outputs that feed them."""
+_LIMITS = ("timeout", "oom")
+"""Statuses of a job that exceeded its time or memory."""
+Run = Callable[[Batches, Sequence[Fed], Sequence[Call]], EngineReply]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfComparison(ABC):
+    """A comparison of the engine with itself, and the batches and calls that it adds to the job of a check."""
+
+    batches: Batches = ()
+    pairs: Pairs = ()
+    """Indices of an input and of an output: each batch but the first takes that output of the batch before it."""
+    calls: Sequence[Call] = ()
+
+    @abstractmethod
+    def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
+        """Return a pass with facts added, or the mismatch that this comparison finds.
+
+        `reply` is the engine's reply to the samples, and `own` the one to the batches of this comparison.
+        """
+
+
+def run_with_further(
+    run: Run, samples: Batches, further: Sequence[SelfComparison], outside: Batches
+) -> tuple[EngineReply, list[EngineReply], EngineReply]:
+    """Run all batches in one job, and return the replies to the samples, to each comparison, and to those outside.
+
+    A failure in a comparison may end the job; all others then run again without it. One that reaches a limit of the job
+    is the reply to the samples: whether the comparison holds is unknown. Calls come last: if a batch outside the range
+    ends the job, the others run again without these. A job that fails with all batches answered has failed in a call.
+    """
+    failed: dict[int, EngineReply] = {}
+    beyond: EngineReply | None = None
+    while True:
+        batches, fed, calls = list(samples), list[Fed](), list[Call]()
+        left = [place for place in range(len(further)) if place not in failed]
+        for place in left:
+            one = further[place]
+            fed += [(len(batches) + index, one.pairs) for index in range(1, len(one.batches)) if one.pairs]
+            batches += one.batches
+            calls += one.calls
+        job = run([*batches, *outside], fed, calls)
+        reply, rest = _split(job, len(samples))
+        found = dict(failed)
+        for place in left:
+            found[place], rest = _split(rest, len(further[place].batches))
+        if job.status != "ok" and job.stage == "run" and len(batches) <= len(job.outputs) < len(batches) + len(outside):
+            beyond, outside = rest, ()
+            continue
+        if job.status != "ok" and len(job.outputs) == len(batches) + len(outside):
+            called = next((place for place in left if further[place].calls), None)
+            if called is None:
+                reply = replace(job, outputs=reply.outputs, refused={})
+            else:
+                found[called] = replace(job, outputs=(), refused={})
+        first = next((place for place in left if found[place].status != "ok"), None)
+        if reply.status == "ok" and first is not None and found[first].status in _LIMITS:
+            reply = replace(found[first], outputs=reply.outputs, refused={})
+        if reply.status != "ok" or first is None:
+            return reply, [found[place] for place in range(len(further))], beyond or rest
+        failed[first] = found[first]
+
+
+def _split(reply: EngineReply, count: int) -> tuple[EngineReply, EngineReply]:
+    """Return the reply to the first batches, and that to the others, which run only after the first ones."""
+    inside = {index: text for index, text in reply.refused.items() if index < count}
+    if inside:
+        first = min(inside)
+        reply = replace(reply, status="error", stage="run", message=inside[first], outputs=reply.outputs[:first])
+        return replace(reply, refused={}), EngineReply("error", "run")
+    if len(reply.outputs) < count or reply.stage != "run":
+        return reply, EngineReply("error", "run")
+    refused = {index - count: text for index, text in reply.refused.items()}
+    beyond = replace(reply, outputs=reply.outputs[count:], refused=refused)
+    return replace(reply, status="ok", outputs=reply.outputs[:count], refused={}), beyond
+
+
+__all__ = ["Batches", "Call", "Fed", "SelfComparison", "run_with_further"]

@@ -1,0 +1,99 @@
+"""Repeated calls in one State, as in servers: a call must not change the outputs of the next.
+
+They are compared with calls of the same inputs in a fresh State, independent of PyTorch: an engine computes the same
+elements each time, so the level is tight, and not that of the check.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from t2n_core.engine.protocol import EngineReply, KeptStates
+from t2n_core.engine.tract.out_of_range import graph_text
+from t2n_core.errors import SecondCallError
+from t2n_core.level import TractCheckTolerance
+from t2n_core.parity.comparison import OutputComparison, compare_outputs
+from t2n_core.parity.further_runs.batches import Call, SelfComparison
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
+from t2n_core.parity.table import sizes_text
+
+KEPT_CALLS = "kept_calls"
+"""Fact of the outcome: the number of calls in States that had run before."""
+REPEATED: tuple[Call, ...] = ((0, 0),)
+"""The call that repeats the only sample in its State."""
+_CRITERIA = Judgement(TractCheckTolerance.CLOSE)
+_SCAN = "tract_core_scan("
+_KEEPS = re.compile(r"\b(?:tract_core_scan|tract_core_gru_seq|tract_pulse_\w+|tract_\w*kv_cache\w*)\(")
+"""Operators that have a state, in the text of a graph."""
+_HINT = "a server that keeps a State gets these: call the archive in a fresh State each time, or export it again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptCalls(SelfComparison):
+    """Calls in States that have run before."""
+
+    def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
+        """Return a pass with the number of calls added, or the mismatch of the first one with other outputs."""
+        found = replace(found, facts={**found.facts, KEPT_CALLS: len(self.calls)})
+        if own.status != "ok":
+            return _mismatch(found, request.samples[self.calls[0][1]], f"fails: {own.message}", found.outputs)
+        for changed in reply.changed:
+            index = self.calls[changed.call][1]
+            sample = request.samples[index]
+            if changed.message:
+                return _mismatch(found, sample, f"fails: {changed.message}", found.outputs)
+            names = [output.name for output in found.outputs]
+            compared = compare_outputs(reply.outputs[index], changed.outputs, names=names, criteria=_CRITERIA)
+            bad = [output.name for output in compared if not output.passed]
+            if bad:
+                what = f"gives other outputs than the same inputs in a fresh State: {', '.join(bad)}"
+                return _mismatch(found, sample, what, tuple(compared))
+        return found
+
+
+def plan_calls(states: KeptStates, archive: Path, samples: Sequence[Sample]) -> KeptCalls | None:
+    """Return the calls of a check in States that have run before.
+
+    The smallest sample runs again after another size, or after other inputs if there is none. In an archive with
+    stateful operators, the smallest that shares its sizes with another runs after itself, after other inputs and after
+    another size. None if the release always keeps the states of scans.
+    """
+    try:
+        text = graph_text(archive)
+    except (OSError, ValueError):  # the engine reports the problem
+        text = ""
+    if not states.resets_scans and _SCAN in text:
+        return None
+    shapes = [tuple(array.shape for array in sample.inputs) for sample in samples]
+    order = sorted(range(len(samples)), key=lambda index: sum(map(math.prod, shapes[index])))
+    keeps = _KEEPS.search(text) is not None
+    shared = next((index for index in order if shapes.count(shapes[index]) > 1), order[0])
+    first = shared if keeps or not states.resizes else order[0]
+    alike = [index for index in order if index != first and shapes[index] == shapes[first]][:1]
+    resized = [index for index in order if states.resizes and shapes[index] != shapes[first]][:1]
+    before = [first, *alike, *resized]
+    return KeptCalls(calls=tuple((index, first) for index in (before if keeps else before[-1:])))
+
+
+def _mismatch(found: Outcome, sample: Sample, what: str, outputs: tuple[OutputComparison, ...]) -> Outcome:
+    at = f" at {sizes_text([sample.sizes])}" if sample.sizes else ""
+    message = f"the second call in one State{at} {what}"
+    return found.as_mismatch(SecondCallError, message, outputs=outputs, failed_sizes=(sample.sizes,), hint=_HINT)
+
+
+def last_kept_call(reply: EngineReply) -> EngineReply:
+    """Return the reply with the outputs of the last changed call in place of those of its batch, if there is one."""
+    outputs = next((one.outputs for one in reversed(reply.changed) if one.outputs), None)
+    return reply if outputs is None else replace(reply, outputs=(tuple(map(np.asarray, outputs)),))
+
+
+__all__ = ["KEPT_CALLS", "REPEATED", "KeptCalls", "last_kept_call", "plan_calls"]

@@ -1,0 +1,90 @@
+"""A user's own metrics: the worst value over all samples, and whether a metric distinguishes samples at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from t2n_core.errors import InputError
+from t2n_core.parity.judging.judgement import Metric
+from t2n_core.parity.samples import Array, Sample
+
+
+@dataclass(frozen=True, slots=True)
+class MetricResult:
+    """The worst value of a metric."""
+
+    name: str
+    required: str
+    """The bound: `<= 0.01`; empty for a report-only metric."""
+    value: float
+    passed: bool
+    sizes: Mapping[str, int]
+    """Sizes of the dynamic axes where it is worst."""
+    weak: str = ""
+    """The reason why a pass proves little; empty if it proves enough."""
+
+    def __str__(self) -> str:
+        at = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+        required = f", required {self.required}" if self.required else ""
+        return f"metric {self.name}: {self.value:.6g}{required}{f', worst at {at}' if at else ''}"
+
+
+def measure(
+    metrics: Sequence[Metric],
+    samples: Sequence[Sample],
+    outputs: Sequence[Sequence[Array]],
+    indifferent: Mapping[str, str],
+) -> tuple[MetricResult, ...]:
+    """Return the worst value of each metric; `indifferent` has the reasons why a metric proves little, by name.
+
+    Raises InputError for a metric that returns no number, and any exception of a metric.
+    """
+    found = []
+    for metric in metrics:
+        values = [_value(metric, s.reference, got) for s, got in zip(samples, outputs, strict=True)]
+        worst = max(range(len(values)), key=lambda place: _badness(metric, values[place]))
+        value, weak = values[worst], indifferent.get(metric.name, "")
+        found.append(
+            MetricResult(metric.name, metric.required, value, metric.holds(value), dict(samples[worst].sizes), weak)
+        )
+    return tuple(found)
+
+
+def indifferences(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[str, str]:
+    """Return why a metric proves little, for each that accepts the outputs of other inputs of the same shapes."""
+    groups: dict[tuple[tuple[int, ...], ...], list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault(tuple(output.shape for output in sample.expected), []).append(sample)
+    pairs = [(group[0], other) for group in groups.values() for other in group[1:]]
+    found = {}
+    for metric in metrics:
+        if metric.decides_nothing:
+            continue
+        if not pairs:
+            found[metric.name] = "was measured for one set of inputs only"
+        elif all(_accepts(metric, *pair) for pair in pairs):
+            found[metric.name] = "accepts the outputs of other inputs too"
+    return found
+
+
+def _accepts(metric: Metric, one: Sample, other: Sample) -> bool:
+    try:
+        return metric.holds(_value(metric, one.reference, other.expected))
+    except Exception:  # it refuses them, so it distinguishes them
+        return False
+
+
+def _value(metric: Metric, expected: Sequence[Array], actual: Sequence[Array]) -> float:
+    given = metric.function(list(expected), list(actual))
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        raise InputError(f"metric `{metric.name}` returned {type(given).__name__}, which is not a number") from None
+
+
+def _badness(metric: Metric, value: float) -> tuple[bool, float]:
+    return value != value, -value if metric.at_least else value
+
+
+__all__ = ["MetricResult", "indifferences", "measure"]

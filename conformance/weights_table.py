@@ -1,4 +1,4 @@
-"""python -m conformance.weights_table: forms of stored weights, by layer and release: what is read, its size and time.
+"""python -m conformance.weights_table: storage formats of weights by layer and release: support, sizes, times.
 
     python -m conformance.weights_table measure --tract 0.19,0.20,0.21,0.22,0.23 -o weights.jsonl
     python -m conformance.weights_table write weights.jsonl --page docs/how-to/float16.md
@@ -29,10 +29,10 @@ STAYS = "-"
 
 
 def measure(name: str, versions: str, folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield a row for each form and engine: `status`, `stored`, `bytes`, `ratio`, `notes`."""
+    """Yield a row for each format and engine: `status`, `stored`, `bytes`, `ratio`, `notes`."""
     import torch
 
-    from conformance.cases.weights import FORMS, NETS
+    from conformance.cases.weights import FORMATS, NETS
     from conformance.float16.timing import time_archives
     from t2n_core import ModelExport, TractNNEF
     from t2n_core.engine import resolve_engines
@@ -43,27 +43,27 @@ def measure(name: str, versions: str, folder: Path) -> Iterator[dict[str, Any]]:
     for engine in resolve_engines(versions, offline=True):
         plain = export.to(TractNNEF(check_io=False, engine=engine), folder / "float32.nnef.tar")
         archives, rows = {"float32": plain.archive}, {}
-        for form, chosen in FORMS.items():
+        for format, chosen in FORMATS.items():
             target = TractNNEF(check_io=False, engine=engine, weights=chosen)
-            result = export.to(target, folder / f"{form}.nnef.tar")
+            result = export.to(target, folder / f"{format}.nnef.tar")
             outcome = result.check_parity("approximate")
             sizes = [
                 sum(stored_size(value.weight) for _, value in one.graph.variables() if value.weight is not None)
                 for one in (plain, result)
             ]
-            rows[form] = {
-                "net": name, "form": form, "version": engine.version, "status": str(outcome.status),
+            rows[format] = {
+                "net": name, "format": format, "version": engine.version, "status": str(outcome.status),
                 "stored": len(result.stored), "bytes": sizes, "notes": list(result.notes),
             }  # fmt: skip
             if outcome.passed and result.stored:
-                archives[form] = result.archive
+                archives[format] = result.archive
         times = time_archives(engine, archives, plain.samples[0].inputs, folder)
-        for form, row in rows.items():
-            yield {**row, "ms": times["float32"], "ratio": times.get(f"{form} ratio")}
+        for format, row in rows.items():
+            yield {**row, "ms": times["float32"], "ratio": times.get(f"{format} ratio")}
 
 
 def cell_of(row: Mapping[str, Any]) -> str:
-    """Return what a cell of the table says of a net in a form and release."""
+    """Return what a cell of the table says of a net in a format and release."""
     if row["status"] != "pass":
         return f"**{row['status']}**"
     if not row["stored"]:
@@ -77,15 +77,15 @@ def table_of(rows: Iterable[Mapping[str, Any]]) -> str:
     cells: dict[tuple[str, str], dict[str, str]] = {}
     reasons: dict[str, dict[str, None]] = {}
     for row in rows:
-        cells.setdefault((row["form"], row["net"]), {})[row["version"]] = cell_of(row)
+        cells.setdefault((row["format"], row["net"]), {})[row["version"]] = cell_of(row)
         for reason in _reasons(row["notes"]):
             reasons.setdefault(reason, {})[row["net"]] = None
     if not cells:
         raise ValueError("there are no rows")
     versions = sorted({version for one in cells.values() for version in one}, key=Version)
-    order = sorted(cells, key=lambda key: list(dict.fromkeys(form for form, _ in cells)).index(key[0]))
+    order = sorted(cells, key=lambda key: list(dict.fromkeys(format for format, _ in cells)).index(key[0]))
     lines = ([*key, *(cells[key].get(version, "") for version in versions)] for key in order)
-    found = table(["form", "net", *versions], lines)
+    found = table(["format", "net", *versions], lines)
     stays = [f"- {reason}: {', '.join(nets)}" for reason, nets in reasons.items()]
     return "\n".join([found, "", "What stays float32, wholly or in part:", "", *stays]) if stays else found
 
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
     parser = command_parser("conformance.weights_table", __doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    measuring = commands.add_parser("measure", help="measure, a line of JSON for each net, form and engine")
+    measuring = commands.add_parser("measure", help="measure, a line of JSON for each net, format and engine")
     add_tract(measuring)
     measuring.add_argument("--nets", metavar="A,B", help="only these")
     measuring.add_argument(
@@ -131,7 +131,7 @@ def _measure(given: argparse.Namespace) -> None:
         with tempfile.TemporaryDirectory() as folder:
             for row in measure(name, given.tract, Path(folder)):
                 rows.add(row)
-                print(row["net"], row["form"], row["version"], cell_of(row), flush=True)
+                print(row["net"], row["format"], row["version"], cell_of(row), flush=True)
 
 
 if __name__ == "__main__":

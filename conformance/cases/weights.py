@@ -1,4 +1,4 @@
-"""Nets whose weights are stored in other forms than they are computed with: by kind of layer, and whole ones."""
+"""Nets whose weights are stored in another format than they are computed in: by kind of layer, and whole ones."""
 
 from __future__ import annotations
 
@@ -159,11 +159,11 @@ def by_layer(name: str, weight: Tensor) -> StoredAs | str | None:
     return "float16" if weight.numel() < 5000 else StoredAs("int8", scales=least_error)
 
 
-FORMS: dict[str, Any] = {"float16": "float16", "int8": "int8", "q4_0": "q4_0"}
+FORMATS: dict[str, Any] = {"float16": "float16", "int8": "int8", "q4_0": "q4_0"}
 CHOICES: dict[str, Any] = {
-    **FORMS,
+    **FORMATS,
     "by function": by_layer,
     "by pattern": {"layer.self_attn": "float16", "words": StoredAs("q4_0", scales=percentile(0.99)), "*": "int8"},
 }
 
-__all__ = ["CHOICES", "FORMS", "NETS", "WeightNet"]
+__all__ = ["CHOICES", "FORMATS", "NETS", "WeightNet"]

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 import torch
 
-from conformance.cases.weights import CHOICES, FORMS, NETS
+from conformance.cases.weights import CHOICES, FORMATS, NETS
 from t2n_core import ModelExport
 
-CELLS = [(net, form) for net in NETS for form in FORMS]
-CELLS += [(net, choice) for net in ("residual", "decoder") for choice in CHOICES if choice not in FORMS]
+CELLS = [(net, format) for net in NETS for format in FORMATS]
+CELLS += [(net, choice) for net in ("residual", "decoder") for choice in CHOICES if choice not in FORMATS]
 
 
 @lru_cache(maxsize=1)
 def export_of(name: str) -> ModelExport:
-    """Captured once for all engines and forms: they follow each other."""
+    """Captured once for all engines and formats: they follow each other."""
     torch.manual_seed(zlib.crc32(name.encode()))
     net = NETS[name]
     return ModelExport(net.make().eval(), net.inputs(), dynamic_axes=net.axes)

@@ -16,7 +16,7 @@ from t2n_core.errors import EngineProvisionError, InputError, SpecError
 from t2n_core.inference_target.version import SemanticVersion, version_text
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.nnef.graph import Fragment, Graph
-from t2n_core.nnef.options.weight_choice import Reader, WeightForm
+from t2n_core.nnef.options.weight_choice import Reader, WeightFormat
 from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.signatures import fragment_of
 from t2n_core.nnef.sizes.ranges import SizeRange
@@ -99,9 +99,9 @@ class InferenceTarget:
         """Return whether a norm is folded into a preceding filter with so many output channels and elements."""
         return True
 
-    def storage_refusal(self, form: WeightForm, reader: Reader) -> str:
+    def storage_refusal(self, format: WeightFormat, reader: Reader) -> str:
         """Return why a weight cannot have a storage format for this kind of operator; empty if it can."""
-        return f"{self.name} reads no weights in {form}"
+        return f"{self.name} reads no weights in {format}"
 
     @property
     def custom_fragments(self) -> Sequence[Fragment]:

@@ -21,12 +21,12 @@ from t2n_core.inference_target.version import SemanticVersion
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.nnef.graph import Fragment, Graph
 from t2n_core.nnef.options.precision import PrecisionPlan
-from t2n_core.nnef.options.weight_choice import Reader, WeightForm, WeightOption, weight_choice
+from t2n_core.nnef.options.weight_choice import Reader, WeightFormat, WeightOption, weight_choice
 from t2n_core.nnef.options.writing_options import WritingOptions
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec, spec_for
 from t2n_core.nnef.tract.constants import folds_norm
-from t2n_core.nnef.tract.stored_forms import refusal
+from t2n_core.nnef.tract.storage_formats import refusal
 from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.tract.user_extensions import sizes_from_zero, to_write, with_assertions
 
@@ -235,8 +235,8 @@ class TractNNEF(InferenceTarget):
     def folds_norm(self, channels: int, elements: int) -> bool:
         return folds_norm(self.spec.version, channels, elements)
 
-    def storage_refusal(self, form: WeightForm, reader: Reader) -> str:
-        return refusal(traits_of(self.spec.version), form, reader)
+    def storage_refusal(self, format: WeightFormat, reader: Reader) -> str:
+        return refusal(traits_of(self.spec.version), format, reader)
 
     @property
     def custom_fragments(self) -> tuple[Fragment, ...]:

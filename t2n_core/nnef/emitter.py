@@ -307,9 +307,9 @@ class Emitter(ABC):
         return FLOAT32 if dtype == FLOAT16 and self.options.accumulates_in_f32 else dtype
 
     # ---------------------------------------------------------------------------------------------------- constants
-    def variable(self, label: str, weight: WeightSource, *, form: str = "") -> Value:
+    def variable(self, label: str, weight: WeightSource, *, format: str = "") -> Value:
         """Return the variable of a weight; the same label with the same storage format returns the same value."""
-        known = self._variables.get(label + form)
+        known = self._variables.get(label + format)
         if known is not None:
             return known
         value = Value(self.unique(label), weight.dtype, weight.shape, weight=weight)
@@ -318,7 +318,7 @@ class Emitter(ABC):
         )
         value.producer = operation
         self.graph.operations.append(operation)
-        self._variables[label + form] = value
+        self._variables[label + format] = value
         return value
 
     def variable_dtype(self, dtype: np.dtype[Any]) -> str:

@@ -78,7 +78,7 @@ class _Lowering:
         self._stored = {v.label: v.stored for v in graph.weights if v.stored is not None}
         self._computed: set[str] = set()
         self._exact = exact_ops(graph)
-        self._has_float16 = any(stored.form == "float16" for stored in self._stored.values())
+        self._has_float16 = any(stored.format == "float16" for stored in self._stored.values())
 
     def run(self, output_names: list[str], sizes: SizeRange | None) -> Graph:
         symbols = self.graph.table.names

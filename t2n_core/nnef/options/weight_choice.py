@@ -10,9 +10,9 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from t2n_core.errors import InputError
 
-WeightForm: TypeAlias = Literal["float16", "int8", "q4_0"]
-FORMS: Final[tuple[WeightForm, ...]] = get_args(WeightForm)
-PLAIN_FORM: Final = "float32"
+WeightFormat: TypeAlias = Literal["float16", "int8", "q4_0"]
+FORMATS: Final[tuple[WeightFormat, ...]] = get_args(WeightFormat)
+PLAIN_FORMAT: Final = "float32"
 """The name for a weight that keeps the model's dtype."""
 
 Scales: TypeAlias = Callable[[Any, int, int], Any]
@@ -24,7 +24,7 @@ class StoredAs:
     """A storage format of weights, and how its scales are computed.
 
     Args:
-        form: `float16`; `int8`, integers from -127 to 127 with a scale for each output channel; `q4_0`, -8 to 7
+        format: `float16`; `int8`, integers from -127 to 127 with a scale for each output channel; `q4_0`, -8 to 7
             with a scale for every 32 adjacent elements of a row.
         scales: a function of (rows, lowest, highest): a tensor [n, k] of float32 whose rows share a scale each, and the
             bounds of the integers. It returns the n scales; elements beyond the bounds are clipped. Without one,
@@ -35,13 +35,13 @@ class StoredAs:
         InputError: there is no such format, or it has no scales.
     """
 
-    form: WeightForm
+    format: WeightFormat
     scales: Scales | None = None
 
     def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise InputError(f"weights: {self.form!r} is not one of {', '.join(FORMS)}, {PLAIN_FORM}")
-        if self.scales is not None and self.form == "float16":
+        if self.format not in FORMATS:
+            raise InputError(f"weights: {self.format!r} is not one of {', '.join(FORMATS)}, {PLAIN_FORMAT}")
+        if self.scales is not None and self.format == "float16":
             raise InputError("weights: float16 has no scales")
 
 
@@ -58,9 +58,9 @@ class Reader(StrEnum):
     OTHER = "other operators"
 
 
-ChosenForm: TypeAlias = StoredAs | str | None
-ChoiceFunction: TypeAlias = Callable[[str, Any], ChosenForm]
-WeightOption: TypeAlias = ChosenForm | Mapping[str, StoredAs | str] | ChoiceFunction
+ChosenFormat: TypeAlias = StoredAs | str | None
+ChoiceFunction: TypeAlias = Callable[[str, Any], ChosenFormat]
+WeightOption: TypeAlias = ChosenFormat | Mapping[str, StoredAs | str] | ChoiceFunction
 """One format for all weights; formats by patterns of names; a function of name and tensor that returns one, or None."""
 WeightChoice: TypeAlias = tuple[tuple[str, StoredAs | None], ...] | ChoiceFunction
 
@@ -70,37 +70,37 @@ def weight_choice(option: WeightOption) -> WeightChoice:
     if option is None:
         return ()
     if isinstance(option, str | StoredAs):
-        return (("*", _form(option)),)
+        return (("*", _stored_as(option)),)
     if isinstance(option, Mapping):
-        return tuple((pattern, _form(form)) for pattern, form in option.items())
+        return tuple((pattern, _stored_as(format)) for pattern, format in option.items())
     if callable(option):
         return option
     raise InputError(f"weights={option!r} is not a format, a mapping of patterns to formats, or a function")
 
 
-def chosen_form(choice: WeightChoice, label: str, tensor: Any) -> StoredAs | None:
+def chosen_format(choice: WeightChoice, label: str, tensor: Any) -> StoredAs | None:
     """Return the format chosen for a weight: that of the first pattern that matches its name, or a module's."""
     if callable(choice):
-        return _form(choice(label, tensor))
-    fits = (form for pattern, form in choice if fnmatchcase(label, pattern) or fnmatchcase(label, f"{pattern}.*"))
+        return _stored_as(choice(label, tensor))
+    fits = (format for pattern, format in choice if fnmatchcase(label, pattern) or fnmatchcase(label, f"{pattern}.*"))
     return next(fits, None)
 
 
-def _form(chosen: ChosenForm) -> StoredAs | None:
-    if chosen is None or chosen == PLAIN_FORM:
+def _stored_as(chosen: ChosenFormat) -> StoredAs | None:
+    if chosen is None or chosen == PLAIN_FORMAT:
         return None
     return StoredAs(chosen) if isinstance(chosen, str) else chosen  # type: ignore[arg-type]
 
 
 __all__ = [
-    "FORMS",
-    "PLAIN_FORM",
+    "FORMATS",
+    "PLAIN_FORMAT",
     "Reader",
     "Scales",
     "StoredAs",
     "WeightChoice",
-    "WeightForm",
+    "WeightFormat",
     "WeightOption",
-    "chosen_form",
+    "chosen_format",
     "weight_choice",
 ]

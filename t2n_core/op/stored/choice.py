@@ -11,7 +11,7 @@ import torch
 
 from t2n_core.errors import InputError
 from t2n_core.nnef.graph import BLOCK_ELEMENTS
-from t2n_core.nnef.options.weight_choice import Reader, StoredAs, WeightChoice, WeightForm, chosen_form
+from t2n_core.nnef.options.weight_choice import Reader, StoredAs, WeightChoice, WeightFormat, chosen_format
 from t2n_core.op.stored.blocks import as_blocks
 from t2n_core.op.stored.chunks import LEAST, pieces
 from t2n_core.op.stored.float16 import as_float16, loss
@@ -22,7 +22,7 @@ from t2n_core.torch_graph.simplify.routers import EXPERTS
 
 Rounded: TypeAlias = dict[tuple[str, StoredAs, tuple[int, ...]], StoredWeight]
 """Rounded weights by label, storage format and channel axes."""
-Refusal: TypeAlias = Callable[[WeightForm, Reader], str]
+Refusal: TypeAlias = Callable[[WeightFormat, Reader], str]
 """(format, kind of operator that reads the weight) -> why the target cannot store it so; empty if it can."""
 _SHOWN = 3
 """Weights that a note names."""
@@ -52,19 +52,19 @@ def with_stored(
         data, label = variable.data, variable.label
         if not label or data is None or not _is_matrix(data):
             continue
-        form = chosen_form(choice, label, data)
-        if form is None:
+        chosen = chosen_format(choice, label, data)
+        if chosen is None:
             continue
         kinds = readers[id(variable)]
         dtype = str(data.dtype).removeprefix("torch.")
-        reason = _refusal(form, data, kinds, target_refusal) if label in own else "not a weight of the model itself"
+        reason = _refusal(chosen, data, kinds, target_refusal) if label in own else "not a weight of the model itself"
         if not reason:
-            key = (label, form, _channels(kinds, data.dim()))
+            key = (label, chosen, _channels(kinds, data.dim()))
             if key not in cache:
                 try:
-                    cache[key] = _round(data, form, key[2])
+                    cache[key] = _round(data, chosen, key[2])
                 except InputError as wrong:
-                    raise InputError(f"weights: `{label}` as {form.form}: {wrong}") from wrong
+                    raise InputError(f"weights: `{label}` as {chosen.format}: {wrong}") from wrong
             copy.stored, copy.data = cache[key], cache[key].values
         else:
             left[f"{dtype}: {reason}"].append(f"`{label}`")
@@ -82,27 +82,27 @@ def _is_matrix(data: torch.Tensor) -> bool:
     return data.dtype in (torch.float16, torch.float32) and data.dim() >= 2 and data.numel() >= LEAST
 
 
-def _round(data: torch.Tensor, form: StoredAs, channels: tuple[int, ...]) -> StoredWeight:
-    if form.form == "float16":
+def _round(data: torch.Tensor, chosen: StoredAs, channels: tuple[int, ...]) -> StoredWeight:
+    if chosen.format == "float16":
         return as_float16(data)
-    return as_blocks(data, form.scales) if form.form == "q4_0" else as_bytes(data, channels, form.scales)
+    return as_blocks(data, chosen.scales) if chosen.format == "q4_0" else as_bytes(data, channels, chosen.scales)
 
 
-def _refusal(form: StoredAs, data: torch.Tensor, kinds: set[Reader], target_refusal: Refusal) -> str:
+def _refusal(chosen: StoredAs, data: torch.Tensor, kinds: set[Reader], target_refusal: Refusal) -> str:
     """Return why a weight cannot have a storage format; empty if it can."""
-    unsupported = next((reason for kind in sorted(kinds) if (reason := target_refusal(form.form, kind))), "")
+    unsupported = next((reason for kind in sorted(kinds) if (reason := target_refusal(chosen.format, kind))), "")
     if unsupported:
         return unsupported
-    if form.form == "float16":
+    if chosen.format == "float16":
         return "it is so already" if data.dtype == torch.float16 else loss(data)
     if not all(bool(part.isfinite().all()) for _, part in pieces(data)):
         return "elements that are not finite"
-    if form.form == "int8":
-        return f"{form.form} is for weights of float32" if data.dtype != torch.float32 else ""
+    if chosen.format == "int8":
+        return f"{chosen.format} is for weights of float32" if data.dtype != torch.float32 else ""
     if data[0].numel() % BLOCK_ELEMENTS:
         return f"rows of {data[0].numel()} elements, no multiple of {BLOCK_ELEMENTS}"
     if data.dtype == torch.float16 and not kinds <= {Reader.LINEAR, Reader.EMBEDDING}:
-        return f"{form.form} of float16 is for linear layers and embeddings"
+        return f"{chosen.format} of float16 is for linear layers and embeddings"
     if data.dim() > 2 and len(kinds) > 1:
         return f"{' and '.join(sorted(kinds))} read it"
     return ""

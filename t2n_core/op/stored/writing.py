@@ -25,19 +25,19 @@ def stored_value(g: Emitter, label: str, stored: StoredWeight) -> Value:
     """
     shape = tuple(stored.values.shape)
     elements = TensorWeight(stored.values).array
-    if stored.form == "q4_0":
-        return g.variable(label, BlockWeight(stored, shape), form="q4_0")
-    if stored.form == "float16":
+    if stored.format == "q4_0":
+        return g.variable(label, BlockWeight(stored, shape), format="q4_0")
+    if stored.format == "float16":
         return half_value(g, label, stored.values)
     assert stored.scales is not None
-    integers = g.variable(label, ByteWeight(stored), form="int8")
-    scales = g.variable(f"{label}.scale", ArrayWeight(stored.scales.numpy()), form="int8")
+    integers = g.variable(label, ByteWeight(stored), format="int8")
+    scales = g.variable(f"{label}.scale", ArrayWeight(stored.scales.numpy()), format="int8")
     return with_values(g.mul(g.cast(integers, FLOAT32), scales), elements)
 
 
 def half_value(g: Emitter, label: str, tensor: torch.Tensor) -> Value:
     """Return the float32 value of a tensor that is stored as float16."""
-    variable = g.variable(label, Float16Weight(tensor), form="float16")
+    variable = g.variable(label, Float16Weight(tensor), format="float16")
     return with_values(g.cast(variable, FLOAT32), TensorWeight(tensor).array)
 
 
@@ -51,7 +51,7 @@ def blocks_of(g: Emitter, weight: Value) -> Value | None:
     producer = weight.producer
     assert producer is not None
     label, flat = producer.arguments["label"], (source.shape[0], int(np.prod(source.shape[1:])))
-    return g.variable(label, BlockWeight(source.stored, flat), form="q4_0 rows")
+    return g.variable(label, BlockWeight(source.stored, flat), format="q4_0 rows")
 
 
 def is_computed_matrix(constant: Value) -> bool:

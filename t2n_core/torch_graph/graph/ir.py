@@ -18,7 +18,7 @@ import sympy
 import torch
 
 from t2n_core.errors import InputError, Origin
-from t2n_core.nnef.options.weight_choice import WeightForm
+from t2n_core.nnef.options.weight_choice import WeightFormat
 from t2n_core.nnef.sizes.dims import Shape, evaluate, is_static, shape_text
 from t2n_core.torch_graph.arguments import by_schema, call_overload, overload_of, replace_sizes, sizes_in, sizes_of
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
@@ -30,7 +30,7 @@ from t2n_core.torch_graph.graph.data import Data, DataNodes
 class StoredWeight:
     """A weight in the storage format of the archive."""
 
-    form: WeightForm
+    format: WeightFormat
     values: torch.Tensor
     """The values that the engine computes with, in the model's shape and dtype."""
     scales: torch.Tensor | None = None

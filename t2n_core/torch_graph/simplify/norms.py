@@ -77,7 +77,7 @@ def _is_product(op: TorchOp) -> bool:
 def _is_left(op: TorchOp, folds: Callable[[int, int], bool]) -> bool:
     """Return whether the operator's weight must stay as it is: in blocks of 4 bits, or of sizes that are not folded."""
     weight = op.arguments["weight"]
-    in_blocks = weight.stored is not None and weight.stored.form == "q4_0"
+    in_blocks = weight.stored is not None and weight.stored.format == "q4_0"
     return in_blocks or (weight.data is not None and not folds(len(weight.data), weight.data.numel()))
 
 

@@ -67,7 +67,7 @@ class _Router:
         layers = [v for name in ("up_proj", "up_bias", "down_proj", "down_bias") if (v := self.given[name]) is not None]
         if not all(map(_is_weight, layers)):
             return "the experts' weights are no constants of float32"
-        if any(v.stored is not None and v.stored.form == "q4_0" for v in layers):
+        if any(v.stored is not None and v.stored.format == "q4_0" for v in layers):
             return "the experts' weights are stored in blocks"
         picks = self._maker(self.given["top_k_index"], "aten::topk")
         if picks is None or picks.outputs[1] is not self._source(self.given["top_k_index"]):

@@ -138,11 +138,11 @@ class Tied(nn.Module):
         return self.out(torch.tanh(self.mid(self.words(tokens))))
 
 
-@pytest.mark.parametrize("form", ["q4_0", "int8"])
+@pytest.mark.parametrize("format", ["q4_0", "int8"])
 @pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
-def test_a_tied_weight_is_one_file(version: str, form: str, tmp_path: Path) -> None:
-    model = Tied().half() if form == "q4_0" else Tied()
-    target = TractNNEF(version, weights=form)
+def test_a_tied_weight_is_one_file(version: str, format: str, tmp_path: Path) -> None:
+    model = Tied().half() if format == "q4_0" else Tied()
+    target = TractNNEF(version, weights=format)
     result = ModelExport(model.eval(), torch.randint(0, 11, (2, 7))).to(target, tmp_path / "m")
     assert {label for label, _ in result.stored} == {"words.weight", "mid.weight"}
     files = {path.name for path in (tmp_path / "m").glob("*.weight.dat")}
@@ -186,17 +186,17 @@ def test_weights_of_bytes(name: str, version: str, tmp_path: Path) -> None:
     assert own.level not in ("exact", "close", "approximate")
 
 
-@pytest.mark.parametrize(("form", "scales"), [("int8", percentile(0.9)), ("q4_0", least_error)])
-def test_own_scales(form: Any, scales: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("format", "scales"), [("int8", percentile(0.9)), ("q4_0", least_error)])
+def test_own_scales(format: Any, scales: Any, tmp_path: Path) -> None:
     model = nn.Sequential(nn.Embedding(9, 64), nn.Linear(64, 32)).eval()
-    weights = {"0": StoredAs(form, scales=scales), "*": form}
+    weights = {"0": StoredAs(format, scales=scales), "*": format}
     export = ModelExport(model, torch.randint(0, 9, (2, 5)))
     result = export.to(TractNNEF("0.23.9", weights=weights), tmp_path / "m.nnef.tar")
     result.assert_parity("approximate")
-    assert {label: stored.form for label, stored in result.stored} == {"0.weight": form, "1.weight": form}
-    plain = export.lower(TractNNEF("0.23.9", weights=form)).stored
+    assert {label: stored.format for label, stored in result.stored} == {"0.weight": format, "1.weight": format}
+    plain = export.lower(TractNNEF("0.23.9", weights=format)).stored
     own, usual = dict(result.stored)["0.weight"], plain["0.weight"]
-    if form == "int8":
+    if format == "int8":
         assert (own.scales < usual.scales).all()
     else:
         errors = [((one.values - model[0].weight) ** 2).sum() for one in (own, usual)]
@@ -221,5 +221,5 @@ def test_a_choice_that_is_none_is_refused() -> None:
         TractNNEF("0.23.9", weights={"*": "q8"})
     with pytest.raises(InputError, match="float16 has no scales"):
         StoredAs("float16", scales=least_error)
-    with pytest.raises(InputError, match="weights=3 is not a form"):
+    with pytest.raises(InputError, match="weights=3 is not a format"):
         TractNNEF("0.23.9", weights=3)  # type: ignore[arg-type]

@@ -9,9 +9,9 @@ import pytest
 from conformance.weights_table import table_of
 
 
-def row(net: str, form: str, version: str, **fields: Any) -> dict[str, Any]:
+def row(net: str, format: str, version: str, **fields: Any) -> dict[str, Any]:
     usual = {"status": "pass", "stored": 1, "bytes": [1000, 255], "ratio": 1.004, "notes": []}
-    return {"net": net, "form": form, "version": version, **usual, **fields}
+    return {"net": net, "format": format, "version": version, **usual, **fields}
 
 
 def test_cells_are_sizes_and_times() -> None:
@@ -26,7 +26,7 @@ def test_cells_are_sizes_and_times() -> None:
         row("conv", "int8", "0.23.9", bytes=[1000, 500], ratio=0.5, notes=["other; `a` stays float32: it crashes"]),
     ]
     assert table_of(rows).splitlines() == [
-        "| form | net | 0.9.1 | 0.23.9 |",
+        "| format | net | 0.9.1 | 0.23.9 |",
         "|---|---|---|---|",
         "| int8 | linear |  | 0.26, 1.00 |",
         "| int8 | conv | **mismatch** | 0.50, 0.50 |",

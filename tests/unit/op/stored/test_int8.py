@@ -72,7 +72,8 @@ def test_a_function_chooses_and_brings_scales() -> None:
         return "float16" if weight.shape[1] == 64 else None
 
     graph = ModelExport(model, torch.randn(2, 64)).lower(TractNNEF("0.23.9", check_io=False, weights=choice))
-    assert {label: stored.form for label, stored in graph.stored.items()} == {"0.weight": "int8", "2.weight": "float16"}
+    formats = {label: stored.format for label, stored in graph.stored.items()}
+    assert formats == {"0.weight": "int8", "2.weight": "float16"}
     assert set((graph.stored["0.weight"].values / 0.25).unique().tolist()) <= {-1.0, 0.0, 1.0}
 
 

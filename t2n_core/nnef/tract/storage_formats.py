@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from t2n_core.nnef.options.weight_choice import Reader, WeightForm
+from t2n_core.nnef.options.weight_choice import Reader, WeightFormat
 from t2n_core.nnef.tract.traits import TractTraits, first_release
 
 BLOCKS: Final[dict[Reader, str]] = {
@@ -20,15 +20,15 @@ operations, which every release has, so that every reader takes them.
 """
 
 
-def refusal(traits: TractTraits, form: WeightForm, reader: Reader) -> str:
+def refusal(traits: TractTraits, format: WeightFormat, reader: Reader) -> str:
     """Return why a weight cannot have a storage format for this kind of operator; empty if it can."""
-    if form != "q4_0":
+    if format != "q4_0":
         return ""
     trait = BLOCKS.get(reader)
     if trait is None:
-        return f"no release of tract reads {form} in {reader}"
+        return f"no release of tract reads {format} in {reader}"
     if not getattr(traits, trait):
-        return f"tract reads {form} in {reader} from {first_release(trait)} on"
+        return f"tract reads {format} in {reader} from {first_release(trait)} on"
     return ""
 
 

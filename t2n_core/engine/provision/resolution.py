@@ -10,6 +10,7 @@ from packaging.version import Version
 
 from t2n_core.engine.provision.binary import resolve_binary
 from t2n_core.engine.provision.index import list_versions
+from t2n_core.engine.provision.known import known_wheels
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.provision.store import EngineStore, Progress, StoredEngine, is_listed
 from t2n_core.engine.provision.versions import Choice, SpecItem, choose_versions, parse_spec
@@ -30,9 +31,9 @@ def resolve_engines(
 ) -> list[ResolvedEngine]:
     """Resolve `spec` (grammar: `versions.py`) and provision every engine it selects: ascending, binaries last.
 
-    The index is queried once per process, and not at all if every item is an exact version in the cache. With `offline`
-    only the cache is used. Raises EngineResolveError for an invalid spec, an unknown version, or offline without a
-    cached answer; EngineProvisionError if an engine cannot be fetched or is damaged.
+    The index is queried once per process, and not at all if the cache has every release that it could select. With
+    `offline` only the cache is used. Raises EngineResolveError for an invalid spec, an unknown version, or offline
+    without a cached answer; EngineProvisionError if an engine cannot be fetched or is damaged.
 
     A version whose digests are not known is never selected by `0.23`, `latest` and ranges. Naming it exactly is refused
     unless `allow_unlisted` is true; None reads the variable T2N_ALLOW_UNLISTED.
@@ -61,8 +62,8 @@ def resolve_engines(
 def _available(items: tuple[SpecItem, ...], spec: str, store: EngineStore, offline: bool) -> list[Version]:
     """Return the versions to choose from."""
     wanted = [item for item in items if item.kind != "path"]
-    if all(item.kind == "exact" and store.has(Version(item.text)) for item in wanted):
-        return [Version(item.text) for item in wanted]
+    if (complete := _complete_without_index(wanted, store)) is not None:
+        return complete
     cached = store.versions_on_disk()
     listed = list_versions(store.cache_dir, offline=offline)
     if not listed and not cached:
@@ -71,6 +72,24 @@ def _available(items: tuple[SpecItem, ...], spec: str, store: EngineStore, offli
             hint=f"run `t2n engines fetch {_quote(spec)}` with a network first",
         )
     return sorted({*listed, *cached})
+
+
+def _complete_without_index(wanted: list[SpecItem], store: EngineStore) -> list[Version] | None:
+    """Return the versions to choose from if the index cannot change the choice; None if it can.
+
+    Only known releases and exactly named ones are ever selected, and the index has no others of them. So if all that
+    are selected from these are in the cache, they are also selected from those that the index lists.
+    """
+    named = {Version(item.text) for item in wanted if item.kind == "exact"}
+    if any(item.kind != "exact" for item in wanted):
+        if not known_wheels():
+            return None
+        named.update(map(Version, known_wheels()))
+    try:
+        selected = choose_versions(wanted, named)
+    except EngineResolveError:
+        return None
+    return sorted(named) if all(store.has(choice.version) for choice in selected) else None
 
 
 def _select_listed(items: tuple[SpecItem, ...], available: list[Version], allow_unlisted: bool) -> list[Version]:

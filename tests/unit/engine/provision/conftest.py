@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from t2n_core.engine.provision import store
+from t2n_core.engine.provision import resolution, store
 
 
 @pytest.fixture
@@ -17,4 +17,5 @@ def cache(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def fresh_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "_verified", set())
-    monkeypatch.setattr(store, "known_wheels", dict)
+    for module in (store, resolution):
+        monkeypatch.setattr(module, "known_wheels", dict)

@@ -15,6 +15,7 @@ import pytest
 from packaging.version import Version
 
 from t2n_core.engine import ResolvedEngine, resolve_engines
+from t2n_core.engine.provision import resolution
 from t2n_core.engine.provision import store as store_module
 from t2n_core.engine.provision.index import EngineIndexWarning, forget_answers, list_versions
 from t2n_core.engine.provision.store import EngineStore, default_cache_dir, platform_tag
@@ -86,6 +87,56 @@ def test_the_index_is_asked_once_per_process_and_not_for_exact_cached_versions(
     quick_index.vanish()
     assert [engine.version for engine in resolve_engines("0.21.3,0.22.4", cache_dir=cache)] == ["0.21.3", "0.22.4"]
     assert pip_calls.count("index") == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "stored", "selected", "asks"),
+    [
+        ("0.21", ["0.21.12"], ["0.21.12"], False),
+        ("0.21", ["0.21.3"], ["0.21.12"], True),
+        ("latest", ["0.22.4"], ["0.22.4"], False),
+        ("all-minors", ["0.21.12", "0.22.4"], ["0.21.12", "0.22.4"], False),
+        ("all-minors", ["0.22.4"], ["0.21.12", "0.22.4"], True),
+        (">=0.21", ["0.21.12", "0.22.4"], ["0.21.3", "0.21.12", "0.22.4"], True),
+        ("<0.21.5,0.22", ["0.21.3", "0.22.4"], ["0.21.3", "0.22.4"], False),
+        ("0.22.5,0.22", ["0.22.4", "0.22.5"], ["0.22.5"], False),
+    ],
+)
+def test_the_index_is_not_asked_where_it_cannot_change_the_choice(
+    spec: str,
+    stored: list[str],
+    selected: list[str],
+    asks: bool,
+    quick_index: LocalIndex,
+    cache: Path,
+    pip_calls: Calls,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Known are 0.21.3, 0.21.12 and 0.22.4; the index has 0.22.5 as well, which only its exact name selects."""
+    for version in ("0.21.3", "0.21.12", "0.22.4", "0.22.5"):
+        quick_index.add(version)
+    resolve_engines(",".join(stored), cache_dir=cache)
+    new_session()
+    pip_calls.clear()
+    known = {"0.21.3": {}, "0.21.12": {}, "0.22.4": {}}
+    for module in (store_module, resolution):
+        monkeypatch.setattr(module, "known_wheels", lambda: known)
+    found = resolve_engines(spec, cache_dir=cache, allow_unlisted=True, fetch=False)
+    assert [engine.version for engine in found] == selected
+    assert ("index" in pip_calls) is asks
+
+
+def test_the_index_is_asked_where_the_engine_of_the_cache_is_damaged(
+    quick_index: LocalIndex, cache: Path, pip_calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick_index.add("0.21.3")
+    (engine,) = resolve_engines("0.21.3", cache_dir=cache)
+    (engine.library.parents[1] / "manifest.json").write_text("{")
+    new_session()
+    pip_calls.clear()
+    monkeypatch.setattr(resolution, "known_wheels", lambda: {"0.21.3": {}})
+    assert resolve_engines("0.21", cache_dir=cache)[0].version == "0.21.3"
+    assert "index" in pip_calls
 
 
 def test_engines_can_be_chosen_without_fetching_them(quick_index: LocalIndex, cache: Path, pip_calls: Calls) -> None:

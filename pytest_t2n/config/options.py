@@ -23,7 +23,7 @@ class _Option:
     metavar: str = ""
     """Empty for a flag."""
     repeated: bool = False
-    """Whether it may be given several times, and has one value per line in the ini file."""
+    """True for an option that may be given several times, and has one value per line in the ini file."""
     ini: str | None = "as {option}"
     """The help of the counterpart in the ini file; None where there is none."""
 

@@ -27,9 +27,11 @@ COLUMNS = {
     "op": "VARCHAR", "ops": "VARCHAR[]", "dtype": "VARCHAR", "error_class": "VARCHAR", "message": "VARCHAR",
     "source": "VARCHAR", "fingerprint": "VARCHAR", "seconds": "DOUBLE", "archive_sha256": "VARCHAR",
     "archive_bytes": "BIGINT", "graph": "VARCHAR", "tokens": "VARCHAR", "times": "VARCHAR", "outputs": "VARCHAR",
-    "facts": "VARCHAR",
+    "facts": "VARCHAR", "operators": "VARCHAR",
 }  # fmt: skip
-"""Names and types of the columns; `times`, `outputs` and `facts` are JSON."""
+"""Names and types of the columns; `times`, `outputs`, `facts` and `operators` are JSON."""
+OPTIONAL = frozenset({"operators"})
+"""Columns that the files of earlier versions lack."""
 _MESSAGE = 2_000
 """Most characters of a message."""
 _LONGEST = 4 << 20
@@ -73,7 +75,7 @@ def write_parquet(matrix: Matrix, path: Path) -> int:
                     line = msgspec.json.encode(_line(row, cell))
                     if len(line) > _LONGEST:
                         line = msgspec.json.encode(
-                            {**_line(row, cell), "outputs": "", "facts": "", "times": "", "ops": []}
+                            {**_line(row, cell), "outputs": "", "facts": "", "times": "", "operators": "", "ops": []}
                         )
                     sink.write(line + b"\n")
                     count += 1
@@ -109,6 +111,7 @@ def _line(row: Row, cell: CellLine) -> dict[str, Any]:
         "times": msgspec.json.encode(cell.times).decode(),
         "outputs": msgspec.json.encode(cell.outputs).decode(),
         "facts": msgspec.json.encode(cell.facts).decode(),
+        "operators": msgspec.json.encode(cell.operators).decode(),
     }
 
 
@@ -116,4 +119,4 @@ def _quote(path: Path) -> str:
     return str(path).replace("'", "''")
 
 
-__all__ = ["COLUMNS", "database", "write_parquet"]
+__all__ = ["COLUMNS", "OPTIONAL", "database", "write_parquet"]

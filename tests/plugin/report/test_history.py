@@ -115,6 +115,15 @@ def test_a_run_is_added_once_whoever_adds_it(tmp_path, capsys):
     assert [name.partition(".")[2] for name in names] == ["json", "parquet"]
 
 
+def test_runs_of_earlier_versions_have_no_operators(history, tmp_path):
+    first, *_, last = sorted((history / "runs").glob("*.parquet"))
+    for path in (first, last):
+        duckdb.sql(f"COPY (SELECT * EXCLUDE operators FROM '{path}') TO '{path}.new' (FORMAT parquet)")
+        path.with_name(f"{path.name}.new").replace(path)
+        assert main(["history", "html", str(history), "-o", str(tmp_path / "site")]) == 0
+        assert "4 runs, " in (tmp_path / "site" / "index.html").read_text()
+
+
 def test_what_is_not_whole_is_added_only_if_that_is_meant(tmp_path, capsys):
     path = tmp_path / "cut.jsonl"
     write_records(path, many_records(20)[:-3])
@@ -149,12 +158,16 @@ def test_the_cells_as_parquet(tmp_path, capsys):
     path = tmp_path / "out" / "cells.parquet"
     assert main(["matrix", "export", str(tmp_path), "--parquet", str(path)]) == 0
     assert capsys.readouterr().out == f"300 cells in {path}\n"
-    found = duckdb.sql(f"""SELECT "case", engine, status, level, seconds, ops, outputs FROM '{path}' ORDER BY nodeid""")
+    found = duckdb.sql(
+        f"""SELECT "case", engine, status, level, seconds, ops, outputs, operators FROM '{path}' ORDER BY nodeid"""
+    )
     cells = sorted((one for one in records if hasattr(one, "nodeid")), key=lambda one: one.nodeid)
     wanted = [(one.case, one.engine, one.status, one.level, sum(one.times.values()), one.ops) for one in cells]
     rows = found.fetchall()
     assert [row[:6] for row in rows] == wanted
     assert msgspec.json.decode(rows[0][6]) == msgspec.to_builtins(cells[0].outputs)
+    assert [msgspec.json.decode(row[7]) for row in rows] == [one.operators for one in cells]
+    assert any(one.operators for one in cells)
 
 
 def test_without_duckdb_it_is_told_what_to_install(tmp_path, capsys, monkeypatch):

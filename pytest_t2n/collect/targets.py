@@ -22,6 +22,7 @@ ELSEWHERE = {
     "specific_tract_binary_path": "a binary is an engine of the session: --t2n-tract=path:/to/tract",
     "offline": "where engines come from is set once for the session: --t2n-offline",
     "engine": "the engine of a test comes from --t2n-tract",
+    "tract": 'versions="0.23" narrows the releases of a test, which --t2n-tract selects for the session',
 }
 
 OTHER_NAME = 'give a class another name, by `name = "…"` in its body'

@@ -82,7 +82,7 @@ class OutputComparison:
     @property
     def note(self) -> str:
         """Return a note for readers of a pass; empty if there is none."""
-        return f"{self.name} is NaN or infinite in {100 * self.not_finite:.2g} % of its elements" * bool(
+        return f"{self.name} is NaN or infinite in {100 * self.not_finite:.3g} % of its elements" * bool(
             self.not_finite
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -184,3 +185,9 @@ def test_time_is_linear_and_ten_million_elements_take_about_a_second():
     compare(expected, actual)
     # A busy machine with two cores gets some room; a comparison that copies per level takes longer than this.
     assert time.perf_counter() - start < 4
+
+
+@pytest.mark.parametrize(("part", "share"), [(1.0, "100 %"), (5 / 6, "83.3 %"), (1e-4, "0.01 %")])
+def test_the_share_that_is_not_finite_is_a_plain_number(part: float, share: str) -> None:
+    (found,) = compare_outputs([np.ones(2, F32)], [np.ones(2, F32)], names=["y"])
+    assert replace(found, not_finite=part).note == f"y is NaN or infinite in {share} of its elements"

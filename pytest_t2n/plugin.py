@@ -14,6 +14,7 @@ needs, and nothing imports torch or numpy before the first cell runs. The role o
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
@@ -105,6 +106,17 @@ class SessionStart:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_header(
+        self, config: pytest.Config
+    ) -> Generator[None, list[str | list[str]], list[str | list[str]]]:
+        """Leave out the line of pytest-benchmark, which this plugin installs, where nobody asks for benchmarks."""
+        lines = yield
+        given = [*config.invocation_params.args, *config.getini("addopts"), os.environ.get("PYTEST_ADDOPTS", "")]
+        if self._settings.benchmark or any("--benchmark" in str(one) for one in given):
+            return lines
+        return [line for line in lines if not str(line).startswith("benchmark: ")]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -72,3 +75,26 @@ def test_without_the_plugin_it_is_a_usage_error(suite):
     result = suite.run("--t2n-benchmark", engines="0.23")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --t2n-benchmark: the plugin pytest-benchmark is not loaded*"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variable", "shown"),
+    [
+        ((), "", False),
+        (("--t2n-benchmark",), "", True),
+        (("--benchmark-min-rounds=3",), "", True),
+        ((), "--benchmark-min-rounds=3", True),
+    ],
+)
+def test_pytest_benchmark_has_a_header_only_where_it_is_used(suite, arguments, variable, shown):
+    suite.pytester.makepyfile("def test_nothing(): pass")
+    found = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", "-p", "no:cacheprovider", *arguments],
+        cwd=suite.path,
+        env={**os.environ, "PYTEST_ADDOPTS": variable},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ("\nbenchmark: " in found.stdout) is shown
+    assert "\nplugins: " in found.stdout

@@ -120,14 +120,18 @@ class CaseCollector:
 
         self._labelled.update(cases)
         self._cells |= cells_of_items(cases)
+        targets_of: dict[tuple[int, ...], tuple[str, ...]] = {}
         for item in cases:
             try:
                 if reason := why_unproven(item, self.engines):
                     self._unfit[item] = reason
                 elif item in self._cells:
-                    targets = read_marks(marks_of(item)).targets
-                    if len(targets) > 1:
-                        self._targets[item] = targets
+                    marks = marks_of(item)
+                    key = tuple(map(id, marks))  # most tests of a parametrized function share their marks
+                    if key not in targets_of:
+                        targets_of[key] = read_marks(marks).targets
+                    if len(targets_of[key]) > 1:
+                        self._targets[item] = targets_of[key]
                 elif self._require:
                     self._unfit[item] = f"{why_no_engine(item, self.engines)} (--t2n-require)"
                 else:

@@ -16,6 +16,11 @@ ENGINE_PARAM = "t2n_engine"
 COLLECTOR, RUNNER, RECORDER, RETURNED = "t2n-collector", "t2n-runner", "t2n-recorder", "t2n-returned"
 WORKER, CONTROLLER, REPORTS = "t2n-worker", "t2n-controller", "t2n-reports"
 """Names of the role objects in pytest's plugin manager."""
+PROPERTY = "t2n"
+"""Name of the user property with the records of a report: lines of JSON, a graph before its cell.
+
+It is text, because a value that is not of a built-in type makes execnet drop the report and all later ones.
+"""
 _OTHERS = (GENERATE, PROGRAM)
 
 
@@ -37,6 +42,7 @@ __all__ = [
     "GENERATE",
     "MARKER",
     "PROGRAM",
+    "PROPERTY",
     "RECORDER",
     "REPORTS",
     "RETURNED",

@@ -16,7 +16,6 @@ from pytest_t2n.control.hooks import HookCalls
 from pytest_t2n.control.ledger import Ledger
 from pytest_t2n.control.summary import write_summary
 from pytest_t2n.control.worker import RECORDS, WORKER_INPUT, WorkerInput, read_plan
-from pytest_t2n.expect.accept import accept_results
 from pytest_t2n.expect.entries import Expectation, ExpectationError, Expectations
 from pytest_t2n.expect.unused import unused_entries
 from pytest_t2n.records.cell import SelectedEngine, guess_plan
@@ -175,6 +174,8 @@ class Controller:
         if not settings.accept:
             ledger.problems += [f"{entry.place}: {why}" for entry, why in self._unused]
             return
+        from pytest_t2n.expect.accept import accept_results
+
         unused = [entry for entry, _ in self._unused]
         try:
             ledger.notes += accept_results(

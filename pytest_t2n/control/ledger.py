@@ -8,13 +8,12 @@ from contextlib import ExitStack
 import msgspec
 import pytest
 
+from pytest_t2n.collect.names import PROPERTY
 from pytest_t2n.collect.selection import Selection, plan_line
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.control.earlier import Interrupted, read_baseline
-from pytest_t2n.control.recorder import PROPERTY
 from pytest_t2n.control.run_file import RunFile
 from pytest_t2n.records.cell import Cell, SelectedEngine
-from pytest_t2n.records.changes import compare_matrices, count_changes
 from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.counts import CellCounts
 from pytest_t2n.records.file import StoredRecords, decode_line
@@ -255,6 +254,8 @@ class Ledger:
     def _conclude(self, stored: StoredRecords) -> None:
         """Compare with the baseline and write the report. Raises OSError, msgspec.DecodeError."""
         if self.baseline is not None:
+            from pytest_t2n.records.changes import compare_matrices, count_changes
+
             changes = compare_matrices(cells_of(self.baseline), cells_of(stored.records))
             self.notes.append(f"since the baseline: {count_changes(changes)}")
         if self.settings.report is not None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_t2n.collect.collection import CaseCollector
+from pytest_t2n.collect.names import PROPERTY
 from pytest_t2n.control.repeated_failures import mark_before_engines
 from pytest_t2n.control.worker import Worker
 from pytest_t2n.expect.entries import Expectations
@@ -15,15 +16,8 @@ from pytest_t2n.expect.judge import judge
 from pytest_t2n.records.file import encode
 from pytest_t2n.records.from_report import record_of, with_relative_paths, with_subject
 from pytest_t2n.records.schema import CellLine, Record
-from pytest_t2n.report.causes import message_gist
 from pytest_t2n.run.export_summary import ExportSummary
 from pytest_t2n.run.runner import CellRunner
-
-PROPERTY = "t2n"
-"""Name of the user property with the records of a report: lines of JSON, a graph before its cell.
-
-It is text, because a value that is not of a built-in type makes execnet drop the report and all later ones.
-"""
 
 
 class Recorder:
@@ -91,7 +85,9 @@ def _put_cause_first(report: pytest.TestReport, record: CellLine) -> None:
     """Give pytest's short summary the cause of a failure, without the common prefix of all failures."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None and crash.message.startswith(f"Failed: {record.status} at stage"):
+        from pytest_t2n.report.causes import message_gist
+
         crash.message = message_gist(record)
 
 
-__all__ = ["PROPERTY", "Recorder"]
+__all__ = ["Recorder"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
@@ -19,14 +21,12 @@ from pytest_t2n.config.transforms import require_transforms
 from pytest_t2n.control.controller import Controller
 from pytest_t2n.control.hooks import HookCalls, change_engines
 from pytest_t2n.control.ledger import Ledger
-from pytest_t2n.control.recorder import Recorder
 from pytest_t2n.control.repeated_failures import RepeatedFailures
 from pytest_t2n.control.sources import source_digest
 from pytest_t2n.control.worker import Worker, WorkerInput
 from pytest_t2n.expect.entries import ExpectationError, Expectations, read_expectations
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.schema import RecordError
-from pytest_t2n.run.runner import CellRunner, ReturnedModels
 
 
 def start_controller(config: pytest.Config, settings: Settings) -> None:
@@ -63,7 +63,7 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
         _start_bundle(bundle, frozenset(ledger.resumed))
     collector = CaseCollector(engines, settings.shard, durations, ledger.resumed, require=settings.require)
     config.pluginmanager.register(collector, COLLECTOR)
-    if engines:
+    if engines and not settings.only_collects:
         _register_running(config, settings, collector, expectations)
     controller = Controller(config, settings, engines, expectations, ledger, collector, hooks)
     config.pluginmanager.register(controller, CONTROLLER)
@@ -88,8 +88,13 @@ def _register_running(
     expectations: Expectations,
     worker: Worker | None = None,
 ) -> None:
+    from pytest_t2n.control.recorder import Recorder
+    from pytest_t2n.run.runner import CellRunner, ReturnedModels
     from t2n_core.engine.processes.memory import limit_memory, share_of_memory
 
+    # At its end Python would free PyTorch object by object, a second of CPU time; frozen objects go with the process.
+    atexit.unregister(gc.freeze)  # a session may run within another one
+    atexit.register(gc.freeze)
     count = os.environ.get("PYTEST_XDIST_WORKER_COUNT", "")
     workers = int(count) if count.isdecimal() else 1  # anyone may set the variable
     limit_memory(share_of_memory(workers) if settings.memory is None else settings.memory)

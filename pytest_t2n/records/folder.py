@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from pytest_t2n.records.schema import RecordError
 
 MATRIX_FILE = "matrix.jsonl"
@@ -37,6 +35,8 @@ def lock_folder(folder: Path) -> Iterator[None]:
         RecordError: another session has locked it.
         OSError: the folder cannot be created or written.
     """
+    from filelock import FileLock, Timeout
+
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / _LOCK_FILE, thread_local=False)
     try:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class Releases:
 
         Pre-releases count, and come before their release: 0.23.0rc1 is in `<0.23.0`.
         """
+        from packaging.specifiers import SpecifierSet
+
         conditions = {str(one): one for one in SpecifierSet(specifier)}
         lowest = [Version(one.version) for one in conditions.values() if one.operator == ">="]
         ends = [Version(one.version) for one in conditions.values() if one.operator == "<"]

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from t2n_core.errors import EngineResolveError
@@ -84,6 +83,8 @@ def _classify(text: str) -> SpecItem:
     if text == "all":
         return SpecItem("all", text)
     if text.startswith(_OPERATORS):
+        from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
         try:
             SpecifierSet(text)
         except InvalidSpecifier as cause:
@@ -129,6 +130,8 @@ def _matches(item: SpecItem, everything: Sequence[Version]) -> list[Version]:
         prefix = Version(item.text).release
         found = [v for v in releases if v.release[: len(prefix)] == prefix][-1:]
     elif item.kind == "range":
+        from packaging.specifiers import SpecifierSet
+
         found = list(SpecifierSet(item.text).filter(releases))
     elif item.kind == "latest":
         found = releases[-1:]

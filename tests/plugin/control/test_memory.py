@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import sys
 from pathlib import Path
 
@@ -54,6 +56,43 @@ def test_the_controller_keeps_no_records(suite, mode, bound, arguments):
         held[cases] = int((suite.path / "held.txt").read_text())
     # The records of this suite take 2500 bytes each. In one process each of pytest's items has the cell that it is.
     assert (held[MANY] - held[FEW]) / (3 * (MANY - FEW)) < bound, held
+
+
+@pytest.mark.parametrize(("engines", "arguments", "times"), [("0.23", (), 1), ("", (), 0), ("0.23", ("--co",), 0)])
+def test_the_end_of_python_frees_no_object_of_a_session_with_engines(suite, monkeypatch, engines, arguments, times):
+    at_exit = []
+    monkeypatch.setattr(atexit, "register", lambda call, *_: at_exit.append(call))
+    suite.pytester.makepyfile(SUITE.format(cases=1))
+    suite.run(*arguments, engines=engines)
+    assert at_exit.count(gc.freeze) == times
+
+
+ONE_ENGINE = """
+from pathlib import Path
+
+import pytest_t2n.config.engines
+from t2n_core.engine.provision.resolved import ResolvedEngine
+
+ENGINE = ResolvedEngine("wheel", "0.23.9", Path("/none/libtract.so"), "ab" * 32, "0.23")
+pytest_t2n.config.engines.load_resolver = lambda: lambda spec, **options: [ENGINE]
+"""
+LISTING = """
+import sys
+import pytest
+pytest.main(sys.argv[2:])
+open(sys.argv[1], "w").write("\\n".join(sys.modules))
+"""
+ONLY_FOR_RUNNING = ("torch", "numpy", "rich", "packaging.specifiers", "pytest_t2n.run", "pytest_t2n.report")
+
+
+def test_collecting_loads_nothing_that_only_running_needs(suite):
+    suite.pytester.makeconftest(ONE_ENGINE)
+    suite.pytester.makepyfile(SUITE.format(cases=1))
+    given = ["-q", "--co", "--t2n-tract=0.23", *OTHER_PLUGINS]
+    result = suite.pytester.run(sys.executable, "-c", LISTING, "loaded.txt", *given)
+    result.stdout.fnmatch_lines(["*test_model[[]0-tract-0.23.9[]]"])
+    loaded = (suite.path / "loaded.txt").read_text().split()
+    assert [name for name in ONLY_FOR_RUNNING if name in loaded] == []
 
 
 OF_WORKERS = """

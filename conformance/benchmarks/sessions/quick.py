@@ -19,6 +19,8 @@ from conformance.lab.machine import cpu_of_children
 from conformance.lab.timing import Stopwatch
 
 ROUNDS = 5
+LARGE_ROUNDS = 1
+"""Rounds of the processes with all cells, each of which takes as long as all the others."""
 CELLS = 300
 COLLECTED = 1000
 ENGINE = "0.23"
@@ -58,6 +60,7 @@ def test_net(n):
 """
 COLLECTION = """
 import pytest
+{imports}
 
 @pytest.mark.nnef_export(target="tract")
 @pytest.mark.parametrize("n", range({cells}))
@@ -79,15 +82,24 @@ class Ratio:
     without: tuple[Sequence[str], Sequence[str]] | None = None
     """Smaller processes of both, whose time is subtracted: that of the first cell, with all imports."""
 
+    @property
+    def commands(self) -> list[tuple[str, ...]]:
+        """Return the arguments of all its processes."""
+        return [tuple(one) for one in (self.command, self.against, *(self.without or ()))]
+
 
 def ratios(cells: int, collected: int) -> list[Ratio]:
     """Return the ratios of the suites that `write_suites` writes."""
     engine = f"--t2n-tract={ENGINE}"
     session, one = [*_PYTEST, "test_cells.py", engine], [*_PYTEST, "test_one.py", engine]
-    collect = [*_PYTEST, "--collect-only", "test_collected.py"]
+    collect = [*_PYTEST, "--collect-only"]
+    collections = [
+        Ratio(f"collecting {collected} marked tests of a file {what}, against without the plugin",
+              [*collect, file, engine], [*collect, file, "-p", "no:t2n"], 1.3)
+        for file, what in (("test_collected.py", "that imports torch"), ("test_bare.py", "without torch"))
+    ]  # fmt: skip
     return [
-        Ratio(f"collecting {collected} marked tests, against without the plugin", [*collect, engine],
-              [*collect, "-p", "no:t2n"], 1.3),
+        *collections,
         Ratio("a session of one Linear, against a script that captures it", one, ["capture.py", "1"], 1.35),
         Ratio(f"each of {cells} cells, against torch.export alone", session, ["capture.py", str(cells)], 1.5,
               without=(one, ["capture.py", "1"])),
@@ -103,7 +115,8 @@ def write_suites(folder: Path, cells: int, collected: int) -> None:
         "capture.py": CAPTURE,
         "test_cells.py": SUITE.format(cells=cells),
         "test_one.py": SUITE.format(cells=1),
-        "test_collected.py": COLLECTION.format(cells=collected),
+        "test_collected.py": COLLECTION.format(cells=collected, imports="import torch"),
+        "test_bare.py": COLLECTION.format(cells=collected, imports=""),
         "pytest.ini": "[pytest]\n",
     }
     for name, text in files.items():
@@ -111,26 +124,41 @@ def write_suites(folder: Path, cells: int, collected: int) -> None:
 
 
 def measure(
-    say: Callable[[str], None], rounds: int = ROUNDS, cells: int = CELLS, collected: int = COLLECTED
+    say: Callable[[str], None],
+    rounds: int = ROUNDS,
+    large_rounds: int = LARGE_ROUNDS,
+    cells: int = CELLS,
+    collected: int = COLLECTED,
 ) -> list[dict[str, Any]]:
-    """Return the medians of each ratio's processes in seconds, and what the ratio should be at most."""
-    found: list[dict[str, Any]] = []
+    """Return the medians of each ratio's processes in seconds, and what the ratio should be at most.
+
+    A process of several ratios is measured once in each round.
+    """
+    wanted = ratios(cells, collected)
+    times: dict[tuple[str, ...], list[dict[str, float]]] = {one: [] for ratio in wanted for one in ratio.commands}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_suites(folder, cells, collected)
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         environment["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
         _seconds([*_PYTEST, "test_one.py", f"--t2n-tract={ENGINE}"], folder, environment)  # compiles, and fetches
-        for ratio in ratios(cells, collected):
-            say(ratio.what)
-            commands = [ratio.command, ratio.against, *(ratio.without or ())]
-            turns = [[_seconds(command, folder, environment) for command in commands] for _ in range(rounds)]
-            kind = "wall_s" if ratio.by_wall else "cpu_s"
-            ours, floor, *first = (statistics.median(times[kind] for times in of) for of in zip(*turns, strict=True))
-            if first:
-                ours, floor = ((all_ - one) / (cells - 1) for all_, one in zip((ours, floor), first, strict=True))
-            found.append({"what": ratio.what, "ours_s": ours, "floor_s": floor, "most": ratio.most})
-    return found
+        for turn in range(rounds):
+            say(f"sessions, round {turn + 1} of {rounds}")
+            for command, seconds in times.items():
+                if turn < large_rounds or not {"test_cells.py", str(cells)} & set(command):
+                    seconds.append(_seconds(command, folder, environment))
+    return [_medians(ratio, times, cells) for ratio in wanted]
+
+
+def _medians(
+    ratio: Ratio, times: Mapping[tuple[str, ...], Sequence[Mapping[str, float]]], cells: int
+) -> dict[str, Any]:
+    """Return the row of a ratio; with subtracted processes, the seconds of each further cell."""
+    kind = "wall_s" if ratio.by_wall else "cpu_s"
+    ours, floor, *first = (statistics.median(one[kind] for one in times[command]) for command in ratio.commands)
+    if first:
+        ours, floor = ((all_ - one) / (cells - 1) for all_, one in zip((ours, floor), first, strict=True))
+    return {"what": ratio.what, "ours_s": ours, "floor_s": floor, "most": ratio.most}
 
 
 def _seconds(arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> dict[str, float]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 import pytest
 
 from conformance.benchmarks.cost_tables import quick_table
-from conformance.benchmarks.sessions import stages
+from conformance.benchmarks.sessions import quick, stages
 from conformance.benchmarks.sessions.quick import ratios
 
 RUN = ["/v/_pytest/main.py:wrap_session", "/w/pytest_t2n/run/cell_run.py:check_returned"]
@@ -41,4 +44,25 @@ def test_seconds_are_shared_by_samples_and_shown_against_the_capture() -> None:
 def test_ratios_are_shown_beside_the_largest_that_is_meant_to_be() -> None:
     shown = quick_table([{"what": "one Linear", "ours_s": 5.0, "floor_s": 4.0, "most": 1.35}])
     assert "| one Linear | 5 | 4 | 1.25 x | 1.35 x |" in shown
-    assert [one.most for one in ratios(300, 1000)] == [1.3, 1.35, 1.5, 0.6]
+    assert [one.most for one in ratios(300, 1000)] == [1.3, 1.3, 1.35, 1.5, 0.6]
+
+
+def test_a_process_of_several_ratios_is_measured_once_in_each_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session of all cells takes 31 s of CPU and 40 s, the capture 12; of one Linear 1 and 2; the rest 20."""
+    ran: list[tuple[str, ...]] = []
+
+    def seconds(command: Sequence[str], *_: object) -> dict[str, float]:
+        ran.append(tuple(command))
+        if "-n" in command:
+            return {"cpu_s": 50.0, "wall_s": 20.0}
+        if "test_cells.py" in command:
+            return {"cpu_s": 31.0, "wall_s": 40.0}
+        return {"cpu_s": {"11": 12.0, "1": 2.0}.get(command[-1], 1.0), "wall_s": 5.0}
+
+    monkeypatch.setattr(quick, "_seconds", seconds)
+    found = quick.measure(lambda text: None, rounds=3, large_rounds=2, cells=11, collected=5)
+    each, spread = found[-2:]
+    assert (each["ours_s"], each["floor_s"]) == (3.0, 1.0)
+    assert (spread["ours_s"], spread["floor_s"]) == (20.0, 40.0)
+    counts = sorted(Counter(ran[1:]).values())
+    assert counts == [2, 2, 2, 3, 3, 3, 3, 3, 3]

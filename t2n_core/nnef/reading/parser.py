@@ -177,7 +177,7 @@ class _Reader:
             self._at += 1
             results = tuple(self._list(closing, self.name))
         else:
-            results = (self.name(),)
+            results = tuple(self._names_without_parentheses())
         self.take("=")
         assignments: list[Assignment] = []
         value = self._expression()
@@ -190,6 +190,12 @@ class _Reader:
         else:
             raise InputError(f"`{results[0]}` is assigned an expression that is not a call")
         yield from assignments
+
+    def _names_without_parentheses(self) -> Iterator[str]:
+        yield self.name()
+        while self.at(","):
+            self.take(",")
+            yield self.name()
 
     def _flat(self, arguments: Sequence[Argument], assignments: list[Assignment]) -> tuple[Argument, ...]:
         """Return arguments with names in place of calls, whose assignments are appended to `assignments`."""

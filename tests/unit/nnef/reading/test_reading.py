@@ -56,6 +56,14 @@ def test_a_text_is_read() -> None:
     assert fragment.body[0].text() == "y = mul(x, by)"
 
 
+def test_several_results_need_no_parentheses() -> None:
+    read = read_text("version 1.0; graph g(x) -> (a) { x = external(shape = [2]); a, b, c = unstack(x, axis = 0); }")
+    assert read.assignments[1].results == ("a", "b", "c")
+    assert read.assignments[1].text() == "(a, b, c) = unstack(x, axis = 0)"
+    with pytest.raises(InputError, match="a name is expected, not '='"):
+        read_text("version 1.0; graph g(x) -> (a) { x = external(shape = [2]); a, = unstack(x, axis = 0); }")
+
+
 def test_names_are_renamed_in_lists_and_expressions() -> None:
     value = [Name("T"), (Name("x"), 1), Expression("( T + 1 )", (Name("T"),))]
     assert replace_names(value, {"T": "S", "x": "x"}.__getitem__) == [

@@ -2,10 +2,12 @@
 
     python -m conformance.dialect --tract 0.21.19,0.23.9
     python -m conformance.dialect tract_core_silu tract_core_resize --tract all
+    python -m conformance.dialect --tract all --jobs 2 --folder .tox/dialect/results --page docs/reference/dialect.md
 
 Prints the table operator × release with the cases that were right, wrong, refused, crashed or timed out, then the
 smallest case of each that was not right, with what is known of it. Exits with 1 if a case that is not right has no
-explanation in `conformance/dialect/known.py`.
+explanation in `conformance/dialect/known.py`. With a folder, an interrupted run goes on where it ended, and only what
+has other cases or another definition since is judged again.
 """
 
 from __future__ import annotations
@@ -13,12 +15,15 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from conformance.dialect.known import explanation
-from conformance.dialect.session import known_definitions, matrix, smallest, verdicts
+from conformance.dialect.page import dialect_page
+from conformance.dialect.session import judge_releases, known_definitions, matrix, smallest, verdicts
 from conformance.lab.command import add_tract, command_parser, say
+from conformance.lab.long_tables import write_page
 from t2n_core.dialect.cases import CASES, operators
-from t2n_core.engine import close_all, resolve_engines
+from t2n_core.engine import resolve_engines
 from t2n_core.nnef.spec import spec_for
 
 
@@ -26,17 +31,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_parser("conformance.dialect", __doc__)
     parser.add_argument("ops", nargs="*", metavar="OPERATOR", help="operators, default all that have cases")
     parser.add_argument("--count", type=int, default=CASES, help="cases of each operator")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="the table, in Markdown")
+    parser.add_argument("--jobs", type=int, default=1, help="releases at a time")
+    parser.add_argument("--folder", type=Path, help="where verdicts are kept; default nowhere")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the page of the documentation")
     add_tract(parser)
     chosen = parser.parse_args(arguments)
     ops = chosen.ops or sorted(set(operators()) & set(known_definitions()))
-    began, engines = time.monotonic(), resolve_engines(chosen.tract)
-    found = list(verdicts(ops, engines, chosen.count))
-    close_all()
-    text = matrix(found)
-    if chosen.write:
-        chosen.write.write_text(f"{text}\n", "utf-8")
-    print(text)
+    began, releases = time.monotonic(), [resolved.version for resolved in resolve_engines(chosen.tract)]
+    with TemporaryDirectory(prefix="t2n-dialect-") as scratch:
+        folder = chosen.folder or Path(scratch)
+        seconds = judge_releases(releases, ops, chosen.count, folder, chosen.jobs)
+        found = list(verdicts(releases, ops, chosen.count, folder))
+    if chosen.page:
+        write_page(chosen.page, dialect_page(found, seconds), chosen.page.parents[1] / "tables")
+    print(matrix(found))
     unknown = 0
     for verdict in smallest(found):
         known = explanation(verdict)
@@ -44,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"\n{verdict.case.op}, tract {verdict.release}, case {verdict.number}: {verdict.status}")
         print(f"    {known.reason if known else 'not known: ' + verdict.reason}")
         print(f"    {verdict.case.statement(spec_for('tract', verdict.release).operator(verdict.case.op))}")
-    say(f"{len(found)} cases in {time.monotonic() - began:.0f} s")
+    say(f"{len(found)} cases in {time.monotonic() - began:.0f} s; {seconds:.0f} s in all runs")
     return min(unknown, 1)
 
 

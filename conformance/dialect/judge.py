@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
 
+from conformance.dialect.together import is_plain, write_cases
 from t2n_core.dialect.arrays import Array
 from t2n_core.dialect.cases import Case, name_in
 from t2n_core.dialect.registry import Definition
@@ -74,33 +75,64 @@ def applies(case: Case, signature: Signature) -> bool:
     return all(name_in(name, signature) is not None for name in case.arguments)
 
 
-def _judged(case: Case, definition: Definition, reply: EngineReply) -> tuple[Status, str]:
-    if reply.status != "ok":
-        return _OF_REPLY[reply.status], f"{reply.stage}: {reply.message}"
+def _judged(case: Case, definition: Definition, found: Sequence[Array]) -> tuple[Status, str]:
     wanted = case.wanted(definition)
-    if len(reply.outputs[0]) != len(wanted):
-        return "wrong", f"{len(reply.outputs[0])} results, not {len(wanted)}"
-    for at, (one, other) in enumerate(zip(reply.outputs[0], wanted, strict=True)):
-        found = difference(one, other)
-        if found:
-            return "wrong", f"result {at}: {found}" if len(wanted) > 1 else found
+    if len(found) != len(wanted):
+        return "wrong", f"{len(found)} results, not {len(wanted)}"
+    for at, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        differs = difference(one, other)
+        if differs:
+            return "wrong", f"result {at}: {differs}" if len(wanted) > 1 else differs
     return "right", ""
 
 
 def judge(
-    cases: Iterable[Case],
+    cases: Sequence[Case],
     definition: Definition,
     signature: Signature,
     engine: TractRunner,
     folder: Path,
     *,
-    timeout: float = 20.0,
+    suspects: Collection[int] = (),
+    timeout: float = 10.0,
 ) -> Iterator[Verdict]:
-    """Yield the verdict of each case that applies to a release; `folder` takes the archive of one case at a time."""
-    for number, case in enumerate(cases):
-        if applies(case, signature):
-            archive = case.write(folder / f"{case.op}_{number}", signature)
-            reply = engine.run(archive, [case.inputs()], timeout=timeout)
-            status, reason = _judged(case, definition, reply)
-            yield Verdict(case, number, engine.version, status, reason)
-            shutil.rmtree(archive)
+    """Yield the verdict of each case that applies to a release; `folder` takes one archive at a time.
+
+    Cases without symbols and fragments are in one graph. One that the engine refuses or dies of takes the others along,
+    so such a graph is halved until each case that fails is alone; `suspects` are alone from the beginning.
+    """
+    applying = [number for number, case in enumerate(cases) if applies(case, signature)]
+    together = [number for number in applying if number not in suspects and is_plain(cases[number].graph(signature))]
+    waiting = [together, *([number] for number in applying if number not in together)]
+    while waiting:
+        numbers = waiting.pop()
+        if not numbers:
+            continue
+        reply = _run([cases[number] for number in numbers], signature, engine, folder, timeout)
+        if reply.status == "ok":
+            results = list(reply.outputs[0])
+            for number in numbers:
+                case = cases[number]
+                count = len(case.results(signature))
+                found, results = results[:count], results[count:]
+                yield Verdict(case, number, engine.version, *_judged(case, definition, found))
+        elif len(numbers) == 1:
+            (number,) = numbers
+            reason = f"{reply.stage}: {reply.message}"
+            yield Verdict(cases[number], number, engine.version, _OF_REPLY[reply.status], reason)
+        elif reply.status == "timeout":  # halves of it would wait as long
+            waiting += [[number] for number in numbers]
+        else:
+            half = len(numbers) // 2
+            waiting += [numbers[half:], numbers[:half]]
+
+
+def _run(cases: Sequence[Case], signature: Signature, engine: TractRunner, folder: Path, timeout: float) -> EngineReply:
+    archive = write_cases(cases, signature, folder / cases[0].op)
+    try:
+        return engine.run(archive, [[array for case in cases for array in case.inputs()]], timeout=timeout)
+    finally:
+        shutil.rmtree(archive)
+
+
+__all__ = ["STATUSES", "Status", "Verdict", "applies", "difference", "judge"]

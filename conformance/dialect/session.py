@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import importlib
+import multiprocessing
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from conformance.dialect.judge import STATUSES, Verdict, judge
 from conformance.dialect.known import explanation
+from conformance.dialect.results import Judged, append_result, digest_of, read_results, suspects_in
+from conformance.lab.command import say
 from conformance.lab.tables import table
-from t2n_core.dialect.cases import CASES, cases
+from t2n_core.dialect.cases import cases
 from t2n_core.dialect.registry import Definition, definitions
-from t2n_core.engine import ResolvedEngine, engine_for
+from t2n_core.engine import close_all, engine_for, resolve_engines
 from t2n_core.nnef.spec import spec_for
 
 _MEANINGS: Final = ("t2n_core.dialect.meaning.onnx", "t2n_core.dialect.meaning.tract")
@@ -27,15 +32,52 @@ def known_definitions() -> dict[str, Definition]:
     return definitions()
 
 
-def verdicts(ops: Sequence[str], engines: Iterable[ResolvedEngine], count: int = CASES) -> Iterator[Verdict]:
-    """Yield the verdicts of the cases of each operator in each release that has it."""
-    found = known_definitions()
+def judge_release(release: str, ops: Sequence[str], count: int, folder: Path) -> float:
+    """Judge operators in a release and keep the verdicts in a folder; those that it has from the same cases stay.
+
+    Returns the seconds that the verdicts took, those of earlier runs too.
+    """
+    spec, found, before = spec_for("tract", release), known_definitions(), read_results(folder, release)
+    suspects, engine = suspects_in(folder, release), engine_for(*resolve_engines(release))
+    seconds = 0.0
     with TemporaryDirectory(prefix="t2n-dialect-") as scratch:
-        for resolved in engines:
-            spec, engine = spec_for("tract", resolved.version), engine_for(resolved)
-            for op in ops:
-                if spec.has(op):
-                    yield from judge(cases(op, count), found[op], spec.operator(op), engine, Path(scratch))
+        for op in filter(spec.has, ops):
+            drawn, signature = list(cases(op, count)), spec.operator(op)
+            digest = digest_of(drawn, found[op], signature)
+            judged = before.get(op)
+            if judged is None or judged.digest != digest:
+                began = time.monotonic()
+                alone = suspects.get(op, ())
+                verdicts = list(judge(drawn, found[op], signature, engine, Path(scratch), suspects=alone))
+                rows = [(one.number, one.status, one.reason) for one in verdicts]
+                judged = Judged(op, digest, round(time.monotonic() - began, 2), rows)
+                append_result(folder, release, judged)
+            seconds += judged.seconds
+    close_all()
+    return seconds
+
+
+def judge_releases(releases: Sequence[str], ops: Sequence[str], count: int, folder: Path, jobs: int) -> float:
+    """Judge operators in releases, several at a time, as `judge_release` does; return the seconds of all."""
+    if jobs == 1 or len(releases) == 1:
+        return sum(judge_release(release, ops, count, folder) for release in releases)
+    seconds = 0.0
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        waiting = {pool.submit(judge_release, release, ops, count, folder): release for release in releases}
+        for done in as_completed(waiting):
+            seconds += done.result()
+            say(f"tract {waiting[done]}: {done.result():.0f} s")
+    return seconds
+
+
+def verdicts(releases: Iterable[str], ops: Sequence[str], count: int, folder: Path) -> Iterator[Verdict]:
+    """Yield the verdicts of a folder, by operator and release."""
+    kept = {release: read_results(folder, release) for release in releases}
+    for op in ops:
+        drawn = list(cases(op, count))
+        for release, found in kept.items():
+            if op in found and spec_for("tract", release).has(op):
+                yield from found[op].verdicts(release, drawn)
 
 
 def matrix(found: Iterable[Verdict]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.dialect.judge import Verdict, applies, difference, judge
+from conformance.dialect.judge import Status, Verdict, applies, difference, judge
 from conformance.dialect.known import KNOWN, explanation
+from conformance.dialect.page import cell_text, dialect_page
+from conformance.dialect.results import Judged, append_result, digest_of, read_results, suspects_in
 from conformance.dialect.session import known_definitions, matrix, smallest
+from conformance.dialect.together import write_cases
 from t2n_core.dialect.cases import Case, operators
 from t2n_core.engine.protocol import EngineReply, ReplyStatus
 from t2n_core.nnef.signatures import Parameter, Signature
@@ -84,6 +88,85 @@ def test_verdicts(engine: Engine, status: str, reason: str, tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
+@dataclass
+class Picky:
+    """An engine that dies of graphs with more values than it holds, and answers others with their inputs."""
+
+    most: int
+    version: str = "0.23.9"
+    runs: int = 0
+
+    def run(self, archive: Path, batches: Sequence[Any], *, timeout: float) -> EngineReply:
+        self.runs += 1
+        graph = (archive / "graph.nnef").read_text("utf-8")
+        assert graph.count("tract_core_external") == len(batches[0])
+        if any(array.size > self.most for array in batches[0]):
+            return EngineReply("crash", "run", "too large")
+        return EngineReply("ok", "run", outputs=(tuple(batches[0]),))
+
+
+def test_cases_are_judged_together_and_one_that_fails_alone(tmp_path: Path) -> None:
+    zeros = [Case("tract_core_silu", {"x": np.zeros(1 + number, np.float32)}) for number in range(16)]
+    engine = Picky(15)
+    found = list(judge(zeros, known_definitions()["tract_core_silu"], SILU, engine, tmp_path))  # type: ignore[arg-type]
+    assert [(one.number, one.status) for one in sorted(found, key=lambda one: one.number)] == [
+        *((number, "right") for number in range(15)),
+        (15, "crashed"),
+    ]
+    assert engine.runs == 9  # each half of 16, 8, 4 and 2 that holds the last case fails
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_graph_of_several_cases_has_names_for_each(tmp_path: Path) -> None:
+    stored = Case("tract_core_silu", {"x": np.ones(3, np.float32)}, frozenset({"x"}))
+    archive = write_cases([CASE, stored], SILU, tmp_path / "both")
+    assert sorted(path.name for path in archive.iterdir()) == ["c1_x_.dat", "graph.nnef"]
+    graph = (archive / "graph.nnef").read_text("utf-8")
+    assert "graph cases(c0_x_) -> (c0_out_0, c1_out_0)" in graph
+    assert 'c1_x_ = variable<scalar>(label = "c1_x_", shape = [3]);' in graph
+    assert "c1_out_0 = tract_core_silu(x = c1_x_);" in graph
+
+
+def test_kept_verdicts_are_those_of_the_same_cases(tmp_path: Path) -> None:
+    definition = known_definitions()["tract_core_silu"]
+    digest = digest_of([CASE], definition, SILU)
+    assert digest == digest_of([CASE], definition, SILU)
+    other = Case("tract_core_silu", {"x": np.asarray([0.0, 31.0], np.float32)})
+    assert digest != digest_of([other], definition, SILU)
+    append_result(tmp_path, "0.23.9", Judged("tract_core_silu", "old", 1.0, [(0, "right", "")]))
+    append_result(tmp_path, "0.23.9", Judged("tract_core_silu", digest, 2.0, [(0, "wrong", "why")]))
+    with (tmp_path / "0.23.9.jsonl").open("a") as file:
+        file.write('{"op": "tract_core_erf", "dig')  # the run was killed
+    kept = read_results(tmp_path, "0.23.9")
+    assert {op: one.digest for op, one in kept.items()} == {"tract_core_silu": digest}
+    assert list(kept["tract_core_silu"].verdicts("0.23.9", [CASE])) == [Verdict(CASE, 0, "0.23.9", "wrong", "why")]
+    assert read_results(tmp_path, "0.22.4") == {}
+
+
+def test_a_line_of_releases_is_one_cell() -> None:
+    right: Counter[Status] = Counter({"right": 3})
+    wrong: Counter[Status] = Counter({"right": 2, "wrong": 1})
+    line = ["0.21.3", "0.21.4", "0.21.5"]
+    assert cell_text(dict.fromkeys(line, right), line) == "3"
+    assert cell_text(dict.fromkeys(line, wrong), line) == "2 right, 1 wrong"
+    assert cell_text({"0.21.3": wrong, "0.21.4": right, "0.21.5": right}, line) == (
+        "0.21.3: 2 right, 1 wrong; 0.21.4 to 0.21.5: 3"
+    )
+    assert cell_text({"0.21.5": right}, line) == "0.21.5: 3"
+    assert cell_text({}, line) == ""
+
+
+def test_the_page_names_what_is_not_right_by_its_releases() -> None:
+    nan = Case("tract_core_silu", {"x": np.asarray([np.nan], np.float32)})
+    releases = ["0.22.4", "0.23.0", "0.23.1"]
+    found = [Verdict(CASE, 0, release, "right") for release in releases]
+    found += [Verdict(nan, 1, release, "wrong", "why") for release in releases[1:]]
+    text = dialect_page(found, 90.0)
+    assert "in 3 releases of tract" in text
+    assert "| `tract_core_silu` | float32 | 1 | 1 right, 1 wrong |" in text
+    assert "| `tract_core_silu` | wrong | 0.23.0 to 0.23.1 | NaN becomes -6.5e-6 |" in text
+
+
 def test_the_table_and_the_smallest_cases() -> None:
     small = Case("tract_core_silu", {"x": np.asarray([np.nan], np.float32)})
     large = Case("tract_core_silu", {"x": np.asarray([np.nan, 1.0], np.float32)})
@@ -107,3 +190,32 @@ def test_an_explanation_holds_for_its_releases_cases_and_statuses_only() -> None
 
 def test_explanations_name_operators_that_have_cases() -> None:
     assert {op for known in KNOWN for op in known.operators} <= set(operators())
+
+
+class Slow(Picky):
+    """An engine that takes too long for large graphs."""
+
+    def run(self, archive: Path, batches: Sequence[Any], *, timeout: float) -> EngineReply:
+        reply = super().run(archive, batches, timeout=timeout)
+        return reply if reply.status == "ok" else EngineReply("timeout", "optimise", "killed")
+
+
+def test_a_graph_that_takes_too_long_is_not_halved_and_suspects_are_alone(tmp_path: Path) -> None:
+    zeros = [Case("tract_core_silu", {"x": np.zeros(1 + number, np.float32)}) for number in range(8)]
+    silu = known_definitions()["tract_core_silu"]
+    engine, again = Slow(7), Slow(7)
+    found = list(judge(zeros, silu, SILU, engine, tmp_path))  # type: ignore[arg-type]
+    assert {one.number: one.status for one in found} == {**dict.fromkeys(range(7), "right"), 7: "timed out"}
+    assert engine.runs == 1 + 8
+    known = list(judge(zeros, silu, SILU, again, tmp_path, suspects={7}))  # type: ignore[arg-type]
+    assert {one.number: one.status for one in known} == {one.number: one.status for one in found}
+    assert again.runs == 2
+
+
+def test_suspects_are_those_of_the_nearest_release_of_the_line(tmp_path: Path) -> None:
+    rows: dict[str, Status] = {"0.21.3": "crashed", "0.21.9": "refused", "0.22.0": "timed out"}
+    for number, (release, status) in enumerate(rows.items()):
+        append_result(tmp_path, release, Judged("tract_core_silu", "", 1.0, [(number, status, ""), (9, "wrong", "")]))
+    assert suspects_in(tmp_path, "0.21.8") == {"tract_core_silu": {1}}
+    assert suspects_in(tmp_path, "0.21.9") == {"tract_core_silu": {0}}
+    assert suspects_in(tmp_path, "0.23.0") == {}

@@ -1,0 +1,83 @@
+"""Verdicts of releases, kept in a folder: an interrupted run goes on where it ended."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from packaging.version import Version
+
+from conformance.dialect import judge
+from conformance.dialect.judge import Status, Verdict
+from t2n_core.dialect.cases import Case
+from t2n_core.dialect.registry import Definition
+from t2n_core.nnef.signatures import Signature
+
+_WITH_RESULTS = ("right", "wrong")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The verdicts of an operator in a release."""
+
+    op: str
+    digest: str
+    """Of the cases, what the definition gives, and the code that compares."""
+    seconds: float
+    found: Sequence[tuple[int, Status, str]]
+    """The number of each case, the verdict and its reason."""
+
+    def verdicts(self, release: str, cases: Sequence[Case]) -> Iterable[Verdict]:
+        """Yield the verdicts with their cases."""
+        return (Verdict(cases[number], number, release, status, reason) for number, status, reason in self.found)
+
+
+def digest_of(cases: Sequence[Case], definition: Definition, signature: Signature) -> str:
+    """Return a digest of everything that the verdicts of an operator come from, beside the engine."""
+    digest = hashlib.sha256(inspect.getsource(judge.difference).encode())
+    for case in cases:
+        if judge.applies(case, signature):
+            digest.update(case.graph(signature).encode())
+            for array in (*(array for _, _, array in case.tensors()), *case.wanted(definition)):
+                digest.update(f"{array.dtype}{array.shape}".encode())
+                digest.update(array.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def read_results(folder: Path, release: str) -> Mapping[str, Judged]:
+    """Return what a folder has of a release, by operator; the unfinished line of an interrupted run counts not."""
+    path, found = _file(folder, release), {}
+    for line in path.read_text("utf-8").splitlines(keepends=True) if path.exists() else ():
+        if line.endswith("\n"):
+            judged = Judged(**json.loads(line))
+            found[judged.op] = judged
+    return found
+
+
+def suspects_in(folder: Path, release: str) -> Mapping[str, set[int]]:
+    """Return the cases, by operator, that had no results in the nearest release of the line that a folder has."""
+    own = Version(release)
+    others = [Version(path.stem) for path in folder.glob("*.jsonl") if path.stem != release]
+    near = [other for other in others if other.release[:2] == own.release[:2]]
+    if not near:
+        return {}
+    kept = read_results(folder, str(min(near, key=lambda other: abs(other.micro - own.micro))))
+    return {op: {row[0] for row in judged.found if row[1] not in _WITH_RESULTS} for op, judged in kept.items()}
+
+
+def append_result(folder: Path, release: str, judged: Judged) -> None:
+    """Add the verdicts of an operator to a folder; they take the place of earlier ones."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with _file(folder, release).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(asdict(judged)) + "\n")
+
+
+def _file(folder: Path, release: str) -> Path:
+    return folder / f"{release}.jsonl"
+
+
+__all__ = ["Judged", "append_result", "digest_of", "read_results", "suspects_in"]

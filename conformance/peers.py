@@ -30,6 +30,7 @@ PEERS = {
 """Name -> what is installed beside torch."""
 ENVIRONMENTS = {
     **PEERS,
+    "torch-to-nnef-models": [*PEERS["torch-to-nnef"], "torchvision", "timm", "transformers", "torchaudio"],
     "torch-to-nnef-llm": ["torch-to-nnef-llm==0.24.12", *PEERS["torch-to-nnef"], "transformers", "safetensors"],
 }
 """Those of other benchmarks too."""

@@ -1,4 +1,4 @@
-"""Talks to the peer's process, with a budget of time."""
+"""Talks to the processes of exporters, with a budget of time."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ MODULES = {
 """What runs in each peer's environment."""
 
 
-class Peer:
-    """One process in a peer's environment; after a job beyond its budget it is started anew."""
+class Worker:
+    """One process of a module that answers jobs, in any environment; after a job beyond its budget it starts anew."""
 
-    def __init__(self, folder: Path, name: str = "torch-to-nnef") -> None:
-        """Makes the environment under `folder` if it is not there."""
-        self.python, self.module = make_environment(name, folder), MODULES[name]
+    def __init__(self, python: Path, module: str) -> None:
+        self.python, self.module = python, module
         self.process: subprocess.Popen[str] | None = None
 
     def ask(self, job: dict[str, Any], budget: float) -> dict[str, Any]:
@@ -58,3 +57,11 @@ class Peer:
         if self.process is not None:
             self.process.kill()
             self.process.wait()
+
+
+class Peer(Worker):
+    """One process in a peer's environment."""
+
+    def __init__(self, folder: Path, name: str = "torch-to-nnef") -> None:
+        """Makes the environment under `folder` if it is not there."""
+        super().__init__(make_environment(name, folder), MODULES[name])

@@ -1,0 +1,1 @@
+"""Archives of two exporters, judged without PyTorch by the definitions of their operators, and with it."""

@@ -1,0 +1,93 @@
+"""Export architectures of the suite `models`: `python -m conformance.dialect.archives.exporting < jobs > answers`.
+
+One job per line, as JSON: {"exporter": "torch-to-nnef", "name": "timm-beit", "release": "0.23.9", "dynamic": false,
+"folder": …}; one answer per line. It runs in the environment of the exporter. Beside the archive are the inputs and
+PyTorch's outputs of several examples, as arrays by name and by position.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+from conformance.benchmarks.peers.jobs import answer_jobs
+
+if TYPE_CHECKING:
+    from conformance.cases.models.case import ModelCase
+
+EXAMPLES = 2
+ARCHIVE = "model.nnef.tgz"
+
+
+class Flat(torch.nn.Module):
+    """A model that takes tensors by position, and returns a tuple of tensors: what every exporter takes."""
+
+    def __init__(self, model: torch.nn.Module, names: list[str]) -> None:
+        super().__init__()
+        self.model, self.names = model, names
+
+    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        found = self.model(**dict(zip(self.names, tensors, strict=True)))
+        return tuple(leaf for leaf in pytree.tree_leaves(found) if isinstance(leaf, torch.Tensor))
+
+
+def case_of(name: str) -> ModelCase:
+    """Return the case of an architecture, such as `torchvision-resnet18`."""
+    library, _, architecture = name.partition("-")
+    importlib.import_module("conformance.cases.models.libraries")  # before the libraries themselves
+    found: dict[str, ModelCase] = importlib.import_module(f"conformance.cases.models.{library}").CASES
+    return found[architecture]
+
+
+def work(job: dict[str, Any]) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    folder, case = Path(job["folder"]), case_of(job["name"])
+    model, example = case.build(zlib.crc32(job["name"].encode()))
+    examples = [example, *(case.inputs() for _ in range(EXAMPLES - 1))]
+    flat = Flat(model, list(example)).eval()
+    for number, one in enumerate(examples):
+        with torch.no_grad():
+            outputs = flat(*(tensor.clone() for tensor in one.values()))
+        np.savez(folder / f"inputs_{number}.npz", **{name: tensor.numpy() for name, tensor in one.items()})
+        np.savez(folder / f"outputs_{number}.npz", *(tensor.numpy() for tensor in outputs))
+    export = _export_ours if job["exporter"] == "ours" else _export_theirs
+    began = time.perf_counter()
+    axes = case.dynamic_axes if job["dynamic"] else None
+    with torch.no_grad():
+        export(flat, example, len(outputs), axes, job["release"], folder)
+    return {"seconds": time.perf_counter() - began}
+
+
+def _export_ours(
+    model: Flat, example: dict[str, Any], outputs: int, axes: dict[str, dict[int, str]] | None, release: str, to: Path
+) -> None:
+    from t2n_core import ModelExport, TractNNEF
+
+    # the model itself: names and axes are those of its own arguments
+    ModelExport(model.model, example, dynamic_axes=axes).to(TractNNEF(release), to / ARCHIVE)
+
+
+def _export_theirs(
+    model: Flat, example: dict[str, Any], outputs: int, axes: dict[str, dict[int, str]] | None, release: str, to: Path
+) -> None:
+    from torch_to_nnef import export_model_to_nnef
+
+    from conformance.benchmarks.peers.torch_to_nnef import target
+
+    names = [f"output_{number}" for number in range(outputs)]
+    options = {"dynamic_axes": axes} if axes else {}
+    export_model_to_nnef(
+        model, tuple(example.values()), to / ARCHIVE, target(release, to, **options),
+        input_names=list(example), output_names=names,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    answer_jobs(work)

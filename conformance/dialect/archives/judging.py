@@ -1,0 +1,98 @@
+"""The judgement of an archive in an engine: once by the definitions of its operators, once by PyTorch's outputs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2n_core import dialect
+from t2n_core.check.comparison import compare_outputs
+from t2n_core.check.parity import comparison_outcome
+from t2n_core.check.request import CheckRequest
+from t2n_core.check.samples import Sample
+from t2n_core.engine.protocol import Engine, EngineReply
+from t2n_core.errors import T2NError
+from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
+
+Arrays = tuple[NDArray[Any], ...]
+EVALUATION: Final = 60.0
+"""Seconds for the evaluation of one set of inputs."""
+_OF_REPLY: Final = {"error": "refused", "crash": "crashed", "oom": "crashed", "timeout": "timed out"}
+
+
+def judge_archive(archive: Path, folder: Path, engine: Engine) -> dict[str, Any]:
+    """Return a row: the verdict by definitions on drawn inputs, that by PyTorch on its own inputs, and the times.
+
+    A verdict is `right`, `wrong`, `refused` (the engine gives an error), `crashed` or `timed out`. `meaning` compares
+    the definitions with PyTorch's outputs: where they differ, the exporter wrote another computation.
+    """
+    try:
+        content = read_archive(archive)
+        given, expected = _examples(folder, content.document.inputs)
+    except (T2NError, KeyError) as wrong:
+        return {"definitions": "not evaluated", "reason": _text(wrong)}
+    names = list(content.document.outputs)
+    reply = engine.run(archive, given)
+    pytorch, why = _verdict(reply, archive, names, given, expected)
+    row: dict[str, Any] = {"pytorch": pytorch, "pytorch_reason": why, "engine_seconds": dict(reply.times)}
+    began = time.perf_counter()
+    try:
+        meant = [_evaluated(content, one) for one in given]
+        row["evaluation_seconds"] = (time.perf_counter() - began) / len(given)
+        row["meaning"] = "; ".join(map(_difference, [names] * len(given), expected, meant)).strip("; ") or "right"
+        row["same_inputs"], row["same_reason"] = _verdict(reply, archive, names, given, meant)
+        drawn = [tuple(one.values()) for one in dialect.draw_inputs(content, count=2)]
+        row["definitions"], row["reason"] = _verdict(
+            engine.run(archive, drawn), archive, names, drawn, [_evaluated(content, one) for one in drawn]
+        )
+    except T2NError as wrong:
+        return {**row, "definitions": "not evaluated", "reason": _text(wrong)}
+    return row
+
+
+def _verdict(
+    reply: EngineReply, archive: Path, names: Sequence[str], inputs: Sequence[Arrays], expected: Sequence[Arrays]
+) -> tuple[str, str]:
+    """Return the verdict on what an engine answered, by the outputs that are expected, and its reason."""
+    if reply.status != "ok":
+        return _OF_REPLY[reply.status], f"{reply.stage}: {reply.message}"[:300]
+    samples = [Sample(one, other) for one, other in zip(inputs, expected, strict=True)]
+    outcome = comparison_outcome(reply, CheckRequest(archive, samples, names), {})
+    if outcome.passed:
+        return "right", ""
+    differing = [f"{one.name}: {one.problem or f'{one.max_abs:.3g} off'}" for one in outcome.outputs if not one.passed]
+    return "wrong", "; ".join(differing)[:300]
+
+
+def _evaluated(content: ArchiveContent, inputs: Arrays) -> Arrays:
+    found = dialect.evaluate(content, list(inputs), timeout=EVALUATION)
+    return tuple(tensor.raw() for tensor in found.values())
+
+
+def _difference(names: Sequence[str], expected: Arrays, found: Arrays) -> str:
+    """Return how the outputs of an archive by its definitions differ from PyTorch's, and nothing if they do not."""
+    compared = compare_outputs(expected, found, names=names)
+    return "; ".join(f"{one.name}: {one.problem or f'{one.max_abs:.3g} off'}" for one in compared if not one.passed)
+
+
+def _text(wrong: Exception) -> str:
+    return f"{type(wrong).__name__}: {wrong}"[:300]
+
+
+def _examples(folder: Path, names: Sequence[str]) -> tuple[list[Arrays], list[Arrays]]:
+    """Return inputs in the order of the graph, and PyTorch's outputs. Raises KeyError for an unknown input."""
+    given, expected = [], []
+    for path in sorted(folder.glob("inputs_*.npz")):
+        with np.load(path) as arrays:
+            given.append(tuple(arrays[name] for name in names))
+        with np.load(path.with_name(path.name.replace("inputs", "outputs"))) as arrays:
+            expected.append(tuple(arrays[name] for name in arrays.files))
+    return given, expected
+
+
+__all__ = ["EVALUATION", "judge_archive"]

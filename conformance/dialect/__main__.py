@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 from conformance.dialect.known import explanation
 from conformance.dialect.page import dialect_page
-from conformance.dialect.session import judge_releases, known_definitions, matrix, smallest, verdicts
+from conformance.dialect.session import judge_releases, matrix, smallest, verdicts
 from conformance.lab.command import add_tract, command_parser, say
 from conformance.lab.long_tables import write_page
 from t2n_core.dialect.cases import CASES, operators
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the page of the documentation")
     add_tract(parser)
     chosen = parser.parse_args(arguments)
-    ops = chosen.ops or sorted(set(operators()) & set(known_definitions()))
+    ops = chosen.ops or operators()
     began, releases = time.monotonic(), [resolved.version for resolved in resolve_engines(chosen.tract)]
     with TemporaryDirectory(prefix="t2n-dialect-") as scratch:
         folder = chosen.folder or Path(scratch)

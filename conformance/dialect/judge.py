@@ -75,7 +75,7 @@ def applies(case: Case, signature: Signature) -> bool:
     return all(name_in(name, signature) is not None for name in case.arguments)
 
 
-def _judged(case: Case, definition: Definition, found: Sequence[Array]) -> tuple[Status, str]:
+def _judged(case: Case, definition: Definition | None, found: Sequence[Array]) -> tuple[Status, str]:
     wanted = case.wanted(definition)
     if len(found) != len(wanted):
         return "wrong", f"{len(found)} results, not {len(wanted)}"
@@ -88,7 +88,7 @@ def _judged(case: Case, definition: Definition, found: Sequence[Array]) -> tuple
 
 def judge(
     cases: Sequence[Case],
-    definition: Definition,
+    definition: Definition | None,
     signature: Signature,
     engine: TractRunner,
     folder: Path,

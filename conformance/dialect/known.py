@@ -9,9 +9,11 @@ from typing import Final
 import numpy as np
 from packaging.version import Version
 
+from conformance.dialect.errata import erratum
 from conformance.dialect.judge import Status, Verdict
 from t2n_core.dialect.cases import Case
 from t2n_core.nnef.releases import Releases
+from t2n_core.nnef.tract.quirks.quirk import Erratum
 
 
 def _every(case: Case) -> bool:
@@ -57,7 +59,15 @@ def _float16(case: Case) -> bool:
 
 
 def _has_nan(case: Case) -> bool:
-    return bool(np.isnan(case.arguments["x"]).any())
+    return any(array.dtype.kind == "f" and bool(np.isnan(array).any()) for _, _, array in case.tensors())
+
+
+def _nan_of_float16(case: Case) -> bool:
+    return _float16(case) and _has_nan(case)
+
+
+def _ends_at_zero(case: Case) -> bool:
+    return 0 in case.arguments["end"]
 
 
 def _steps(case: Case) -> bool:
@@ -69,7 +79,53 @@ def _unread_trees(case: Case) -> bool:
     return case.arguments["aggregate_fn"] in ("MAX", "MIN") or bool((comparisons == 6).any())
 
 
-KNOWN: Final = (
+OF_THE_STANDARD: Final = (
+    Known(("sigmoid", "tanh"), ("wrong",), "NaN becomes about 0, or -1", _has_nan),
+    Known(
+        ("min", "max", "clamp", "relu"),
+        ("wrong",),
+        "a NaN of float16 stays, that of float32 becomes the other operand",
+        _nan_of_float16,
+        before="0.22",
+    ),
+    Known(
+        ("conv", "deconv", "separable_conv"),
+        ("refused",),
+        "float16 is refused in some shapes",
+        _float16,
+        before="0.21.5",
+    ),
+    Known(
+        ("slice",),
+        ("wrong", "refused"),
+        "an `end` of 0 on a dynamic axis is the begin of the axis, not its end; in 0.23 on any axis",
+        _ends_at_zero,
+        since="0.21.5",
+    ),
+    Known(("sqr", "square"), ("refused",), "integers are refused", lambda case: case.arguments["x"].dtype.kind == "i"),
+    Known(
+        ("sign",),
+        ("refused",),
+        "integers are refused",
+        lambda case: case.arguments["x"].dtype.kind == "i",
+        before="0.23.5",
+    ),
+    Known(
+        ("select",),
+        ("refused",),
+        "a literal has the type float32 alone",
+        lambda case: not isinstance(case.arguments["false_value"], np.ndarray),
+    ),
+    Known(
+        ("mean_reduce",),
+        ("crashed",),
+        "the mean along a dynamic axis that has no elements ends the process",
+        lambda case: bool(case.dynamic) and case.arguments["input"].size == 0,
+        since="0.23.5",
+    ),
+)
+"""Operators of the standard."""
+OF_TRACT: Final = (
     Known(
         ("tract_core_argmax_reduce_last", "tract_core_argmin_reduce_last"),
         ("wrong",),
@@ -233,8 +289,11 @@ KNOWN: Final = (
         before="0.23",
     ),
 )
+"""Operators of tract's registries."""
+KNOWN: Final = (*OF_THE_STANDARD, *OF_TRACT)
 
 
-def explanation(verdict: Verdict) -> Known | None:
-    """Return what is known of a verdict that is not `right`, or None."""
-    return next((one for one in KNOWN if one.explains(verdict)), None)
+def explanation(verdict: Verdict) -> Known | Erratum | None:
+    """Return what is known of a verdict that is not `right`: an entry of this table or an erratum, or None."""
+    known = next((one for one in KNOWN if one.explains(verdict)), None)
+    return known or erratum(verdict.case, verdict.release)

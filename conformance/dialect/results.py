@@ -36,7 +36,7 @@ class Judged:
         return (Verdict(cases[number], number, release, status, reason) for number, status, reason in self.found)
 
 
-def digest_of(cases: Sequence[Case], definition: Definition, signature: Signature) -> str:
+def digest_of(cases: Sequence[Case], definition: Definition | None, signature: Signature) -> str:
     """Return a digest of everything that the verdicts of an operator come from, beside the engine."""
     digest = hashlib.sha256(inspect.getsource(judge.difference).encode())
     for case in cases:

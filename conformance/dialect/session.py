@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import multiprocessing
 import time
 from collections import Counter, defaultdict
@@ -10,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
 
 from conformance.dialect.judge import STATUSES, Verdict, judge
 from conformance.dialect.known import explanation
@@ -18,18 +16,9 @@ from conformance.dialect.results import Judged, append_result, digest_of, read_r
 from conformance.lab.command import say
 from conformance.lab.tables import table
 from t2n_core.dialect.cases import cases
-from t2n_core.dialect.registry import Definition, definitions
+from t2n_core.dialect.operators import functions
 from t2n_core.engine import close_all, engine_for, resolve_engines
 from t2n_core.nnef.spec import spec_for
-
-_MEANINGS: Final = ("t2n_core.dialect.meaning.onnx", "t2n_core.dialect.meaning.tract")
-
-
-def known_definitions() -> dict[str, Definition]:
-    """Return all definitions, after the modules that hold them were imported."""
-    for module in _MEANINGS:
-        importlib.import_module(module)
-    return definitions()
 
 
 def judge_release(release: str, ops: Sequence[str], count: int, folder: Path) -> float:
@@ -37,18 +26,18 @@ def judge_release(release: str, ops: Sequence[str], count: int, folder: Path) ->
 
     Returns the seconds that the verdicts took, those of earlier runs too.
     """
-    spec, found, before = spec_for("tract", release), known_definitions(), read_results(folder, release)
+    spec, found, before = spec_for("tract", release), functions(), read_results(folder, release)
     suspects, engine = suspects_in(folder, release), engine_for(*resolve_engines(release))
     seconds = 0.0
     with TemporaryDirectory(prefix="t2n-dialect-") as scratch:
         for op in filter(spec.has, ops):
             drawn, signature = list(cases(op, count)), spec.operator(op)
-            digest = digest_of(drawn, found[op], signature)
+            digest = digest_of(drawn, found.get(op), signature)
             judged = before.get(op)
             if judged is None or judged.digest != digest:
                 began = time.monotonic()
                 alone = suspects.get(op, ())
-                verdicts = list(judge(drawn, found[op], signature, engine, Path(scratch), suspects=alone))
+                verdicts = list(judge(drawn, found.get(op), signature, engine, Path(scratch), suspects=alone))
                 rows = [(one.number, one.status, one.reason) for one in verdicts]
                 judged = Judged(op, digest, round(time.monotonic() - began, 2), rows)
                 append_result(folder, release, judged)

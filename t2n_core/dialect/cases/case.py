@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from keyword import iskeyword
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from t2n_core.dialect.arrays import DATA_TYPES, Array
+from t2n_core.dialect.graphs.evaluation import evaluate
 from t2n_core.dialect.registry import Definition
 from t2n_core.nnef.dat import header
 from t2n_core.nnef.signatures import Signature
+from t2n_core.nnef.spec import signatures_of
 from t2n_core.nnef.writer import argument_text
 
 _NAMES = {kind: name for name, kind in reversed(DATA_TYPES.items()) if name != "tdim"}
@@ -25,6 +29,17 @@ def name_in(name: str, signature: Signature) -> str | None:
     return name if signature.parameter(name) is not None else None
 
 
+_SYMBOL = "S"
+"""The size of the dynamic axes: releases before 0.19.10 know no other symbol."""
+_COUNTS: Mapping[str, Callable[[Mapping[str, Any]], int]] = {
+    "split": lambda given: len(given["ratios"]),
+    "unstack": lambda given: int(given["value"].shape[given["axis"]]),
+    "copy_n": lambda given: int(given["times"]),
+    "tract_core_scan": lambda given: len(given["output"]),
+}
+"""The number of results of the operators that return a list."""
+
+
 @dataclass(frozen=True)
 class Case:
     """Arguments of an operator, by the names of its signature; tensors are arrays, or lists of arrays."""
@@ -33,15 +48,23 @@ class Case:
     arguments: Mapping[str, Any]
     constant: frozenset[str] = field(default_factory=frozenset)
     """The tensors that are stored in the archive, because the engine needs their values to load the graph."""
+    dynamic: Mapping[str, int] = field(default_factory=dict)
+    """The axis of a tensor whose extent is a symbol in the graph; the same symbol for all tensors."""
+    fragments: str = ""
+    """Fragments that the statement names, as text."""
+    dtype: str = ""
+    """The type in angle brackets."""
 
     def tensors(self) -> Iterator[tuple[str, str, Array]]:
         """Yield each tensor with the argument that it belongs to and its name in the graph."""
         for name, value in self.arguments.items():
             if isinstance(value, np.ndarray):
-                yield name, f"{name}_", value
-            elif isinstance(value, list) and value and isinstance(value[0], np.ndarray):
-                for at, array in enumerate(value):
-                    yield name, f"{name}_{at}", array
+                yield name, _label(name), value
+            elif isinstance(value, list):
+                for at, item in enumerate(value):
+                    for array in item if isinstance(item, tuple) else (item,):
+                        if isinstance(array, np.ndarray):
+                            yield name, f"{_label(name)}{at}", array
 
     def inputs(self) -> list[Array]:
         """Return the tensors that are inputs of the graph, in its order."""
@@ -49,37 +72,40 @@ class Case:
 
     def statement(self, signature: Signature) -> str:
         """Return the statement as text, with every argument by its name."""
-        parts = []
-        for name, value in self.arguments.items():
-            written = name_in(name, signature)
-            if isinstance(value, np.ndarray):
-                parts.append(f"{written} = {name}_")
-            elif isinstance(value, list) and value and isinstance(value[0], np.ndarray):
-                parts.append(f"{written} = [{', '.join(f'{name}_{at}' for at in range(len(value)))}]")
-            else:
-                parts.append(f"{written} = {argument_text(value)}")
+        parts = [f"{name_in(name, signature)} = {_text(name, value)}" for name, value in self.arguments.items()]
         results = self.results(signature)
-        left = f"( {', '.join(results)} )" if len(results) > 1 else results[0]
-        return f"{left} = {self.op}({', '.join(parts)})"
+        listed = ", ".join(results)
+        several = f"( {listed} )" if len(results) > 1 else listed
+        generic = f"<{self.dtype}>" if self.dtype else ""
+        return f"{f'[{listed}]' if self._is_list() else several} = {self.op}{generic}({', '.join(parts)})"
+
+    def _is_list(self) -> bool:
+        return self.op in _COUNTS
 
     def results(self, signature: Signature) -> list[str]:
         """Return the names of the results in the graph."""
-        return [f"out_{at}" for at in range(len(signature.results))]
+        count = _COUNTS[self.op](self.arguments) if self._is_list() else len(signature.results)
+        return [f"out_{at}" for at in range(count)]
 
     def graph(self, signature: Signature) -> str:
         """Return the text of a graph of the statement alone."""
         registries = sorted({"tract_core", signature.registry} - {"tract_nnef", ""})
-        lines = ["version 1.0;", "", *(f"extension tract_registry {name};" for name in registries), ""]
+        lines = ["version 1.0;", "", *(f"extension tract_registry {name};" for name in registries)]
+        lines += [f"extension tract_symbol {_SYMBOL};"] * bool(self.dynamic)
+        lines += ["", *([self.fragments] if self.fragments else [])]
         externals = [label for name, label, _ in self.tensors() if name not in self.constant]
         results = self.results(signature)
         shown = [f"{name}_shown" for name in results] if self._has_sizes() else results
         lines.append(f"graph case({', '.join(externals)}) -> ({', '.join(shown)})\n{{")
         for name, label, array in self.tensors():
+            shape = ", ".join(
+                _SYMBOL if self.dynamic.get(name) == axis else str(extent) for axis, extent in enumerate(array.shape)
+            )
             if name in self.constant:
-                lines.append(f'  {label} = variable<scalar>(label = "{label}", shape = {list(array.shape)});')
+                lines.append(f'  {label} = variable<scalar>(label = "{label}", shape = [{shape}]);')
             else:
                 kind = _NAMES[array.dtype]
-                lines.append(f'  {label} = tract_core_external(datum_type = "{kind}", shape = {list(array.shape)});')
+                lines.append(f'  {label} = tract_core_external(datum_type = "{kind}", shape = [{shape}]);')
         lines.append(f"  {self.statement(signature)};")
         if self._has_sizes():
             lines += [f'  {name}_shown = tract_core_cast({name}, to = "i64");' for name in results]
@@ -100,14 +126,51 @@ class Case:
                 (folder / f"{label}.dat").write_bytes(header(array.dtype, array.shape) + data)
         return folder
 
-    def wanted(self, definition: Definition) -> tuple[Array, ...]:
-        """Return the results that the definition gives, floats in float64."""
+    def wanted(self, definition: Definition | None) -> tuple[Array, ...]:
+        """Return the results that the definition gives, floats in float64; without one, of the evaluated graph."""
+        if definition is None:
+            return self._evaluated()
+        kind = next((array.dtype for _, _, array in self.tensors()), None)
 
         def widened(value: Any) -> Any:
             if isinstance(value, list):
                 return [widened(one) for one in value]
+            if definition.common and kind is not None and isinstance(value, bool | int | float):
+                value = np.asarray(value, kind)
             floating = isinstance(value, np.ndarray) and value.dtype.kind == "f"
             return value.astype(np.float64) if floating and not definition.raw else value
 
-        found = definition.function(**{name: widened(value) for name, value in self.arguments.items()})
-        return found if isinstance(found, tuple) else (found,)
+        given = {f"{name}_" if iskeyword(name) else name: widened(value) for name, value in self.arguments.items()}
+        with np.errstate(all="ignore"):
+            found = definition.function(**given)
+        return tuple(map(np.asarray, found if isinstance(found, tuple | list) else (found,)))
+
+    def _evaluated(self) -> tuple[Array, ...]:
+        signature = next(iter(signatures_of(self.op)))
+        with TemporaryDirectory(prefix="t2n-case-") as folder:
+            found = evaluate(self.write(Path(folder), signature), self.inputs())
+        return tuple(tensor.array for tensor in found.values())
+
+
+def _label(name: str) -> str:
+    """Return the name of a tensor; one that begins with `true` or `false` would be read as that literal."""
+    return f"a_{name}_" if name.startswith(("true", "false")) else f"{name}_"
+
+
+def _text(name: str, value: Any) -> str:
+    """Return an argument as text; the names of its tensors are made of its own."""
+    label = _label(name)
+    if isinstance(value, np.ndarray):
+        return label
+    if not isinstance(value, list):
+        return argument_text(value)
+    return f"[{', '.join(_item(f'{label}{at}', item) for at, item in enumerate(value))}]"
+
+
+def _item(label: str, item: Any) -> str:
+    if isinstance(item, tuple):
+        return f"({', '.join(_item(label, part) for part in item)})"
+    return label if isinstance(item, np.ndarray) else argument_text(item)
+
+
+__all__ = ["Case", "name_in"]

@@ -21,6 +21,7 @@ class Draw:
     """The draws of one case: the same for an operator and a number of the case in every process."""
 
     def __init__(self, op: str, number: int) -> None:
+        self.op = op
         self.number = number
         self._random = np.random.default_rng([zlib.crc32(op.encode()), number])
 

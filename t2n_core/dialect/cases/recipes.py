@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from t2n_core.dialect.cases.case import Case
 from t2n_core.dialect.cases.draw import Draw
 from t2n_core.errors import RegistryError, SpecError
 
-Recipe = Callable[[Draw], dict[str, Any]]
+Recipe = Callable[[Draw], "dict[str, Any] | Case"]
+"""Returns the arguments, or the case itself where it needs more than those."""
+Dynamic = Literal["", "any", "first"]
+"""The axes whose extent may be a symbol, in every fourth case: none, any, or the first one only."""
 
 CASES: Final = 40
 """Cases of each operator."""
-_RECIPES: Final[dict[str, tuple[Recipe, frozenset[str]]]] = {}
-_FAMILIES: Final = ("elements", "places", "sums", "networks", "resampling", "streams", "results")
+_RECIPES: Final[dict[str, tuple[Recipe, frozenset[str], Dynamic]]] = {}
+_FAMILIES: Final = (
+    *("elements", "places", "sums", "networks", "resampling", "streams", "results", "loops"),
+    *(f"standard.{family}" for family in ("elements", "shapes", "windows", "sums", "pixels")),
+)
 
 
-def recipe(*names: str, constant: tuple[str, ...] = ()) -> Callable[[Recipe], Recipe]:
+def recipe(*names: str, constant: tuple[str, ...] = (), dynamic: Dynamic = "") -> Callable[[Recipe], Recipe]:
     """Return a decorator that registers the recipe of operators; `constant` names the tensors that are stored.
 
     Raises RegistryError for an operator that has a recipe.
@@ -28,13 +35,13 @@ def recipe(*names: str, constant: tuple[str, ...] = ()) -> Callable[[Recipe], Re
         for name in names:
             if name in _RECIPES:
                 raise RegistryError(f"`{name}` has two recipes", op=name)
-            _RECIPES[name] = function, frozenset(constant)
+            _RECIPES[name] = function, frozenset(constant), dynamic
         return function
 
     return register
 
 
-def _loaded() -> dict[str, tuple[Recipe, frozenset[str]]]:
+def _loaded() -> dict[str, tuple[Recipe, frozenset[str], Dynamic]]:
     for family in _FAMILIES:
         import_module(f"t2n_core.dialect.cases.{family}")
     return _RECIPES
@@ -52,6 +59,20 @@ def cases(op: str, count: int = CASES) -> Iterator[Case]:
     """
     if op not in _loaded():
         raise SpecError(f"no cases are drawn for `{op}`", op=op)
-    make, constant = _RECIPES[op]
+    make, constant, dynamic = _RECIPES[op]
     for number in range(count):
-        yield Case(op, make(Draw(op, number)), constant)
+        draw = Draw(op, number)
+        made = make(draw)
+        case = made if isinstance(made, Case) else Case(op, made, constant)
+        yield with_symbol(case, draw, dynamic) if dynamic and number % 4 == 3 and not case.dynamic else case
+
+
+def with_symbol(case: Case, draw: Draw, dynamic: Dynamic) -> Case:
+    """Return a case with the extent of one axis as a symbol, in all inputs that have this extent along that axis."""
+    inputs = {name: array.shape for name, _, array in case.tensors() if name not in case.constant and array.ndim}
+    if not inputs or (dynamic == "any" and case.constant):  # a stored operand has the extent as a number
+        return case
+    axis = draw.integer(0, max(map(len, inputs.values())) - 1) if dynamic == "any" else 0
+    extents = {name: shape[axis] for name, shape in inputs.items() if axis < len(shape)}
+    extent = max(extents.values())  # an extent of 1 beside it is broadcast
+    return replace(case, dynamic={name: axis for name, size in extents.items() if size == extent})

@@ -26,7 +26,7 @@ _EXPRESSIONS = (
 )
 
 
-@recipe("tract_core_argmax_reduce_last", "tract_core_argmin_reduce_last")
+@recipe("tract_core_argmax_reduce_last", "tract_core_argmin_reduce_last", dynamic="any")
 def _argument(draw: Draw) -> dict[str, Any]:
     shape = draw.shape(draw.integer(1, 4))
     match draw.number % 4:
@@ -41,7 +41,7 @@ def _argument(draw: Draw) -> dict[str, Any]:
     return {"input": values, "axes": [draw.integer(0, len(shape) - 1)]}
 
 
-@recipe("tract_core_product_reduce")
+@recipe("tract_core_product_reduce", dynamic="any")
 def _product(draw: Draw) -> dict[str, Any]:
     shape, kind = draw.shape(draw.integer(1, 4)), draw.turn(["f32", "i64", "f32", "f16", "i32"])
     values = draw.floats(shape, kind) if kind.startswith("f") else draw.integers(shape, kind, -9, 9)
@@ -49,14 +49,14 @@ def _product(draw: Draw) -> dict[str, Any]:
     return {"input": values, "axes": axes}
 
 
-@recipe("tract_core_cumsum")
+@recipe("tract_core_cumsum", dynamic="any")
 def _cumsum(draw: Draw) -> dict[str, Any]:
     shape, kind = draw.shape(draw.integer(1, 4)), draw.turn(["f32", "i64", "f32", "f16", "i32"])
     values = draw.floats(shape, kind) if kind.startswith("f") else draw.integers(shape, kind, -99, 99)
     return {"input": values, "axis": draw.integer(0, len(shape) - 1), "exclusive": draw.flag(), "reverse": draw.flag()}
 
 
-@recipe("tract_core_softmax", "tract_core_log_softmax")
+@recipe("tract_core_softmax", "tract_core_log_softmax", dynamic="any")
 def _softmax(draw: Draw) -> dict[str, Any]:
     shape = draw.shape(draw.integer(1, 4), 2, 7)
     axes = sorted(draw.permutation(len(shape))[: draw.turn([1, 1, 2])])
@@ -77,14 +77,15 @@ def _topk(draw: Draw) -> dict[str, Any]:
 @recipe("tract_core_einsum")
 def _einsum(draw: Draw) -> dict[str, Any]:
     expr = draw.turn(_EXPRESSIONS)
-    kind = draw.turn(["f32", "f32", "f32", "f16", "i32"])
-    return {"inputs": _operands(draw, expr, kind), "expr": expr, "acc": kind}
+    kind = draw.turn(["f32", "f32", "f16", "f32", "i32", "f32", "i64", "f32", "u8", "f16", "f32", "i16", "u32"])
+    acc = "f32" if kind == "f16" and draw.flag() else kind
+    return {"inputs": _operands(draw, expr, kind), "expr": expr, "acc": acc}
 
 
 def _operands(draw: Draw, expr: str, kind: str) -> list[Any]:
     extents = {letter: draw.integer(1, 6) for letter in sorted(set(expr) - set(",->"))}
     shapes = [[extents[letter] for letter in letters] for letters in expr.partition("->")[0].split(",")]
-    return [draw.floats(shape, kind) if kind.startswith("f") else draw.integers(shape, kind, -9, 9) for shape in shapes]
+    return [draw.floats(shape, kind) if kind.startswith("f") else draw.integers(shape, kind, 0, 9) for shape in shapes]
 
 
 @recipe("tract_onnx_einsum")

@@ -1,7 +1,7 @@
-"""Every operator of tract's registries in real engines, against its definition.
+"""Every operator in real engines, against its definition.
 
-A case that is not right has its explanation in `conformance/dialect/known.py`; an explanation without such a case is
-wrong itself.
+A case that is not right is explained by an erratum, or by an entry of `conformance/dialect/known.py`; an entry without
+such a case is wrong itself.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pytest
 
 from conformance.dialect.judge import Verdict, judge
 from conformance.dialect.known import KNOWN, explanation
-from conformance.dialect.session import known_definitions
 from t2n_core.dialect.cases import CASES, cases, operators
+from t2n_core.dialect.operators import functions
 from t2n_core.engine.pool import TractRunner
 from t2n_core.nnef.spec import spec_for
 
@@ -24,6 +24,7 @@ NEVER_RIGHT = {
     "tract_core_qmatmul": RELEASES,
     "tract_core_qconv": ["0.21.19"],
     "tract_onnx_ml_reverse_lookup": RELEASES,
+    "max_pool_with_index": RELEASES,
 }
 """Operators of which no case is right, and the releases."""
 WRONG_BY_DESIGN = ["tract_transformers_window_kv_sdpa", "tract_transformers_quantized_kv_sdpa"]
@@ -41,7 +42,7 @@ def judged(
     def verdicts(op: str, release: str) -> list[Verdict]:
         folder: Path = tmp_path_factory.mktemp("cases")
         signature = spec_for("tract", release).operator(op)
-        return list(judge(cases(op), known_definitions()[op], signature, tract_engine(release), folder))
+        return list(judge(cases(op), functions().get(op), signature, tract_engine(release), folder))
 
     return verdicts
 

@@ -15,9 +15,10 @@ from conformance.dialect.judge import Status, Verdict, applies, difference, judg
 from conformance.dialect.known import KNOWN, explanation
 from conformance.dialect.page import cell_text, dialect_page
 from conformance.dialect.results import Judged, append_result, digest_of, read_results, suspects_in
-from conformance.dialect.session import known_definitions, matrix, smallest
+from conformance.dialect.session import matrix, smallest
 from conformance.dialect.together import write_cases
 from t2n_core.dialect.cases import Case, operators
+from t2n_core.dialect.operators import functions
 from t2n_core.engine.protocol import EngineReply, ReplyStatus
 from t2n_core.nnef.signatures import Parameter, Signature
 
@@ -83,7 +84,7 @@ class Engine:
     ],
 )
 def test_verdicts(engine: Engine, status: str, reason: str, tmp_path: Path) -> None:
-    (verdict,) = judge([CASE], known_definitions()["tract_core_silu"], SILU, engine, tmp_path)  # type: ignore[arg-type]
+    (verdict,) = judge([CASE], functions()["tract_core_silu"], SILU, engine, tmp_path)  # type: ignore[arg-type]
     assert (verdict.status, verdict.reason, verdict.release) == (status, reason, "0.23.9")
     assert list(tmp_path.iterdir()) == []
 
@@ -108,7 +109,7 @@ class Picky:
 def test_cases_are_judged_together_and_one_that_fails_alone(tmp_path: Path) -> None:
     zeros = [Case("tract_core_silu", {"x": np.zeros(1 + number, np.float32)}) for number in range(16)]
     engine = Picky(15)
-    found = list(judge(zeros, known_definitions()["tract_core_silu"], SILU, engine, tmp_path))  # type: ignore[arg-type]
+    found = list(judge(zeros, functions()["tract_core_silu"], SILU, engine, tmp_path))  # type: ignore[arg-type]
     assert [(one.number, one.status) for one in sorted(found, key=lambda one: one.number)] == [
         *((number, "right") for number in range(15)),
         (15, "crashed"),
@@ -128,7 +129,7 @@ def test_a_graph_of_several_cases_has_names_for_each(tmp_path: Path) -> None:
 
 
 def test_kept_verdicts_are_those_of_the_same_cases(tmp_path: Path) -> None:
-    definition = known_definitions()["tract_core_silu"]
+    definition = functions()["tract_core_silu"]
     digest = digest_of([CASE], definition, SILU)
     assert digest == digest_of([CASE], definition, SILU)
     other = Case("tract_core_silu", {"x": np.asarray([0.0, 31.0], np.float32)})
@@ -202,7 +203,7 @@ class Slow(Picky):
 
 def test_a_graph_that_takes_too_long_is_not_halved_and_suspects_are_alone(tmp_path: Path) -> None:
     zeros = [Case("tract_core_silu", {"x": np.zeros(1 + number, np.float32)}) for number in range(8)]
-    silu = known_definitions()["tract_core_silu"]
+    silu = functions()["tract_core_silu"]
     engine, again = Slow(7), Slow(7)
     found = list(judge(zeros, silu, SILU, engine, tmp_path))  # type: ignore[arg-type]
     assert {one.number: one.status for one in found} == {**dict.fromkeys(range(7), "right"), 7: "timed out"}

@@ -32,7 +32,7 @@ def reshape(input: NDArray[Any], shape: list[int], axis_start: int = 0, axis_cou
         extents[extents.index(-1)] = math.prod(replaced) // known
     if math.prod(extents) != math.prod(replaced):
         raise ValueError(f"{list(replaced)} cannot become {list(shape)}")
-    return input.reshape(*input.shape[:axis_start], *extents, *input.shape[stop:])
+    return input.reshape((*input.shape[:axis_start], *extents, *input.shape[stop:]))
 
 
 @defines("transpose")

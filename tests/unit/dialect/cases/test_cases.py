@@ -7,32 +7,59 @@ import pytest
 
 from t2n_core.dialect.cases import CASES, Case, cases, name_in, operators
 from t2n_core.dialect.cases.draw import SPECIAL, Draw
-from t2n_core.dialect.cases.recipes import recipe
+from t2n_core.dialect.cases.recipes import recipe, with_symbol
 from t2n_core.dialect.operators import functions
+from t2n_core.dialect.operators import operators as defined
 from t2n_core.errors import RegistryError, SpecError
 from t2n_core.nnef.signatures import Parameter, Signature
-from t2n_core.nnef.spec import spec_data
+from t2n_core.nnef.spec import known_operators, signatures_of
 
-WITHOUT_CASES = {"tract_core_complex_to_inner_dim", "tract_core_inner_dim_to_complex"}
-"""Operators between complex tensors, which no graph of one statement has as input and as output."""
+WITHOUT_CASES = {
+    "tract_core_complex_to_inner_dim": "no graph of one statement has a complex input",
+    "tract_core_inner_dim_to_complex": "no graph of one statement has a complex output",
+    "external": "the inputs of every case",
+    "tract_core_external": "the inputs of every case",
+    "variable": "the stored tensors of many cases",
+    "update": "no release has it: a run of one graph does not show it",
+}
+"""Operators that have a definition and no cases of their own, with the reason."""
+OF_THE_STANDARD = sorted(set(known_operators("khronos")) & set(operators()))
+POSITIVE = {"sqrt", "rsqrt"}
+STATIC = {
+    *("cast", "constant", "desample", "linear_quantize", "logarithmic_quantize", "min_max_linear_quantize"),
+    *("sample", "split", "unstack", "zero_point_linear_quantize"),
+}
+"""Operators that no release has, or whose results are as many as an extent."""
 TENSOR = Parameter("x", "tensor<scalar>")
 RESULT = Parameter("y", "tensor<scalar>")
 SIGNATURE = Signature("softplus", (TENSOR, Parameter("k", "integer")), (RESULT,), "tract_nnef")
 
 
-def test_every_operator_of_tract_has_cases() -> None:
-    own = {name for name in functions() if name.startswith("tract_")}
-    assert own - set(operators()) == WITHOUT_CASES
+def test_every_operator_that_is_defined_has_cases() -> None:
+    assert set(defined()) - set(operators()) == WITHOUT_CASES.keys()
+    assert set(operators()) <= set(defined())
 
 
 @pytest.mark.parametrize("op", operators())
 def test_the_definition_gives_a_result_for_every_case(op: str) -> None:
     drawn = list(cases(op))
     assert len(drawn) == CASES == 40
-    names = {one[0] for one in spec_data("tract.json")["operators"][op][-1]["parameters"]}
+    names = {parameter.name for parameter in next(iter(signatures_of(op))).parameters}
     for case in drawn:
         assert set(case.arguments) <= names
-        assert all(isinstance(one, np.ndarray) for one in case.wanted(functions()[op]))
+        assert all(isinstance(one, np.ndarray) for one in case.wanted(functions().get(op)))
+
+
+@pytest.mark.parametrize("op", OF_THE_STANDARD)
+def test_the_cases_of_the_standard_are_various(op: str) -> None:
+    """Extents differ within a case, floats are signed, and axes are symbols in some cases."""
+    drawn = list(cases(op))
+    shapes = {array.shape for case in drawn for _, _, array in case.tensors()}
+    assert len(shapes) > 8 or op == "constant"
+    of_inputs = [array for case in drawn for array in case.inputs() if array.dtype.kind == "f"]
+    if of_inputs and op not in POSITIVE:
+        assert any((array < 0).any() for array in of_inputs)
+    assert any(case.dynamic for case in drawn) == (op not in STATIC)
 
 
 @pytest.mark.parametrize("op", operators())
@@ -109,3 +136,42 @@ def test_draws() -> None:
     indices = Draw("op", 0).indices([200], 3)
     assert set(indices.tolist()) == {-3, -2, -1, 0, 1, 2}
     assert set(Draw("op", 0).indices([200], 3, negative=False).tolist()) == {0, 1, 2}
+
+
+def test_a_dynamic_axis_is_a_symbol() -> None:
+    case = Case("softplus", {"x": np.zeros((2, 3), np.float32)}, dynamic={"x": 1})
+    text = case.graph(SIGNATURE)
+    assert "extension tract_symbol S;" in text
+    assert "shape = [2, S]" in text
+    assert "tract_symbol" not in Case("softplus", {"x": np.zeros((2, 3), np.float32)}).graph(SIGNATURE)
+
+
+def test_inputs_of_the_same_extent_share_the_symbol() -> None:
+    pair = {"x": np.zeros((2, 3), np.float32), "y": np.zeros((2, 1), np.float32), "k": np.zeros(1, np.float32)}
+    found = {with_symbol(Case("add", pair), Draw("add", number), "any").dynamic["x"] for number in range(9)}
+    assert found == {0, 1}
+    first = with_symbol(Case("add", pair, frozenset({"k"})), Draw("add", 0), "first")
+    assert first.dynamic == {"x": 0, "y": 0}
+
+
+def test_a_name_that_begins_like_a_literal() -> None:
+    case = Case("select", {"true_value": np.zeros(2, np.float32)})
+    assert "true_value = a_true_value_" in case.statement(next(iter(signatures_of("select"))))
+
+
+def test_results_in_a_list_and_a_type_in_angle_brackets() -> None:
+    split = Case("split", {"value": np.arange(6.0).reshape(6), "axis": 0, "ratios": [1, 2]})
+    assert split.statement(next(iter(signatures_of("split")))).startswith("[out_0, out_1] = split(")
+    assert [len(part) for part in split.wanted(functions()["split"])] == [2, 4]
+    cast = Case("cast", {"input": np.asarray([1.5, -1.5], np.float32)}, dtype="integer")
+    assert "cast<integer>(" in cast.statement(next(iter(signatures_of("cast"))))
+    (whole,) = cast.wanted(None)
+    assert whole.tolist() == [1, -1]
+
+
+def test_a_loop_names_its_body() -> None:
+    case = next(cases("tract_core_scan"))
+    text = case.graph(next(iter(signatures_of("tract_core_scan"))))
+    assert "fragment decay( chunk" in text
+    assert '("chunk", scan_0, ' in text
+    assert len(case.wanted(None)) == len(case.arguments["output"])

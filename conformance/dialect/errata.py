@@ -1,0 +1,74 @@
+"""The errata of the emitter that apply to a case: what the exporter refuses to write, or repairs, for a release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from packaging.version import Version
+
+from t2n_core.dialect.arrays import Array
+from t2n_core.dialect.cases import Case
+from t2n_core.dialect.operators import functions
+from t2n_core.nnef.emitter import Expected
+from t2n_core.nnef.graph import ArrayWeight, Operation, Value
+from t2n_core.nnef.sizes.dims import symbol
+from t2n_core.nnef.spec import signatures_of
+from t2n_core.nnef.tract.graph_facts import GraphFacts
+from t2n_core.nnef.tract.quirks.hazards import HAZARDS
+from t2n_core.nnef.tract.quirks.quirk import Erratum, OperationView
+from t2n_core.nnef.tract.quirks.table import QUIRKS
+
+ERRATA: Final[tuple[Erratum, ...]] = (*HAZARDS, *QUIRKS)
+_SYMBOL: Final = symbol("S")
+
+
+def applying(case: Case) -> list[Erratum]:
+    """Return the errata whose predicate holds for a case, of any release."""
+    of_operator = [one for one in ERRATA if case.op in one.operators]
+    if not of_operator:
+        return []
+    view = view_of(case)
+    return [one for one in of_operator if one.applies(view)]
+
+
+def erratum(case: Case, release: str) -> Erratum | None:
+    """Return an erratum of a release that applies to a case, or None."""
+    return next((one for one in applying(case) if one.concerns(Version(release))), None)
+
+
+def view_of(case: Case) -> OperationView:
+    """Return a case as an operation of a graph, with the defaults of its signature."""
+
+    def value(name: str, item: Any) -> Any:
+        if isinstance(item, list | tuple):
+            return type(item)(value(name, one) for one in item)
+        return _value(case, name, item) if isinstance(item, np.ndarray) else item
+
+    arguments = {name: value(name, item) for name, item in case.arguments.items()}
+    results = [Expected(_shape(case, one), one.dtype) for one in case.wanted(functions().get(case.op))]
+    return OperationView(case.op, arguments, results, GraphFacts()).with_defaults(next(iter(signatures_of(case.op))))
+
+
+def _value(case: Case, name: str, array: Array) -> Value:
+    shape: list[Any] = list(array.shape)
+    if name in case.dynamic:
+        shape[case.dynamic[name]] = _SYMBOL
+    found = Value(name, array.dtype, tuple(shape))
+    if name in case.constant:
+        found.weight = ArrayWeight(array)
+        found.producer = Operation("variable", {"label": name, "shape": shape}, (found,))
+    return found
+
+
+def _shape(case: Case, result: Array) -> Sequence[Any]:
+    """Return the shape of a result, with the symbol for each extent that is that of the dynamic axis."""
+    if not case.dynamic:
+        return result.shape
+    name, axis = next(iter(case.dynamic.items()))
+    extent = next(array.shape[axis] for label, _, array in case.tensors() if label == name)
+    return tuple(_SYMBOL if size == extent else size for size in result.shape)
+
+
+__all__ = ["ERRATA", "applying", "erratum", "view_of"]

@@ -1,0 +1,1 @@
+"""Recipes of the operators of the NNEF standard."""

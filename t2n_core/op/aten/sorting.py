@@ -13,7 +13,7 @@ import numpy as np
 
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import FLOAT64, INT64, Value
-from t2n_core.nnef.sizes.dims import Dim
+from t2n_core.nnef.sizes.dims import Dim, product
 from t2n_core.op import formulas
 from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.promote import Tensorlike, as_numbers, result_type, tensor, wide_dtype
@@ -57,9 +57,14 @@ def sort_by_counting(g: Emitter, value: Value, axis: int, descending: bool, coun
     return g.tract_core_gather_elements(value, indices, axis=axis), indices
 
 
+def _is_counted(value: Value, axis: int, count: Dim) -> bool:
+    size = value.shape[axis]
+    return not isinstance(size, int) or not isinstance(count, int) or size <= COUNTED
+
+
 def _by_engine(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -> tuple[Value, Value]:
     """Sort with tract's own operator, which is stable; short or dynamic axes are counted."""
-    if not isinstance(value.shape[axis], int) or not isinstance(count, int) or value.shape[axis] <= COUNTED:
+    if _is_counted(value, axis, count):
         return sort_by_counting(g, value, axis, descending, count)
     shape = (*value.shape[:axis], count, *value.shape[axis + 1 :])
     keys = as_numbers(g, value)
@@ -91,6 +96,25 @@ def _floats_by_engine(g: Emitter, value: Value, axis: int, descending: bool, cou
 
 
 Order: TypeAlias = Callable[[Emitter, Value, int, bool, Dim], tuple[Value, Value]]
+
+
+def _in_rows(order: Order) -> Order:
+    """Return an order that sorts the rows of a matrix, for an engine that reads the lines of other ranks wrongly."""
+
+    def of_rows(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -> tuple[Value, Value]:
+        if value.rank <= 2 or _is_counted(value, axis, count):
+            return order(g, value, axis, descending, count)
+        others = [at for at in range(value.rank) if at != axis]
+        back = [*range(axis), value.rank - 1, *range(axis, value.rank - 1)]
+        lead = [value.shape[at] for at in others]
+        rows = g.reshape_to(g.permute(value, [*others, axis]), [product(lead), value.shape[axis]])
+        values, indices = order(g, rows, 1, descending, count)
+        return (
+            g.permute(g.reshape_to(values, [*lead, count]), back),
+            g.permute(g.reshape_to(indices, [*lead, count]), back),
+        )
+
+    return of_rows
 
 
 def _register(order: Order, target: str | None = None, since: str | None = None) -> None:
@@ -129,8 +153,9 @@ def _register(order: Order, target: str | None = None, since: str | None = None)
 
 
 _register(sort_by_counting)
-_register(_floats_by_engine, "tract", "0.20.19")
-_register(_by_engine, "tract", "0.21.0")
+_register(_in_rows(_floats_by_engine), "tract", "0.20.19")
+_register(_in_rows(_by_engine), "tract", "0.21.0")
+_register(_by_engine, "tract", "0.21.10")
 
 
 # ------------------------------------------------------------------------------------------------ counts of lower edges

@@ -113,6 +113,16 @@ def _has_khronos_filter(operation: OperationView) -> bool:
     return isinstance(filters, Value) and filters.rank > 1 and len(result) > 1 and filters.shape[0] != result[1]
 
 
+def _has_literal_bias(operation: OperationView) -> bool:
+    bias = operation.get("bias")
+    return isinstance(bias, int | float) and bias != 0 and operation.results[0].shape[1] != 1
+
+
+def _is_reduced_along_nothing(operation: OperationView) -> bool:
+    shape = operation.get("input").shape
+    return any(shape[axis] == 0 for axis in operation.get("axes"))
+
+
 IS_PADDED: Final = Condition("there is padding", _has_padding)
 COVERS_BATCH_OR_CHANNELS: Final = Condition("the window covers the batch or channel axis", _covers_batch_or_channels)
 ENDS_BEYOND_EXTENT: Final = Condition("`end` is beyond the extent", _ends_beyond_extent)
@@ -125,6 +135,15 @@ HAS_INTEGER_LITERAL: Final = Condition(
     lambda operation: any(
         isinstance(operand, int) and not isinstance(operand, bool) for operand in operation.arguments.values()
     ),
+)
+HAS_LITERAL_BIAS: Final = Condition("the bias of several channels is a literal", _has_literal_bias)
+IS_REDUCED_ALONG_NOTHING: Final = Condition("a reduced axis has no elements", _is_reduced_along_nothing)
+HAS_MORE_THAN_TWO_AXES: Final = Condition(
+    "the input has more than two axes", lambda operation: bool(operation.get("input").rank > 2)
+)
+GOES_BACKWARDS_IN_CHUNKS: Final = Condition(
+    "a chunk of several is taken from the end",
+    lambda operation: any(one[-1] < -1 for one in operation.get("scan")),
 )
 HAS_KHRONOS_FILTER: Final = Condition("the filter is laid out as [in, out/groups, …]", _has_khronos_filter)
 
@@ -145,10 +164,14 @@ def _or(values: Any) -> str:
 __all__ = [
     "COVERS_BATCH_OR_CHANNELS",
     "ENDS_BEYOND_EXTENT",
+    "GOES_BACKWARDS_IN_CHUNKS",
     "HAS_INTEGER_LITERAL",
     "HAS_KHRONOS_FILTER",
+    "HAS_LITERAL_BIAS",
     "HAS_LOGICAL_LITERAL",
+    "HAS_MORE_THAN_TWO_AXES",
     "IS_PADDED",
+    "IS_REDUCED_ALONG_NOTHING",
     "Condition",
     "Hazard",
     "has_several_rows",

@@ -1,6 +1,6 @@
 """All hazards: what loads in tract but computes wrong values, or takes the engine down, and cannot be repaired.
 
-Each was seen on wheels; `tests/contract/test_hazards.py` has a case for each.
+Each was seen on wheels; `tests/contract/test_hazards.py` or the dialect's suite has a case for each.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ from packaging.version import Version
 from t2n_core.nnef.tract.quirks.hazard import (
     COVERS_BATCH_OR_CHANNELS,
     ENDS_BEYOND_EXTENT,
+    GOES_BACKWARDS_IN_CHUNKS,
     HAS_INTEGER_LITERAL,
     HAS_KHRONOS_FILTER,
+    HAS_LITERAL_BIAS,
     HAS_LOGICAL_LITERAL,
+    HAS_MORE_THAN_TWO_AXES,
     IS_PADDED,
+    IS_REDUCED_ALONG_NOTHING,
     Hazard,
     has_several_rows,
     hazard,
@@ -108,6 +112,26 @@ HAZARDS: Final[tuple[Hazard, ...]] = (
         reason="the filter is not laid out as [out, in/groups, …], the only layout tract knows",
         safe="swap the first two axes of the filter, group by group",
     ),
+    hazard(
+        "conv deconv",
+        when=(is_one_of("groups", 0),),
+        reason="0 is not read as one group for each channel",
+        safe="the number of channels",
+    ),
+    hazard(
+        "conv",
+        (None, "0.20.3"),
+        when=(HAS_LITERAL_BIAS,),
+        reason="the literal is added to the first channel only",
+        safe="a variable with the bias of each channel",
+    ),
+    hazard(
+        "deconv",
+        (None, "0.21.0"),
+        when=(HAS_LITERAL_BIAS,),
+        reason="the literal is added to the first channel only, or refused",
+        safe="a variable with the bias of each channel",
+    ),
     # ----------------------------------------------------------------------------------------------------------- shapes
     hazard(
         "pad",
@@ -161,6 +185,27 @@ HAZARDS: Final[tuple[Hazard, ...]] = (
         when=(is_one_of("shape", []),),
         reason="a reshape to rank 0 aborts the process or is refused",
         safe="`squeeze`",
+    ),
+    hazard(
+        "tract_core_topk",
+        (None, "0.21.10"),
+        when=(HAS_MORE_THAN_TWO_AXES,),
+        reason="other lines than those along the axis are sorted, or the process dies",
+        safe="`reshape` to the rows of a matrix before",
+    ),
+    hazard(
+        "tract_core_scan",
+        when=(GOES_BACKWARDS_IN_CHUNKS,),
+        reason="the outputs are uninitialised memory",
+        safe="chunks of one, or the input in the reverse order",
+    ),
+    hazard(
+        "mean_reduce",
+        (None, "0.21.6"),
+        ("0.23.5", None),
+        when=(IS_REDUCED_ALONG_NOTHING,),
+        reason="a mean along an axis without elements ends the process, from 0.23.5 on along the last axis only",
+        safe="a variable of NaN",
     ),
     # --------------------------------------------------------------------------------------------------------- elements
     hazard(

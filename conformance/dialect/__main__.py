@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from conformance.dialect.findings import found_in, write
+from conformance.dialect.judge import Status
 from conformance.dialect.known import explanation
 from conformance.dialect.page import dialect_page
 from conformance.dialect.session import judge_releases, matrix, smallest, verdicts
@@ -34,6 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="releases at a time")
     parser.add_argument("--folder", type=Path, help="where verdicts are kept; default nowhere")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the page of the documentation")
+    parser.add_argument("--findings", type=Path, metavar="FILE", help="write the failing cases by ranges of releases")
     add_tract(parser)
     chosen = parser.parse_args(arguments)
     ops = chosen.ops or operators()
@@ -44,6 +47,11 @@ def main(arguments: list[str] | None = None) -> int:
         found = list(verdicts(releases, ops, chosen.count, folder))
     if chosen.page:
         write_page(chosen.page, dialect_page(found, seconds), chosen.page.parents[1] / "tables")
+    if chosen.findings:
+        judged: dict[str, dict[tuple[str, int], Status]] = {release: {} for release in releases}
+        for one in found:
+            judged[one.release][one.case.op, one.number] = one.status
+        write(found_in(judged, judged), judged, chosen.findings)
     print(matrix(found))
     unknown = 0
     for verdict in smallest(found):

@@ -1,20 +1,26 @@
-"""The errata of the emitter that apply to a case: what the exporter refuses to write, or repairs, for a release."""
+"""The errata of the emitter that apply to a case, and whether a run found them.
+
+An erratum is found if some case that it applies to fails in its releases, and in those of the other errata that apply
+to the case, and in no other one of the run. The run itself does not read the table of errata.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
 from packaging.version import Version
 
+from conformance.dialect.findings import Finding
 from t2n_core.dialect.arrays import Array
-from t2n_core.dialect.cases import Case
+from t2n_core.dialect.cases import Case, cases, operators
 from t2n_core.dialect.operators import functions
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import ArrayWeight, Operation, Value
 from t2n_core.nnef.sizes.dims import symbol
-from t2n_core.nnef.spec import signatures_of
+from t2n_core.nnef.spec import signatures_of, spec_for
 from t2n_core.nnef.tract.graph_facts import GraphFacts
 from t2n_core.nnef.tract.quirks.hazards import HAZARDS
 from t2n_core.nnef.tract.quirks.quirk import Erratum, OperationView
@@ -36,6 +42,24 @@ def applying(case: Case) -> list[Erratum]:
 def erratum(case: Case, release: str) -> Erratum | None:
     """Return an erratum of a release that applies to a case, or None."""
     return next((one for one in applying(case) if one.concerns(Version(release))), None)
+
+
+def found(releases: Sequence[str], findings: Iterable[Finding]) -> list[Erratum]:
+    """Return the errata that a run over releases found, each with its range."""
+    failing: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for finding in findings:
+        for number in finding.cases:
+            failing[finding.op, number].update(finding.releases)
+    seen: list[Erratum] = []
+    for op in operators():
+        having = [release for release in releases if spec_for("tract", release).has(op)]
+        for number, case in enumerate(cases(op)):
+            bad = failing.get((op, number))
+            if bad:
+                concerned = {one: {r for r in having if one.concerns(Version(r))} for one in applying(case)}
+                if bad == set().union(*concerned.values()):
+                    seen += [one for one, of_one in concerned.items() if of_one]
+    return [one for one in ERRATA if one in seen]
 
 
 def view_of(case: Case) -> OperationView:
@@ -71,4 +95,4 @@ def _shape(case: Case, result: Array) -> Sequence[Any]:
     return tuple(_SYMBOL if size == extent else size for size in result.shape)
 
 
-__all__ = ["ERRATA", "applying", "erratum", "view_of"]
+__all__ = ["ERRATA", "applying", "erratum", "found", "view_of"]

@@ -1,0 +1,109 @@
+"""What a run over releases found: for each case, the releases that do not compute it rightly.
+
+`findings.tsv` holds the run that the tests compare with the errata; `--findings` of the command writes it anew.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from packaging.version import Version
+
+from conformance.dialect.judge import Status
+from t2n_core.errors import InputError
+
+FILE: Final = Path(__file__).with_name("findings.tsv")
+_HEAD: Final = "operator\tstatus\treleases\tcases"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Cases of one operator that fail in the same way, in the same releases."""
+
+    op: str
+    status: Status
+    releases: tuple[str, ...]
+    cases: tuple[int, ...]
+
+
+def found_in(verdicts: Mapping[str, Mapping[tuple[str, int], Status]], releases: Iterable[str]) -> list[Finding]:
+    """Return the findings of verdicts by release, operator and number of the case.
+
+    A case that was not judged in a release has there the status that it has in the judged releases around it. Raises
+    InputError if those differ, so that no boundary is guessed.
+    """
+    order = sorted(releases, key=Version)
+    by_case: dict[tuple[str, int], dict[str, Status]] = defaultdict(dict)
+    for release in order:
+        for (op, number), status in verdicts.get(release, {}).items():
+            by_case[op, number][release] = status
+    groups: dict[tuple[str, Status, tuple[str, ...]], list[int]] = defaultdict(list)
+    for (op, number), judged in by_case.items():
+        everywhere = _filled(op, number, judged, order)
+        for status in set(everywhere.values()) - {"right"}:
+            failing = tuple(release for release, found in everywhere.items() if found == status)
+            groups[op, status, failing].append(number)
+    return [Finding(op, status, failing, tuple(sorted(of))) for (op, status, failing), of in sorted(groups.items())]
+
+
+def _filled(op: str, number: int, judged: Mapping[str, Status], releases: list[str]) -> dict[str, Status]:
+    found: dict[str, Status] = {}
+    known = [release for release in releases if release in judged]
+    first, last = releases.index(known[0]), releases.index(known[-1])
+    waiting: list[str] = []
+    for release in releases[first : last + 1]:
+        if release not in judged:
+            waiting.append(release)
+            continue
+        status = judged[release]
+        if waiting and found and status != list(found.values())[-1]:
+            raise InputError(f"case {number} of `{op}` changes within {', '.join(waiting)}, where it was not judged")
+        found.update(dict.fromkeys(waiting, status))
+        found[release] = status
+        waiting = []
+    return found
+
+
+def write(findings: Iterable[Finding], releases: Iterable[str], file: Path = FILE) -> None:
+    """Write findings as a table: ranges of releases, and the numbers of the cases."""
+    order = sorted(releases, key=Version)
+    rows = [
+        "\t".join([one.op, one.status, ",".join(_ranges(one.releases, order)), ",".join(map(str, one.cases))])
+        for one in findings
+    ]
+    file.write_text("\n".join([" ".join(order), _HEAD, *rows, ""]), encoding="utf-8")
+
+
+def read(file: Path = FILE) -> tuple[list[str], list[Finding]]:
+    """Return the releases of a run, and its findings."""
+    first, _, *rows = file.read_text("utf-8").splitlines()
+    order = first.split()
+    findings = []
+    for row in rows:
+        op, status, ranges, numbers = row.split("\t")
+        releases = tuple(one for text in ranges.split(",") for one in _between(text, order))
+        findings.append(Finding(op, status, releases, tuple(map(int, numbers.split(",")))))  # type: ignore[arg-type]
+    return order, findings
+
+
+def _ranges(releases: Iterable[str], order: list[str]) -> list[str]:
+    """Return runs of neighbours as `0.21.8..0.21.10`."""
+    runs: list[list[str]] = []
+    for release in releases:
+        if runs and order.index(release) == order.index(runs[-1][-1]) + 1:
+            runs[-1].append(release)
+        else:
+            runs.append([release])
+    return [run[0] if len(run) == 1 else f"{run[0]}..{run[-1]}" for run in runs]
+
+
+def _between(text: str, order: list[str]) -> list[str]:
+    first, _, last = text.partition("..")
+    return order[order.index(first) : order.index(last or first) + 1]
+
+
+__all__ = ["FILE", "Finding", "found_in", "read", "write"]

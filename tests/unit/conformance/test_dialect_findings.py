@@ -1,0 +1,88 @@
+"""The table of what a run over releases found, and the errata that it proves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.dialect.errata import ERRATA, found
+from conformance.dialect.findings import FILE, Finding, found_in, read, write
+from t2n_core.errors import InputError
+
+RELEASES = ["0.21.8", "0.21.9", "0.21.10", "0.22.1"]
+
+
+def test_cases_that_fail_alike_are_one_finding() -> None:
+    verdicts = {
+        "0.21.10": {("sub", 0): "right", ("sub", 1): "right"},
+        "0.21.9": {("sub", 0): "wrong", ("sub", 1): "wrong"},
+        "0.21.8": {("sub", 0): "wrong", ("sub", 1): "wrong"},
+        "0.22.1": {("sub", 0): "right", ("sub", 1): "refused"},
+    }
+    assert found_in(verdicts, verdicts) == [  # type: ignore[arg-type]
+        Finding("sub", "refused", ("0.22.1",), (1,)),
+        Finding("sub", "wrong", ("0.21.8", "0.21.9"), (0, 1)),
+    ]
+
+
+def test_a_release_between_two_equal_ones_is_like_them() -> None:
+    verdicts = {"0.21.8": {("sub", 0): "wrong", ("sub", 1): "right"}, "0.21.9": {("sub", 1): "right"},
+                "0.21.10": {("sub", 0): "wrong", ("sub", 1): "right"}}  # fmt: skip
+    assert found_in(verdicts, verdicts) == [Finding("sub", "wrong", ("0.21.8", "0.21.9", "0.21.10"), (0,))]  # type: ignore[arg-type]
+
+
+def test_a_boundary_is_not_guessed() -> None:
+    verdicts = {"0.21.8": {("sub", 0): "wrong", ("sub", 1): "right"}, "0.21.9": {("sub", 1): "right"},
+                "0.21.10": {("sub", 0): "right", ("sub", 1): "right"}}  # fmt: skip
+    with pytest.raises(InputError, match=r"case 0 of `sub` changes within 0\.21\.9, where it was not judged"):
+        found_in(verdicts, verdicts)  # type: ignore[arg-type]
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    findings = [
+        Finding("sub", "wrong", ("0.21.8", "0.21.9", "0.22.1"), (0, 7)),
+        Finding("add", "refused", ("0.21.10",), (3,)),
+    ]
+    file = tmp_path / "findings.tsv"
+    write(findings, reversed(RELEASES), file)
+    assert "sub\twrong\t0.21.8..0.21.9,0.22.1\t0,7" in file.read_text()
+    assert read(file) == (RELEASES, findings)
+
+
+NOT_FOUND = {
+    "of several statements": {
+        *("uniform_tensor", "misread_unit_axis", "scalar_product", "tiled_operand", "folded_batch", "scaled_blocks"),
+        *("subtracted_blocks", "moved_stride", "inserted_axis", "reshape_of_scan", "reshape_of_sum"),
+    },
+    "in no release of the run, or in some sizes": {
+        *("swapped_sub", "inner_size"),
+        "a matrix product of float64 aborts the process",
+    },
+    "the definition reads tract's layout": {
+        "the filter is not laid out as [out, in/groups, …], the only layout tract knows"
+    },
+    "no case has both axes": {
+        "a mean along an axis without elements ends the process, from 0.23.5 on along the last axis only"
+    },
+}
+"""The errata that the run did not find with their ranges, by the reason."""
+
+
+def test_the_errata_that_the_run_found() -> None:
+    releases, findings = read()
+    proven = found(releases, findings)
+    missing = {getattr(one, "name", one.reason) for one in ERRATA if one not in proven}
+    assert missing == set().union(*NOT_FOUND.values())
+    assert len(proven) == 44
+    wrong_caches = {"tract_transformers_window_kv_sdpa", "tract_transformers_quantized_kv_sdpa"}
+    assert wrong_caches <= set().union(*(one.operators for one in proven))
+
+
+def test_a_boundary_that_is_moved_is_noticed() -> None:
+    releases, findings = read()
+    moved = [
+        Finding(one.op, one.status, tuple(r for r in one.releases if r != "0.22.4"), one.cases) for one in findings
+    ]
+    assert len(found(releases, moved)) < 30
+    assert FILE.name == "findings.tsv"

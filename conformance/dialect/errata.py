@@ -57,7 +57,7 @@ def found(releases: Sequence[str], findings: Iterable[Finding]) -> list[Erratum]
             bad = failing.get((op, number))
             if bad:
                 concerned = {one: {r for r in having if one.concerns(Version(r))} for one in applying(case)}
-                if bad == set().union(*concerned.values()):
+                if bad == set[str]().union(*concerned.values()):
                     seen += [one for one, of_one in concerned.items() if of_one]
     return [one for one in ERRATA if one in seen]
 

@@ -26,7 +26,7 @@ def _reshape(draw: Draw) -> Case:
     values = _values(draw, shape, draw.turn(_KINDS))
     total = math.prod(shape)
     given: dict[str, Any] = {"input": values}
-    dynamic = {}
+    dynamic: dict[str, int] = {}
     match draw.number % 8:
         case 0:
             given["shape"] = [total]
@@ -139,7 +139,7 @@ def _slice(draw: Draw) -> Case:
     end = [draw.integer(first + 1, shape[axis]) for first, axis in zip(begin, axes, strict=True)]
     given: dict[str, Any] = {"input": _values(draw, shape, draw.turn(_KINDS)), "axes": axes}
     stride: list[int] | None = None
-    dynamic = {}
+    dynamic: dict[str, int] = {}
     match draw.number % 8:
         case 1:
             begin = [first - shape[axis] for first, axis in zip(begin, axes, strict=True)]

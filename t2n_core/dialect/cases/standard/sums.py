@@ -106,7 +106,8 @@ def _matmul(draw: Draw) -> Case:
     of_b = [n, k] if transposes["transposeB"] else [k, n]
     repeated = [1] * (rank - 2)
     a, b = _factor(draw, [*batch, *of_a], kind), _factor(draw, [*batch, *of_b], kind)
-    stored, dynamic = frozenset({"B"}) if draw.flag() else frozenset(), {}
+    stored: frozenset[str] = frozenset({"B"}) if draw.flag() else frozenset()
+    dynamic: dict[str, int] = {}
     match draw.number % 9:
         case 0:
             a = _factor(draw, [*repeated, *of_a], kind)

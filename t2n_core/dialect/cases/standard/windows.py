@@ -154,7 +154,7 @@ def _case(draw: Draw, given: dict[str, Any], filters: dict[str, Any], channels: 
     bias = _bias(draw, channels, kind)
     stored = frozenset(found) | ({"bias"} if isinstance(bias, np.ndarray) else set())
     arguments = {"input": given["input"], **found, **({} if bias is None else {"bias": bias}), **given}
-    dynamic = {}
+    dynamic: dict[str, int] = {}
     if draw.number % 4 == 3:
         dynamic = {"input": draw.pick([0, 2])}
     return Case(draw.op, arguments, stored, dynamic)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -87,7 +87,7 @@ def _judged(case: Case, definition: Definition | None, found: Sequence[Array]) -
 
 
 def judge(
-    cases: Sequence[Case],
+    cases: Iterable[Case],
     definition: Definition | None,
     signature: Signature,
     engine: TractRunner,
@@ -101,6 +101,7 @@ def judge(
     Cases without symbols and fragments are in one graph. One that the engine refuses or dies of takes the others along,
     so such a graph is halved until each case that fails is alone; `suspects` are alone from the beginning.
     """
+    cases = list(cases)
     applying = [number for number, case in enumerate(cases) if applies(case, signature)]
     together = [number for number in applying if number not in suspects and is_plain(cases[number].graph(signature))]
     waiting = [together, *([number] for number in applying if number not in together)]

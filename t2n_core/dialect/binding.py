@@ -21,8 +21,14 @@ from t2n_core.nnef.spec import signatures_of
 def bind(name: str, arguments: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Return the arguments of an operator by name, converted to the types of the newest signature that they fit.
 
-    An argument that releases have renamed has its newest name. Raises SpecError if they fit none.
+    An argument that releases have renamed has its newest name. One whose name is in no release is left out if
+    all others are given, since tract looks arguments up by the names that it knows; else it is a misspelt one. Raises
+    SpecError if they fit no signature.
     """
+    known = {parameter.name for signature in _signatures(name) for parameter in signature.parameters}
+    others = [one for one in arguments if not one[0] or one[0] in known]
+    if any(len(others) == len(signature.parameters) for signature in _signatures(name)):
+        arguments = others
     problem = SpecError(f"`{name}` is no operator of any release", op=name)
     for signature in _signatures(name):
         try:
@@ -89,9 +95,8 @@ def _items(value: Any, type_: str) -> list[Any]:
         return [converted(Size(item), type_) for item in np.atleast_1d(value.array)]
     if isinstance(value, Tensor):
         return [value]
-    if not isinstance(value, list | tuple):
-        raise InputError(f"{value!r} is not a list")
-    return [converted(item, type_) for item in value]
+    items = value if isinstance(value, list | tuple) else [value]  # as tract reads a single value
+    return [converted(item, type_) for item in items]
 
 
 def _integer(value: Any) -> int:

@@ -53,6 +53,17 @@ def test_a_weight_is_cast_to_the_type_of_what_is_computed() -> None:
     assert y.dtype == np.float32
 
 
+def test_an_argument_that_no_release_has_is_left_out_if_all_others_are_given() -> None:
+    found = outputs_of("y = sigmoid(x, axes = [0]);\nz = sigmoid(x);", {"x": X}, outputs="y, z")
+    np.testing.assert_array_equal(found["y"].array, found["z"].array)
+
+
+def test_one_value_is_a_list_of_one() -> None:
+    found = outputs_of("y = softmax(x, 0);\nz = softmax(x, axes = [0]);", {"x": X}, outputs="y, z")
+    np.testing.assert_array_equal(found["y"].array, found["z"].array)
+    assert found["y"].array.sum() == pytest.approx(1)
+
+
 def test_comparisons_are_booleans_and_places_integers() -> None:
     found = outputs_of(
         "y = lt(x, 0.0);\n(v, i) = max_pool_with_index(x, size = [2], padding = [(0, 0)]);", {"x": X}, outputs="y, v, i"

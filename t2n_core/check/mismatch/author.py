@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from t2n_core import dialect
 from t2n_core.check.mismatch.rounding import ROUNDING
 from t2n_core.engine.protocol import Engine
+from t2n_core.engine.tract.out_of_range import graph_text
+from t2n_core.errors import MeaningError, SecondCallError, SpecError, UndefinedOperatorError
 from t2n_core.level import DEFAULT_LEVEL
 from t2n_core.parity.comparison import compare_outputs
+from t2n_core.parity.further_runs.kept_states import keeps_state
 from t2n_core.parity.outcome import Outcome
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Array, Sample
@@ -24,6 +30,9 @@ _MOST_SECONDS: Final = 10.0
 """Seconds after which the evaluation of a large model is given up."""
 
 
+_FARTHER: Final = 50.0
+"""How many times as far from the definitions as the other side a side is, which is named where both differ: in a graph
+that makes large values of rounding, the side that is right differs as well."""
 _MOST_BYTES: Final = 1 << 28
 """Bytes of an archive that is not evaluated: its weights would be in memory in float64."""
 
@@ -56,7 +65,7 @@ def with_author(mismatch: Outcome, engine: Engine, request: CheckRequest) -> Out
     sample = next((one for one in request.samples if one.sizes in mismatch.failed_sizes), None)
     if sample is None:
         return mismatch
-    found = _author(engine, request, sample)
+    found = _author(engine, request, sample, mismatch.error.error_class == SecondCallError.__name__)
     if found is None:
         return mismatch
     where = f" (at {sizes_text([sample.sizes])})" if sample.sizes else ""
@@ -66,35 +75,80 @@ def with_author(mismatch: Outcome, engine: Engine, request: CheckRequest) -> Out
     return replace(mismatch, facts=facts, error=replace(mismatch.error, details=details))
 
 
-def _author(engine: Engine, request: CheckRequest, sample: Sample) -> Author | str | None:
+def _author(engine: Engine, request: CheckRequest, sample: Sample, in_second_call: bool) -> Author | str | None:
     """Return the author; a text if the archive cannot be evaluated, and None if the sample does not fail again."""
+    if in_second_call:  # the engine in a fresh State agrees with the model
+        return Author.EXPORTER if keeps_state(graph_text(request.archive)) else Author.ENGINE
     try:
         found = dialect.evaluate(request.archive, sample.inputs, timeout=_MOST_SECONDS)
+    except UndefinedOperatorError as unknown:
+        return _unknown(unknown)
+    except MeaningError as wrong:
+        return Author.EXPORTER if _is_outside_of_a_domain(wrong) else _unknown(wrong)
     except Exception as unknown:  # an error of a definition is none of the check
-        return f"not known, since {text_of(unknown) or type(unknown).__name__}"
+        return _unknown(unknown)
     reply = engine.run(request.archive, [sample.inputs], timeout=request.timeout)
-    if reply.status != "ok" or not len(reply.outputs[0]) == len(found) == len(sample.expected):
+    if reply.status != "ok" or len(reply.outputs[0]) != len(found):
         return None
-    meant = [tensor.array.astype(wanted.dtype) for tensor, wanted in zip(found.values(), sample.expected, strict=True)]
-    is_model = _agree(request, meant, sample.expected)
-    is_engine = _agree(request, meant, [a.astype(b.dtype) for a, b in zip(reply.outputs[0], meant, strict=True)])
+    if len(found) != len(sample.expected):
+        return Author.EXPORTER  # the archive declares other outputs than the model has
+    triples = list(zip(found.values(), sample.expected, reply.outputs[0], strict=True))
+    is_model = _agree(request, [(one.array, one.dtype, wanted, answer.dtype) for one, wanted, answer in triples])
+    is_engine = _agree(request, [(one.array, one.dtype, answer, wanted.dtype) for one, wanted, answer in triples])
     if is_model and is_engine:  # each is within the tolerance of the definitions, on different sides
         return None
     if is_model or is_engine:
         return Author.ENGINE if is_model else Author.EXPORTER
-    return Author.BOTH
+    meant = [one.array for one, _, _ in triples]
+    of_model, of_engine = (_distance(meant, others) for others in (sample.expected, reply.outputs[0]))
+    if of_engine * _FARTHER < of_model:
+        return Author.EXPORTER
+    return Author.ENGINE if of_model * _FARTHER < of_engine else Author.BOTH
 
 
-def _agree(request: CheckRequest, meant: Sequence[Array], found: Sequence[Array]) -> bool:
+def _is_outside_of_a_domain(wrong: MeaningError) -> bool:
+    """Return whether operands of a statement do not fit, so that no engine can compute it: not for the lack of time."""
+    cause: BaseException = wrong
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    return bool(wrong.statement) and isinstance(cause, (ValueError, IndexError, SpecError))
+
+
+def _unknown(reason: Exception) -> str:
+    return f"not known, since {text_of(reason) or type(reason).__name__}"
+
+
+def _agree(request: CheckRequest, outputs: Sequence[tuple[Array, np.dtype[Any], Array, np.dtype[Any]]]) -> bool:
     """Return whether outputs agree by the criteria, but by no tighter level than the default one.
 
-    Values in float64 are not those of float32 to the last digit, whoever is right.
+    Each is what is meant with its data type, what was found, and the data type of the other side: where both sides have
+    the same one it is that of the comparison, since a definition does not always have a type of its own; else what was
+    found must have the type that is meant. Values in float64 are not those of float32 to the last digit, whoever is
+    right.
     """
+    if any(found.dtype not in (other, dtype) for _, dtype, found, other in outputs):
+        return False
     own = request.criteria
     levels = {name: max(level, DEFAULT_LEVEL, key=lambda one: one.rank) for name, level in own.levels.items()}
     level = max(own.level, DEFAULT_LEVEL, key=lambda one: one.rank)
     criteria = replace(own, level=level, levels=levels, metrics=())
+    meant = [meaning.astype(found.dtype) for meaning, _, found, _ in outputs]
+    found = [found for _, _, found, _ in outputs]
     return all(one.passed for one in compare_outputs(meant, found, names=request.output_names, criteria=criteria))
+
+
+def _distance(meant: Sequence[Array], found: Sequence[Array]) -> float:
+    """Return the largest difference of an output's elements; infinity for other shapes, or other places of NaN."""
+    largest = 0.0
+    for one, other in zip(meant, found, strict=True):
+        if one.shape != other.shape:
+            return math.inf
+        a, b = one.astype(np.float64), other.astype(np.float64)
+        finite = np.isfinite(a) & np.isfinite(b)
+        if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+            return math.inf
+        largest = max(largest, float(np.abs(a[finite] - b[finite]).max(initial=0.0)))
+    return largest
 
 
 __all__ = ["AUTHOR", "Author", "with_author"]

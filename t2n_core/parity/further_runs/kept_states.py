@@ -34,6 +34,8 @@ _CRITERIA = Judgement(TractCheckTolerance.CLOSE)
 _SCAN = "tract_core_scan("
 _KEEPS = re.compile(r"\b(?:tract_core_scan|tract_core_gru_seq|tract_pulse_\w+|tract_\w*kv_cache\w*)\(")
 """Operators that have a state, in the text of a graph."""
+_STATEFUL = re.compile(r"\b(tract_core_scan|tract_core_gru_seq|tract_pulse_\w+|tract_\w*kv_cache\w*)\([^;]*;")
+_RESETS = re.compile(r"\breset_every_turn = (?:1|true)\b")
 _HINT = "a server that keeps a State gets these: call the archive in a fresh State each time, or export it again"
 
 
@@ -84,6 +86,11 @@ def plan_calls(states: KeptStates, archive: Path, samples: Sequence[Sample]) -> 
     return KeptCalls(calls=tuple((index, first) for index in (before if keeps else before[-1:])))
 
 
+def keeps_state(text: str) -> bool:
+    """Return whether a graph asks for a state that lasts from call to call: a scan that does not restart, a cache."""
+    return any(one[1] != "tract_core_scan" or not _RESETS.search(one[0]) for one in _STATEFUL.finditer(text))
+
+
 def _mismatch(found: Outcome, sample: Sample, what: str, outputs: tuple[OutputComparison, ...]) -> Outcome:
     at = f" at {sizes_text([sample.sizes])}" if sample.sizes else ""
     message = f"the second call in one State{at} {what}"
@@ -96,4 +103,4 @@ def last_kept_call(reply: EngineReply) -> EngineReply:
     return reply if outputs is None else replace(reply, outputs=(tuple(map(np.asarray, outputs)),))
 
 
-__all__ = ["KEPT_CALLS", "REPEATED", "KeptCalls", "last_kept_call", "plan_calls"]
+__all__ = ["KEPT_CALLS", "REPEATED", "KeptCalls", "keeps_state", "last_kept_call", "plan_calls"]

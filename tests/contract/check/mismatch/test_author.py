@@ -53,6 +53,47 @@ def test_a_graph_that_says_something_else_is_the_exporters(pattern: str, text: s
     assert "who is wrong (at B=3): the exporter: the engine computes what the archive says" in found.describe()
 
 
+def test_operands_that_do_not_fit_are_the_exporters(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    net = net_of(lambda _, x: torch.softmax(x @ x.mT, -1) @ x)
+    result = exported(net, {"x": torch.randn(2, 7, 4)}, tmp_path / "net", input_names=["x"])
+    rewrite(result, "transposeB = true", "transposeB = false")
+    found = result.check_parity()
+    if found.status == "mismatch":  # where the engine computes something of them
+        assert found.facts[AUTHOR] == "exporter"
+    unfit = MeaningError("operands do not fit", statement="z = matmul(x, x)")
+    unfit.__cause__ = ValueError("shapes")
+    assert author._is_outside_of_a_domain(unfit)
+    late = MeaningError("the evaluation took longer than 10 seconds, in `z = f(x)`", statement="z = f(x)")
+    late.__cause__ = MeaningError("the evaluation took longer than 10 seconds")
+    assert not author._is_outside_of_a_domain(late)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"-> \((\w+), \w+\)", r"-> (\1)"),
+        (", reset_every_turn = 1", ""),
+    ],
+    ids=["an output is missing", "a state is kept"],
+)
+def test_an_archive_of_other_outputs_or_states_is_the_exporters(pattern: str, text: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    result = exported(nn.GRU(5, 7, batch_first=True), {"input": torch.randn(2, 6, 5)}, tmp_path / "net")
+    assert result.check_parity().passed
+    rewrite(result, pattern, text)
+    assert result.check_parity().facts[AUTHOR] == "exporter"
+
+
+def test_the_side_that_is_much_farther_from_the_definitions_is_named(tmp_path: Path) -> None:
+    """A group norm without its small factor makes large values of the engine's rounding."""
+    torch.manual_seed(1)
+    net = nn.Sequential(nn.Conv1d(4, 6, 3), nn.GroupNorm(3, 6), nn.SiLU(), nn.AvgPool1d(2))
+    result = exported(net, torch.randn(2, 4, 13), tmp_path / "net")
+    rewrite(result, r"= mul\(", "= max(")
+    assert result.check_parity().facts[AUTHOR] == "exporter"
+
+
 _DEBOX = (
     "debox(x, size = [1, 1, 2, 2], stride = [1, 1, 2, 2], padding = [(0, 0), (0, 0), (0, 0), (0, 0)], "
     "border = 'constant', dilation = [1, 1, 1, 1], normalize = true)"

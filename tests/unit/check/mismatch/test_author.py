@@ -1,0 +1,45 @@
+"""The distance from the definitions, and the states that a graph asks for."""
+
+import math
+
+import numpy as np
+import pytest
+
+from t2n_core.check.further_runs.kept_states import keeps_state
+from t2n_core.check.mismatch.author import _agree, _distance
+from t2n_core.check.request import CheckRequest
+
+
+def test_the_distance_is_the_largest_difference() -> None:
+    meant = [np.asarray([1.0, -4.0]), np.asarray([2.0])]
+    assert _distance(meant, [np.asarray([1.5, -4.0]), np.asarray([-1.0])]) == 3.0
+    assert _distance(meant, [np.asarray([1.0]), np.asarray([2.0])]) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"), [([math.nan, 1.0], 0.0), ([math.nan, math.nan], math.inf), ([math.inf, 1.0], math.inf)]
+)
+def test_other_places_of_nan_are_infinitely_far(found: list[float], wanted: float) -> None:
+    assert _distance([np.asarray([math.nan, 1.0])], [np.asarray(found)]) == wanted
+
+
+def test_another_data_type_is_right_only_if_it_is_meant() -> None:
+    request = CheckRequest(None, [])  # type: ignore[arg-type]
+    meant, narrow, wide = np.asarray([3]), np.asarray([3], np.int8), np.asarray([3], np.int32)
+    assert _agree(request, [(meant, narrow.dtype, narrow, wide.dtype)])
+    assert not _agree(request, [(meant, narrow.dtype, wide, narrow.dtype)])
+    assert _agree(request, [(meant, narrow.dtype, wide, wide.dtype)])
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("y = relu(x);", False),
+        ('y = tract_core_scan("body", scan = [], reset_every_turn = 1);', False),
+        ('y = tract_core_scan("body", scan = []);', True),
+        ('a = tract_core_scan("b", reset_every_turn = 1);\n  y = tract_core_scan("b", skip = 0);', True),
+        ("y = tract_transformers_dyn_kv_cache(x);", True),
+    ],
+)
+def test_a_graph_keeps_a_state(text: str, wanted: bool) -> None:
+    assert keeps_state(text) == wanted

@@ -128,8 +128,9 @@ def _graph_of(bundle: Path, check: CheckEntry) -> str:
 
 def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: float) -> Outcome:
     """Return the outcome of one check, also for damaged files."""
+    from t2n_core.check.mismatch.author import with_author
+    from t2n_core.parity.outcome import Outcome, Status
     from t2n_core.parity.check import check_parity
-    from t2n_core.parity.outcome import Outcome
     from t2n_core.parity.request import CheckRequest
     from t2n_core.parity.samples import DRAWN
 
@@ -140,7 +141,10 @@ def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: flo
         request = CheckRequest(
             archive, samples, names, criteria, timeout, check.held, outside, constant, carries=check.carries
         )
-        outcome = check_parity(runner_of(engine), request)
+        runner = runner_of(engine)
+        outcome = check_parity(runner, request)
+        if outcome.status is Status.MISMATCH:
+            outcome = with_author(outcome, runner, request)
         if check.drawn:
             outcome = replace(outcome, facts={**outcome.facts, DRAWN: check.drawn})
     except Exception as exc:

@@ -32,7 +32,7 @@ MODELS = """
 
     @pytest.mark.nnef_export
     @pytest.mark.parametrize("graph", [
-        pytest.param("x * 2.0", id="right"), pytest.param("x * 2.01", id="wrong"),
+        pytest.param("x * 2.0", id="right"), pytest.param("mul(x, 2.01)", id="wrong"),
         pytest.param("unsqueeze(x * 2.0, axes=[-1])", id="panics"),
     ])
     def test_graph(graph):
@@ -86,11 +86,14 @@ def test_a_bundle_is_judged_without_torch_as_the_session_judged_it(suite, where)
     assert {nodeid: (cell.status, cell.stage, cell.outputs) for nodeid, cell in cells.items()} == {
         nodeid: (cell.status, cell.stage, cell.outputs) for nodeid, cell in first.items()
     }
+    authors = {nodeid: cell.facts.get("author") for nodeid, cell in cells.items()}
+    assert authors == {nodeid: cell.facts.get("author") for nodeid, cell in first.items()}
+    assert {nodeid for nodeid, author in authors.items() if author == "exporter"} == {n for n in cells if "wrong" in n}
     if where == "plain":
         failures = suite.path / "failures"
         assert len(list(failures.iterdir())) == 4
         (wrong,) = failures.glob("test_graph_wrong-tract-0.23.9*")
-        assert "x * 2.01" in (wrong / "graph.nnef").read_text()
+        assert "mul(x, 2.01)" in (wrong / "graph.nnef").read_text()
         line = next(line for line in (wrong / "README.md").read_text().splitlines() if "t2n matrix" in line)
         done = t2n(*line.split()[1:], "--cache-dir", CACHE, cwd=suite.path)
         assert (done.returncode, "mismatch" in done.stdout) == (1, True)

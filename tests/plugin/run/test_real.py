@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import pytest_t2n.run.converter
+from t2n_core.check.mismatch.author import with_author
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
@@ -53,7 +54,9 @@ class Result:
         return CheckRequest(self.archive, samples, ["y"], criteria, timeout)
 
     def check_parity(self, criteria, *, timeout=60.0):
-        return check_parity(engine_for(self.engine), self.check_request(criteria, timeout))
+        request, engine = self.check_request(criteria, timeout), engine_for(self.engine)
+        found = check_parity(engine, request)
+        return with_author(found, engine, request) if found.status == "mismatch" else found
 
 
 class ModelExport:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from t2n_core import ModelExport, TractNNEF
+from t2n_core.check.outcome import Outcome
 from t2n_core.nnef import legality
 from t2n_core.nnef.tract import quirks
 from t2n_core.nnef.tract.quirks import table
@@ -132,14 +133,19 @@ SHOWN: dict[str, Shown] = {
 CELLS = [(name, release) for name, shown in SHOWN.items() for release in shown.releases]
 
 
-def passes(name: str, release: str, folder: Path) -> bool:
-    """Return whether the engine computes the net that shows a quirk right."""
+def outcome(name: str, release: str, folder: Path) -> Outcome:
+    """Return the check of the net that shows a quirk."""
     shown = SHOWN[name]
     names = [f"x{i}" for i in range(len(shown.inputs))]
     axes = None if shown.axes is None else {"x0": dict(shown.axes)}
     export = ModelExport(Net(shown.function).eval(), shown.inputs, input_names=names, dynamic_axes=axes)
     result = export.to(TractNNEF(release, check_io=False, weights=SHOWN[name].weights), folder / "model.nnef.tar")
-    return result.check_parity("approximate").passed
+    return result.check_parity("approximate")
+
+
+def passes(name: str, release: str, folder: Path) -> bool:
+    """Return whether the engine computes the net that shows a quirk right."""
+    return outcome(name, release, folder).passed
 
 
 @pytest.mark.parametrize(("name", "release"), CELLS)

@@ -1,0 +1,1 @@
+"""Planted faults of the exporter and of engines: whom the check names."""

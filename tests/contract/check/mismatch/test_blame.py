@@ -1,0 +1,45 @@
+"""A sample of planted faults: the check names the side in which each was planted.
+
+`python -m conformance.blame` plants 200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.blame import engine, exporter
+from t2n_core.engine.pool import TractRunner
+
+RELEASES = ("0.21.19", "0.23.9")
+
+
+@pytest.mark.parametrize("net", ["perceptron", "gru", "group norm"])
+def test_a_graph_that_was_changed_is_the_exporters(
+    net: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resolved_engine: Callable[[str], Any]
+) -> None:
+    resolved_engine("0.23.9")
+    monkeypatch.setattr(exporter, "RELEASES", ("0.23.9",))
+    seen = [one for one in exporter.faults(tmp_path, 1, [net]) if one.is_seen]
+    assert len(seen) >= 8
+    assert [(one.name, one.author) for one in seen if one.author != "exporter"] == []
+
+
+def test_a_statement_that_an_erratum_forbids_is_the_engines(
+    tmp_path: Path, tract_engine: Callable[[str], TractRunner]
+) -> None:
+    seen = [one for one in engine.of_hazards(RELEASES, tract_engine, tmp_path) if one.is_seen]
+    assert len(seen) >= 15
+    assert [(one.name, one.release, one.author) for one in seen if one.author != "engine"] == []
+
+
+def test_a_net_without_the_repair_of_a_quirk_is_the_engines(
+    tmp_path: Path, resolved_engine: Callable[[str], Any]
+) -> None:
+    resolved_engine("0.23.9")
+    seen = [one for one in engine.of_quirks(("0.23.9",), tmp_path) if one.is_seen]
+    assert seen
+    assert [(one.name, one.author) for one in seen if one.author != "engine"] == []

@@ -1,8 +1,11 @@
 """Tamper with archives, and print what the check catches.
 
 python -m conformance.mutants [SUITE …] [--cases 40] [--seed 1] [--tract 0.23] [--jobs 2]
+python -m conformance.mutants --of dialect [FUNCTION …] [--jobs 2]
 
-Exports a sample of each suite's cases, tampers with the archives, and prints what the check catches, as Markdown.
+Exports a sample of each suite's cases, tampers with the archives, and prints what the check catches, as Markdown. With
+`--of dialect` the functions that define the dialect's operators are changed, those whose module or name has one of the
+texts, and what their tests catch is printed.
 """
 
 from __future__ import annotations
@@ -53,13 +56,19 @@ def table_of(groups: Iterable[tuple[str, Sequence[Verdict]]]) -> str:
 
 def main() -> int:
     parser = command_parser("conformance.mutants", __doc__)
-    parser.add_argument("suites", nargs="*", default=SUITES, help=f"of {', '.join(SUITES)}; all without one")
+    parser.add_argument("suites", nargs="*", help=f"of {', '.join(SUITES)}; all without one")
+    parser.add_argument("--of", choices=("archives", "dialect"), default="archives", help="what is changed")
     parser.add_argument("--cases", type=int, default=40, help="of each suite")
     parser.add_argument("--seed", type=int, default=1, help="which cases, and which changes")
     parser.add_argument("--tract", default="0.23", metavar="VERSION", help="the engine, as --t2n-tract")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write each mutant, one a line")
     options = parser.parse_args()
+    if options.of == "dialect":
+        from conformance.mutants.definitions.table import run
+
+        return run(options.suites, options.jobs)
+    options.suites = options.suites or list(SUITES)
     found = list(verdicts_of(options.suites, options.cases, options.seed, options.tract, options.jobs))
     rows = RowFile(options.json, anew=True)
     for one in found:

@@ -1,0 +1,1 @@
+"""Mutants of the definitions of the dialect's operators: what their tests catch."""

@@ -1,0 +1,60 @@
+"""The mutants of definitions that compute the same values as the definition itself, with the reason."""
+
+from typing import Final
+
+_AT_ZERO = "both branches are 0 at 0"
+_WHOLE = "what is divided is a multiple of the divisor, so that nothing is rounded"
+_CUT = "what lies beyond the result is cut off"
+_EITHER = "only `signed` and `symmetric` together change the number of steps"
+_ONE_GROUP = "one group repeats each head once"
+
+EQUIVALENT: Final[dict[str, str]] = {
+    "onnx.detection._overlap: min(shared) <= 0 -> min(shared) < 0": "an area in common of 0 is a share of 0 too",
+    "onnx.detection._overlap: total > 0 -> total >= 0": "boxes that share an area do not cover one of 0",
+    "onnx.detection._overlap: common / total if total > 0 else 0.0 -> common / total if total > 0 else 0.125": (
+        "boxes that share an area do not cover one of 0"
+    ),
+    "onnx.lookup.direct_lookup: np.where(known, index, 0) -> np.where(known, index, 1)": (
+        "the value that is read for an unknown index is not taken"
+    ),
+    "onnx.lookup.reverse_lookup: np.zeros -> np.ones": "without keys the fallback is taken everywhere",
+    "standard.activation.elu: x < 0 -> x <= 0": _AT_ZERO,
+    "standard.activation.elu: np.minimum(x, 0.0) -> np.minimum(x, 0.125)": "it holds off an overflow only",
+    "standard.activation.prelu: x < 0 -> x <= 0": _AT_ZERO,
+    "standard.activation.leaky_relu: x < 0 -> x <= 0": _AT_ZERO,
+    "standard.convolution._product: matrices.shape[2] == 1 -> matrices.shape[2] == 0": "the product is the same",
+    "standard.convolution.conv: filter.shape[0] // count -> -(-filter.shape[0] // count)": _WHOLE,
+    "standard.convolution.deconv: filter.shape[0] // count -> -(-filter.shape[0] // count)": _WHOLE,
+    "standard.pooling._spread: extent - 1 -> extent + 1": _CUT,
+    "standard.pooling._spread: extent - 1 -> extent - 0": _CUT,
+    "standard.rounding.linear_quantize: min_max_linear_quantize(x, min, max, bits, False, False) -> "
+    "min_max_linear_quantize(x, min, max, bits, True, False)": _EITHER,
+    "standard.rounding.linear_quantize: min_max_linear_quantize(x, min, max, bits, False, False) -> "
+    "min_max_linear_quantize(x, min, max, bits, False, True)": _EITHER,
+    "standard.resampling._places: max(extent * times - 1, 1) -> max(extent * times - 1, 2)": (
+        "the divisor is 1 only where the dividend is 0"
+    ),
+    "standard.shape.reshape: math.prod(replaced) // known -> -(-math.prod(replaced) // known)": _WHOLE,
+    "standard.shape.split: value.shape[axis] // total -> -(-value.shape[axis] // total)": _WHOLE,
+    "standard.slicing.slice_axes: step > 0 -> step >= 0": "a step of 0 is refused by `range`",
+    "standard.slicing.slice_axes: step != 1 -> step != 0": "elements are taken by their indices, and not by a slice",
+    "standard.reduction.sum_reduce: np.abs(total) // count * np.sign(total) -> "
+    "np.abs(total) // count / np.sign(total)": "the sign is 1 or -1, and 0 / 0 of no sum becomes 0",
+    "tract.activation.silu: -0.0 -> 0.0": "the zeros are equal",
+    "tract.attention.attend: q.shape[1] // k.shape[1] -> -(-q.shape[1] // k.shape[1])": _WHOLE,
+    "tract.attention.attend: q.shape[1] // k.shape[1] if q.ndim == 4 else 1 -> "
+    "q.shape[1] // k.shape[1] if q.ndim == 4 else 0": _ONE_GROUP,
+    "tract.attention.attend: groups > 1 -> groups >= 1": _ONE_GROUP,
+    "tract.attention.attend: groups > 1 -> groups > 0": _ONE_GROUP,
+    "tract.attention._quantised: np.where(high > low, (high - low) / levels, 1.0) -> "
+    "np.where(high > low, (high - low) / levels, 1.375)": "equal values are 0 steps apart, of whatever size",
+    "tract.attention.quantized_dyn_kv_cache: output.shape[-2] > _SINK -> output.shape[-2] >= _SINK": (
+        "no token is rounded where none is left"
+    ),
+    "tract.resampling.cubic: far <= 1.0 -> far < 1.0": "both polynomials are 0 at 1",
+    "tract.resampling.cubic: far < 2.0 -> far <= 2.0": "the polynomial is 0 at 2",
+    "tract.recurrent.gdn_recurrent: heads // query.shape[2] -> -(-heads // query.shape[2])": _WHOLE,
+}
+"""By `Mutant.name`."""
+
+__all__ = ["EQUIVALENT"]

@@ -11,6 +11,8 @@ import torch
 
 from t2n_core.errors import InputError
 from t2n_core.extras import importing
+from t2n_core.generative.quantized.checkpoint import dequantized, quantization_of
+from t2n_core.generative.quantized.formats import Settings
 from t2n_core.torch_graph.tensors_on_disk import tensors_on_disk
 
 DTYPES: Final = {"f32": torch.float32, "f16": torch.float16}
@@ -26,11 +28,12 @@ def load_model(folder: Path, *, dtype: str | None = None, random: bool = False) 
     reads them when they are used, so that a model may be larger than the memory.
 
     `dtype` is one of DTYPES, None for that of the folder; bfloat16, which no release of tract supports, becomes
-    float32. With `random` the weights are random, and no files of weights are needed.
+    float32. Quantized weights are read exactly, as float32 by default. With `random` the weights are random, and no
+    files of weights are needed.
 
     Raises:
         MissingPackageError: transformers is not installed.
-        InputError: the folder holds no model that generates tokens.
+        InputError: the folder holds no model that generates tokens, or weights in a format that is not read.
     """
     transformers = _library()
     if not (folder / "config.json").is_file():
@@ -42,17 +45,39 @@ def load_model(folder: Path, *, dtype: str | None = None, random: bool = False) 
     except (ValueError, OSError, KeyError, ImportError) as cause:
         raise InputError(f"transformers cannot read {folder / 'config.json'}: {cause}") from cause
     kind = _kind(transformers, config)
-    wanted = DTYPES[dtype] if dtype else _own_dtype(config)
+    settings = quantization_of(config)
+    if settings is not None:
+        del config.quantization_config  # otherwise transformers replaces layers by those of its kernels
+    wanted = DTYPES[dtype] if dtype else _own_dtype(config) if settings is None else torch.float32
     try:
         with patch.dict(os.environ, _ONE_THREAD), tensors_on_disk():
             if random:
                 torch.manual_seed(0)
                 model = kind.from_config(config, dtype=wanted)
+            elif settings is not None:
+                model = _load_quantized(transformers, folder, config, settings, wanted)
             else:
                 model = kind.from_pretrained(folder, config=config, dtype=wanted, local_files_only=True)
+    except InputError:
+        raise
     except Exception as cause:  # a damaged file can raise any exception
         raise InputError(f"transformers cannot load the model of {folder}: {cause}") from cause
     return model.eval()
+
+
+def _load_quantized(transformers: Any, folder: Path, config: Any, settings: Settings, dtype: torch.dtype) -> Any:
+    """Return the model with the tensors of a quantized checkpoint. Raises InputError if some are missing."""
+    tensors = dequantized(folder, settings)
+    of_kind = _mapping(transformers, config)[type(config)]
+    classes = of_kind if isinstance(of_kind, tuple) else (of_kind,)
+    own = next((one for one in classes if one.__name__ in (config.architectures or ())), classes[0])
+    common = {"config": config, "dtype": dtype, "output_loading_info": True}
+    model, info = own.from_pretrained(None, state_dict=tensors, **common)
+    if lacks := sorted(info["missing_keys"]):  # transformers would leave them random
+        raise InputError(f"{folder} has no weights for {', '.join(lacks[:3])}")
+    if (folder / "generation_config.json").is_file():
+        model.generation_config = transformers.GenerationConfig.from_pretrained(folder, local_files_only=True)
+    return model
 
 
 def load_tokenizer(folder: Path) -> Any:
@@ -84,16 +109,27 @@ def _library() -> Any:
 
 def _kind(transformers: Any, config: Any) -> Any:
     """Return the class that loads such a model."""
+    return getattr(transformers, next(name for name, _ in _kinds(transformers, config)))
+
+
+def _mapping(transformers: Any, config: Any) -> Any:
+    """Return the classes of models by their configuration."""
+    return next(mapping for _, mapping in _kinds(transformers, config))
+
+
+def _kinds(transformers: Any, config: Any) -> list[tuple[str, Any]]:
+    """Return the classes that load such a model, each with its classes of models. Raises InputError if none does."""
     names = {
         "AutoModelForCausalLM": "MODEL_FOR_CAUSAL_LM_MAPPING",
         "AutoModelForSeq2SeqLM": "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING",
         "AutoModelForSpeechSeq2Seq": "MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING",
     }
     order = list(names) if not config.is_encoder_decoder else list(names)[1:]
-    for name in order:
-        if type(config) in getattr(transformers, names[name]):
-            return getattr(transformers, name)
-    raise InputError(f"{config.model_type} is not an architecture that generates tokens from text or speech")
+    known = [(name, getattr(transformers, names[name])) for name in order]
+    found = [(name, mapping) for name, mapping in known if type(config) in mapping]
+    if not found:
+        raise InputError(f"{config.model_type} is not an architecture that generates tokens from text or speech")
+    return found
 
 
 def _own_dtype(config: Any) -> torch.dtype:

@@ -19,6 +19,7 @@ _SAFETENSORS: Final = ".safetensors"
 _DTYPES: Final = {
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
     "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
+    "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "F8_E8M0": torch.float8_e8m0fnu,
 }  # fmt: skip
 _LONGEST_HEADER: Final = 100 << 20
 _Extent = Annotated[int, msgspec.Meta(ge=0)]

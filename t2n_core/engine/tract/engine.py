@@ -187,13 +187,15 @@ class TractEngine(WorkerEngine):
         state: Sequence[tuple[str, str]] = (),
         initial: Sequence[Array] | None = None,
         held_by_engine: bool = False,
+        transforms: Sequence[str] = (),
     ) -> Iterator[EngineSession]:
         """Keep `archive` loaded in a separate process, for any number of steps; jobs can run in parallel.
 
         `state` are pairs of an input and the output that is its next value: these stay in the process, which feeds them
         back, and `run` takes and returns only the others. Their first values are `initial`, in the order of the pairs;
         without it they are zeros, empty along the axes whose symbol no other input has. With `held_by_engine` (tract
-        0.23 and later) the engine itself keeps them, and they cannot be read. `timeout` is in seconds for loading and
+        0.23 and later) the engine itself keeps them, and they cannot be read; `transforms` are the names of further
+        transforms of the engine that are applied to such a graph. `timeout` is in seconds for loading and
         for each step; the other arguments are those of `run`.
 
         Raises:
@@ -202,6 +204,8 @@ class TractEngine(WorkerEngine):
         """
         if held_by_engine and not state:
             raise InputError("held_by_engine=True needs state=, the pairs of inputs and outputs that the engine keeps")
+        if transforms and not held_by_engine:
+            raise InputError("transforms= of a session are for state that the engine holds: held_by_engine=True")
         if held_by_engine and not self.holds_state:
             raise InputError(f"tract {self.version} keeps no state itself: releases from {_HOLDS_STATE} on do")
         try:
@@ -209,7 +213,8 @@ class TractEngine(WorkerEngine):
         except (OSError, ValueError) as cause:
             raise EngineLoadError(f"{archive} cannot be read: {cause}") from cause
         signature.without(state)  # before a process starts
-        session = EngineSession(self._new_worker(), archive, signature, state, timeout, held_by_engine=held_by_engine)
+        held = tuple(transforms) if held_by_engine else None
+        session = EngineSession(self._new_worker(), archive, signature, state, timeout, held=held)
         try:
             session.open(dict(symbols or {}), chosen_limit() if memory_limit is None else memory_limit, initial)
             yield session

@@ -44,9 +44,11 @@ class EngineSession:
         state: Sequence[tuple[str, str]],
         timeout: float,
         *,
-        held_by_engine: bool = False,
+        held: Sequence[str] | None = None,
     ) -> None:
         """Take a started worker and the names of the archive. `timeout` is in seconds for each step.
+
+        `held` are the transforms of a graph whose state the engine holds; None if it is fed.
 
         Raises InputError for a pair that names no input or output, or one of another pair.
         """
@@ -60,7 +62,7 @@ class EngineSession:
         self._names = signature.inputs
         self._state_names = tuple(name for name, _ in state)
         self._worker, self._archive, self._timeout = worker, archive.absolute(), timeout
-        self._held = held_by_engine
+        self._held, self._transforms = held is not None, tuple(held or ())
         self._initial: tuple[Array, ...] = ()
         self._ended: EngineError | None = None
         self._lock, self._owner = threading.Lock(), os.getpid()
@@ -70,7 +72,7 @@ class EngineSession:
 
         Raises EngineLoadError, EngineOptimiseError, EngineCrash, EngineTimeout, EngineOutOfMemory, InputError.
         """
-        session = {"state": self._pairs, "held": self._held}
+        session = {"state": self._pairs, "held": self._held, "transforms": self._transforms}
         header = {
             "session": session,
             "archive": str(self._archive),

@@ -75,13 +75,16 @@ def _open(driver: TractDriver, job: Frame, send: Send, times: dict[str, float]) 
         if header["symbols"]:
             model.set_symbols(header["symbols"])
         if header["session"]["held"]:
-            return _StatefulSteps(_fold_state(model, [place for place, _ in pairs]))
+            _fold_state(model, [place for place, _ in pairs])
+            for transform in header["session"]["transforms"]:
+                model.transform(transform)
+            return _StatefulSteps(model.into_runnable(optimise=True))
         runnable = model.into_runnable(optimise=True)
     return _FedSteps(driver, runnable, pairs)
 
 
-def _fold_state(model: TractModel, places: Sequence[int]) -> TractRunnable:
-    """Return the graph with the inputs at `places` folded into it. Raises EngineOptimiseError if one cannot be."""
+def _fold_state(model: TractModel, places: Sequence[int]) -> None:
+    """Fold the inputs at `places` into the graph. Raises EngineOptimiseError if one cannot be."""
     state = [model.facts()["input"][place][0] for place in places]
     model.transform(DETECT)
     left = [name for name, _ in model.facts()["input"] if name in state]
@@ -90,7 +93,6 @@ def _fold_state(model: TractModel, places: Sequence[int]) -> TractRunnable:
             f"the engine cannot keep this state itself: its transform `{DETECT}` leaves {', '.join(left)}",
             hint="it folds an input that one concat extends by new values along a symbolic axis, into an output",
         )
-    return model.into_runnable(optimise=True)
 
 
 class _FedSteps:

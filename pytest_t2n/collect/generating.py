@@ -21,8 +21,8 @@ class GenerateOptions:
     """A number of random prompts, or the tokens of each; None for those that the test returns, or three."""
     batch: str | None = None
     """Symbol of a dynamic number of sequences; None for that of the example."""
-    last_logits: bool = False
-    """Compute only the logits of the last token of a step."""
+    last_logits: bool | int | str = False
+    """Compute only the logits of the last token of a step, or of so many; "input" makes the positions an input."""
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> GenerateOptions:
@@ -36,8 +36,8 @@ class GenerateOptions:
             raise ValueError(f"prompts={found.prompts}: at least one prompt is required")
         if found.batch is not None and not (isinstance(found.batch, str) and found.batch.isidentifier()):
             raise ValueError(f'batch={found.batch!r} is not the name of a size, such as "B"')
-        if not isinstance(found.last_logits, bool):
-            raise ValueError(f"last_logits={found.last_logits!r} is neither True nor False")
+        if found.last_logits != "input" and (not isinstance(found.last_logits, int) or found.last_logits < 0):
+            raise ValueError(f'last_logits={found.last_logits!r} is neither a number of tokens nor "input"')
         return found
 
 

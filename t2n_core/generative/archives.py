@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from torch import nn
 
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import engine_error
 from t2n_core.export.result import ExportResult
+from t2n_core.generative.calls import CHOSEN
 from t2n_core.generative.parts import Plan
 from t2n_core.parity.state_pairs import StatePair
 
@@ -36,6 +38,14 @@ class GenerativeArchives:
     def state(self) -> tuple[StatePair, ...]:
         """Return the decoder's state."""
         return self.decoder.state
+
+    def fixed(self, timeout: float = 60.0) -> dict[str, Array]:
+        """Return the decoder's inputs that are the same in each step, by name: those of an encoder, for the example.
+
+        If the positions of logits are an input, that is the last one. Raises EngineError.
+        """
+        last = {CHOSEN: np.array([-1])} if self.plan.call.chosen else {}
+        return {**self.encoded(timeout), **last}
 
     def encoded(self, timeout: float = 60.0) -> dict[str, Array]:
         """Return what the encoder's archive gives for the example, by the names of the decoder's inputs.

@@ -18,6 +18,10 @@ from t2n_core.torch_graph.frontend.pytree.objects import parts_at_any_depth
 
 CACHES: Final = ("cache", "past_key_values", "cache_params")
 """The arguments for caches in transformers: the first from 5.24 on, the others before."""
+CHOSEN: Final = "logits_to_keep"
+"""The argument of transformers' models for the positions whose logits are computed, as a number or a vector."""
+INPUT: Final = "input"
+"""The value of `last_logits` that makes the positions an input of the archive."""
 _PROMPT = 3
 """Tokens in the cache of an example; a window has to be longer."""
 _STEP = 2
@@ -36,16 +40,24 @@ class DecoderCall:
     takes_many: bool
     """True if several tokens in one step have the same results as one by one."""
 
+    @property
+    def chosen(self) -> bool:
+        """Return whether the positions whose logits are computed are an input of the archive."""
+        return isinstance(self.arguments.get(CHOSEN), torch.Tensor)
+
 
 def decoder_call(
-    model: torch.nn.Module, prompt: Mapping[str, Any], *, last_logits: bool, one_token: bool = False
+    model: torch.nn.Module, prompt: Mapping[str, Any], *, last_logits: bool | int | str, one_token: bool = False
 ) -> DecoderCall:
     """Return an example of the step after a prompt; the cache in it is that of the prompt.
 
     A step has several tokens if the model supports that and `one_token` is false.
 
-    `prompt` are arguments of the model, with at least 5 token ids. Raises InputError for a model without a cache.
+    `prompt` are arguments of the model, with at least 5 token ids. `last_logits` is the number of last tokens whose
+    logits are computed (False for all of them), or "input" for positions that each call gives. Raises InputError for a
+    model without a cache.
     """
+    _check_number(last_logits)
     tokens = _token_argument(model, prompt)
     ids = prompt[tokens]
     if ids.shape[-1] < _PROMPT + _STEP:
@@ -62,10 +74,18 @@ def decoder_call(
         many = not one_token and _takes_many(model, fixed, tokens, cache, past, steps)
     given = {**fixed, tokens: steps if many else steps[:, :1], cache: past, "use_cache": True}
     if last_logits and many:
-        if "logits_to_keep" not in inspect.signature(model.forward).parameters:
-            raise InputError(f"{type(model).__name__} computes the logits of all tokens, not only of the last one")
-        given["logits_to_keep"] = 1
+        if CHOSEN not in inspect.signature(model.forward).parameters:
+            raise InputError(f"{type(model).__name__} computes the logits of all tokens, not only of the last ones")
+        given[CHOSEN] = torch.tensor([0, -1]) if last_logits == INPUT else int(last_logits)
+    if last_logits == INPUT and not many and not one_token:
+        raise InputError(f"{type(model).__name__} takes one token a step, so that there are no positions to choose")
     return DecoderCall(cache, tokens, given, many)
+
+
+def _check_number(last_logits: bool | int | str) -> None:
+    """Raise InputError for a number of logits that means nothing."""
+    if last_logits != INPUT and (isinstance(last_logits, str) or last_logits < 0):
+        raise InputError(f'last_logits={last_logits!r} is neither a number of tokens nor "{INPUT}"')
 
 
 def _takes_many(
@@ -124,4 +144,4 @@ def cache_argument(model: torch.nn.Module) -> str:
     return found
 
 
-__all__ = ["CACHES", "DecoderCall", "cache_argument", "decoder_call"]
+__all__ = ["CACHES", "CHOSEN", "INPUT", "DecoderCall", "cache_argument", "decoder_call"]

@@ -15,7 +15,7 @@ from torch import nn
 from t2n_core.errors import CaptureError, InputError, LowerError, ParityError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
-from t2n_core.generative.folder import write_beside
+from t2n_core.generative.folder import TRANSFORMS, write_beside
 from t2n_core.generative.parts import Part, Plan, plan_of
 from t2n_core.generative.result import GenerativeResult
 from t2n_core.inference_target import TractNNEF
@@ -26,6 +26,9 @@ from t2n_core.torch_graph.frontend.training import evaluating, training_note
 DECODER: Final = "decoder.nnef.tgz"
 ENCODER: Final = "encoder.nnef.tgz"
 STEP: Final = "step.nnef.tgz"
+Holder = Literal["explicit", "engine", "engine-int8", "engine-int4"]
+"""The holder of the cache: the caller, or the engine, as it is or quantized."""
+BITS: Final = {"engine-int8": 8, "engine-int4": 4}
 
 
 class GenerativeExport:
@@ -36,10 +39,14 @@ class GenerativeExport:
         example: token ids [batch, tokens] of at least 5 tokens, or the arguments of `generate` by name, such as
             `input_features`. Without one, random tokens.
         batch: the symbol of a dynamic number of sequences; without one the number is that of the example.
-        last_logits: compute only the logits of the last token of a step.
+        last_logits: compute only the logits of the last token of a step, or of so many last ones, such as 4. With
+            "input" the archive has a further input `logits_to_keep`, int64 [K]: the positions in the step whose logits
+            are computed; -1 is the last one.
         dynamic_axes: those of an encoder's inputs.
         step_archive: also export the decoder for a single token, as `step.nnef.tgz` with separate weights: engines
             choose faster products if they know that there is one row.
+        scenarios: the archive names the scenarios of tract's own archives, `tg` for one token and `pp` for a prompt
+            without a past, which the engine simplifies sizes with, and `any` for a prompt that goes on.
         options: further options of `ExportOptions`, by name.
 
     Raises:
@@ -52,9 +59,10 @@ class GenerativeExport:
         example: Any = None,
         *,
         batch: str | None = None,
-        last_logits: bool = False,
+        last_logits: bool | int | str = False,
         dynamic_axes: Mapping[str, Mapping[int, Any]] | None = None,
         step_archive: bool = False,
+        scenarios: bool = False,
         **options: Any,
     ) -> None:
         if model.training and options.get("training") == "refuse":
@@ -62,6 +70,7 @@ class GenerativeExport:
         self.model, self._example, self._options = model, example, options
         self._step_archive = step_archive
         self._wanted: dict[str, Any] = {"batch": batch, "last_logits": last_logits, "dynamic_axes": dynamic_axes}
+        self._wanted["scenarios"] = scenarios
         note = training_note(model, type(model).__name__)
         self._mode_notes = () if note is None else (note,)
         with evaluating(model):
@@ -77,7 +86,7 @@ class GenerativeExport:
         target: TractNNEF,
         directory: str | Path,
         *,
-        kv: Literal["explicit", "engine"] = "explicit",
+        kv: Holder = "explicit",
         tokenizer: Any = None,
         steps: int = 16,
         original: nn.Module | None = None,
@@ -89,7 +98,9 @@ class GenerativeExport:
             raise InputError(f"{target} does not support generating models: only tract has dynamic sizes")
         if target.dynamic_axes:
             raise InputError("give the dynamic axes of a generating model to its export, not to its target")
-        if kv == "engine" and not getattr(target.engine(), "holds_state", False):
+        if kv not in TRANSFORMS:
+            raise InputError(f"kv={kv!r} is not one of {', '.join(TRANSFORMS)}")
+        if kv != "explicit" and not getattr(target.engine(), "holds_state", False):
             raise InputError(f"{target} cannot hold a cache: releases from 0.23.0 on can", hint='kv="explicit"')
         folder = Path(directory)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -101,9 +112,11 @@ class GenerativeExport:
                     for part in result.parts.values():
                         part.assert_parity(timeout=timeout)
                     proof = result.assert_generation(steps=steps, timeout=timeout)
-                    if kv == "engine":
+                    if kv != "explicit":
                         _assert_held(proof)
                     result = replace(result, proof=proof)
+                    if kv in BITS:
+                        result = replace(result, cache=result.measure_cache(BITS[kv], text, timeout=timeout))
                     if original is not None or result.decoder.stored:
                         result = replace(result, loss=result.measure_loss(original, text, timeout=timeout))
                 write_beside(result, tokenizer, kv)
@@ -146,7 +159,7 @@ def export_generative(
     target: TractNNEF | None = None,
     directory: str | Path = "generative",
     *,
-    kv: Literal["explicit", "engine"] = "explicit",
+    kv: Holder = "explicit",
     tokenizer: Any = None,
     steps: int = 16,
     original: nn.Module | None = None,
@@ -167,7 +180,9 @@ def export_generative(
             tokens are generated in its engine and compared with the model's own `generate`.
         directory: the folder, which is created.
         kv: with `engine` the check also has to show that the engine can hold the cache itself (from 0.23.0 on); the
-            archive is the same, and the manifest lists the transform that runners have to apply.
+            archive is the same, and the manifest lists the transforms that runners have to apply. With `engine-int8`
+            and `engine-int4` (from 0.23.5 on) the engine also quantizes the cache, which needs a target with
+            `reify_sdpa_operator=True`; the check measures what that loses.
         tokenizer: any object with `save_pretrained`.
         steps: the number of tokens that the check generates after each prompt.
         original: the model in float32, if its weights are not: the check measures the loss. Without it, compressed

@@ -9,9 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from t2n_core.check.generation.cache_loss import TRANSFORMS as QUANTIZING
 from t2n_core.errors import InputError
 from t2n_core.export.result import ExportResult
-from t2n_core.generative.parts import TOKENS
+from t2n_core.generative.calls import CHOSEN
+from t2n_core.generative.parts import SCENARIOS, TOKENS
 from t2n_core.generative.result import GenerativeResult
 from t2n_core.torch_graph.constraints.state_axes import PAST
 
@@ -23,7 +25,12 @@ VECTORS: Final = {
 }
 """Test vectors by name, with the sizes of tract's own tests; smaller ones if a model takes fewer tokens."""
 
-TRANSFORMS: Final = {"explicit": [], "engine": ["detect_kv_cache"]}
+TRANSFORMS: Final = {
+    "explicit": [],
+    "engine": ["detect_kv_cache"],
+    "engine-int8": ["detect_kv_cache", QUANTIZING[8]],
+    "engine-int4": ["detect_kv_cache", QUANTIZING[4]],
+}
 """The engine transforms that a runner applies, by the holder of the cache."""
 
 
@@ -50,6 +57,7 @@ def _manifest(result: GenerativeResult) -> dict[str, Any]:
         "vocabulary": int(decoder.graph.outputs[0].shape[-1]),
         "tract": decoder.target.version,
         "tokens_per_step": "any" if result.plan.call.takes_many else 1,
+        "logits": _logits(result),
         "parts": {name: _part(one) for name, one in result.parts.items()},
         "state": [
             {
@@ -62,8 +70,16 @@ def _manifest(result: GenerativeResult) -> dict[str, Any]:
             for pair in result.state
         ],
         **({} if result.loss is None else {"loss": asdict(result.loss)}),
-        "scenarios": {"tg": f"{TOKENS} == 1", "pp": f"{PAST} == 0"} if result.plan.call.takes_many else {},
+        **({} if result.cache is None else {"cache": asdict(result.cache)}),
+        "scenarios": {name: SCENARIOS[name] for name in ("tg", "pp")} if result.plan.call.takes_many else {},
     }
+
+
+def _logits(result: GenerativeResult) -> str:
+    """Return the tokens of a step whose logits an archive returns, in words for the manifest."""
+    call = result.plan.call
+    count = call.arguments.get(CHOSEN)
+    return f"of the positions in the input {CHOSEN}" if call.chosen else f"of the last {count}" if count else "all"
 
 
 def _part(one: ExportResult) -> dict[str, Any]:

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from t2n_core.parity.generation.cache_loss import CacheLoss, cache_loss
+from t2n_core.parity.generation.loss import WeightLoss, archive_logits, weight_loss
 from t2n_core.engine.pool import TractRunner
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError
@@ -51,11 +53,34 @@ def measure_loss(
         else:
             tokens = given.numpy()
             wanted = model(**inputs, **{result.plan.call.tokens: given[None], "use_cache": False}).logits[0].numpy()
-    fixed = result.encoded(timeout)
+    fixed = result.fixed(timeout)
     got = archive_logits(engine, result.decoder.archive, result.state, tokens[None], fixed, timeout=timeout)
     if got.shape != wanted.shape:
         raise InputError(f"the model in float32 returns {wanted.shape[1]} logits, and the archive {got.shape[1]}")
     return weight_loss(tokens, got, wanted)
+
+
+def measure_cache(result: GenerativeArchives, bits: int = 8, text: Any = None, *, timeout: float = 60.0) -> CacheLoss:
+    """Return what a quantized cache in the engine loses on a text, against the same archive with the cache as it is.
+
+    `text` are token ids `[S]`; by default the model samples up to 128 of them. `timeout` is in seconds for each step.
+
+    Raises:
+        InputError: the engine does not quantize this cache, or does not hold it.
+        EngineError: the archive did not run.
+    """
+    engine = result.decoder.target.engine()
+    if not isinstance(engine, TractRunner):
+        raise InputError(f"{engine.name} has no sessions, so that it cannot generate: tract has")
+    if result.plan.encoder is not None or result.plan.call.chosen:
+        raise InputError("a quantized cache is measured for a decoder without further inputs")
+    if text is None:
+        length = min(LENGTH, most_tokens(result.model) or LENGTH)
+        with torch.no_grad():
+            tokens, _ = _draw_text(in_float32(result.model), result, {}, length)
+    else:
+        tokens = np.asarray(text, np.int64).reshape(-1)
+    return cache_loss(engine, result.decoder.archive, result.state, tokens, bits, timeout=timeout)
 
 
 def in_float32(model: nn.Module) -> nn.Module:

@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from t2n_core.errors import InputError
-from t2n_core.generative.calls import DecoderCall, cache_argument, decoder_call
+from t2n_core.generative.calls import CHOSEN, DecoderCall, cache_argument, decoder_call
+from t2n_core.torch_graph.constraints.state_axes import PAST
 from t2n_core.torch_graph.frontend.pytree.objects import parts_at_any_depth
 from t2n_core.torch_graph.frontend.state.names import state_name
 
@@ -19,8 +20,13 @@ TOKENS: Final = "S"
 """The symbol of the tokens of one step."""
 ENCODED: Final = "E"
 """The symbol of the length of the encoded input."""
+POSITIONS: Final = "K"
+"""The symbol of the positions whose logits are computed, if they are an input."""
 LOGITS: Final = "outputs"
 """The name of the logits, as in the test archives of tract's own runner."""
+SCENARIOS: Final = {"tg": f"{TOKENS} == 1", "pp": f"{PAST} == 0", "any": f"{TOKENS} >= 1"}
+"""The scenarios of an archive by the names of tract's archives: text generation, prompt processing. In the third one a
+prompt goes on: without it, the engine would refuse a prompt in parts."""
 _LIMITS = ("max_target_positions", "max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
 
 
@@ -48,20 +54,36 @@ def plan_of(
     example: Any,
     *,
     batch: str | None = None,
-    last_logits: bool = False,
+    last_logits: bool | int | str = False,
     one_token: bool = False,
+    scenarios: bool = False,
     dynamic_axes: Mapping[str, Mapping[int, Any]] | None = None,
 ) -> Plan:
     """Return the archives to export for a model of transformers.
 
     `example` is a prompt: token ids [batch, tokens], or the arguments of `generate` by name; without one the tokens are
     random. With `one_token` a step has one token, even if the model supports more. `batch` is the symbol of a dynamic
-    number of sequences. `dynamic_axes` are those of an encoder's inputs. Raises InputError.
+    number of sequences. With `scenarios` the archive names those of tract. `dynamic_axes` are those of an encoder's
+    inputs. Raises InputError.
     """
     given = _arguments(model, example)
-    steps = {"last_logits": last_logits, "one_token": one_token}
+    steps: dict[str, Any] = {"last_logits": last_logits, "one_token": one_token}
+    plan = _plan_of(model, given, batch, dynamic_axes or {}, steps)
+    if not scenarios or not plan.call.takes_many:
+        return plan
+    lines = tuple(f"tract_assert {name}: {condition}" for name, condition in SCENARIOS.items())
+    return replace(plan, decoder=replace(plan.decoder, extensions=(*plan.decoder.extensions, *lines)))
+
+
+def _plan_of(
+    model: nn.Module,
+    given: dict[str, Any],
+    batch: str | None,
+    dynamic_axes: Mapping[str, Mapping[int, Any]],
+    steps: Mapping[str, Any],
+) -> Plan:
     if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
-        return _with_encoder(model, given, batch, dynamic_axes or {}, steps)
+        return _with_encoder(model, given, batch, dynamic_axes, steps)
     if dynamic_axes:
         raise InputError("dynamic_axes are those of an encoder, and this model has none", hint="batch= names the batch")
     call = decoder_call(model, given, **steps)
@@ -90,6 +112,8 @@ def _decoder(model: nn.Module, call: DecoderCall, batch: str | None, kept: Mappi
     axes: dict[str, Mapping[int, Any]] = {call.tokens: tokens} if tokens else {}
     if batch is not None:
         axes[call.cache] = {0: batch}
+    if call.chosen:
+        axes[CHOSEN] = {0: POSITIONS}
     for name, sizes in kept.items():
         axes[name] = {**sizes, **({} if batch is None else {0: batch})}
     options = {"state": call.cache, "dynamic_axes": axes, "output_names": [LOGITS]}
@@ -164,7 +188,7 @@ def _with_encoder(
     given: dict[str, Any],
     batch: str | None,
     dynamic_axes: Mapping[str, Mapping[int, Any]],
-    steps: Mapping[str, bool],
+    steps: Mapping[str, Any],
 ) -> Plan:
     tokens = given.pop("decoder_input_ids", None)
     accepted = inspect.signature(model.get_encoder().forward).parameters
@@ -211,4 +235,16 @@ def _kept_axes(
     }
 
 
-__all__ = ["ENCODED", "LOGITS", "TOKENS", "CrossAttention", "DecoderStep", "Part", "Plan", "most_tokens", "plan_of"]
+__all__ = [
+    "ENCODED",
+    "LOGITS",
+    "POSITIONS",
+    "SCENARIOS",
+    "TOKENS",
+    "CrossAttention",
+    "DecoderStep",
+    "Part",
+    "Plan",
+    "most_tokens",
+    "plan_of",
+]

@@ -11,15 +11,14 @@ from typing import Any
 import torch
 from torch import nn
 
+from t2n_core.parity.generation.cache_loss import CacheLoss
+from t2n_core.parity.generation.loss import WeightLoss
+from t2n_core.parity.generation.outcome import GenerationOutcome
 from t2n_core.check.generation.reference import Prompts
 from t2n_core.check.generation.result_check import check_result
 from t2n_core.errors import EngineError
 from t2n_core.generative.archives import GenerativeArchives
-from t2n_core.generative.loss import measure_loss
-from t2n_core.parity.generation.loss import WeightLoss
-from t2n_core.parity.generation.outcome import GenerationOutcome
-from t2n_core.parity.outcome import Outcome
-from t2n_core.parity.tolerance import TractCheckTolerance
+from t2n_core.generative.loss import measure_cache, measure_loss
 from t2n_core.torch_graph.frontend.training import evaluating
 
 
@@ -31,6 +30,8 @@ class GenerativeResult(GenerativeArchives):
     """The outcome of the check during the export."""
     loss: WeightLoss | None = None
     """The loss from weight compression against float32, if the check measured it."""
+    cache: CacheLoss | None = None
+    """The loss from a quantized cache in the engine, if the check measured it."""
 
     def check_generation(
         self,
@@ -52,18 +53,19 @@ class GenerativeResult(GenerativeArchives):
     def _check_generation(
         self, prompts: Prompts, steps: int, tolerance: str | TractCheckTolerance | None, timeout: float
     ) -> GenerationOutcome:
-        model, fixed = self.model, None
+        model = self.model
         if self.plan.encoder is not None:
             model = OfOneInput(self.model, self.plan.encoder.arguments)
-            try:
-                fixed = self.encoded(timeout)
-            except EngineError as failed:
-                engine = self.decoder.target.engine()
-                return GenerationOutcome(Outcome.from_error(failed, engine=f"{engine.name} {engine.version}"))
+        try:
+            fixed = self.fixed(timeout) or None
+        except EngineError as failed:
+            engine = self.decoder.target.engine()
+            return GenerationOutcome(Outcome.from_error(failed, engine=f"{engine.name} {engine.version}"))
         known: dict[str, Any] = {"model": model, "fixed": fixed, "timeout": timeout}
         found = check_result(self.decoder, prompts, steps, tolerance, state=self.state, **known)
         if self.step is None or not found.passed:
             return found
+        known["fixed"] = {name: array for name, array in (fixed or {}).items() if name in self.step.input_names} or None
         of_step = check_result(self.step, prompts, steps, tolerance, state=self.step.state, **known)
         return found if of_step.passed else of_step
 
@@ -83,6 +85,11 @@ class GenerativeResult(GenerativeArchives):
         """Return what small weights lose against float32, on a text; see `t2n_core.generative.loss.measure_loss`."""
         with evaluating(self.model), nullcontext() if original is None else evaluating(original):
             return measure_loss(self, original, text, timeout=timeout)
+
+    def measure_cache(self, bits: int = 8, text: Any = None, *, timeout: float = 60.0) -> CacheLoss:
+        """Return what a cache of 8 or 4 bits in the engine loses on a text; see `t2n_core.generative.loss`."""
+        with evaluating(self.model):
+            return measure_cache(self, bits, text, timeout=timeout)
 
 
 class OfOneInput(nn.Module):

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_t2n.cli.busy import busy
+from pytest_t2n.cli.exports.hub_cache import model_folder
 from pytest_t2n.cli.migrate.options import renamed
 from pytest_t2n.cli.output import say
 from pytest_t2n.cli.parser import LEVEL_HELP, Parser
 from t2n_core.engine import resolve_engines
-from t2n_core.errors import InputError
 from t2n_core.extras import require
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     if isinstance(parser, Parser):
         parser.translate = renamed
-    parser.add_argument("folder", type=Path, help="a local folder with config.json and safetensors")
+    parser.add_argument("folder", help="a folder with config.json and safetensors, or a name in the hub's cache")
     parser.add_argument("-o", "--output", type=Path, required=True, help="the folder to write")
     parser.add_argument("--tract", default="latest", metavar="VERSION", help="one version: 0.23, 0.23.9, latest")
     parser.add_argument("--dtype", choices=_DTYPES, help="that of the folder if not given")
@@ -39,13 +39,24 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kv",
-        choices=("explicit", "engine"),
+        choices=("explicit", "engine", "engine-int8", "engine-int4"),
         default="explicit",
-        help="the cache is inputs and outputs; with `engine` it is proven too that the engine can hold it by itself",
+        help="the cache is inputs and outputs; `engine`: it is proven too that the engine can hold it by itself; "
+        "`engine-int8`, `engine-int4`: also what the engine's quantized cache loses",
     )
+    parser.add_argument("--adapter", type=Path, metavar="FOLDER", help="merge an adapter that PEFT saved (LoRA)")
     parser.add_argument("--batch", metavar="NAME", help="the symbol of a free number of sequences")
-    parser.add_argument("--last-logits", action="store_true", help="logits of the last token of a step alone")
+    parser.add_argument(
+        "--last-logits",
+        nargs="?",
+        type=_count,
+        const=1,
+        default=0,
+        metavar="N",
+        help="logits of the last N tokens of a step alone, by default of one; `input`: positions are a further input",
+    )
     parser.add_argument("--step-archive", action="store_true", help="also write the decoder for a single token")
+    parser.add_argument("--scenarios", action="store_true", help="name tract's scenarios in the archive: tg and pp")
     parser.add_argument("--random", action="store_true", help="draw the weights; config.json is enough then")
     parser.add_argument("--no-tokenizer", action="store_true", help="write no tokenizer")
     parser.add_argument("--steps", type=int, default=16, help="tokens to generate in the check")
@@ -59,18 +70,24 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Return 0 for archives that were written and, by default, checked. Raises T2NError."""
-    if not options.folder.is_dir():
-        raise InputError(f"there is no folder {options.folder}")
+    options.folder = model_folder(options.folder)
     require("t2n export-llm", "torch", "transformers")
     resolve_engines(options.tract, offline=options.offline, fetch=False)  # errors are reported before torch is loaded
+    from t2n_core.generative.quantized.checkpoint import quantization_method
     from t2n_core.inference_target import TractNNEF
 
     of_target: dict[str, Any] = {"check_io": not options.no_check, "offline": options.offline}
     if options.tolerance is not None:
         of_target["check_io_tolerance"] = options.tolerance
+    if options.kv.startswith("engine-"):  # the engine quantizes the cache of its own operator only
+        of_target["reify_sdpa_operator"] = True
     target = TractNNEF(options.tract, weights=_forms(options.weights), **of_target)
     with busy(f"exporting {options.folder} for {target}"):
         result = _export(options, target)
+    if method := None if options.random else quantization_method(options.folder):
+        say(f"the weights were read from {method}, exactly")
+    if options.adapter is not None:
+        say(f"weights changed by the adapter: {options.merged}")
     for name, part in result.parts.items():
         say(f"{part.archive}: {name}, {part.archive.stat().st_size / 1e6:.1f} MB, holds for {part.range}")
     if result.proof is not None:
@@ -79,6 +96,8 @@ def run(options: argparse.Namespace) -> int:
             say(f"  {one.name}: {one.text}")
         if result.loss is not None:
             say(f"the weights, against float32: {result.loss.describe()}")
+        if result.cache is not None:
+            say(f"the cache in {result.cache.bits} bits: {result.cache.describe()}")
     else:
         say("not checked")
     return 0
@@ -87,13 +106,11 @@ def run(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace, target: TractNNEF) -> GenerativeResult:
     """Return the export of the model in the folder that the options name. Raises T2NError."""
     from t2n_core.generative import export_generative
-    from t2n_core.generative.load import load_model, load_tokenizer, tokens_of
+    from t2n_core.generative.load import load_tokenizer, tokens_of
 
     tokenizer = None if options.no_tokenizer else load_tokenizer(options.folder)
-    model = load_model(options.folder, dtype=options.dtype, random=options.random)
-    original = None
-    if options.dtype == "f16" and not options.no_check:
-        original = load_model(options.folder, dtype="f32", random=options.random)
+    model = _loaded(options, options.dtype)
+    original = _loaded(options, "f32") if options.dtype == "f16" and not options.no_check else None
     return export_generative(
         model,
         None,
@@ -102,6 +119,7 @@ def _export(options: argparse.Namespace, target: TractNNEF) -> GenerativeResult:
         batch=options.batch,
         last_logits=options.last_logits,
         step_archive=options.step_archive,
+        scenarios=options.scenarios,
         kv=options.kv,
         tokenizer=tokenizer,
         steps=options.steps,
@@ -109,6 +127,24 @@ def _export(options: argparse.Namespace, target: TractNNEF) -> GenerativeResult:
         timeout=options.timeout,
         text=None if options.text is None else tokens_of(options.text, options.folder),
     )
+
+
+def _loaded(options: argparse.Namespace, dtype: str | None) -> Any:
+    """Return the model of the options, with its adapter merged. Raises T2NError."""
+    from t2n_core.generative.load import load_model
+    from t2n_core.generative.lora import merge_adapter
+
+    model = load_model(options.folder, dtype=dtype, random=options.random)
+    if options.adapter is not None:
+        options.merged = merge_adapter(model, options.adapter)
+    return model
+
+
+def _count(text: str) -> int | str:
+    """Return a number of tokens, or the word `input`."""
+    if text != "input" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of tokens nor `input`")
+    return text if text == "input" else int(text)
 
 
 def _forms(given: str | None) -> str | dict[str, str] | None:

@@ -64,7 +64,7 @@ def continuations_of(
     """
     if steps < 1:
         raise InputError(f"steps={steps}: a generation has one step or more")
-    stepper = Stepper(result, state)
+    stepper = Stepper(result, state, fixed)
     model = result.reference.source.module if model is None else model
     has_own = hasattr(model, "generate") and (fixed is not None or not stepper.fixed)
     if fixed is None:
@@ -107,8 +107,13 @@ def is_divisible(stepper: Stepper, prompt: Array, level: TractCheckTolerance) ->
 class Stepper:
     """An exported model that is called with one row of tokens and its state, by the archive's names."""
 
-    def __init__(self, result: ExportedArchive, state: Sequence[StatePair] | None = None) -> None:
-        """Take an export, and the state before the first step if it is not the export's own.
+    def __init__(
+        self,
+        result: ExportedArchive,
+        state: Sequence[StatePair] | None = None,
+        fixed: Mapping[str, Array] | None = None,
+    ) -> None:
+        """Take an export, the state before the first step if it is not the export's own, and values of other inputs.
 
         Raises InputError if there are no tokens among the inputs, or for fixed batches of several rows.
         """
@@ -132,7 +137,8 @@ class Stepper:
             )
         examples = dict(zip(self._inputs.names, self._inputs.tensors, strict=True))
         self.fixed = {name: self._row(examples[name], shapes[name]) for name in others}
-        """Inputs that are the same in each step: those of the example."""
+        self.fixed.update({name: torch.from_numpy(array) for name, array in (fixed or {}).items()})
+        """Inputs that are the same in each step: those of the example, where no others are given."""
         self.initial: State = {
             name: self._row(torch.from_numpy(np.array(pair.initial)), shapes[name]) for name, pair in pairs.items()
         }

@@ -54,7 +54,7 @@ def check_result(
         continuations,
         tolerance=level,
         timeout=timeout,
-        divisible=is_divisible(Stepper(result, state), longest, level),
+        divisible=is_divisible(Stepper(result, state, fixed), longest, level),
         notes=notes,
     )
     return replace(found, outcome=found.outcome.with_times(result.times))

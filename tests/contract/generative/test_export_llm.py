@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,17 @@ def test_the_loss_is_that_on_a_text(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert t2n(tmp_path / "in", "-o", tmp_path / "more", *more) == 1
     assert "the text has 180 tokens: it needs 2 to 96 tokens" in capsys.readouterr().err
     assert not (tmp_path / "more").exists()
+
+
+def test_a_name_in_the_cache_of_the_hub(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cached = tmp_path / "hub" / "models--owner--llama"
+    (cached / "refs").mkdir(parents=True)
+    (cached / "refs" / "main").write_text("0a1b")
+    shutil.copytree(folder, cached / "snapshots" / "0a1b")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    assert t2n("owner/llama", "-o", tmp_path / "out", "--no-tokenizer", "--no-check", "--last-logits=2") == 0
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert (manifest["model_type"], manifest["logits"]) == ("llama", "of the last 2")
 
 
 def test_weights_are_drawn_on_request(folder: Path, tmp_path: Path) -> None:

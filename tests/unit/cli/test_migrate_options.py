@@ -24,7 +24,7 @@ def parsed(*arguments: str) -> argparse.Namespace:
 
 def test_old_options_are_those_of_this_command(capsys: pytest.CaptureFixture[str]) -> None:
     found = parsed("-d", "model", "-e=out", "-dt", "f16", "-c", "min_max_q4_0_all", "--tract-specific-version=0.23.9")
-    assert (found.folder, found.output, found.dtype) == (Path("model"), Path("out"), "f16")
+    assert (found.folder, found.output, found.dtype) == ("model", Path("out"), "f16")
     assert (found.weights, found.tract) == ("q4_0", "0.23.9")
     notes = capsys.readouterr().err.splitlines()
     assert len(notes) == 5
@@ -34,9 +34,9 @@ def test_old_options_are_those_of_this_command(capsys: pytest.CaptureFixture[str
 
 
 def test_flags_and_values_that_are_not_needed(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["model", "-e", "out", "-nv", "-v", "--device-map", "auto", "--num-logits-to-keep", "1", "-n", "raw"]
+    given = ["model", "-e", "out", "-nv", "-v", "--device-map", "auto", "--num-logits-to-keep", "4", "-n", "raw"]
     found = parsed(*given, "--num-logits-to-keep=0", "-sgts", "9", "-tt=close")
-    assert (found.folder, found.output, found.no_check, found.last_logits) == (Path("model"), Path("out"), True, True)
+    assert (found.folder, found.output, found.no_check, found.last_logits) == ("model", Path("out"), True, 4)
     assert (found.steps, found.tolerance) == (9, "close")
     assert "`--device-map` of t2n_export_llm_to_tract is not needed here" in capsys.readouterr().err
 
@@ -57,7 +57,7 @@ def test_an_option_without_a_counterpart_is_an_error(name: str, capsys: pytest.C
 
 @pytest.mark.parametrize(("name", "new"), [(name, move.new) for name, move in OPTIONS if move.new])
 def test_each_new_option_exists(name: str, new: str) -> None:
-    value = "7" if new == "--steps" else "f16" if new == "--dtype" else "x"
+    value = "7" if new in ("--steps", "--last-logits") else "f16" if new == "--dtype" else "x"
     old = [name] if "=" in name else [name, value]
     if next(move for other, move in OPTIONS if other == name).change == "rename":
         old = [name]

@@ -122,7 +122,7 @@ def test_the_fixture_generates_too(suite):
         ("prompts='many'", "prompts='many' is neither a number of prompts nor their tokens"),
         ("prompts=0", "prompts=0: at least one prompt is required"),
         ("batch=3", 'batch=3 is not the name of a size, such as "B"'),
-        ("last_logits=1", "last_logits=1 is neither True nor False"),
+        ("last_logits=-1", 'last_logits=-1 is neither a number of tokens nor "input"'),
         ("atol=0.1", "`atol` is not an argument of nnef_generate: it compares tokens, and logits by a level"),
         ("tolerance={'y': 'close'}", "tolerance={'y': 'close'} is not one level, that of the logits"),
         ("target='khronos'", "target='khronos': only tract generates tokens"),

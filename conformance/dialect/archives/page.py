@@ -32,7 +32,9 @@ def archives_page(rows: Iterable[Row]) -> str:
     """Return the page as Markdown; a row that was judged again takes the place of the earlier one."""
     last = {(row["name"], row["exporter"], row["release"]): row for row in rows}
     found = [last[key] for key in sorted(last, key=lambda key: (key[1], Version(key[2]), key[0]))]
-    return "\n".join([_HEAD, _verdicts(found), _agreement(found), _times(found), _disagreements(found)])
+    names = len({row["name"] for row in found})
+    head = _HEAD.replace("the architectures of", f"{names} architectures of")
+    return "\n".join([head, _verdicts(found), _agreement(found), _times(found), _disagreements(found)]).rstrip() + "\n"
 
 
 def who(row: Row) -> str:
@@ -99,7 +101,7 @@ def _disagreements(rows: Sequence[Row]) -> str:
     lines = [
         [
             row["name"], row["exporter"], row["release"], row["definitions"], row["pytorch"], kind,
-            row["meaning"] if kind == "exporter" else row["reason"] or row["pytorch_reason"],
+            _first_line(row["meaning"] if kind == "exporter" else row["reason"] or row["pytorch_reason"]),
         ]
         for row in rows
         if (kind := who(row))
@@ -109,8 +111,13 @@ def _disagreements(rows: Sequence[Row]) -> str:
     head = ["architecture", "exporter", "tract", "definitions", "PyTorch", "whose", "what"]
     text = """`exporter`: the archive means something else than the model computes. `inputs`: the drawn inputs meet
 an error that PyTorch's do not, or the other way round. `rounding`: the error in float32 is at the bound of the level.
+`not evaluated`, with a name that has no value: no statement defines it, and the engine refuses the archive too.
 """
     return f"## Where the two differ\n\n{text}\n{table(head, lines)}\n"
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
 
 
 __all__ = ["archives_page", "who"]

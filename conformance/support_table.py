@@ -36,7 +36,7 @@ from t2n_core.level import LEVELS
 
 _HEAD = """# Support
 
-Which operators of PyTorch compute the same numbers in which engine, per dtype. All entries are
+Which operators of PyTorch compute the same values in which engine, per dtype. All entries are
 measured outcomes on the samples of PyTorch's own operator database; what is only registered counts for nothing here.
 
 | entry | means |

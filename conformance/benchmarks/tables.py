@@ -18,7 +18,7 @@ Results = dict[str, Any]
 
 _HOW = (
     "CPU time of one run on one pinned core, median. The archives of one net run in turns in one process, and their "
-    "numbers are compared with PyTorch's first; a ratio is the median over the turns. `dynamic` is exported for any "
+    "outputs are compared with PyTorch's first; a ratio is the median over the turns. `dynamic` is exported for any "
     "number of steps, by all."
 )
 

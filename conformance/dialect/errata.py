@@ -71,7 +71,7 @@ def view_of(case: Case) -> OperationView:
         return _value(case, name, item) if isinstance(item, np.ndarray) else item
 
     arguments = {name: value(name, item) for name, item in case.arguments.items()}
-    results = [Expected(_shape(case, one), one.dtype) for one in case.wanted(functions().get(case.op))]
+    results = [Expected(_shape(case, one), one.dtype) for one in case.expected(functions().get(case.op))]
     return OperationView(case.op, arguments, results, GraphFacts()).with_defaults(next(iter(signatures_of(case.op))))
 
 

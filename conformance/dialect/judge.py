@@ -76,7 +76,7 @@ def applies(case: Case, signature: Signature) -> bool:
 
 
 def _judged(case: Case, definition: Definition | None, found: Sequence[Array]) -> tuple[Status, str]:
-    wanted = case.wanted(definition)
+    wanted = case.expected(definition)
     if len(found) != len(wanted):
         return "wrong", f"{len(found)} results, not {len(wanted)}"
     for at, (one, other) in enumerate(zip(found, wanted, strict=True)):

@@ -42,7 +42,7 @@ def digest_of(cases: Sequence[Case], definition: Definition | None, signature: S
     for case in cases:
         if judge.applies(case, signature):
             digest.update(case.graph(signature).encode())
-            for array in (*(array for _, _, array in case.tensors()), *case.wanted(definition)):
+            for array in (*(array for _, _, array in case.tensors()), *case.expected(definition)):
                 digest.update(f"{array.dtype}{array.shape}".encode())
                 digest.update(array.tobytes())
     return digest.hexdigest()[:16]

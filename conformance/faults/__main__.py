@@ -71,7 +71,7 @@ def _oracle(plant: Plant, folder: Path, stack: ExitStack) -> Oracle:
 
 
 def random_graphs(seed: int, folder: Path) -> Iterator[tuple[str, Plant, Program]]:
-    """Yield names, plants, and random graphs, without end."""
+    """Yield names, plants and random graphs endlessly."""
     for number, plant in enumerate(itertools.cycle(PLANTS)):
         size = SIZES[number // len(PLANTS) % len(SIZES)]
         yield f"{size} statements", plant, planted(seed + number, size, plant.make, plant.release)

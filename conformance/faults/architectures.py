@@ -24,7 +24,7 @@ _PLACE: Shape = (2, 8, 40)
 
 
 def planted_architectures(seed: int, folder: Path) -> Iterator[tuple[str, Plant, Program]]:
-    """Yield the names of architectures, plants, and graphs, without end. What has no place for a plant is left out.
+    """Yield architectures, each with a plant and its graph, endlessly; those without a place for it are left out.
 
     Needs the libraries of the suite `models`.
     """

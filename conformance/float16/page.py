@@ -43,7 +43,7 @@ def _stored_words(rows: Sequence[Row]) -> str:
     counts = f"{len(names)} architectures, {len(rows)} archives"
     return f"""`weights="float16"`: {counts}, of which {held} compute what the model with the rounded
 weights does, at `approximate`. Vectors stay float32, and in nets as small as these they are more of the weights than in
-others; so does what is computed of weights at export, such as weight norms and tables that are resized."""
+others; so does what is computed from weights at export, such as weight norms and tables that are resized."""
 
 
 def _by_release(rows: Sequence[Row]) -> str:

@@ -54,10 +54,10 @@ def merge_repeated(reports: Sequence[Any]) -> list[Any]:
     for place, report in enumerate(reports):
         key, engine = getattr(report, _MARK, (place, ""))
         merged.setdefault(key, []).append((report, engine))
-    return [_shown(*same[0], [engine for _, engine in same[1:]]) for same in merged.values()]
+    return [_with_engines(*same[0], [engine for _, engine in same[1:]]) for same in merged.values()]
 
 
-def _shown(report: Any, engine: str, others: Sequence[str]) -> Any:
+def _with_engines(report: Any, engine: str, others: Sequence[str]) -> Any:
     if not others:
         return report
     shown = copy.copy(report)

@@ -27,7 +27,7 @@ def write_summary(reporter: Any, ledger: Ledger | None) -> None:
     """Write the section, if there is anything to report and a terminal reporter."""
     lines = summary_lines(ledger) if ledger is not None else []
     if reporter is not None:
-        lines += _unselected(reporter.stats.get("skipped", ()))
+        lines += _how_to_select(reporter.stats.get("skipped", ()))
     if reporter is None or not lines:
         return
     reporter.write_sep("=", "t2n parity")
@@ -42,10 +42,10 @@ def summary_lines(ledger: Ledger) -> list[str]:
         lines += _table(ledger)
     if ledger.missing:
         lines.append(f"{len(ledger.missing)} planned cells did not run: {ledger.why_missing}")
-        lines += _named(ledger.missing)
+        lines += _first_names(ledger.missing)
     if ledger.unmade:
         lines.append(f"not run, as no engine of this session fits: {len(ledger.unmade)} cells that markers require")
-        lines += _named(ledger.unmade)
+        lines += _first_names(ledger.unmade)
     lines += _weak(ledger.counts, strict=ledger.settings.strict)
     lines += _not_finite(ledger.counts)
     if ledger.counts.reused:
@@ -57,7 +57,7 @@ def summary_lines(ledger: Ledger) -> list[str]:
     return lines
 
 
-def _named(cells: Sequence[str]) -> list[str]:
+def _first_names(cells: Sequence[str]) -> list[str]:
     """Return a line for each of the first cells, and how many more there are."""
     lines = [f"  {cell}" for cell in cells[:_NAMED]]
     return [*lines, f"  … and {len(cells) - _NAMED} more"] if len(cells) > _NAMED else lines
@@ -150,7 +150,7 @@ def _levels(reached: Counter[str]) -> str:
     return ", ".join(f"{level.value} {reached[level.value]}" for level in LEVELS if reached[level.value])
 
 
-def _unselected(skipped: Iterable[pytest.TestReport]) -> list[str]:
+def _how_to_select(skipped: Iterable[pytest.TestReport]) -> list[str]:
     """Return how to select engines, if tests were skipped for lack of one."""
     count = sum(isinstance(one.longrepr, tuple) and NO_ENGINE in str(one.longrepr[2]) for one in skipped)
     if not count:

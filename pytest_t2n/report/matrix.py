@@ -131,7 +131,7 @@ class Fold(Protocol):
         ...
 
 
-def _unchanged(cell: CellLine) -> CellLine:
+def _as_it_is(cell: CellLine) -> CellLine:
     return cell
 
 
@@ -146,14 +146,14 @@ class Matrix:
     """The state of the file; planned cells without a record are in the rows as cells that did not run."""
     graphs: Mapping[str, str] = field(default_factory=dict)
     """Graph texts by the keys in cells."""
-    with_evidence: Callable[[CellLine], CellLine] = _unchanged
+    with_evidence: Callable[[CellLine], CellLine] = _as_it_is
     """Function that returns a cell with its evidence; the cells of the rows may be outlines."""
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Matrix:
         """Return the matrix of records, its columns in the order of the runs, its rows by name."""
         records = list(records)
-        return cls._of(records, graphs_of(records), _unchanged)
+        return cls._of(records, graphs_of(records), _as_it_is)
 
     @classmethod
     def of_file(cls, stored: StoredRecords) -> Matrix:

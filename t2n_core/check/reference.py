@@ -50,7 +50,7 @@ class Reference:
         key = (str(held), stored)
         if key not in self._samples:
             graph = self.captured.graph
-            extra = [self._bound(more) for more in self.extra_inputs()]
+            extra = [self._bind(more) for more in self.extra_inputs()]
             dims = [*(d for value in graph.data_nodes for d in value.shape), *graph.bounds()]
             with without_rewrites(), record_time(self.times, "reference"):
                 self._samples[key] = self._sampler(stored).samples(extra, held, dims, self.sizes)
@@ -79,7 +79,7 @@ class Reference:
                 raise InputError(f"{self.source.name} does not run in float64: {cause}") from cause
             return double_outputs(self.source.run, self.inputs, sample, double=False)
 
-    def drawn(self, stored: StoredWeights = _NONE) -> dict[str, str]:
+    def distributions(self, stored: StoredWeights = _NONE) -> dict[str, str]:
         """Return how the random inputs of samples were drawn, by the names of the inputs."""
         with without_rewrites():
             return self._sampler(stored).drawn
@@ -110,7 +110,7 @@ class Reference:
     def _sampler(self, stored: StoredWeights) -> Sampler:
         if stored not in self._samplers:
             shapes = [value.shape for value in self.captured.graph.inputs]
-            function = None if self.function is None else InputFunction(self.function, self._bound)
+            function = None if self.function is None else InputFunction(self.function, self._bind)
             self._samplers[stored] = Sampler(
                 self._model(stored), self.inputs, shapes, self.captured.symbols, function, self.source.module
             )
@@ -119,7 +119,7 @@ class Reference:
     def _model(self, stored: StoredWeights) -> Runnable:
         return StoredSource(self.source, stored) if stored else self.source
 
-    def _bound(self, given: Any) -> ModelInputs:
+    def _bind(self, given: Any) -> ModelInputs:
         return bind_inputs(self.source, given, self.kwargs, self.inputs.names)
 
     @property

@@ -54,9 +54,9 @@ def bind_to(signature: Signature, arguments: Sequence[tuple[str, Any]]) -> dict[
     found = {}
     for parameter in signature.parameters:
         if parameter.name in given:
-            found[parameter.name] = converted(given[parameter.name], parameter.type)
+            found[parameter.name] = convert(given[parameter.name], parameter.type)
         elif parameter.default is not REQUIRED and parameter.default is not None:
-            found[parameter.name] = converted(parameter.default, parameter.type)
+            found[parameter.name] = convert(parameter.default, parameter.type)
     return found
 
 
@@ -65,7 +65,7 @@ def _signatures(name: str) -> tuple[Signature, ...]:
     return tuple(signatures_of(name))
 
 
-def converted(value: Any, type_: str) -> Any:
+def convert(value: Any, type_: str) -> Any:
     """Return a value as the type of its parameter: `integer`, `scalar[]`, `(string,tensor<scalar>)[]`, ….
 
     Raises InputError for a value of another type.
@@ -76,7 +76,7 @@ def converted(value: Any, type_: str) -> Any:
         parts = type_[1:-1].split(",")
         if not isinstance(value, list | tuple) or len(value) > len(parts):
             raise InputError(f"{value!r} is not a tuple of {', '.join(parts)}")
-        return tuple(converted(item, part) for item, part in zip(value, parts, strict=False))
+        return tuple(convert(item, part) for item, part in zip(value, parts, strict=False))
     if type_.startswith("tensor<"):
         return tensor_of(value)
     if type_ == "integer":
@@ -92,11 +92,11 @@ def converted(value: Any, type_: str) -> Any:
 
 def _items(value: Any, type_: str) -> list[Any]:
     if isinstance(value, Tensor) and not type_.startswith("tensor<"):
-        return [converted(Size(item), type_) for item in np.atleast_1d(value.array)]
+        return [convert(Size(item), type_) for item in np.atleast_1d(value.array)]
     if isinstance(value, Tensor):
         return [value]
     items = value if isinstance(value, list | tuple) else [value]  # as tract reads a single value
-    return [converted(item, type_) for item in items]
+    return [convert(item, type_) for item in items]
 
 
 def _integer(value: Any) -> int:
@@ -153,15 +153,15 @@ def call(definition: Definition, arguments: Mapping[str, Any]) -> Any:
         common = common_type(tensors_in(arguments))
         arguments = {n: v.as_type(common) if isinstance(v, Tensor) else v for n, v in arguments.items()}
 
-    def taken(value: Any) -> Any:
+    def as_taken(value: Any) -> Any:
         if isinstance(value, Tensor):
             return value.raw() if definition.raw else value.array
-        return [taken(item) for item in value] if isinstance(value, list) else value
+        return [as_taken(item) for item in value] if isinstance(value, list) else value
 
     unknown = [name for name in arguments if _python_name(name) not in _parameters(function)]
     if unknown:
         raise SpecError(f"the definition of `{definition.name}` takes no `{unknown[0]}`", op=definition.name)
-    return function(**{_python_name(name): taken(value) for name, value in arguments.items()})
+    return function(**{_python_name(name): as_taken(value) for name, value in arguments.items()})
 
 
 @cache
@@ -179,7 +179,7 @@ def result_types(definition: Definition, arguments: Mapping[str, Any], count: in
     rules += rules[-1:] * (count - len(rules))
     tensors = tensors_in(arguments)
 
-    def found(rule: str) -> np.dtype[Any] | None:
+    def dtype_of(rule: str) -> np.dtype[Any] | None:
         if rule == "computed" or (rule == "same" and not tensors):
             return None
         if rule == "common":
@@ -191,7 +191,7 @@ def result_types(definition: Definition, arguments: Mapping[str, Any], count: in
         named = arguments[rule]
         return datum_type(named) if isinstance(named, str) else named.dtype
 
-    return [found(rule) for rule in rules[:count]]
+    return [dtype_of(rule) for rule in rules[:count]]
 
 
-__all__ = ["bind", "bind_to", "call", "common_type", "converted", "newest_names", "result_types", "tensors_in"]
+__all__ = ["bind", "bind_to", "call", "common_type", "convert", "newest_names", "result_types", "tensors_in"]

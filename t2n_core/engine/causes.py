@@ -22,10 +22,10 @@ def deepest_first(message: str) -> str:
     """
     head, found, chain = _partition(message)
     if not found or "\n" in head:
-        return _cut(message)
-    causes = [head, *(cause for cause in map(_joined, _NEXT.split(f"{chain}\n")) if cause)]
+        return _shorten(message)
+    causes = [head, *(cause for cause in map(_in_one_line, _NEXT.split(f"{chain}\n")) if cause)]
     first, *outer = reversed(causes)
-    return _cut("\n".join([first, *(f"  in: {step}" for step in outer)]))
+    return _shorten("\n".join([first, *(f"  in: {step}" for step in outer)]))
 
 
 def _partition(message: str) -> tuple[str, bool, str]:
@@ -33,12 +33,12 @@ def _partition(message: str) -> tuple[str, bool, str]:
     return (message[: match.start()], True, message[match.end() :]) if match else (message, False, "")
 
 
-def _joined(cause: str) -> str:
+def _in_one_line(cause: str) -> str:
     """Return a cause in one line."""
     return " ".join(line.strip() for line in cause.splitlines()).strip()
 
 
-def _cut(message: str) -> str:
+def _shorten(message: str) -> str:
     shorter = _QUOTED.sub(_short_quote, message)
     return "\n".join(clip(line, _LONGEST_LINE) for line in shorter.split("\n"))
 

@@ -46,13 +46,13 @@ class ModelExport(ExportableModel):
 
         Raises CaptureError, RewriteError, UnsupportedOpsError, SpecError.
         """
-        return self._lowered(self.lowering_for(target))[0]
+        return self._lower(self.lowering_for(target))[0]
 
     def simplified(self, target: InferenceTarget) -> TorchModuleIRGraph:
         """Return the simplified torch graph for a target. Raises CaptureError, RewriteError."""
         return self.lowering_for(target).simplified()
 
-    def _lowered(self, lowering: TargetLowering) -> tuple[Graph, RewriteReport]:
+    def _lower(self, lowering: TargetLowering) -> tuple[Graph, RewriteReport]:
         try:
             graph = lowering.write(lowering.simplified(), self._output_names(lowering.captured))
         except (CaptureError, LowerError, SpecError) as error:
@@ -87,12 +87,12 @@ class ModelExport(ExportableModel):
             found = find_plan(lowering, self._reference(lowering.captured))
             target = target.with_precision(found.plan)
         times: dict[str, float] = {}
-        target.pre_trace(self.model, self._given(self.options.input_names), self._given(self.options.output_names))
+        target.pre_trace(self.model, self._as_list(self.options.input_names), self._as_list(self.options.output_names))
         mode_note = training_note(self.model, self.source.name) if self.evaluates else None
         lowering = self.lowering_for(target)  # the capture is timed by itself
         captured = lowering.captured
         with record_time(times, "lower"):
-            graph, report = self._lowered(lowering)
+            graph, report = self._lower(lowering)
         with record_time(times, "write"):
             archive = write_archive(graph, path, spec=target.spec, compression=compression_level)
         options = option_notes(target, graph, self.source, self.options.capture)
@@ -125,7 +125,7 @@ class ModelExport(ExportableModel):
         return result
 
     @staticmethod
-    def _given(names: Sequence[str] | None) -> list[str] | None:
+    def _as_list(names: Sequence[str] | None) -> list[str] | None:
         return None if names is None else list(names)
 
     @cached_property

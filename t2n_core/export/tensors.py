@@ -182,12 +182,14 @@ def _in_storage_format(
     if dtype == np.int8 and tensor.is_floating_point() and of_scales is not None:
         channels = tuple(axis for axis, extent in enumerate(of_scales.shape) if extent > 1)
 
-        def stored() -> StoredWeight:
+        def round_weight() -> StoredWeight:
             return as_bytes(number(), channels or (0,))
 
         return {
-            name: _Later(dtype, shape, lambda: ByteWeight(stored())),
-            f"{name}.scale": _Later(np.dtype(np.float32), of_scales.shape, lambda: TensorWeight(_scales(stored()))),
+            name: _Later(dtype, shape, lambda: ByteWeight(round_weight())),
+            f"{name}.scale": _Later(
+                np.dtype(np.float32), of_scales.shape, lambda: TensorWeight(_scales(round_weight()))
+            ),
         }
     if dtype == np.float16 and tensor.dtype in (torch.float32, torch.bfloat16):
         reason = loss(number()) if tensor.dim() > 1 else ""

@@ -105,10 +105,10 @@ def check_program(
         return ProgramOutcome(Outcome.from_error(error, Stage.RUN, **common), calls)
     level = max((one.level for one in worst if one.level), key=lambda one: one.rank, default=LEVELS[0])
     same = [name for name in program.outputs if _proves_little([one[name] for one in expected])]
-    return ProgramOutcome(_passed(same, len(expected), level, worst, common), calls)
+    return ProgramOutcome(_pass_or_weak(same, len(expected), level, worst, common), calls)
 
 
-def _passed(
+def _pass_or_weak(
     same: Sequence[str],
     examples: int,
     level: TractCheckTolerance,

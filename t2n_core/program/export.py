@@ -86,7 +86,7 @@ class ProgramExport:
         scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
         try:
             parts = {name: one.to(target, scratch / f"{name}.nnef.tgz") for name, one in self.exports.items()}
-            result = self._checked(target, scratch, parts, timeout)
+            result = self._check(target, scratch, parts, timeout)
             (scratch / MANIFEST).write_text(f"{json.dumps(result.manifest, indent=2)}\n", encoding="utf-8")
             shutil.copyfile(driver.__file__, scratch / DRIVER)
             folder.mkdir(exist_ok=True)
@@ -98,7 +98,7 @@ class ProgramExport:
             part.archive = folder / part.archive.name
         return replace(result, directory=folder)
 
-    def _checked(
+    def _check(
         self, target: TractNNEF, scratch: Path, parts: Mapping[str, ExportResult], timeout: float
     ) -> ProgramResult:
         """Return the result whose archives are in a scratch folder, after its checks. Raises T2NError."""

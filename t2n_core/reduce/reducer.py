@@ -87,7 +87,7 @@ def _no_failure(judge: Judge) -> InputError:
     name = f"{judge.engine.name} {judge.engine.version}"
     if judge.oracle is None:
         return InputError(
-            f"nothing shows that the values of {name} are wrong",
+            f"cannot prove that the values of {name} are wrong",
             hint="use a release that computes them correctly as the oracle",
         )
     return InputError(

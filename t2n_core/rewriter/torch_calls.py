@@ -59,15 +59,15 @@ def spellings(subject: Any) -> Iterator[tuple[Any, bool]]:
     yield subject, False
     for name in _SAME.get(subject.__name__, (subject.__name__,)):
         for home in (torch, torch.Tensor, neural_functions, linalg_functions, special_functions):
-            yield from ((found, False) for found in _named(home, name))
+            yield from ((found, False) for found in _overridable(home, name))
         for word in _OPERATORS.get(name, "").split():
-            yield from ((found, False) for found in _named(torch.Tensor, word))
+            yield from ((found, False) for found in _overridable(torch.Tensor, word))
         for word in _REFLECTED.get(name, "").split():
             for home in (torch, torch.Tensor):
-                yield from ((found, True) for found in _named(home, word))
+                yield from ((found, True) for found in _overridable(home, word))
 
 
-def _named(home: Any, name: str) -> list[Any]:
+def _overridable(home: Any, name: str) -> list[Any]:
     found = getattr(home, name, None)
     operator = name.startswith("__")
     return [found] if found is not None and (operator or is_torch_function(found) or name == "rsub") else []

@@ -46,7 +46,7 @@ class Spoken(nn.Module):
 
 
 def length_regulator() -> Program:
-    """Return a synthesiser in the manner of VITS and FastSpeech: each letter's vector is repeated by its duration."""
+    """Return a synthesiser like VITS and FastSpeech: each letter's vector is repeated by its duration."""
     letters, spoken = built(Text()), built(Spoken(), 1.0)
 
     @torch.no_grad()
@@ -96,7 +96,7 @@ class Frame(nn.Module):
 
 
 def frame_by_frame() -> Program:
-    """Return a synthesiser in the manner of Tacotron: it says itself when a sentence ends."""
+    """Return a synthesiser like Tacotron, which decides itself when a sentence ends."""
     letters, frames = built(Text()), built(Frame())
 
     @torch.no_grad()

@@ -71,7 +71,7 @@ def branch(d: Draft) -> str:
 
 
 def scaled(d: Draft) -> str:
-    """Multiply by a number that Python computes of a size."""
+    """Multiply by a number that Python computes from a size."""
     v, n, k = d.pick(), any_size(d), d.one_of((2, 3, 4, 7))
     number = d.one_of(
         (

@@ -10,7 +10,7 @@ FACTORS = (2, 2, 2, 3, 3, 4, 4, 5, 8)
 
 
 def any_size(d: Draft) -> str:
-    """Return a size of a dynamic axis, or what was computed of sizes before."""
+    """Return a size of a dynamic axis, or one that was computed from sizes before."""
     known = [step.name for step in d.steps if step.is_size]
     if known and d.chance(0.5):
         return str(d.one_of(known))
@@ -20,7 +20,7 @@ def any_size(d: Draft) -> str:
 
 
 def computed(d: Draft, of: str = "") -> str:
-    """Return a new integer computed of a size, or of two."""
+    """Return a new integer computed from one size or two."""
     n = of or any_size(d)
     k, c = d.one_of(FACTORS), d.one_of(BOUNDS)
     other = any_size(d)
@@ -54,7 +54,7 @@ def computed(d: Draft, of: str = "") -> str:
 
 
 def part_of(d: Draft, n: str) -> str:
-    """Return a bound inside an axis of `n` elements, or not far beyond: a number, or computed of sizes."""
+    """Return a bound inside an axis of `n` elements, or not far beyond: a number, or computed from sizes."""
     if d.chance(0.5):
         return str(d.one_of(BOUNDS))
     return computed(d, n if d.chance(0.7) and not n.isdigit() else "")

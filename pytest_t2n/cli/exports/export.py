@@ -204,7 +204,7 @@ def _model(text: str, target: str) -> tuple[Any, Any, dict[str, Any]]:
 
         is_method = len(owners) > 2 and inspect.isclass(owners[-2]) and inspect.isfunction(found)
         make = getattr(owners[-2](), name.rpartition(".")[2]) if is_method else found
-        given, marked = _called(text, make), options_of_marks(owners, target)
+        given, marked = _call(text, make), options_of_marks(owners, target)
     if isinstance(given, tuple | list) and len(given) == 2:
         return given[0], given[1], marked
     return given, None, marked
@@ -226,7 +226,7 @@ def _names(text: str) -> tuple[str, str]:
     return module_name, name.replace("::", ".")
 
 
-def _called(text: str, make: Any) -> Any:
+def _call(text: str, make: Any) -> Any:
     needed = [
         parameter.name
         for parameter in inspect.signature(make).parameters.values()

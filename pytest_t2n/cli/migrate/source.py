@@ -76,7 +76,7 @@ class Source:
     def edited(self) -> bytes:
         """Return the file with all edits. Raises InputError if it could not be parsed then."""
         text = self._bytes
-        for edit in reversed(self._merged()):
+        for edit in reversed(self._merge()):
             text = text[: edit.start] + edit.text.encode() + text[edit.end :]
         done = text.decode().encode(self.encoding)
         Source(self.file, done)
@@ -85,12 +85,12 @@ class Source:
     def line_of(self, finding: Finding, *, edited: bool) -> int:
         """Return the line of a finding, in the file as it is or as it is after the edits."""
         line = self._bytes[: finding.start].count(b"\n") + 1
-        for edit in self._merged() if edited else ():
+        for edit in self._merge() if edited else ():
             if edit.end <= finding.start:
                 line += edit.text.count("\n") - self._bytes[edit.start : edit.end].count(b"\n")
         return line
 
-    def _merged(self) -> list[Edit]:
+    def _merge(self) -> list[Edit]:
         found: list[Edit] = []
         for edit in sorted(set(self.edits)):
             if found and edit.start < found[-1].end:  # two arguments that are left out share a comma
@@ -119,7 +119,7 @@ class Source:
             if dotted.split(".")[0] in _KNOWN:
                 self._bound[local] = dotted
 
-    def _dotted(self, node: ast.expr) -> tuple[str, str]:
+    def _dotted_name(self, node: ast.expr) -> tuple[str, str]:
         """Return the local name that an expression begins with, and its dotted name; empty for others."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
@@ -135,7 +135,7 @@ class Source:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _NAME.fullmatch(node.value):
             self._find(node, node.value, "a name of torch-to-nnef in a text", True)
         if isinstance(node, ast.Attribute | ast.Name):
-            local, dotted = self._dotted(node)
+            local, dotted = self._dotted_name(node)
             if dotted:
                 self._visit_use(node, local, dotted)
                 return
@@ -151,8 +151,8 @@ class Source:
             return  # the import has the advice
         if not dotted.startswith(f"{OLD}.") and (move.change == "import" or move.old.endswith(".*")):
             return  # a name that has moved already
-        while isinstance(node, ast.Attribute) and defined_as(self._dotted(node)[1]) != move.old:
-            if defined_as(self._dotted(node.value)[1]) == defined_as(bound):
+        while isinstance(node, ast.Attribute) and defined_as(self._dotted_name(node)[1]) != move.old:
+            if defined_as(self._dotted_name(node.value)[1]) == defined_as(bound):
                 break
             node = node.value
         start, end = self._span(node)
@@ -166,7 +166,7 @@ class Source:
         self._modules.setdefault(local, []).append(move.new.rpartition(".")[0])
 
     def _visit_call(self, node: ast.Call) -> None:
-        dotted = self._dotted(node.func)[1]
+        dotted = self._dotted_name(node.func)[1]
         for keyword in node.keywords if dotted else ():
             name = f"{defined_as(dotted)}({keyword.arg}=)"
             move = keywords().get(name)
@@ -211,7 +211,7 @@ class Source:
     def _change_from(self, node: ast.ImportFrom) -> None:
         homes: dict[str, list[tuple[ast.alias, str]]] = {}
         by_hand: list[ast.alias] = []
-        for alias, move in self._moved(node):
+        for alias, move in self._moves(node):
             if move is not None and move.change == "import":
                 module, _, last = move.new.rpartition(".")
                 local = alias.asname or alias.name
@@ -242,7 +242,7 @@ class Source:
         indent = self._bytes[self._starts[node.lineno - 1] : start].decode()
         self.edits.append(Edit(start, end, ("; " if indent.strip() else f"\n{indent}").join(lines)))
 
-    def _moved(self, node: ast.ImportFrom) -> Iterator[tuple[ast.alias, Move | None]]:
+    def _moves(self, node: ast.ImportFrom) -> Iterator[tuple[ast.alias, Move | None]]:
         for alias in node.names:
             dotted = f"{node.module}.{alias.name}"
             yield alias, None if alias.name == "*" or is_module(dotted) else move_of(dotted)

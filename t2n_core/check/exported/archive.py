@@ -101,7 +101,7 @@ class ExportedArchive:
     @property
     def drawn(self) -> dict[str, str]:
         """Return how the random inputs of samples were drawn, by the names of the inputs."""
-        return self.reference.drawn(self.stored)
+        return self.reference.distributions(self.stored)
 
     @property
     def stored(self) -> StoredWeights:

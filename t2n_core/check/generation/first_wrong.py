@@ -50,7 +50,7 @@ class FirstWrongStep:
         """Return the result as text for a terminal."""
         if self.node is None:
             return f"{self.shown.describe()}\n{self.reason}"
-        return f"{self.shown.describe()}\nwrong on right inputs: step {self.step}\n{self.node.describe()}"
+        return f"{self.shown.describe()}\nwrong although its inputs are right: step {self.step}\n{self.node.describe()}"
 
 
 def find_first_wrong_step(

@@ -87,7 +87,7 @@ class CodeSizes:
         def ask(sizes: _Sizes) -> list[Question]:
             return questions(self.code, self.run, self.inputs, self.shapes, sizes)
 
-        def allowed(sizes: _Sizes) -> bool:
+        def is_allowed(sizes: _Sizes) -> bool:
             return self._holds(sizes) and 0 <= self.elements(sizes) <= _ASKED
 
         def take(sizes: _Sizes) -> bool:
@@ -100,7 +100,7 @@ class CodeSizes:
         known: list[_Sizes] = [self.symbols, *(sample.sizes for sample in samples)]
         starts = [self.symbols]  # at sizes of 0 and 1 a model may have fewer conditions, or not run on fake tensors
         starts += [other.sizes] if other is not None and min(self.symbols.values()) < 2 else []
-        BothSides(ask, allowed, take, bounds, known).search(*starts)
+        BothSides(ask, is_allowed, take, bounds, known).search(*starts)
         return found
 
     def _count_changed(self, sample: Sample) -> int:

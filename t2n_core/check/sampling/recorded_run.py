@@ -31,7 +31,7 @@ from t2n_core.torch_graph.compat.private import (
 from t2n_core.torch_graph.compat.quiet import quiet
 from t2n_core.torch_graph.overrides.pool_ceil_mode import pools_of_any_size
 from t2n_core.torch_graph.overrides.python_calls import python_calls_of_sizes
-from t2n_core.torch_graph.overrides.symbolic_math import numbers_of_sizes
+from t2n_core.torch_graph.overrides.symbolic_math import symbolic_math
 from t2n_core.torch_graph.reachable import is_foreign
 
 _QUESTIONS = 6000
@@ -128,7 +128,7 @@ def questions(
         preserve_containers(model) as functions,
         torch.no_grad(),
         python_calls_of_sizes(functions),
-        numbers_of_sizes(),
+        symbolic_math(),
         pools_of_any_size(),
         enable_python_dispatcher(),
         FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True) as mode,

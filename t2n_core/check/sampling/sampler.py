@@ -322,12 +322,12 @@ def sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[s
 def _larger(sizes: dict[str, int], traced: dict[str, int]) -> list[dict[str, int]]:
     """Return these sizes, and larger ones for symbols that differ from the example: a net may need multiples of 8."""
 
-    def grown(name: str, size: int, step: int) -> int:
+    def grow(name: str, size: int, step: int) -> int:
         if size == traced[name]:
             return size
         return min(size + step, traced[name]) if size < traced[name] else size + step
 
-    return [{n: grown(n, s, step) for n, s in sizes.items()} for step in range(_GROWTH)]
+    return [{n: grow(n, s, step) for n, s in sizes.items()} for step in range(_GROWTH)]
 
 
 def _array(tensor: torch.Tensor) -> Any:

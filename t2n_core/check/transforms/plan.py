@@ -42,7 +42,7 @@ def plan_runs(
     """
     by_name = {one.name: one.arguments for one in transforms}
     samples = _of_sizes(result, samples, by_name.get("set_symbols", {}).get("values", {}))
-    outputs = _selected(result, before, by_name["select_outputs"]) if "select_outputs" in by_name else None
+    outputs = _selected_outputs(result, before, by_name["select_outputs"]) if "select_outputs" in by_name else None
     inputs = positions(before.inputs, now.inputs)
     if len(now.inputs) > len(before.inputs) or inputs is None:
         came = ", ".join(port.name for port in now.inputs if port.name not in {one.name for one in before.inputs})
@@ -71,7 +71,7 @@ def plan_runs(
         for sample in samples
     ]
     if "batchify" in by_name:
-        samples = _seated(samples, by_name["batchify"], [before.inputs[place] for place in inputs], before, now)
+        samples = _batches(samples, by_name["batchify"], [before.inputs[place] for place in inputs], before, now)
     return Plan([_cast(one, now.inputs) for one in samples], outputs)
 
 
@@ -120,7 +120,7 @@ def _of_sizes(result: ExportedArchive, samples: Sequence[Sample], values: Mappin
     return of_them or [result.sample_at({**known, **values})]
 
 
-def _selected(result: ExportedArchive, before: Interface, arguments: Mapping[str, Any]) -> tuple[int, ...]:
+def _selected_outputs(result: ExportedArchive, before: Interface, arguments: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the indices of the outputs that `select_outputs` names, by the archive's names or the engine's."""
     engine_names = [port.name for port in before.outputs]
     found = []
@@ -139,7 +139,7 @@ def _selected(result: ExportedArchive, before: Interface, arguments: Mapping[str
     return tuple(found)
 
 
-def _seated(
+def _batches(
     samples: Sequence[Sample], arguments: Mapping[str, Any], inputs: Sequence[Port], before: Interface, now: Interface
 ) -> list[Sample]:
     """Return batches of samples of equal sizes, one seat each, as inputs of a model after `batchify`."""
@@ -153,10 +153,10 @@ def _seated(
     alike: dict[tuple[Any, ...], list[Sample]] = {}
     for sample in samples:
         alike.setdefault(tuple(array.shape for array in sample.inputs), []).append(sample)
-    return [_stacked(group) for group in alike.values()]
+    return [_stack(group) for group in alike.values()]
 
 
-def _stacked(group: Sequence[Sample]) -> Sample:
+def _stack(group: Sequence[Sample]) -> Sample:
     inputs, expected = (tuple(map(np.stack, zip(*arrays, strict=True))) for arrays in _columns(group))
     doubles = [one.double for one in group if one.double is not None]
     double = tuple(map(np.stack, zip(*doubles, strict=True))) if doubles else None

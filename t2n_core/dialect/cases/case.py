@@ -126,21 +126,21 @@ class Case:
                 (folder / f"{label}.dat").write_bytes(header(array.dtype, array.shape) + data)
         return folder
 
-    def wanted(self, definition: Definition | None) -> tuple[Array, ...]:
+    def expected(self, definition: Definition | None) -> tuple[Array, ...]:
         """Return the results that the definition gives, floats in float64; without one, of the evaluated graph."""
         if definition is None:
             return self._evaluated()
         kind = next((array.dtype for _, _, array in self.tensors()), None)
 
-        def widened(value: Any) -> Any:
+        def in_float64(value: Any) -> Any:
             if isinstance(value, list):
-                return [widened(one) for one in value]
+                return [in_float64(one) for one in value]
             if definition.common and kind is not None and isinstance(value, bool | int | float):
                 value = np.asarray(value, kind)
             floating = isinstance(value, np.ndarray) and value.dtype.kind == "f"
             return value.astype(np.float64) if floating and not definition.raw else value
 
-        given = {f"{name}_" if iskeyword(name) else name: widened(value) for name, value in self.arguments.items()}
+        given = {f"{name}_" if iskeyword(name) else name: in_float64(value) for name, value in self.arguments.items()}
         with np.errstate(all="ignore"):
             found = definition.function(**given)
         return tuple(map(np.asarray, found if isinstance(found, tuple | list) else (found,)))

@@ -41,7 +41,7 @@ def recipe(*names: str, constant: tuple[str, ...] = (), dynamic: Dynamic = "") -
     return register
 
 
-def _loaded() -> dict[str, tuple[Recipe, frozenset[str], Dynamic]]:
+def _recipes() -> dict[str, tuple[Recipe, frozenset[str], Dynamic]]:
     for family in _FAMILIES:
         import_module(f"t2n_core.dialect.cases.{family}")
     return _RECIPES
@@ -49,7 +49,7 @@ def _loaded() -> dict[str, tuple[Recipe, frozenset[str], Dynamic]]:
 
 def operators() -> list[str]:
     """Return the operators that have cases."""
-    return sorted(_loaded())
+    return sorted(_recipes())
 
 
 def cases(op: str, count: int = CASES) -> Iterator[Case]:
@@ -57,7 +57,7 @@ def cases(op: str, count: int = CASES) -> Iterator[Case]:
 
     Raises SpecError for an operator without a recipe.
     """
-    if op not in _loaded():
+    if op not in _recipes():
         raise SpecError(f"no cases are drawn for `{op}`", op=op)
     make, constant, dynamic = _RECIPES[op]
     for number in range(count):

@@ -182,11 +182,11 @@ def _metrics(metric: Any, bound: Any) -> list[Metric]:
             raise _input_error(f"metric={function!r} is not a function of the expected and the actual outputs")
         if bounds.get(name) is None:
             raise _input_error(f"metric `{name}` has no bound: give bound=0.01, or bound='>= 0.99' if larger is better")
-        found.append(_bounded(str(name), function, bounds[name]))
+        found.append(_with_bound(str(name), function, bounds[name]))
     return found
 
 
-def _bounded(name: str, function: MetricFunction, bound: Any) -> Metric:
+def _with_bound(name: str, function: MetricFunction, bound: Any) -> Metric:
     match = _BOUND.fullmatch(bound) if isinstance(bound, str) else None
     try:
         number = float(match[2] if match is not None else bound)

@@ -31,7 +31,7 @@ def as_one_operator(forward: Callable[..., Any]) -> Callable[..., Any]:
     if is_grouped is None or getattr(forward, "__module__", "") != LIBRARY:
         return forward
 
-    def called(module: Any, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
+    def call(module: Any, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
         form = _form(module)
         if form is None or hidden_states.dim() != 2:
             found: Tensor = forward(module, hidden_states, top_k_index, top_k_weights)
@@ -41,7 +41,7 @@ def as_one_operator(forward: Callable[..., Any]) -> Callable[..., Any]:
         found = torch.ops.t2n_experts.experts(hidden_states, top_k_index, top_k_weights, *layers, *form, is_grouped)
         return found
 
-    return called
+    return call
 
 
 def _form(module: Any) -> tuple[Any, ...] | None:

@@ -133,7 +133,7 @@ def _of_tensor(weight: Tensor, bias: Tensor | None, owner: torch.nn.Module, stem
         tensors["zeros"] = zeros
     if bias is not None:
         tensors["bias"] = bias.detach().clone()
-    return _unpacked(PackedWeight(Buffers(owner, stem), kept, **how), tensors, stem)
+    return _unpack(PackedWeight(Buffers(owner, stem), kept, **how), tensors, stem)
 
 
 def _rows(weight: Tensor, owner: torch.nn.Module, stem: str) -> Unpacked:
@@ -143,7 +143,7 @@ def _rows(weight: Tensor, owner: torch.nn.Module, stem: str) -> Unpacked:
     if weight.dtype is torch.quint4x2:  # PyTorch stores these as float16 next to the 4 bits
         rows = {name: numbers.half().float() for name, numbers in rows.items()}
     tensors = {"weight": _integers_of(weight), **{name: numbers[:, None] for name, numbers in rows.items()}}
-    return _unpacked(PackedWeight(Buffers(owner, stem)), tensors, stem)
+    return _unpack(PackedWeight(Buffers(owner, stem)), tensors, stem)
 
 
 def _integers_of(weight: Tensor) -> Tensor:
@@ -170,7 +170,7 @@ def _cell(packed: Any, owner: torch.nn.Module, stem: str) -> Unpacked:
     return Unpacked(CellWeights(*replacements), tensors)  # type: ignore[arg-type]
 
 
-def _unpacked(weight: PackedWeight, tensors: dict[str, Tensor], stem: str) -> Unpacked:
+def _unpack(weight: PackedWeight, tensors: dict[str, Tensor], stem: str) -> Unpacked:
     return Unpacked(weight, {stem + word: tensor.contiguous() for word, tensor in tensors.items()})
 
 

@@ -14,7 +14,7 @@ from t2n_core.torch_graph.constraints.guards import Decisions
 from t2n_core.torch_graph.overrides.as_eager import eager_padding
 from t2n_core.torch_graph.overrides.python_calls import python_calls_of_sizes
 from t2n_core.torch_graph.overrides.registry import patches
-from t2n_core.torch_graph.overrides.symbolic_math import numbers_of_sizes
+from t2n_core.torch_graph.overrides.symbolic_math import symbolic_math
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def capturing(
         if is_dynamic:  # choosing a fused kernel compares widths; attention stays one node
             stack.enter_context(sdpa_kernel(SDPBackend.MATH))
             stack.enter_context(python_calls_of_sizes(functions))
-        stack.enter_context(numbers_of_sizes())
+        stack.enter_context(symbolic_math())
         stack.enter_context(eager_padding(module))
         for mode in modes:
             stack.enter_context(mode)

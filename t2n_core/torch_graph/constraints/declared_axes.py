@@ -117,7 +117,7 @@ def check_declared(declared: DynamicAxes | None) -> None:
 def from_zero(declared: DynamicAxes | None, names: Collection[str]) -> DynamicAxes | None:
     """Return a declaration in which these symbols may be 0. Those with declared bounds stay as they are."""
 
-    def widened(of_input: str, axis: Any, wanted: Any) -> Any:
+    def widen(of_input: str, axis: Any, wanted: Any) -> Any:
         size, bounds = size_of(wanted, f"{of_input}_dim{axis}")
         if size is None or bounds is not None or not size.is_plain or size.name not in names:
             return wanted
@@ -128,7 +128,7 @@ def from_zero(declared: DynamicAxes | None, names: Collection[str]) -> DynamicAx
     found: dict[str, Mapping[int, Any]] = {}
     for name, axes in declared.items():
         by_axis = axes if isinstance(axes, Mapping) else dict.fromkeys(axes, "")
-        found[name] = {axis: widened(name, axis, wanted) for axis, wanted in by_axis.items()}
+        found[name] = {axis: widen(name, axis, wanted) for axis, wanted in by_axis.items()}
     return found
 
 

@@ -135,13 +135,13 @@ def _guarding_decisions(plain: Any) -> Any:
     The program computes the same on both sides, and a guard would let PyTorch simplify later sizes for one side only.
     """
 
-    def evaluated(env: Any, *args: Any, **options: Any) -> Any:
+    def evaluate(env: Any, *args: Any, **options: Any) -> Any:
         if _purpose(sys._getframe(1)) in ("decided", "required") or _is_of_pieces(_origin()):
             return plain(env, *args, **options)
         with env.suppress_guards():
             return plain(env, *args, **options)
 
-    return evaluated
+    return evaluate
 
 
 def _is_of_pieces(origin: Origin | None) -> bool:

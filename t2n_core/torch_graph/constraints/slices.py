@@ -28,8 +28,8 @@ def decide_length(table: SymbolTable, arguments: Mapping[str, Any], length: Any)
     if not any(isinstance(one, torch.SymInt) for one in (size, start, end, step, length)) or not isinstance(step, int):
         return None
     whole = table.dim(size)
-    begin = _bound(table, start, whole, 0)
-    stop = _bound(table, end, whole, whole)
+    begin = _clamp(table, start, whole, 0)
+    stop = _clamp(table, end, whole, whole)
     if isinstance(length, torch.SymInt) and not table.knows(length.node.expr):
         count = floor_div(as_dim(maximum(0, as_dim(stop - begin)) + step - 1), step)
         table.decide(length.node.expr, count)
@@ -40,7 +40,7 @@ def _value(argument: Any) -> Any:
     return argument.meta.get("val") if isinstance(argument, torch.fx.Node) else argument
 
 
-def _bound(table: SymbolTable, bound: Any, whole: Dim, missing: Dim) -> Dim:
+def _clamp(table: SymbolTable, bound: Any, whole: Dim, missing: Dim) -> Dim:
     """Return a bound within [0, whole]."""
     if bound is None:
         return missing

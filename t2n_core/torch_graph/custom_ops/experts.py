@@ -72,7 +72,7 @@ def experts(
     return found
 
 
-def _computed(*arguments: Any) -> Tensor:
+def _compute(*arguments: Any) -> Tensor:
     call: Any = experts
     found: Tensor = call(*arguments[:12], False)  # rows sorted by expert need strides of 16 bytes in PyTorch's kernel
     return found
@@ -82,7 +82,7 @@ define(
     library,
     f"experts(Tensor hidden_states, Tensor top_k_index, Tensor top_k_weights, {_LAYERS}, {_FORM}) -> Tensor",
     lambda hidden_states, *rest: torch.empty_like(hidden_states),
-    _computed,
+    _compute,
 )
 define(
     library,

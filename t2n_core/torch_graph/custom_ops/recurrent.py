@@ -57,10 +57,10 @@ def _one_state_packed(
 def _masked_net(kind: str, shapes: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return the functions for the shapes and the values of a net [T, B, I] with a mask `running` [T, B, 1]."""
 
-    def declared(input: torch.Tensor, running: torch.Tensor, hx: Any, *settings: Any) -> Any:
+    def shapes_of(input: torch.Tensor, running: torch.Tensor, hx: Any, *settings: Any) -> Any:
         return shapes(input, hx, *settings, False)
 
-    def computed(input: torch.Tensor, running: torch.Tensor, hx: Any, *settings: Any) -> Any:
+    def values_of(input: torch.Tensor, running: torch.Tensor, hx: Any, *settings: Any) -> Any:
         lengths, order = running.sum(0).reshape(-1).sort(descending=True)
         data, sizes = _pack_padded_sequence(input[:, order], lengths, False)
         states = [s[:, order] for s in hx] if isinstance(hx, list | tuple) else hx[:, order]
@@ -68,7 +68,7 @@ def _masked_net(kind: str, shapes: Callable[..., Any]) -> tuple[Callable[..., An
         padded, _ = _pad_packed_sequence(rows, sizes, False, 0.0, len(input))
         return tuple(result[:, order.argsort()] for result in (padded, *final))
 
-    return declared, computed
+    return shapes_of, values_of
 
 
 def _lstm_cell(

@@ -106,7 +106,7 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
 @override(torch.adaptive_avg_pool1d, reason=FIXES_SIZES)
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """`torch.nn.functional.adaptive_avg_pool1d` as that of images of one row, whose operator takes dynamic sizes."""
-    (size,) = _listed(output_size)
+    (size,) = _as_list(output_size)
     if not _is_free(size):
         return functional.adaptive_avg_pool1d(input, output_size)
     return functional.adaptive_avg_pool2d(input.unsqueeze(-2), (1, size)).squeeze(-2)
@@ -121,12 +121,12 @@ def interpolate(
     if mode != "area" or input.dim() != 3 or not _is_free(input.shape):
         plain: Tensor = function(input, size, scale_factor, mode, *more, **options)
         return plain
-    picture = [None if one is None else (1, *_listed(one)) for one in (size, scale_factor)]
+    picture = [None if one is None else (1, *_as_list(one)) for one in (size, scale_factor)]
     found: Tensor = function(input.unsqueeze(-2), *picture, mode, *more, **options)
     return found.squeeze(-2)
 
 
-def _listed(one: Any) -> Sequence[Any]:
+def _as_list(one: Any) -> Sequence[Any]:
     return one if isinstance(one, Sequence) else (one,)
 
 

@@ -126,10 +126,10 @@ override(torch.Tensor.data.__get__, reason="capture would keep it as a tensor wi
 def skip_mask_checks(_: Any) -> Any:
     """Return a check that says no, so that the mask argument is used, with the same result."""
 
-    def hinted(mask: torch.Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
+    def use_argument(mask: torch.Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
         return is_causal is True
 
-    return hinted
+    return use_argument
 
 
 @contextmanager
@@ -138,7 +138,7 @@ def eager_padding(model: nn.Module) -> Iterator[None]:
     guarded = [m for m in model.modules() if _nests(m)]
     try:
         for module in guarded:
-            vars(module)["forward"] = _guarded(module.forward)
+            vars(module)["forward"] = _guard(module.forward)
         yield
     finally:
         for module in guarded:
@@ -155,9 +155,9 @@ def _nests(module: nn.Module) -> bool:
     )
 
 
-def _guarded(forward: Callable[..., Any]) -> Callable[..., Any]:
+def _guard(forward: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(forward)
-    def checked(
+    def wrapper(
         src: torch.Tensor, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None
     ) -> Any:
         if src.dim() == 3 and mask is None and src_key_padding_mask is not None:
@@ -168,7 +168,7 @@ def _guarded(forward: Callable[..., Any]) -> Callable[..., Any]:
             )
         return forward(src, mask, src_key_padding_mask, is_causal)
 
-    return checked
+    return wrapper
 
 
 __all__ = ["eager_padding", "linspace", "multilabel_margin_loss", "skip_mask_checks", "squeeze", "tensor_split"]

@@ -21,7 +21,7 @@ Picks = list[tuple[int, Any]]
 
 
 @patch("torch._export.non_strict_utils._NonStrictTorchFunctionHandler._override", reason=_READS)
-def numbers_as_indices(plain: Any) -> Any:
+def override_without_reads(plain: Any) -> Any:
     """Return torch.export's own replacement of calls, without its reads of index tensors."""
 
     def index(self: Any, func: Any, args: Any, kwargs: Any) -> Any:

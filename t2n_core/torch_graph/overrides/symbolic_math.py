@@ -37,7 +37,7 @@ _OF_SIZES: dict[str, Callable[..., Any]] = {"sqrt": _sqrt, "log": _log, "log2": 
 
 
 @contextmanager
-def numbers_of_sizes() -> Iterator[None]:
+def symbolic_math() -> Iterator[None]:
     """While active, roots and logarithms of sizes, and extremes of floats computed from sizes, stay symbolic."""
     with ExitStack() as stack:
         for name, symbolic in _OF_SIZES.items():
@@ -71,4 +71,4 @@ def _of_two(plain: Callable[..., Any], symbolic: Callable[..., Any]) -> Callable
     return extreme
 
 
-__all__ = ["numbers_of_sizes"]
+__all__ = ["symbolic_math"]

@@ -1,6 +1,6 @@
-"""Value numbering of captured programs: two programs compute the same if their outputs have the same numbers.
+"""Value numbering of captured programs: two programs compute the same if their outputs have equal numbers.
 
-Two values share a number if they come from the same operator with arguments of the same numbers, after simplification:
+Two values share a number if they come from the same operator whose arguments have equal numbers, after simplification:
 constants are folded, and operators that return their argument at these sizes are removed.
 """
 

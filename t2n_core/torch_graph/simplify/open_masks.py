@@ -129,10 +129,10 @@ class _Shown:
             return decides if decides in both else None if None in both else not decides
         if name in _COMPARED:
             one, other = (self.number(v, _broadcast_position(v, place)) for v in (given["self"], given["other"]))
-            return None if one is None or other is None else self._compared(name, one, other)
+            return None if one is None or other is None else self._compare(name, one, other)
         return _follow(self.truth, value.producer, place)
 
-    def _compared(self, name: str, one: Line, other: Line) -> bool | None:
+    def _compare(self, name: str, one: Line, other: Line) -> bool | None:
         if name in ("eq", "ne"):
             is_equal = same(one.offset, other.offset) and same(one.slope, other.slope)
             return name == "eq" if is_equal else None

@@ -35,11 +35,11 @@ def with_routers(graph: TorchModuleIRGraph) -> TorchModuleIRGraph:
             notes.append(found)
             done.append(op)
             continue
-        done.append(_routed(op, found))
+        done.append(_replace_router(op, found))
     return replace(graph, op_nodes=done, operator_notes=tuple(notes))
 
 
-def _routed(op: TorchOp, router: dict[str, Any]) -> TorchOp:
+def _replace_router(op: TorchOp, router: dict[str, Any]) -> TorchOp:
     ref = torch.ops.t2n_experts.routed.default
     given = {**op.arguments, **router}
     arguments = {argument.name: given[argument.name] for argument in ref._schema.arguments}

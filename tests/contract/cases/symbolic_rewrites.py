@@ -1,4 +1,4 @@
-"""Functions whose C++ code asks for the numbers of sizes, over dynamic axes."""
+"""Functions whose C++ code specialises on concrete sizes, over dynamic axes."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_a_wrong_state_is_found_in_the_step_that_makes_it(version: str, tmp_path
     assert found.node is not None
     assert found.node.kind == "aten::tanh"
     assert found.node.sizes == {"P": 9, "S": 1}
-    assert "wrong on right inputs: step 3" in found.describe()
+    assert "wrong although its inputs are right: step 3" in found.describe()
     assert "first wrong node" in found.describe()
 
 

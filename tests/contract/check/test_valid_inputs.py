@@ -41,7 +41,7 @@ def export_of(function: Callable[..., Tensor], numbers: Any, axes: dict[str, dic
 
 
 def drawn_of(export: ModelExport) -> dict[str, str]:
-    return export.reference_for(TractNNEF("0.23.9")).drawn()
+    return export.reference_for(TractNNEF("0.23.9")).distributions()
 
 
 TIME = {"x": {1: "T"}}

@@ -231,7 +231,7 @@ def test_the_definition_computes_what_pytorch_does(op: str) -> None:
                 continue
         if wanted is None:
             continue
-        found = case.wanted(functions()[op])
+        found = case.expected(functions()[op])
         for one, other in zip(found, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
             assert one.shape == tuple(other.shape), case
             np.testing.assert_allclose(

@@ -15,13 +15,17 @@ import pytest
 ROOT = Path(__file__).parents[3]
 INSTEAD = {
     "behind": "after, beyond, trailing",
+    "comput(e|ed|es|ing) of": "computed from",
     "every query a key": "no query without a key, no fully masked row",
     "gravest": "worst",
+    "in the manner of": "like",
     "inside of": "inside",
     "is said": "is stated, is declared",
     "said of": "stated about, declared for",
     "(has )?no form": "not supported, cannot be expressed",
-    "(other|wrong) numbers": "other values, wrong values",
+    "nothing shows": "cannot prove",
+    "(other|right|same|wrong) numbers": "other values, wrong values",
+    "on right inputs": "with right inputs",
     "somebody": "someone",
     "stand-ins?": "override, custom operator",
     "told": "reported, given",
@@ -64,3 +68,32 @@ def test_the_search_finds_words_of_prose_alone(tmp_path: Path) -> None:
 def test_prose_takes_the_words_of_the_field(path: Path) -> None:
     found = [hit for line, text in prose(path) for hit in hits(line, text)]
     assert not found, f"{path}: {found}; see INSTEAD in {Path(__file__).name}"
+
+
+LONE_PARTICIPLES = frozenset(
+    "built chosen compared computed counted cut drawn found given held kept known left lost made merged moved named "
+    "passed said seen shown taken told unchanged wanted written".split()
+)
+"""What a function is not named after: verbs and nouns state what it does or returns."""
+
+
+def lone_participles(source: str) -> list[tuple[int, str]]:
+    """Return the line and the name of each function, but properties, that is named by a participle alone."""
+    return [
+        (node.lineno, node.name)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef) and node.name.strip("_") in LONE_PARTICIPLES
+        if not any("property" in ast.unparse(one) for one in node.decorator_list)
+    ]
+
+
+def test_the_search_finds_lone_participles() -> None:
+    source = "def _told(): ...\ndef told_twice(): ...\nclass A:\n    @property\n    def kept(self): ...\n"
+    assert lone_participles(source) == [(1, "_told")]
+
+
+@pytest.mark.parametrize("package", ["t2n_core", "pytest_t2n"])
+def test_functions_are_not_named_by_a_participle_alone(package: str) -> None:
+    paths = sorted((ROOT / package).rglob("*.py"))
+    found = {path.relative_to(ROOT).as_posix(): lone_participles(path.read_text("utf-8")) for path in paths}
+    assert {path: names for path, names in found.items() if names} == {}

@@ -1,4 +1,4 @@
-"""Which tests there are, what they are called, and what is said of a wrong marker."""
+"""Which tests there are, what they are called, and the messages of a wrong marker."""
 
 from __future__ import annotations
 

@@ -159,15 +159,15 @@ def test_options_that_select_an_engine():
 
 def test_the_worst_is_at_least_as_bad_as_any():
     rng = random.Random(3)
-    gravity = ["mismatch", "crash", "timeout", "oom", "error", "unsupported", "not_run", "weak", "skip", "pass"]
-    assert {status.value for status in Status} == set(gravity)
+    severity = ["mismatch", "crash", "timeout", "oom", "error", "unsupported", "not_run", "weak", "skip", "pass"]
+    assert {status.value for status in Status} == set(severity)
     levels = [level.value for level in LEVELS]
     for _ in range(2000):
         cells = [
-            cell("a", "0.23.9", tier, rng.choice(["pass", rng.choice(gravity)]), rng.choice(levels)) for tier in TIERS
+            cell("a", "0.23.9", tier, rng.choice(["pass", rng.choice(severity)]), rng.choice(levels)) for tier in TIERS
         ]
         worst = worst_of(cells)
-        assert gravity.index(worst.status) == min(gravity.index(one.status) for one in cells)
+        assert severity.index(worst.status) == min(severity.index(one.status) for one in cells)
         if worst.status == "pass":
             assert levels.index(worst.level) == max(levels.index(one.level) for one in cells)
     assert worst_of([None]) is None

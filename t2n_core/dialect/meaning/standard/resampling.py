@@ -61,7 +61,9 @@ def multilinear_upsample(
     for axis, times in enumerate(factor, start=2):
         below, weight = _places(input.shape[axis], times, method)
         along = np.reshape(weight, (-1, *[1] * (input.ndim - axis - 1)))
-        input = (1.0 - along) * _taken(input, below, axis, border) + along * _taken(input, below + 1, axis, border)
+        input = (1.0 - along) * _elements_at(input, below, axis, border) + along * _elements_at(
+            input, below + 1, axis, border
+        )
     return input
 
 
@@ -79,7 +81,7 @@ def _places(extent: int, times: int, method: str) -> tuple[NDArray[np.int64], ND
     return above // below, above % below / below  # as integers: exact where an element is met
 
 
-def _taken(input: NDArray[Any], places: NDArray[np.int64], axis: int, border: str) -> NDArray[Any]:
+def _elements_at(input: NDArray[Any], places: NDArray[np.int64], axis: int, border: str) -> NDArray[Any]:
     extent = input.shape[axis]
     found = np.take(input, np.clip(places, 0, extent - 1), axis)
     if border == "replicate":

@@ -27,7 +27,7 @@ def _gate_weights(logits: Array, chosen: Array, gate: str) -> Array:
             raise SpecError(f"no gate is called {gate!r}", op="tract_moe_ffn")
 
 
-def _activated(hidden: Array, activation: str, gated: bool) -> Array:
+def _activate(hidden: Array, activation: str, gated: bool) -> Array:
     match activation:
         case "silu":
             return silu(hidden)
@@ -90,6 +90,6 @@ def moe_ffn(
                     raise SpecError("`act_limit` needs `w3`", op="tract_moe_ffn")
                 inner = clamped_swiglu(first, second, 1.0 if act_alpha is None else act_alpha, act_limit)
             else:
-                inner = _activated(first, activation, second is not None) * (1.0 if second is None else second)
+                inner = _activate(first, activation, second is not None) * (1.0 if second is None else second)
             output[token] += weight * (inner @ w2[expert] + (0.0 if w2_bias is None else w2_bias[expert]))
     return output.reshape(x.shape)

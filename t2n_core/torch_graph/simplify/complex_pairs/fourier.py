@@ -68,7 +68,7 @@ def fft_c2r(self: Pair, dim: Sequence[int], normalization: int, last_dim_size: i
         whole = Pair(torch.cat([re, mirrored.re], -1), torch.cat([im, -mirrored.im], -1))
         result = _transform(whole, forward=False).re
     sizes = [size, *(self.re.shape[axis] for axis in others)]
-    return _scaled(result.movedim(-1, last), sizes, normalization)
+    return _scale(result.movedim(-1, last), sizes, normalization)
 
 
 def waves(size: Any, count: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -126,7 +126,7 @@ def _split(size: int) -> int:
     return found
 
 
-def _scaled(x: Tensor, sizes: Sequence[Any], normalization: int) -> Tensor:
+def _scale(x: Tensor, sizes: Sequence[Any], normalization: int) -> Tensor:
     """Scale by PyTorch's `fft_norm_mode`: 0 is no scaling, 1 by the root of the number of elements, 2 by the number."""
     for size in sizes if normalization else ():
         if normalization == 2:
@@ -139,7 +139,7 @@ def _scaled(x: Tensor, sizes: Sequence[Any], normalization: int) -> Tensor:
 
 
 def _normalised(z: Pair, sizes: Sequence[Any], normalization: int) -> Pair:
-    return Pair(_scaled(z.re, sizes, normalization), _scaled(z.im, sizes, normalization))
+    return Pair(_scale(z.re, sizes, normalization), _scale(z.im, sizes, normalization))
 
 
 @on_pairs("aten::stft.default")

@@ -124,10 +124,10 @@ def reflections(a: Tensor) -> tuple[Tensor, Tensor]:
             a = rest[..., 1:, :]
         else:
             done.append((column, None))
-    return _assembled(done, rows, columns), torch.cat(scales, -1)
+    return _assemble(done, rows, columns), torch.cat(scales, -1)
 
 
-def _assembled(done: Sequence[_Step], rows: int, columns: int) -> Tensor:
+def _assemble(done: Sequence[_Step], rows: int, columns: int) -> Tensor:
     """Return the packed matrix: column k below its diagonal from step k, row k right of it too."""
     result = None
     for k, step in enumerate(done):

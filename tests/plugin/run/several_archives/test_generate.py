@@ -85,7 +85,7 @@ def test_wrong_tokens_are_a_mismatch_with_the_first_wrong_step(suite):
     right, total = map(int, cell["tokens"].split("/"))
     assert right < total == 6
     assert "tokens are right; step" in cell["error"]["message"]
-    assert "wrong on right inputs: step 1" in cell["error"]["details"]
+    assert "wrong although its inputs are right: step 1" in cell["error"]["details"]
     result.stdout.fnmatch_lines([f"*tokens {cell['tokens']}*"])
 
 

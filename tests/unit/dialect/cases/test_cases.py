@@ -47,7 +47,7 @@ def test_the_definition_gives_a_result_for_every_case(op: str) -> None:
     names = {parameter.name for parameter in next(iter(signatures_of(op))).parameters}
     for case in drawn:
         assert set(case.arguments) <= names
-        assert all(isinstance(one, np.ndarray) for one in case.wanted(functions().get(op)))
+        assert all(isinstance(one, np.ndarray) for one in case.expected(functions().get(op)))
 
 
 @pytest.mark.parametrize("op", OF_THE_STANDARD)
@@ -118,11 +118,11 @@ def test_lists_of_tensors_and_sizes() -> None:
 
 def test_floats_reach_a_definition_in_float64() -> None:
     case = Case("tract_core_is_nan", {"x": np.asarray([0.1], np.float16)}, frozenset())
-    (plain,) = Case("tract_core_silu", case.arguments).wanted(functions()["tract_core_silu"])
+    (plain,) = Case("tract_core_silu", case.arguments).expected(functions()["tract_core_silu"])
     assert plain.dtype == np.float64
     (raw,) = Case(
         "tract_core_scaled_rms_norm", {"input": case.arguments["x"], "scale": np.ones(1, np.float32), "axis": 0}
-    ).wanted(functions()["tract_core_scaled_rms_norm"])
+    ).expected(functions()["tract_core_scaled_rms_norm"])
     assert raw.dtype == np.float16
 
 
@@ -162,10 +162,10 @@ def test_a_name_that_begins_like_a_literal() -> None:
 def test_results_in_a_list_and_a_type_in_angle_brackets() -> None:
     split = Case("split", {"value": np.arange(6.0).reshape(6), "axis": 0, "ratios": [1, 2]})
     assert split.statement(next(iter(signatures_of("split")))).startswith("[out_0, out_1] = split(")
-    assert [len(part) for part in split.wanted(functions()["split"])] == [2, 4]
+    assert [len(part) for part in split.expected(functions()["split"])] == [2, 4]
     cast = Case("cast", {"input": np.asarray([1.5, -1.5], np.float32)}, dtype="integer")
     assert "cast<integer>(" in cast.statement(next(iter(signatures_of("cast"))))
-    (whole,) = cast.wanted(None)
+    (whole,) = cast.expected(None)
     assert whole.tolist() == [1, -1]
 
 
@@ -174,4 +174,4 @@ def test_a_loop_names_its_body() -> None:
     text = case.graph(next(iter(signatures_of("tract_core_scan"))))
     assert "fragment decay( chunk" in text
     assert '("chunk", scan_0, ' in text
-    assert len(case.wanted(None)) == len(case.arguments["output"])
+    assert len(case.expected(None)) == len(case.arguments["output"])

@@ -1,4 +1,4 @@
-"""Weights of 8 bits: whole numbers, scales by channel, and scales of one's own."""
+"""Weights of 8 bits: integers, scales by channel, and scales of the user's own."""
 
 from __future__ import annotations
 

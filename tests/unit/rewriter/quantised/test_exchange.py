@@ -1,4 +1,4 @@
-"""A quantised model while it holds whole numbers, and afterwards."""
+"""A quantised model while it holds integers, and afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantised layers as arithmetic with whole numbers, against PyTorch's own kernels."""
+"""Quantised layers as integer arithmetic, against PyTorch's own kernels."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def converted(layer: nn.Module, *shape: int) -> nn.Module:
 
 @torch.no_grad()
 def compared(model: nn.Module, *inputs: Tensor) -> tuple[Any, Any]:
-    """Return what PyTorch computes, and what the whole numbers do."""
+    """Return what PyTorch computes, and what integer arithmetic gives."""
     expected = model(*inputs)
     with integer_weights(model) as quantised:
         assert quantised is not None

@@ -13,7 +13,7 @@ from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
 from t2n_core.torch_graph.frontend.inputs import bind_inputs
 from t2n_core.torch_graph.frontend.sources import source_of
-from t2n_core.torch_graph.overrides.symbolic_math import numbers_of_sizes
+from t2n_core.torch_graph.overrides.symbolic_math import symbolic_math
 from t2n_core.torch_graph.overrides.window_functions import cosines
 from tests.nets import OfFunction
 
@@ -69,7 +69,7 @@ def test_wrong_pieces_are_pytorchs_error() -> None:
 
 def test_python_is_as_before_afterwards() -> None:
     before = (math.log, math.sqrt, min, max)
-    with numbers_of_sizes():
+    with symbolic_math():
         assert (math.log(8, 2), math.sqrt(4), min(3, 2), max([1, 2], default=0)) == (3, 2, 2, 2)
         assert math.log is not before[0]
     assert (math.log, math.sqrt, min, max) == before

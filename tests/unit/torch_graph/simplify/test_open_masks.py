@@ -1,4 +1,4 @@
-"""Which masks of attention are shown to leave every query a key."""
+"""Which attention masks are proven to have no fully masked row."""
 
 from __future__ import annotations
 

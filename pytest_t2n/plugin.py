@@ -76,7 +76,7 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Explain how to select engines, in a session that skipped tests because it has none."""
+    """Explain how to select engines if tests were skipped because there are none."""
     if terminalreporter.stats.get("skipped") and not config.pluginmanager.has_plugin(CONTROLLER):
         from pytest_t2n.control.summary import write_summary
 

@@ -169,7 +169,7 @@ def _conclude(bundle: Bundle, cells: Sequence[CellLine], expectations: Expectati
 def _workers(
     options: argparse.Namespace, console: Console
 ) -> Iterator[tuple[Workers, Sequence[SelectedEngine], PlatformLine]]:
-    """Yield the workers, the engines, and their platform."""
+    """Yield the workers of this machine or of a cluster, with their engines and platform."""
     if options.dask is None:
         engines = engines_of(options, console)
         with local_workers(options.jobs) as processes:

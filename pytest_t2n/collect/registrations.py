@@ -21,13 +21,13 @@ class Registrations:
         self._modules: set[Path] = set()
 
     def pytest_collectstart(self, collector: pytest.Collector) -> None:
-        """Remember the test modules, of which a session may run only some."""
+        """Store the modules of tests: a session may run only some of them."""
         if isinstance(collector, pytest.Module):
             self._modules.add(collector.path)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Run a test with its registrations; those that the test itself makes end with it."""
+        """Run a test with the registrations of its modules; those that the test itself makes are undone at its end."""
         before = {registry: list(registry) for registry in _registries()}
         for registry, rewriters in before.items():
             registry.replace(r for r in rewriters if self._sees(item, Path(r.registered)))

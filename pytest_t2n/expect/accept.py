@@ -159,7 +159,7 @@ def _rewrite(path: Path, own: Sequence[Expectation], removed: Set[Expectation], 
 
 
 def _alike(entries: Iterable[Expectation]) -> list[list[Expectation]]:
-    """Return groups of expectations that differ only in the case: each group is written as one entry."""
+    """Return groups of expectations that differ only in their cases; each group is written as one entry."""
     found: dict[Expectation, list[Expectation]] = {}
     for entry in entries:
         found.setdefault(replace(entry, case=""), []).append(entry)

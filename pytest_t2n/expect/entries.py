@@ -193,8 +193,8 @@ def literal_glob(text: str) -> str:
     return re.sub(r"[*?]", r"\\\g<0>", text)
 
 
-def speaks_of_suite(entry: Expectation, suites: Iterable[str]) -> bool:
-    """Return True if the suite of an entry was collected."""
+def names_suite(entry: Expectation, suites: Iterable[str]) -> bool:
+    """Return whether an entry names one of the collected suites."""
     suite = entry.case.partition("[")[0]
     path, has_path, _ = suite.partition("::")
     if has_path and any(_glob(path).fullmatch(name.partition("::")[0]) for name in suites if "::" in name):
@@ -270,7 +270,7 @@ __all__ = [
     "Expectations",
     "glob_fits",
     "literal_glob",
+    "names_suite",
     "parse_expectations",
     "read_expectations",
-    "speaks_of_suite",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_t2n.collect.selection import Selection
-from pytest_t2n.expect.entries import Expectation, Expectations, speaks_of_suite
+from pytest_t2n.expect.entries import Expectation, Expectations, names_suite
 from pytest_t2n.records.cell import SelectedEngine
 
 
@@ -35,7 +35,7 @@ def unused_entries(
             found.append(
                 (entry, f"the entry of {where} has no effect: {shadowed[index].place} fits its cells before it")
             )
-        elif everything or speaks_of_suite(entry, selection.suites):
+        elif everything or names_suite(entry, selection.suites):
             found.append((entry, f"the entry of {where} fits no cell of this session; remove or correct it"))
     return found
 

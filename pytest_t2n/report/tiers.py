@@ -36,7 +36,7 @@ class TierChange:
 
     @property
     def status_differs(self) -> bool:
-        """Return whether the status differs, and not only the level."""
+        """Return whether the statuses of the tiers differ, not only their levels."""
         return len({cell.status for _, cell in self.cells}) > 1
 
     @property

@@ -73,7 +73,7 @@ class CellRunner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Remove the archives."""
+        """Remove the archives of the session."""
         self._cache.close()
 
 

@@ -27,10 +27,10 @@ def with_transforms(
     of_test: Sequence[str],
     of_session: Sequence[str],
 ) -> Outcome:
-    """Return a pass with the results of each transform, or the first failure after one.
+    """Return the pass with the results of each transform, or the first outcome that is none.
 
-    A transform that the release does not have is left out. If one of the session's changes nothing, or does not apply
-    to this model, that is recorded as a fact; if one of the test's does, the pass is weak or the test fails.
+    A transform that the release does not have is left out. If one that the session requests changes nothing or does not
+    apply to this model, that is recorded as a fact; if the test requests it, the pass is weak or the test fails.
     """
     names = list(dict.fromkeys((*of_test, *of_session)))
     if cell.engine.kind != "tract" or not names:

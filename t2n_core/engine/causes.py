@@ -34,7 +34,7 @@ def _partition(message: str) -> tuple[str, bool, str]:
 
 
 def _in_one_line(cause: str) -> str:
-    """Return a cause in one line."""
+    """Return a cause as a single line."""
     return " ".join(line.strip() for line in cause.splitlines()).strip()
 
 

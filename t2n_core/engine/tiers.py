@@ -53,7 +53,10 @@ def kind_of_processor(machine: str | None = None) -> str:
 
 
 def parse_tiers(text: str, machine: str | None = None) -> tuple[str, ...]:
-    """Return the tiers of a comma list, each once. Raises InputError for a feature that this machine cannot have."""
+    """Return the tiers of a comma-separated list, without repetitions.
+
+    Raises InputError for a feature that this machine cannot have.
+    """
     kind = kind_of_processor(machine)
     tiers = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     for tier in tiers:

@@ -145,7 +145,7 @@ def _run_hooks(target: InferenceTarget, result: ExportResult, bundle: Path | Non
     target.post_write(*given)
     pending = PendingCheck(result.assert_parity)
     if check or type(target).post_export is not InferenceTarget.post_export:
-        with pending.offered():
+        with pending.active():
             target.post_export(*given)
     if check and target.check_io and not target.checks_in_hook:
         pending.run()

@@ -1,4 +1,4 @@
-"""The calls of a generating model in `generate`: the arguments of its decoder at each step, and its cache.
+"""The decoder calls that `generate` makes: the arguments of each step, and the cache.
 
 Models are those of transformers: the cache is an argument, and a field of the result.
 """

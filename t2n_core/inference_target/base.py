@@ -178,7 +178,7 @@ class InferenceTarget:
     def pre_trace(self, model: torch.nn.Module, input_names: list[str] | None, output_names: list[str] | None) -> None:
         """Inspect a model before capture. An override may refuse it, but not change it.
 
-        `input_names` and `output_names` are those that the user passed; None if there are none.
+        `input_names` and `output_names` are the user's; None if none were passed.
         """
 
     def post_capture(self, graph: TorchModuleIRGraph) -> None:
@@ -253,8 +253,8 @@ class PendingCheck:
             self.ran = True
 
     @contextmanager
-    def offered(self) -> Iterator[None]:
-        """Let `post_export` run this check in the block."""
+    def active(self) -> Iterator[None]:
+        """While active, `post_export` can run this check."""
         token = _PENDING.set(self)
         try:
             yield

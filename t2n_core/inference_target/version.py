@@ -35,7 +35,7 @@ class SemanticVersion(str):
 
 
 def version_text(version: object) -> str:
-    """Return the version that a user passed, as text. Raises InputError for a value that is not a version."""
+    """Return a user's version as text. Raises InputError for a value that is not a version."""
     if isinstance(version, str | Version) and str(version).strip():
         return str(version)
     raise InputError(f"version={version!r} is not a version", hint='write it as text, such as "0.21.13" or "latest"')

@@ -71,7 +71,7 @@ def read_header(content: bytes, where: str) -> tuple[tuple[int, ...], np.dtype[A
 
 
 def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """Return the header of a tensor. Raises WriteError for a dtype, rank or size that the format cannot hold."""
+    """Return the header of a tensor. Raises WriteError for a dtype, rank or size that the format cannot represent."""
     bits = 1 if dtype.kind == "b" else dtype.itemsize * 8
     if dtype.kind not in _KINDS or bits > 64:
         raise WriteError(f"a tensor of {dtype} cannot be stored: NNEF has float, integer and bool items up to 64 bits")

@@ -134,7 +134,7 @@ class Fragment:
 
 @dataclass(slots=True)
 class Graph:
-    """A graph of NNEF; its inputs and outputs are in the order of the model's own."""
+    """An NNEF graph; its inputs and outputs are in the order of the model's."""
 
     name: str = "network"
     inputs: list[Value] = field(default_factory=list)

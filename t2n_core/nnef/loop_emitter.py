@@ -1,4 +1,4 @@
-"""Emitter of a target that has loops at run time."""
+"""Emitter of a target whose graphs can have loops."""
 
 from __future__ import annotations
 

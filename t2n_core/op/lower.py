@@ -167,7 +167,7 @@ class _Lowering:
                 self.g.open_masks.add(value)
 
     def _check(self, value: Value, expected: Expected, place: str) -> None:
-        """Raise LowerError if a rule's result has another shape or dtype than the captured one."""
+        """Raise LowerError if the shape or dtype of a rule's result is not the captured one."""
         if value.dtype != expected.dtype or not check_shape(value.shape, expected.shape):
             raise self.g.fail(
                 f"the rule returns {value.dtype}{shape_text(value.shape)} as {place}, "

@@ -168,7 +168,7 @@ def replay(folder: Path, engine: Engine, timeout: float = 60.0) -> Outcome:
 
 
 def _with_names(found: Outcome, inputs: Sequence[str]) -> Outcome:
-    """Return the outcome; an error if the engine's names of inputs differ from those in the .npz."""
+    """Return the outcome, or an error if the engine's input names differ from those in the .npz."""
     nodes = [name for name, _ in found.facts.get("input", ())]
     if not nodes or set(nodes) == set(inputs):
         return found

@@ -26,9 +26,9 @@ _Extent = Annotated[int, msgspec.Meta(ge=0)]
 
 
 def named_tensors(source: TensorSource) -> Mapping[str, torch.Tensor]:
-    """Return tensors by the keys of a state_dict; those of files are read on access.
+    """Return a state_dict's tensors by name; tensors in files are read on access.
 
-    A file is `.safetensors`, or a state_dict written by `torch.save`; a folder holds files of safetensors.
+    A file is `.safetensors` or a state_dict that `torch.save` wrote; a folder contains `.safetensors` files.
 
     Raises InputError for other files, and for damaged ones.
     """

@@ -153,9 +153,9 @@ def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: flo
 
 
 def _without_metrics(outcome: Outcome, check: CheckEntry) -> Outcome:
-    """Return the outcome, a pass as a weak one if metrics were to judge, which bundles do not contain.
+    """Return the outcome; a pass becomes weak if metrics should have judged, because bundles do not contain them.
 
-    A check without any criterion, which no session writes, proves as little.
+    So does the pass of a check without any criterion, which no session writes.
     """
     if (check.elementwise and not check.metrics) or outcome.status.value != "pass":
         return outcome

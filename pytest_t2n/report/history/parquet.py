@@ -40,7 +40,7 @@ _LONGEST = 4 << 20
 
 @contextmanager
 def database(folder: Path, memory: str = "256MB") -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a database with a limit on memory, and the rest in `folder`.
+    """Yield a DuckDB connection with a limit on memory, which spills to `folder`.
 
     Raises MissingPackageError without DuckDB, and T2NError for its errors.
     """

@@ -136,7 +136,7 @@ def _path_from_root(root: Module, path: str) -> Iterator[Module]:
 
 
 def _times(profile: Profile | None) -> dict[str, tuple[str, float]]:
-    """Return seconds by origin, with the path of the module."""
+    """Return module path and seconds of each origin."""
     found: dict[str, tuple[str, float]] = {}
     for line in profile.lines if profile is not None else ():
         path = line.origin.partition("in module `")[2].partition("`")[0]

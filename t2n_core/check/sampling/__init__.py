@@ -1,1 +1,1 @@
-"""Samples to check a model with, and how much its outputs change from one to another."""
+"""Samples of inputs to check a model with, at sizes that take each side of its decisions."""

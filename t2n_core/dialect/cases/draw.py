@@ -18,7 +18,7 @@ SPECIAL: Final = (0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1.0, -1.0, math.inf, -ma
 
 
 class Draw:
-    """The draws of one case: the same for an operator and a number of the case in every process."""
+    """The random values of one case, which depend only on the operator and the number of the case."""
 
     def __init__(self, op: str, number: int) -> None:
         self.op = op
@@ -26,7 +26,7 @@ class Draw:
         self._random = np.random.default_rng([zlib.crc32(op.encode()), number])
 
     def integer(self, low: int, high: int) -> int:
-        """Return an integer from `low` to, with, `high`."""
+        """Return an integer from `low` to `high`, both included."""
         return int(self._random.integers(low, high + 1))
 
     def pick(self, choices: Sequence[T]) -> T:
@@ -42,7 +42,7 @@ class Draw:
         return bool(self.integer(0, 1))
 
     def number_of(self, low: float, high: float) -> float:
-        """Return a float of two digits after the point."""
+        """Return a float with two decimals."""
         return round(float(self._random.uniform(low, high)), 2)
 
     def shape(self, rank: int, low: int = 1, high: int = 6) -> list[int]:

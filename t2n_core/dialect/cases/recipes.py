@@ -20,7 +20,7 @@ CASES: Final = 40
 """Cases of each operator."""
 _RECIPES: Final[dict[str, tuple[Recipe, frozenset[str], Dynamic]]] = {}
 _FAMILIES: Final = (
-    *("elements", "places", "sums", "networks", "resampling", "streams", "results", "loops"),
+    *("elements", "indexing", "sums", "layers", "resampling", "streams", "results", "loops"),
     *(f"standard.{family}" for family in ("elements", "shapes", "windows", "sums", "pixels")),
 )
 

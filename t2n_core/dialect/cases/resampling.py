@@ -21,7 +21,7 @@ _INTERPOLATORS = ("nearest", "linear", "cubic")
 
 
 def _scales(draw: Draw, shape: list[int]) -> Any:
-    """Return scales by which every result has at least one element."""
+    """Return scales with which every result has at least one element."""
     factors = [1.0, 1.0, *(draw.pick([2.0, 1.5, 0.5, 3.0, 1.3, 0.6, 1.0]) for _ in shape[2:])]
     return np.asarray(
         [max(factor, 1.0 / extent) for factor, extent in zip(factors, shape, strict=True)], dtype=np.float32

@@ -25,11 +25,11 @@ _INTEGERS: Final = (11, 2, 1)
 
 
 def draw_inputs(archive: str | Path | ArchiveContent, count: int = 6, seed: int = 0) -> list[dict[str, NDArray[Any]]]:
-    """Return up to `count` sets of random inputs by name, two for each of several sizes of the symbols.
+    """Return up to `count` sets of random inputs by name, at several sizes of the symbols.
 
-    Floats are normally distributed, integers are drawn from 0 to 10, or from 0 to 1 for a graph that has no value for
-    larger ones. Each set can be evaluated. Raises InputError if no set that was tried can be, and
-    UndefinedOperatorError for an operator without a definition.
+    Floats are normally distributed. Integers are drawn from 0 to 10, and from a smaller range if the graph has no value
+    for them. Each set can be evaluated. Raises InputError if none can be, and UndefinedOperatorError for an operator
+    without a definition.
     """
     content = archive if isinstance(archive, ArchiveContent) else read_archive(Path(archive))
     declared = externals_of(content.document)
@@ -56,7 +56,7 @@ def draw_inputs(archive: str | Path | ArchiveContent, count: int = 6, seed: int 
 
 
 def _assignments(content: ArchiveContent, declared: Mapping[str, External]) -> Iterator[dict[str, int]]:
-    """Yield sizes of the symbols that the assertions allow; no symbols once, again and again."""
+    """Yield sizes of the symbols that the assertions allow; an empty mapping endlessly if there are none."""
     symbols = sorted(set[str]().union(*(names_in(node) for one in declared.values() for node in one.shape)))
     if not symbols:
         yield from itertools.repeat({})

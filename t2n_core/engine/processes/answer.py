@@ -1,4 +1,4 @@
-"""Assembly of the events of one job in a worker into a reply."""
+"""Assembly of a reply from the events of one job in a worker."""
 
 from __future__ import annotations
 

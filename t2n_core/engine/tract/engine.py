@@ -167,7 +167,7 @@ class TractEngine(WorkerEngine):
         symbols: Mapping[str, int] | None = None,
         timeout: float = 60.0,
     ) -> EngineReply:
-        """Run `archive` for `seconds`, then profile it, for 5 seconds more; the facts of the reply are the result."""
+        """Run `archive` for `seconds`, then profile it for another 5 seconds; the reply's facts are the profile."""
         options = {
             "timeout": timeout,
             "memory_limit": chosen_limit(),

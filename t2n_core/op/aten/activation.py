@@ -62,7 +62,7 @@ def rrelu(g: Emitter, self: Value, lower: float = 0.125, upper: float = 1 / 3, t
 
 @op("aten::prelu", "aten::_prelu_kernel")
 def prelu(g: Emitter, self: Value, weight: Value) -> Value:
-    """`weight` holds one slope, or one per channel (axis 1)."""
+    """Return x where it is positive, and x times a slope elsewhere: one slope, or one for each channel (axis 1)."""
     slope = weight
     if weight.rank == 1 and self.rank != 1:
         channels: list[Dim] = [1] * self.rank

@@ -68,7 +68,7 @@ def _operands(g: Emitter, a: Tensorlike, b: Tensorlike) -> tuple[Value | float, 
 
 @op("aten::div", "aten::divide", "prims::div")
 def div(g: Emitter, self: Tensorlike, other: Tensorlike, rounding_mode: str | None = None) -> Value:
-    """`rounding_mode` is None, "trunc" or "floor"; without it integers give floats."""
+    """Return the quotient, rounded by `rounding_mode`: "trunc", "floor", or None, for which integers give floats."""
     if rounding_mode == "floor":
         return floor_divide(g, self, other)
     if rounding_mode == "trunc" and g.output.dtype.kind == "f":

@@ -116,7 +116,7 @@ _NOWHERE = 1e9
 
 @op("t2n_loops::order", target="tract")
 def order(g: LoopEmitter, pivots: Value, rows: Dim) -> Value:
-    """Apply the exchanges to the indices of the rows."""
+    """Return the permutation of rows that the pivots' exchanges lead to."""
 
     def step(b: LoopEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k, row), (order,), (numbers,) = scanned, states, given

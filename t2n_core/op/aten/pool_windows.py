@@ -138,7 +138,7 @@ def _constant_index(
 
 
 def _lowest_around(g: Emitter, value: Value, pairs: dict[int, tuple[Dim, Dim]]) -> Value:
-    """Return `value` padded with the lowest finite value, which then replaces -inf, too."""
+    """Return `value` padded with the lowest finite value, which also replaces -inf in it."""
     if not pairs or value.dtype.kind != "f":
         return pad_constant(g, value, pairs, MAXIMUM.neutral(value.dtype))
     lowest = float(np.finfo(value.dtype).min)

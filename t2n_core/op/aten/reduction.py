@@ -109,7 +109,7 @@ def extreme(g: Emitter, self: Value, axes: list[int], operator: str) -> Value:
 
 
 def _correct_extreme(g: Emitter, x: Value, found: Value, axes: list[int], operator: str) -> Value:
-    """Return NaN if an element is NaN, the infinity if all elements are infinite (kind 2, and kind 0)."""
+    """Correct an extreme: NaN if any element is NaN (kind 2), infinite if all elements are (kind 0)."""
     limits = np.finfo(x.dtype)
     usable = g.ge(x, float(limits.min)) if operator == "max_reduce" else g.le(x, float(limits.max))
     kinds = g.select(formulas.is_nan(g, x), 2.0, g.cast(usable, x.dtype))
@@ -312,17 +312,17 @@ def dist(g: Emitter, self: Value, other: Value, p: float = 2) -> Value:
     return _reduction(g, difference, None, False, lambda g, x, axes: norm_of(g, x, axes, float(p)))
 
 
-def _prims(key: str, formula: Callable[[Emitter, Value, list[int]], Value]) -> None:
+def _register_prims(key: str, formula: Callable[[Emitter, Value, list[int]], Value]) -> None:
     @op(key)
     def rule(g: Emitter, inp: Value, dims: Axes = None, output_dtype: Any = None) -> Value:
         axes = axes_of(inp, dims, empty_is_all=False)
         return g.cast(g.squeeze_axes(formula(g, inp, axes), axes), g.output.dtype)
 
 
-_prims("prims::amax", lambda g, x, axes: extreme(g, x, axes, "max_reduce"))
-_prims("prims::amin", lambda g, x, axes: extreme(g, x, axes, "min_reduce"))
-_prims("prims::sum", lambda g, x, axes: formulas.sum_of(g, g.cast(x, wide_dtype(g.output.dtype)), axes))
-_prims(
+_register_prims("prims::amax", lambda g, x, axes: extreme(g, x, axes, "max_reduce"))
+_register_prims("prims::amin", lambda g, x, axes: extreme(g, x, axes, "min_reduce"))
+_register_prims("prims::sum", lambda g, x, axes: formulas.sum_of(g, g.cast(x, wide_dtype(g.output.dtype)), axes))
+_register_prims(
     "prims::prod",
     lambda g, x, axes: formulas.product_of(g, g.cast(x, wide_dtype(g.output.dtype)), axes),
 )

@@ -79,7 +79,7 @@ _wide(_digamma, "aten::digamma", "prims::digamma", "aten::special_digamma")
 
 @op("aten::angle")
 def angle(g: Emitter, self: Value) -> Value:
-    """Return pi for negative values, 0 for others; NaN stays NaN."""
+    """Return pi for negative values and 0 for all others; NaN stays NaN."""
     x = wide_input(g, self)
     value = g.select(g.lt(x, 0.0), math.pi, g.constant(np.zeros((1,) * x.rank, x.dtype)))
     return g.cast(g.select(formulas.is_nan(g, x), x, value), g.output.dtype)

@@ -29,7 +29,7 @@ from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp
 
 
 class ExtractorWarning(UserWarning):
-    """Warning about an extractor that takes the place of another."""
+    """Warning about an extractor that replaces another one."""
 
 
 def _note(text: str) -> None:

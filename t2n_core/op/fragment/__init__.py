@@ -58,7 +58,7 @@ def fragment_files() -> Iterator[Traversable]:
 
 @functools.cache
 def variants_of(name: str) -> tuple[Variant, ...]:
-    """Return a fragment's variants: newest first, then those for a dtype, then for a batch; empty without a file."""
+    """Return the variants of a fragment, newest first, then those for a dtype and for a batch; empty without a file."""
     found = []
     for file in fragment_files():
         stem, ending, _ = file.name.rpartition(".nnef")

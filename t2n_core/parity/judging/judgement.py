@@ -85,7 +85,7 @@ class Judgement:
         bound: Any = None,
         default: TractCheckTolerance = DEFAULT_LEVEL,
     ) -> Judgement:
-        """Return the judgement by a user's arguments.
+        """Return the judgement that a user's arguments describe.
 
         Args:
             tolerance: a level, or a mapping of names of outputs to levels; or a judgement, which the others add to.

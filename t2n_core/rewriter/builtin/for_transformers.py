@@ -45,7 +45,7 @@ def mimi_convolution(ctx: RewriteContext, self: Any, hidden_states: Tensor, padd
 # ------------------------------------------------------------------------------- experts as a loop in Python
 @builtin_function("transformers.integrations.moe:ExpertsInterface.get_interface")
 def experts(ctx: RewriteContext, self: Any, experts_implementation: str | None, default: Any) -> Any:
-    """Select the library's experts as products of all rows, where it would loop over those that rows are routed to.
+    """Select transformers' implementation that multiplies all rows by all experts, not the loop over chosen ones.
 
     Experts that are one operator for some target are captured as such.
     """

@@ -28,7 +28,7 @@ from t2n_core.torch_graph.graph.data import Data, DataNodes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredWeight:
-    """A weight in the storage format of the archive."""
+    """A weight, rounded to its storage format in the archive."""
 
     format: WeightFormat
     values: torch.Tensor

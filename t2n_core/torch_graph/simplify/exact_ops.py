@@ -39,14 +39,14 @@ def exact_ops(graph: TorchModuleIRGraph) -> frozenset[int]:
         is_exact = any(id(o) in deciding for o in op.outputs) and not _SUMMED.fullmatch(_name(op))
         if is_exact:
             found.add(id(op))
-        if is_exact or _decides(op, read):
+        if is_exact or _is_discontinuous(op, read):
             deciding.update(id(v) for v in op.inputs if _is_float(v))
         read.update(id(v) for v in op.inputs)
     return frozenset(found)
 
 
-def _decides(op: TorchOp, read: set[int]) -> bool:
-    """Return whether the last bit of a float operand may make a used result jump."""
+def _is_discontinuous(op: TorchOp, read: set[int]) -> bool:
+    """Return whether a change of a float operand's last bit can make a used result jump."""
     name = _name(op)
     if name in _OF_RANGE or not any(_is_float(v) for v in op.inputs):
         return False

@@ -13,8 +13,8 @@ from pytest_t2n.expect.entries import (
     Expectations,
     glob_fits,
     literal_glob,
+    names_suite,
     parse_expectations,
-    speaks_of_suite,
 )
 from pytest_t2n.records.nodeids import suite_names
 
@@ -344,7 +344,7 @@ def test_what_an_entry_fits(pattern, engine, cell, fits):
     text = STALE.replace("test_model[gone]", pattern).replace('"tract"', f'"{engine}"')
     (entry,) = parse_expectations(text, "known.toml")
     assert entry.fits(*cell) == fits
-    assert speaks_of_suite(entry, suite_names(cell[0])) == (pattern == "test_a[xy]" or entry.fits_case(cell[0]))
+    assert names_suite(entry, suite_names(cell[0])) == (pattern == "test_a[xy]" or entry.fits_case(cell[0]))
     assert Expectations.from_list(Expectations([entry]).to_list()).entries == (entry,)
 
 

@@ -1,4 +1,4 @@
-"""Operations on shapes, and between lists of tensors and tensors."""
+"""Operations that change shapes, and those that join or split tensors."""
 
 from __future__ import annotations
 

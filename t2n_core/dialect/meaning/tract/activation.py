@@ -42,7 +42,7 @@ def hard_swish(x: Array) -> Array:
 
 @defines("tract_core_gelu_approx", "tract_transformers_gelu_approx")
 def gelu_approx(input: Array, fast_impl: bool = False) -> Array:
-    """Return the GELU in its tanh form, element by element.
+    """Return the elementwise GELU in its tanh approximation.
 
     Formula: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^p))) with p = 3; with `fast_impl` p = 2, another
     function: it is not symmetric, and differs from the GELU by up to 0.06.

@@ -15,7 +15,7 @@ _CLOSE = 1e-3
 
 
 class StateWarning(UserWarning):
-    """The first call of a model does not equal a step from a state of zeros."""
+    """Warning about a model whose first call is not equal to a step from a state of zeros."""
 
 
 def first_call_note(

@@ -156,15 +156,19 @@ def _cast(draw: Draw) -> Case:
     return Case("cast", {"input": draw.integers(shape, "i64", -9, 9) if source == "i64" else values}, dtype=to)
 
 
-@recipe("linear_quantize")
-def _linear_quantize(draw: Draw) -> dict[str, Any]:
+def _quantized(draw: Draw) -> dict[str, Any]:
     low = draw.number_of(-3.0, 0.0)
     return {"x": draw.floats(draw.shape(draw.integer(1, 3))), "min": low, "max": low + 4.0, "bits": draw.integer(1, 8)}
 
 
+@recipe("linear_quantize")
+def _linear_quantize(draw: Draw) -> dict[str, Any]:
+    return _quantized(draw)
+
+
 @recipe("min_max_linear_quantize")
 def _min_max(draw: Draw) -> dict[str, Any]:
-    return {**_linear_quantize(draw), "signed": draw.flag(), "symmetric": draw.flag()}
+    return {**_quantized(draw), "signed": draw.flag(), "symmetric": draw.flag()}
 
 
 @recipe("zero_point_linear_quantize")

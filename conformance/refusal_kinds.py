@@ -118,6 +118,3 @@ KINDS = (
 def kind_of(message: str) -> Kind | None:
     """Return the kind of a refusal by its message; None if it has none."""
     return next((kind for kind in KINDS if kind.messages.search(message)), None)
-
-
-__all__ = ["KINDS", "RARE", "Kind", "kind_of"]

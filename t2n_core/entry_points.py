@@ -35,6 +35,3 @@ def load_entry_points(group: Group) -> dict[str, Any]:
             raise InputError(message) from cause
         homes[point.name] = home
     return found
-
-
-__all__ = ["Group", "load_entry_points"]

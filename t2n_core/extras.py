@@ -66,6 +66,3 @@ def paused_gc() -> Iterator[None]:
 def install_command(package: str) -> str:
     """Return the command that installs a package of EXTRAS."""
     return f"pip install 'pytest-t2n[{EXTRAS[package]}]'"
-
-
-__all__ = ["EXTRAS", "MissingPackageError", "importing", "install_command", "paused_gc", "require"]

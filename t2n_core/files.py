@@ -86,6 +86,3 @@ def draft_of(target: Path, *, folder: bool = False) -> Iterator[Path]:
         else:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
-
-
-__all__ = ["archive_digest", "draft_of", "file_sha256", "replace_with", "replacing", "write_whole"]

@@ -100,6 +100,3 @@ def decode_json(data: bytes, kind: type[_Content], where: str) -> _Content:
         place = _BYTE.search(text)
         line = f":{data[: int(place[1])].count(10) + 1}" if place else ""
         raise ForeignFileError(f"{where}{line}: {text}") from None
-
-
-__all__ = ["ForeignFileError", "check_name", "decode_json", "inside", "open_file", "read_file", "refuse_strange_files"]

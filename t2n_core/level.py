@@ -61,5 +61,3 @@ class TractCheckTolerance(StrEnum):
 LEVELS: tuple[TractCheckTolerance, ...] = tuple(TractCheckTolerance)
 _RANKS = {level.value: rank for rank, level in enumerate(LEVELS)}
 DEFAULT_LEVEL = TractCheckTolerance.APPROXIMATE
-
-__all__ = ["DEFAULT_LEVEL", "LEVELS", "TractCheckTolerance"]

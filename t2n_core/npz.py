@@ -63,6 +63,3 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     if version == (2, 0):
         return np.lib.format.read_array_header_2_0(stream)
     raise ForeignFileError(f"version {version} of the format")
-
-
-__all__ = ["MOST_BYTES", "read_npz"]

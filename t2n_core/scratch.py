@@ -83,6 +83,3 @@ def _remove(path: Path, lock: FileLock) -> None:
 
 def _lock_of(path: Path) -> Path:
     return path.with_name(f"{path.name}{_LOCK}")
-
-
-__all__ = ["ScratchFolder", "home_in_memory", "scratch_folder"]

@@ -75,6 +75,3 @@ def visible(text: str) -> str:
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-
-
-__all__ = ["all_storable", "all_visible", "clip", "reason_of", "storable", "text_of", "visible"]

@@ -78,6 +78,3 @@ def _workers_of(command: Sequence[str]) -> int:
 def starter(modules: tuple[str, ...]) -> Starter:
     """Return the one starter of this process with these modules; its server ends when this process does."""
     return Starter(modules)
-
-
-__all__ = ["FOR_EXPORTS", "FOR_MODELS", "FOR_SESSIONS", "Starter", "starter"]

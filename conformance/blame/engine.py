@@ -10,12 +10,7 @@ from unittest.mock import patch
 from packaging.version import Version
 
 from conformance.blame.fault import Fault
-from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.mismatch.author import with_author
-from t2n_core.check.outcome import Status
-from t2n_core.check.parity import check_parity
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import Engine
 from t2n_core.nnef import legality
 from t2n_core.nnef.archive import write_archive
@@ -24,6 +19,11 @@ from t2n_core.nnef.spec import spec_for
 from t2n_core.nnef.tract.quirks import table
 from t2n_core.nnef.tract.quirks.quirk import Quirk
 from t2n_core.nnef.tract.quirks.table import QUIRKS, quirks_of
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.outcome import Status
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
 from tests.conftest import GraphBuilder
 from tests.contract import test_hazards as hazards
 from tests.contract.nnef import test_quirks as quirks
@@ -66,6 +66,3 @@ def of_hazards(releases: tuple[str, ...], engines: Engines, folder: Path) -> Ite
             if outcome.status is Status.MISMATCH:
                 outcome = with_author(outcome, engine, request)
             yield Fault("engine", name, release, replace(outcome, engine=release))
-
-
-__all__ = ["RELEASES", "of_hazards", "of_quirks"]

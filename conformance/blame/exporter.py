@@ -110,6 +110,3 @@ def planted(archive: Path, mutant: Mutant) -> Iterator[None]:
     finally:
         for name, data in before.items():
             (archive / name).write_bytes(data)
-
-
-__all__ = ["NETS", "RELEASES", "exported", "faults", "mutants", "planted"]

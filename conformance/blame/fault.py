@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from t2n_core.check.mismatch.author import AUTHOR
-from t2n_core.check.outcome import Outcome, Status
+from t2n_core.parity.outcome import Outcome, Status
 
 Side = Literal["exporter", "engine"]
 
@@ -29,6 +29,3 @@ class Fault:
     def author(self) -> str:
         """Return the author that the check names, or `nobody`."""
         return str(self.outcome.facts.get(AUTHOR, "nobody"))
-
-
-__all__ = ["Fault", "Side"]

@@ -165,5 +165,3 @@ CHOICES: dict[str, Any] = {
     "by function": by_layer,
     "by pattern": {"layer.self_attn": "float16", "words": StoredAs("q4_0", scales=percentile(0.99)), "*": "int8"},
 }
-
-__all__ = ["CHOICES", "FORMATS", "NETS", "WeightNet"]

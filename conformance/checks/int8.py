@@ -52,6 +52,3 @@ def export_of(name: str, capture: Any = "export", *, fixed: bool = False) -> tup
         if net.spread:
             return export, {"metric": {"rms": rms}, "bound": {"rms": spread_of(net.build, seed)}}
         return export, {"atol": 1.01 * (net.step or step_of(model, inputs)), "rtol": 0.0}
-
-
-__all__ = ["CHOSEN", "all_nets", "export_of"]

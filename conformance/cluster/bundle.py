@@ -50,6 +50,3 @@ def write_bundle(folder: Path, cases: int, statements: str | None = None) -> Non
             request = CheckRequest(archive, samples, ["y"], Judgement(TractCheckTolerance.CLOSE))
             entries.append(write_check(folder, CheckInputs(cell, request)))
     write_manifest(folder, entries, this_platform())
-
-
-__all__ = ["write_bundle"]

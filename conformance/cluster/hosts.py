@@ -165,6 +165,3 @@ def _is_worker(entry: Path, group: int) -> bool:
 
 def _call(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, check=check, capture_output=True, text=True)
-
-
-__all__ = ["Hosts", "why_not"]

@@ -55,6 +55,3 @@ class Run:
     def end(self, seconds: float = 600.0) -> int:
         """Wait for the end, and return the exit status."""
         return self._process.wait(seconds)
-
-
-__all__ = ["Run"]

@@ -84,6 +84,3 @@ def _kind(process: Path) -> str:
 def _memory(process: Path) -> int:
     lines = (process / "status").read_text().splitlines()
     return next((int(line.split()[1]) >> 10 for line in lines if line.startswith("VmRSS:")), 0)
-
-
-__all__ = ["Watch", "left_behind", "processes_of"]

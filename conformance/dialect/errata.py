@@ -93,6 +93,3 @@ def _shape(case: Case, result: Array) -> Sequence[Any]:
     name, axis = next(iter(case.dynamic.items()))
     extent = next(array.shape[axis] for label, _, array in case.tensors() if label == name)
     return tuple(_SYMBOL if size == extent else size for size in result.shape)
-
-
-__all__ = ["ERRATA", "applying", "erratum", "found", "view_of"]

@@ -104,6 +104,3 @@ def _ranges(releases: Iterable[str], order: list[str]) -> list[str]:
 def _between(text: str, order: list[str]) -> list[str]:
     first, _, last = text.partition("..")
     return order[order.index(first) : order.index(last or first) + 1]
-
-
-__all__ = ["FILE", "Finding", "found_in", "read", "write"]

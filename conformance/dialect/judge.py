@@ -134,6 +134,3 @@ def _run(cases: Sequence[Case], signature: Signature, engine: TractRunner, folde
         return engine.run(archive, [[array for case in cases for array in case.inputs()]], timeout=timeout)
     finally:
         shutil.rmtree(archive)
-
-
-__all__ = ["STATUSES", "Status", "Verdict", "applies", "difference", "judge"]

@@ -146,6 +146,3 @@ def _example(verdict: Verdict) -> str:
     statement = verdict.case.statement(spec_for("tract", verdict.release).operator(verdict.case.op))
     inputs = ", ".join(f"{label} {array.dtype}{list(array.shape)}" for _, label, array in verdict.case.tensors())
     return f"`{statement}`, {inputs}" if inputs else f"`{statement}`"
-
-
-__all__ = ["cell_text", "cells_of", "dialect_page", "dtype_of"]

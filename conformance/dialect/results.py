@@ -78,6 +78,3 @@ def append_result(folder: Path, release: str, judged: Judged) -> None:
 
 def _file(folder: Path, release: str) -> Path:
     return folder / f"{release}.jsonl"
-
-
-__all__ = ["Judged", "append_result", "digest_of", "read_results", "suspects_in"]

@@ -52,6 +52,3 @@ def _names(case: Case, signature: Signature) -> list[str]:
 
 def _renamed(names: re.Pattern[str], number: int, text: str) -> list[str]:
     return [names.sub(rf"c{number}_\1", name) for name in text.split(", ") if name]
-
-
-__all__ = ["is_plain", "write_cases"]

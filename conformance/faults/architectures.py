@@ -113,6 +113,3 @@ def _reading(one: Assignment, value: str, instead: str) -> Assignment:
         return given
 
     return replace(one, arguments=tuple(Argument(a.name, changed(a.value)) for a in one.arguments))
-
-
-__all__ = ["planted_architectures", "planted_in"]

@@ -165,6 +165,3 @@ def _reaches(draft: Draft, value: str, ends: Sequence[str]) -> bool:
         if not needed.isdisjoint(call.results):
             needed.update(map(str, call.names()))
     return value in needed
-
-
-__all__ = ["Draft", "planted"]

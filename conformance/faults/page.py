@@ -103,6 +103,3 @@ def _row(plant: Plant, mine: Sequence[Result]) -> list[str]:
         both(one.runs for one in mine),
         both((one.seconds for one in mine), ".1f"),
     ]
-
-
-__all__ = ["Result", "page"]

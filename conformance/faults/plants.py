@@ -133,5 +133,3 @@ PLANTS: tuple[Plant, ...] = (
     Plant("matmul of a constant batch", _batched, "0.19.15", _RIGHT),
     Plant("matmul of integers", _integers, "0.23.9", FLOAT64),
 )
-
-__all__ = ["FLOAT64", "PLANTS", "Plant"]

@@ -53,6 +53,3 @@ def _row(export: ModelExport, engine: ResolvedEngine, auto: ExportResult, folder
     archives = {"float32": plain.archive, "auto": auto.archive}
     times = time_archives(engine, archives, samples[0].inputs, folder, rounds=3)
     return {**found, "ms": [times["float32"], times["auto"]], "ratio": times["auto ratio"]}
-
-
-__all__ = ["measure"]

@@ -133,6 +133,3 @@ def _auto_table(rows: Sequence[Row]) -> str:
         lines.append([one.name, f"{one.float16} of {one.units}", *shown])
     head = ["architecture", "in float16", "error", "with all", "time", "runs", "seconds of search", "in float32"]
     return table(head, lines, spaced=True)
-
-
-__all__ = ["page"]

@@ -49,6 +49,3 @@ def _bytes_of_weights(result: ExportResult) -> int:
     from t2n_core.nnef.dat import stored_size
 
     return sum(stored_size(value.weight) for _, value in result.graph.variables() if value.weight is not None)
-
-
-__all__ = ["measure"]

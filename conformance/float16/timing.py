@@ -34,6 +34,3 @@ def time_archives(
     first = figures[next(iter(archives))]["turns_ms"]
     found = {name: min(figures[name]["turns_ms"]) for name in archives}
     return found | {f"{name} ratio": ratio(figures[name]["turns_ms"], first) for name in archives}
-
-
-__all__ = ["ROUNDS", "time_archives"]

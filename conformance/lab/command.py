@@ -23,6 +23,3 @@ def add_tract(parser: argparse.ArgumentParser, default: str = MINORS) -> None:
 def say(text: str) -> None:
     """Print a line of progress, which is no part of the results."""
     print(f"… {text}", file=sys.stderr, flush=True)
-
-
-__all__ = ["MINORS", "add_tract", "command_parser", "say"]

@@ -75,6 +75,3 @@ def _csv(rows: Sequence[Sequence[str]]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue()
-
-
-__all__ = ["LONG", "rows_of", "split", "write_page"]

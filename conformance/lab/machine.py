@@ -49,6 +49,3 @@ def memory_of_process(entry: str) -> int:
     """Return bytes of an entry of /proc/self/status: VmHWM is the peak, VmRSS what is held."""
     lines = Path("/proc/self/status").read_text("utf-8").splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{entry}:"))
-
-
-__all__ = ["ROOT", "VERSIONS", "cpu_of_children", "describe_machine", "memory_of_process", "pin_to_one_core"]

@@ -58,6 +58,3 @@ def open_answers() -> TextIO:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     return answers
-
-
-__all__ = ["ENVIRONMENT", "ask_module", "open_answers", "process_pool", "run_module"]

@@ -35,6 +35,3 @@ class RowFile:
 def write_results(path: Path, results: Any) -> None:
     """Write results that are no rows, as a document of JSON."""
     path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-
-
-__all__ = ["Row", "RowFile", "read_rows", "write_results"]

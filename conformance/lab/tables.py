@@ -42,6 +42,3 @@ def show(table: str, begin: str, page: Path | None) -> None:
         print(table)
     else:
         page.write_text(with_table(page.read_text("utf-8"), begin, table), "utf-8")
-
-
-__all__ = ["END", "figures_table", "show", "table", "with_table"]

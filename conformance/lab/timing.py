@@ -35,6 +35,3 @@ class Stopwatch:
     @property
     def cpu(self) -> float:
         return time.process_time() - self._cpu
-
-
-__all__ = ["Stopwatch", "in_turns", "ratio"]

@@ -176,6 +176,3 @@ def _copy(folder: Path, mutant: Mutant) -> Iterator[Path]:
                 target.symlink_to(path)
         mutant.write(Path(copy))
         yield Path(copy)
-
-
-__all__ = ["CAUGHT", "PASSED", "REFUSED", "Verdict", "judge_entry", "judge_sizes"]

@@ -61,6 +61,3 @@ def _judge(bundle: Path, check: CheckEntry, engine: ResolvedEngine, seed: int) -
 
 def _judge_sizes(case: str, name: Any, traced: Any, engine: ResolvedEngine, seed: int) -> list[Verdict]:
     return judge_sizes(f"{_FOLDER / 'test_sizes.py'}::test_sizes[{case}]", name, traced, engine_for(engine), seed)
-
-
-__all__ = ["SIZES", "verdicts_of"]

@@ -233,5 +233,3 @@ _STATEMENTS: Mapping[str, Callable[[str], Iterator[tuple[str, str]]]] = {
     "the first row in all": _leak_of("first", 1.0),
 }
 KINDS = (*_WEIGHTS, *_STATEMENTS)
-
-__all__ = ["EXTRA_BYTE", "KINDS", "Mutant", "leaks", "mutants_of"]

@@ -53,6 +53,3 @@ def signature_of(archive: Path) -> tuple[list[str], list[str]]:
         raise InputError(f"{archive} is not an NNEF archive: it has no graph.nnef with a graph")
     inputs, outputs = ([name.strip().decode() for name in part.split(b",") if name.strip()] for part in match.groups())
     return inputs, outputs
-
-
-__all__ = ["in_order", "read_npz", "signature_of"]

@@ -24,6 +24,3 @@ def busy(words: str) -> Iterator[Callable[[str], None]]:
     # what is printed appears above the line; a pipe must get it unchanged
     with Live(spinner, console=console, transient=True, redirect_stdout=sys.stdout.isatty()):
         yield lambda words: spinner.update(text=as_text(words))
-
-
-__all__ = ["busy"]

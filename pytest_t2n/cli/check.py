@@ -130,6 +130,3 @@ def _show(outcomes: list[tuple[str, Outcome]]) -> None:
     for _, outcome in outcomes:
         if not outcome.passed:
             print(outcome.describe())
-
-
-__all__ = ["add_commands", "run"]

@@ -179,6 +179,3 @@ def _relu(store: EngineStore, version: Version) -> str:
         return f"fails at {reply.stage}: {reply.message.partition(chr(10))[0]}"
     ((output,),) = reply.outputs
     return "" if output.tolist() == [0.0, 2.0] else f"computes relu([-1, 2]) = {output.tolist()}"
-
-
-__all__ = ["add_commands", "run"]

@@ -92,6 +92,3 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
     return seconds
-
-
-__all__ = ["add_engine_options", "engines_closed", "engines_of", "runner_of"]

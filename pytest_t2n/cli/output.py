@@ -121,17 +121,3 @@ def say(words: str) -> None:
 def warn(words: str) -> None:
     """Print a line to stderr."""
     print(visible(words), file=sys.stderr)
-
-
-__all__ = [
-    "SHOWN",
-    "as_text",
-    "load",
-    "load_matrix",
-    "refuse_incomplete",
-    "say",
-    "show_cells",
-    "show_table",
-    "tell",
-    "warn",
-]

@@ -53,6 +53,3 @@ class Parser(argparse.ArgumentParser):
 def _hint(name: str, names: Any) -> str:
     near: Sequence[str] = get_close_matches(name, list(names), n=2)
     return f"; did you mean {' or '.join(near)}?" if near else "; `--help` lists them"
-
-
-__all__ = ["LEVEL_HELP", "SPEC_HELP", "Parser"]

@@ -110,6 +110,3 @@ def _is_plugin(word: str) -> bool:
 
 def _is_on(value: Any) -> bool:
     return value is True or str(value).strip().lower() in _ON
-
-
-__all__ = ["find_configuration", "missing_options"]

@@ -242,6 +242,3 @@ def _count(text: str) -> int:
     if count < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 1 on")
     return count
-
-
-__all__ = ["add_run", "run_bundle"]

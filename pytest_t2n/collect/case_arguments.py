@@ -89,6 +89,3 @@ def _parameters(nodeid: str) -> str:
 
 def _absolute(folder: Path, path: str) -> Path:
     return Path(os.path.normpath(folder / path))
-
-
-__all__ = ["CaseArguments"]

@@ -137,6 +137,3 @@ def _why_no_engine(engines: Sequence[SelectedEngine], options: CaseOptions) -> s
     needed = [options.own[one].runs_on or "tract" if one in options.own else one for one in options.targets]
     words = " or ".join(dict.fromkeys(ways[target] for target in needed))
     return f"{NO_ENGINE} for {' or '.join(options.targets)}; select with {words}"
-
-
-__all__ = ["NO_ENGINE", "cells_of_items", "has_engine", "parametrize_engines", "why_no_engine", "why_unproven"]

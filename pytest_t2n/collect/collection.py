@@ -168,6 +168,3 @@ def _is_case(item: pytest.Item) -> bool:
     """Return whether an item has the marker or the fixture, or has an engine."""
     parameters = getattr(getattr(item, "callspec", None), "params", ())
     return ENGINE_PARAM in parameters or is_case(item, getattr(item, "fixturenames", ()))
-
-
-__all__ = ["CaseCollector"]

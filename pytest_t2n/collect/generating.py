@@ -39,6 +39,3 @@ class GenerateOptions:
         if found.last_logits != "input" and (not isinstance(found.last_logits, int) or found.last_logits < 0):
             raise ValueError(f'last_logits={found.last_logits!r} is neither a number of tokens nor "input"')
         return found
-
-
-__all__ = ["GENERATING", "STEPS", "GenerateOptions"]

@@ -28,6 +28,3 @@ def seconds_of(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
         raise ValueError(f"timeout={value!r} is not a positive number of seconds")
     return float(value)
-
-
-__all__ = ["JUDGING", "judgement_of", "seconds_of"]

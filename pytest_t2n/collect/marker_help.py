@@ -36,6 +36,3 @@ def program_help() -> str:
         "must give what its reference gives in every selected engine of tract. "
         f"Options: {', '.join(PROGRAM_ARGUMENTS)}; {_PAGES} describes them."
     )
-
-
-__all__ = ["generate_help", "marker_help", "program_help"]

@@ -360,14 +360,3 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "registered_rewriters": partial(_switch, "registered_rewriters"),
 }
 """Checks of the options that are easily given with a wrong type."""
-
-
-__all__ = [
-    "OWN_ARGUMENTS",
-    "PROGRAM_ARGUMENTS",
-    "CaseOptions",
-    "MarkerError",
-    "marks_of",
-    "read_marks",
-    "with_judgement",
-]

@@ -32,22 +32,3 @@ def is_case(node: pytest.Item | pytest.Function, fixtures: Sequence[str]) -> boo
 def marker_of(node: pytest.Item | pytest.Function) -> str:
     """Return the name of a test's marker."""
     return next((name for name in _OTHERS if node.get_closest_marker(name) is not None), MARKER)
-
-
-__all__ = [
-    "COLLECTOR",
-    "CONTROLLER",
-    "ENGINE_PARAM",
-    "FIXTURE",
-    "GENERATE",
-    "MARKER",
-    "PROGRAM",
-    "PROPERTY",
-    "RECORDER",
-    "REPORTS",
-    "RETURNED",
-    "RUNNER",
-    "WORKER",
-    "is_case",
-    "marker_of",
-]

@@ -51,6 +51,3 @@ class Registrations:
 def _registries() -> tuple[Any, ...]:
     module = sys.modules.get("t2n_core.rewriter.registries")
     return () if module is None else module.REGISTRIES
-
-
-__all__ = ["Registrations"]

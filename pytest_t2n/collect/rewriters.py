@@ -39,6 +39,3 @@ def rewriters_of(item: pytest.Item, marked: Iterable[Any]) -> tuple[Any, ...]:
     """Return the rewriters of the marker and of the fixture. Raises ValueError if the fixture returns anything else."""
     given = getattr(item, "funcargs", {}).get(FIXTURE)
     return (*marked, *check_rewriters(given, f"the fixture `{FIXTURE}`"))
-
-
-__all__ = ["FIXTURE", "check_rewriters", "request_rewriters", "rewriters_of"]

@@ -91,6 +91,3 @@ class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc]
             for other in self.assigned_work:
                 self._reschedule(other)
         return crashed
-
-
-__all__ = ["CaseScheduling"]

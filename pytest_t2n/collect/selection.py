@@ -138,6 +138,3 @@ def _path_of(argument: str, config: pytest.Config) -> Path:
 def _identity(cell: Cell) -> str:
     sha256 = (cell.engine.resolved or {}).get("sha256", "")
     return f"{cell.nodeid}\t{cell.case}\t{cell.engine.id}\t{sha256}"
-
-
-__all__ = ["Selection", "in_shard", "is_narrowed", "plan_digest", "plan_line", "ran_everything", "unmade_cells"]

@@ -194,15 +194,3 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     names = list(known)
     match = difflib.get_close_matches(word, names, 1)
     return f"; did you mean `{match[0]}`?" if match else f"; known: {', '.join(names)}"
-
-
-__all__ = [
-    "ELSEWHERE",
-    "OTHER_NAME",
-    "OTHER_NAMES",
-    "TARGETS",
-    "OwnTarget",
-    "options_of_target",
-    "read_targets",
-    "suggestion",
-]

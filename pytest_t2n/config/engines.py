@@ -139,15 +139,3 @@ def version_of(text: str) -> Version:
         return Version(text)
     except InvalidVersion:
         return Version("0")
-
-
-__all__ = [
-    "KHRONOS_VERSION",
-    "cache_folder",
-    "engines_for",
-    "header_line",
-    "load_resolver",
-    "parse_versions",
-    "select_engines",
-    "version_of",
-]

@@ -27,6 +27,3 @@ def without_secrets(arguments: Sequence[str]) -> list[str]:
         hides_next = argument.startswith("-") and "=" not in argument and _NAME.search(argument) is not None
         found.append(text)
     return found
-
-
-__all__ = ["without_secrets"]

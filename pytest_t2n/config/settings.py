@@ -227,6 +227,3 @@ def _memory(text: str) -> int | None:
         return parse_size(text)
     except InputError as exc:
         raise pytest.UsageError(f"--t2n-memory: {exc}") from None
-
-
-__all__ = ["Settings", "read_settings"]

@@ -70,6 +70,3 @@ def cut_cases(sizes: Mapping[str, int], durations: Mapping[str, float], count: i
         loads[index - 1] += costs[case]
     digest = hashlib.sha256("".join(f"{index}\t{case}\n" for case, index in sorted(shards.items())).encode())
     return CutCases(shards, loads, digest.hexdigest())
-
-
-__all__ = ["CutCases", "Shard", "cut_cases", "partition"]

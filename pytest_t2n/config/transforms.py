@@ -48,6 +48,3 @@ def refusal(name: str, version: str) -> InputError | None:
     except InputError as exc:
         return exc
     return None
-
-
-__all__ = ["read_transforms", "refusal", "require_transforms"]

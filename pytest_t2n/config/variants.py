@@ -87,6 +87,3 @@ def _why_not(engine: ResolvedEngine) -> str:
     finally:
         runner.close()
     return f"tract {engine.version}: {problem}" if problem else ""
-
-
-__all__ = ["variants_of", "without_variant"]

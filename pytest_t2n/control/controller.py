@@ -211,6 +211,3 @@ def _why_stopped(session: pytest.Session) -> str:
         if reason:
             return reason if isinstance(reason, str) else "asked to stop"
     return "interrupted" if session.exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR) else ""
-
-
-__all__ = ["Controller"]

@@ -117,6 +117,3 @@ def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
         changed.append("state of the project's Python files")
     if changed:
         raise pytest.UsageError(f"--t2n-resume: {path} was written with another {', '.join(changed)}; start again")
-
-
-__all__ = ["Interrupted", "read_baseline", "read_interrupted", "rewrite"]

@@ -83,6 +83,3 @@ def _describe(hook: Callable[..., Any], exc: BaseException) -> str:
     last = traceback.extract_tb(exc.__traceback__)[-1]
     name = getattr(hook, "name", "a hook")
     return f"{name} raised {type(exc).__name__}: {text_of(exc)} ({Path(last.filename).name}:{last.lineno})"
-
-
-__all__ = ["HookCalls", "change_engines"]

@@ -319,6 +319,3 @@ def junit_properties(line: CellLine) -> list[tuple[str, object]]:
     """Return the properties of a cell for `--t2n-junit-properties`."""
     words = {"engine": line.engine, "status": line.status, "stage": line.stage, "level": line.level or ""}
     return [(f"t2n_{name}", word) for name, word in words.items() if word]
-
-
-__all__ = ["Ledger", "junit_properties"]

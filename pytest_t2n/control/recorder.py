@@ -88,6 +88,3 @@ def _put_cause_first(report: pytest.TestReport, record: CellLine) -> None:
         from pytest_t2n.report.causes import message_gist
 
         crash.message = message_gist(record)
-
-
-__all__ = ["Recorder"]

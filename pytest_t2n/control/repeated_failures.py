@@ -84,6 +84,3 @@ class _Shared:
 
     def __str__(self) -> str:
         return str(self._shown)
-
-
-__all__ = ["RepeatedFailures", "mark_before_engines", "merge_repeated"]

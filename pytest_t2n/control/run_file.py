@@ -87,6 +87,3 @@ class RunFile:
         `stopped` is why the run stopped early, if it did.
         """
         return self.append(EndLine(SCHEMA, start_time(), stopped))
-
-
-__all__ = ["RunFile"]

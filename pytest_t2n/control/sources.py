@@ -39,6 +39,3 @@ def _python_files(root: Path) -> Iterator[Path]:
             if not name.startswith(".") and name not in _FOREIGN and not (here / name / "pyvenv.cfg").exists()
         )
         yield from (here / name for name in sorted(files) if name.endswith(".py"))
-
-
-__all__ = ["source_digest"]

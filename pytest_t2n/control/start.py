@@ -154,6 +154,3 @@ def _progress(config: pytest.Config) -> Callable[[str, str], None]:
                 reporter.write_line(f"t2n: {event} tract {version}")
 
     return say
-
-
-__all__ = ["start_controller", "start_worker"]

@@ -157,6 +157,3 @@ def _how_to_select(skipped: Iterable[pytest.TestReport]) -> list[str]:
         return []
     ways = "--t2n-tract=0.21,0.23 (or t2n_tract in the ini file), --t2n-khronos"
     return [f"{count} test{'s' if count != 1 else ''} skipped: no engine selected; select with {ways}"]
-
-
-__all__ = ["summary_lines", "write_summary"]

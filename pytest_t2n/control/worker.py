@@ -130,6 +130,3 @@ def _portable(value: Any) -> Any:
     if type(value) is dict:
         return {text_of(key): _portable(item) for key, item in value.items()}
     return text_of(value)
-
-
-__all__ = ["RECORDS", "WORKER_INPUT", "Worker", "WorkerInput", "plan_path", "read_plan"]

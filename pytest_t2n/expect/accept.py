@@ -194,6 +194,3 @@ def _block(cases: Sequence[Expectation]) -> list[str]:
     if entry.issue:
         fields["issue"] = entry.issue
     return ["[[expect]]", *tomlkit.dumps(fields).splitlines()]
-
-
-__all__ = ["HEADER", "accept_results", "reason_of"]

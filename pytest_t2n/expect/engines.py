@@ -79,6 +79,3 @@ def _specifier(engine: SelectedEngine, selected: Sequence[SelectedEngine], faili
         return release
     telling = sorted(own.difference(*passing), key=lambda word: (not word.startswith("no-"), word)) or sorted(own)
     return " ".join([release, *telling])
-
-
-__all__ = ["check_engine", "fits_engine", "specifiers_of", "variant_of"]

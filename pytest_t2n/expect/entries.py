@@ -259,18 +259,3 @@ def _glob(pattern: str) -> re.Pattern[str]:
         return re.compile(first, re.DOTALL)
     between = "".join(f"(?>.*?{piece})" for piece in others[:-1])
     return re.compile(f"{first}{between}.*{others[-1]}", re.DOTALL)
-
-
-__all__ = [
-    "BEFORE_EXPORTS",
-    "FAILURES",
-    "HEADER_LINE",
-    "Expectation",
-    "ExpectationError",
-    "Expectations",
-    "glob_fits",
-    "literal_glob",
-    "names_suite",
-    "parse_expectations",
-    "read_expectations",
-]

@@ -77,6 +77,3 @@ def _advice(entry: Expectation, record: CellLine) -> str:
         f"{expected}: {entry.why}\n"
         f"If that is now right, write {' and '.join(written)}; --t2n-accept does it for you."
     )
-
-
-__all__ = ["ACCEPTED", "acceptable", "judge"]

@@ -45,6 +45,3 @@ def _beyond(value: Number, required: str) -> float:
 def _finite(number: Number) -> float:
     found = float(number)
     return math.inf if math.isnan(found) else found
-
-
-__all__ = ["off_by", "with_room"]

@@ -38,6 +38,3 @@ def unused_entries(
         elif everything or names_suite(entry, selection.suites):
             found.append((entry, f"the entry of {where} fits no cell of this session; remove or correct it"))
     return found
-
-
-__all__ = ["unused_entries"]

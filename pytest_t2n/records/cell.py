@@ -95,6 +95,3 @@ def guess_plan(nodeids: Iterable[str], engines: Sequence[SelectedEngine]) -> lis
                 found.append(Cell(nodeid, case, engine))
                 break
     return found
-
-
-__all__ = ["Cell", "SelectedEngine", "decode_plan", "encode_plan", "guess_plan"]

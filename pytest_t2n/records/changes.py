@@ -207,18 +207,3 @@ def _kind(before: CellLine | None, after: CellLine | None) -> ChangeKind | None:
     if proof[0] != proof[1]:
         return ChangeKind.REGRESSION if proof[0] > proof[1] else ChangeKind.FIX
     return None if (before.status, before.stage) == (after.status, after.stage) else ChangeKind.OTHER
-
-
-__all__ = [
-    "Change",
-    "ChangeKind",
-    "ChangeList",
-    "compare_columns",
-    "compare_matrices",
-    "count_changes",
-    "describe_cell",
-    "describe_counts",
-    "each_change",
-    "each_column_change",
-    "operator_changes",
-]

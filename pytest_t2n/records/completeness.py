@@ -133,6 +133,3 @@ def planned_cell(nodeid: str, engine_id: str, platform: str, engines: Mapping[tu
         platform=platform,
         on=engine.on,
     )
-
-
-__all__ = ["Completeness", "completeness_of", "counts_as_plan", "last_plans", "plan_for", "planned_cell"]

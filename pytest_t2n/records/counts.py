@@ -92,6 +92,3 @@ class CellCounts:
     def reused(self) -> int:
         """Return the number of results of earlier sessions."""
         return sum(count for key, count in self.counts.items() if key.reused)
-
-
-__all__ = ["NAMED", "CellCounts", "CountKey", "TokenCount"]

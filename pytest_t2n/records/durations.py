@@ -21,6 +21,3 @@ def read_durations(path: Path) -> dict[str, float]:
         if isinstance(record, CellLine) and record.times:
             times.setdefault(record.case, set()).update(record.times.items())
     return {case: math.fsum(seconds for _, seconds in spent) for case, spent in times.items()}
-
-
-__all__ = ["read_durations"]

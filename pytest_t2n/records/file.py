@@ -274,15 +274,3 @@ def _open(path: Path | None, append: bool) -> io.FileIO:
         with suppress(OSError):
             path.unlink()
     return open(path, "r+b" if append else "w+b", buffering=0)
-
-
-__all__ = [
-    "RecordFile",
-    "StoredRecords",
-    "decode_line",
-    "each_record",
-    "each_with_offset",
-    "encode",
-    "read_records",
-    "write_records",
-]

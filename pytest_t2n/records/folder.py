@@ -122,14 +122,3 @@ def _beginning(path: Path) -> bytes:
             return file.read(_BEGINNING)
     except OSError:
         return b""
-
-
-__all__ = [
-    "MATRIX_FILE",
-    "SUMMARY_TITLE",
-    "check_folder",
-    "check_history_folder",
-    "lock_folder",
-    "remove_parts",
-    "remove_report",
-]

@@ -63,6 +63,3 @@ def _identity(cell: Cell) -> dict[str, Any]:
         "label": engine.label,
         "platform": engine.platform,
     }
-
-
-__all__ = ["BENCHMARK", "REUSED", "TOKENS", "outcome_record", "simple_record"]

@@ -116,6 +116,3 @@ def _skip_reason(report: pytest.TestReport) -> str:
     if isinstance(report.longrepr, tuple):
         return str(report.longrepr[2]).removeprefix("Skipped: ")
     return str(report.longrepr or "")
-
-
-__all__ = ["DTYPE_PROPERTY", "OP_PROPERTY", "record_of", "with_relative_paths", "with_subject"]

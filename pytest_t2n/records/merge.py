@@ -254,6 +254,3 @@ def _merge_runs(runs: Sequence[RunLine]) -> RunLine:
         "arguments": [one for one in first.arguments if not one.startswith(_SHARD_OPTIONS)],
     }
     return msgspec.structs.replace(first, **changed)
-
-
-__all__ = ["merge_files"]

@@ -27,6 +27,3 @@ def names_of(case: str) -> tuple[str, ...]:
 def suite_names(nodeid: str) -> set[str]:
     """Return the names of a test's suite: the names of the test without its parameters."""
     return {name.partition("[")[0] for name in names_of(nodeid)}
-
-
-__all__ = ["case_id", "engine_id", "names_of", "suite_names"]

@@ -54,6 +54,3 @@ def outline_of(cell: CellLine, words: dict[str, str] | None = None) -> CellLine:
 def _output_of(dtype: str) -> OutputLine:
     """Return an output line with only the dtype."""
     return OutputLine(dtype, dtype, [], "pass", TractCheckTolerance.EXACT)
-
-
-__all__ = ["outline_of"]

@@ -131,17 +131,3 @@ def _facts(line: PlatformLine) -> dict[str, str]:
 
 def _is_unique(word: str, words: Iterable[str]) -> bool:
     return bool(word) and sum(one == word for one in words) == 1
-
-
-__all__ = [
-    "REFERENCE_VARIABLES",
-    "describe_platform",
-    "differences",
-    "names_of",
-    "on_platforms",
-    "package_versions",
-    "platform_of",
-    "platforms_of",
-    "this_platform",
-    "with_key",
-]

@@ -75,6 +75,3 @@ def engine_line(engine: SelectedEngine, here: PlatformLine) -> EngineLine:
 def start_time() -> str:
     """Return the current time, UTC in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-__all__ = ["engine_line", "run_line", "start_time"]

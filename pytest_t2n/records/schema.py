@@ -300,24 +300,3 @@ def cells_of(records: Iterable[Record]) -> list[CellLine]:
 def graphs_of(records: Iterable[Record]) -> dict[str, str]:
     """Return the texts of the graphs by their keys."""
     return {record.key: record.text for record in records if isinstance(record, GraphLine)}
-
-
-__all__ = [
-    "SCHEMA",
-    "BenchmarkLine",
-    "CellLine",
-    "EndLine",
-    "EngineLine",
-    "ErrorLine",
-    "GraphLine",
-    "MetricLine",
-    "OutputLine",
-    "PlanLine",
-    "PlatformLine",
-    "Record",
-    "RecordError",
-    "RunLine",
-    "cells_of",
-    "column_title",
-    "graphs_of",
-]

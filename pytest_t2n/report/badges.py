@@ -73,6 +73,3 @@ def _badge(title: str, counts: Counter[str], surprises: int, state: Completeness
     else:
         colour = "yellow" if counts["pass"] * 2 > judged else "red"
     return {"schemaVersion": 1, "label": title, "message": message, "color": colour}
-
-
-__all__ = ["BadgeFold", "badges"]

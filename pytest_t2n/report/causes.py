@@ -95,6 +95,3 @@ def find_causes(cells: Iterable[CellLine]) -> list[Cause]:
     for cell in cells:
         found.add_cell(cell)
     return found.causes()
-
-
-__all__ = ["Cause", "CauseFold", "cause_key", "find_causes", "message_gist"]

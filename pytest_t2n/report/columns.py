@@ -157,6 +157,3 @@ def _latency(own: Sequence[float], before: Sequence[float] | None) -> Latency:
     low, high = (ordered[math.floor(share * (len(ordered) - 1))] for share in (0.25, 0.75))
     ratios = [now / then for now, then in zip(own, before, strict=True) if then > 0] if before else []
     return Latency(len(own), low, median(own), high, median(ratios) if ratios else None)
-
-
-__all__ = ["Column", "ColumnFold", "Latency", "columns_of", "run_seconds"]

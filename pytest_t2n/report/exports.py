@@ -118,6 +118,3 @@ def _safe(value: Any) -> Any:
     if isinstance(value, str):
         return f"'{visible(value)}" if value.startswith(_FORMULA) else visible(value)
     return value
-
-
-__all__ = ["matrix_csv", "matrix_ctrf", "records_schema"]

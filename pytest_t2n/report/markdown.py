@@ -123,6 +123,3 @@ def _escape(text: str) -> str:
     """Return the text escaped, so that Markdown renders it unchanged in a table cell."""
     text = " ".join(visible(text).splitlines()).replace("&", "&amp;").replace("<", "&lt;")
     return "".join(f"\\{letter}" if letter in "\\`*_[]|~" else letter for letter in text)
-
-
-__all__ = ["SummaryFold", "summary_markdown"]

@@ -219,6 +219,3 @@ def is_proven(cell: CellLine) -> bool:
 def is_surprise(cell: CellLine) -> bool:
     """Return whether a cell needs attention: neither passed nor skipped, and not as expected."""
     return cell.status not in ("pass", "skip") and not cell.expected
-
-
-__all__ = ["Fold", "Matrix", "Row", "is_proven", "is_surprise"]

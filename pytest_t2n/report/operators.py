@@ -31,6 +31,3 @@ class OperatorCounts:
         counts = [[part for name, count in key for part in (place(name, len(self._names)), count)]
                   for key in self._numbers]  # fmt: skip
         return {"names": list(self._names), "counts": counts}
-
-
-__all__ = ["NONE", "OperatorCounts"]

@@ -124,6 +124,3 @@ def _duration(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds * 1e6:.3g} µs"
-
-
-__all__ = ["PageFold", "write_page"]

@@ -23,6 +23,3 @@ def _write(folder: Path, name: str, block: str) -> Path:
     path = folder / f"{name}.js"
     write_whole(path, f't2nPart("{name}","{block}");\n')
     return path
-
-
-__all__ = ["FOLDER", "write_parts"]

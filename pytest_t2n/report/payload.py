@@ -322,6 +322,3 @@ def _short(value: Any) -> Any:
     if isinstance(value, list):
         return [_short(one) for one in value]
     return value
-
-
-__all__ = ["PageOrder", "Payload", "pack", "select_option"]

@@ -32,6 +32,3 @@ def write_single_file(
 def _csp_hash(text: str) -> str:
     """Return the hash of a text for a content security policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-__all__ = ["source_of", "write_single_file"]

@@ -129,6 +129,3 @@ def _range(labels: Sequence[str], first: int, last: int) -> str:
     if first == 0:
         return f"until {labels[last]}"
     return labels[first] if first == last else f"{labels[first]} to {labels[last]}"
-
-
-__all__ = ["OpSupport", "Share", "SupportFold", "ladder_of", "op_support", "row_support", "support_ranges"]

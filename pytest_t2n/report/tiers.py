@@ -128,17 +128,3 @@ def tiers_of(matrix: Matrix, row: Row, release: Release) -> list[tuple[str, Cell
 
 def _badness(cell: CellLine) -> tuple[int, int]:
     return -_SEVERITY.index(cell.status), _LOOSENESS.get(cell.level or "", -1)
-
-
-__all__ = [
-    "Release",
-    "TierChange",
-    "TierFold",
-    "releases_of",
-    "row_changes",
-    "tier_changes",
-    "tiers_of",
-    "without_tier",
-    "worst_of",
-    "worst_text",
-]

@@ -35,6 +35,3 @@ def write_matrix(matrix: Matrix, directory: Path, before: Matrix | None = None) 
     for name, text in texts.items():
         write_whole(directory / name, text)
     return written + [directory / name for name in texts]
-
-
-__all__ = ["write_matrix", "write_report"]

@@ -106,6 +106,3 @@ def add_benchmarks(config: pytest.Config, cells: Iterable[CellLine]) -> int:
 def is_shared(config: pytest.Config) -> bool:
     """Return whether several workers share the processors, so that times are only indicative."""
     return bool(config.getoption("numprocesses", None)) or config.getoption("dist", "no") != "no"
-
-
-__all__ = ["add_benchmarks", "is_shared", "with_times"]

@@ -222,15 +222,3 @@ def _group(groups: dict[str, dict[int, NDArray[Any]]], name: str, entry: CheckEn
     if (not found and not name.endswith("input")) or any(index not in found for index in range(len(found))):
         raise BundleError(f"{entry.samples} has no arrays {name}.0, …")
     return tuple(found[index] for index in range(len(found)))
-
-
-__all__ = [
-    "Bundle",
-    "BundleError",
-    "archive_of",
-    "bundle_folders",
-    "read_bundle",
-    "read_bundles",
-    "read_samples",
-    "samples_digest",
-]

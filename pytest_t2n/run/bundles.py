@@ -247,18 +247,3 @@ def _copy_into(draft: Path, source: Path) -> None:
         shutil.copytree(source, draft, dirs_exist_ok=True)
     else:
         shutil.copyfile(source, draft)
-
-
-__all__ = [
-    "CheckEntry",
-    "CheckInputs",
-    "Manifest",
-    "Subject",
-    "add_to_bundle",
-    "check_bundle_folder",
-    "finish_bundle",
-    "npz_of",
-    "start_bundle",
-    "write_check",
-    "write_manifest",
-]

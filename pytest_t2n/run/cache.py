@@ -53,6 +53,3 @@ class ExportCache:
         if self._folder is not None:
             self._folder.remove()
             self._folder = None
-
-
-__all__ = ["ExportCache"]

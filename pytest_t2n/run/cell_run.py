@@ -369,6 +369,3 @@ def _summary(value: Any) -> str:
     if isinstance(value, tuple | list):
         return f"a {type(value).__name__} of {len(value)}"
     return "nothing" if value is None else f"a {type(value).__name__}"
-
-
-__all__ = ["CellRun", "decisive"]

@@ -207,6 +207,3 @@ def _with_details(outcome: Outcome, words: str) -> Outcome:
 
     error = outcome.error or ErrorInfo.of(outcome.stage, "Failure", outcome.status.value)
     return replace(outcome, error=replace(error, details=f"{error.details}\n{words}".strip()))
-
-
-__all__ = ["check_result"]

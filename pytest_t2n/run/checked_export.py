@@ -119,6 +119,3 @@ class CheckedExport:
         self.is_checked = True
         self._run.add(outcome, getattr(self._result, "export", None), self._result.archive)
         return outcome
-
-
-__all__ = ["CheckedExport"]

@@ -109,6 +109,3 @@ def own_target(own: OwnTarget, engine: SelectedEngine, options: CaseOptions, *, 
         if isinstance(level, str):
             target.check_io_tolerance = TractCheckTolerance.parse(level)
     return target
-
-
-__all__ = ["Converter", "is_export", "load_converter", "new_export", "target_of"]

@@ -75,6 +75,3 @@ def _dtype(dtypes: Iterable[Any]) -> str:
     known = list(dtypes)
     chosen = next((one for one in known if one.is_floating_point), known[0] if known else "")
     return str(chosen).removeprefix("torch.")
-
-
-__all__ = ["ExportSummary", "clipped_graph", "graph_text", "summarise"]

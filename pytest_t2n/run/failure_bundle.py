@@ -82,6 +82,3 @@ def _actual(request: CheckRequest, outcome: Outcome, result: ExportResult) -> Se
         return result.target.engine().run(request.archive, batches, timeout=request.timeout).outputs
     except Exception:
         return ()
-
-
-__all__ = ["folder_name", "write_failure_bundle"]

@@ -50,6 +50,3 @@ def profile_of(result: ExportResult, timeout: float) -> Profile | None:
         symbols=sample.sizes,
         timeout=max(timeout, _LEAST),
     )
-
-
-__all__ = ["profile_of", "write_profile"]

@@ -156,6 +156,3 @@ def _with_floats(fields: dict[str, Any]) -> dict[str, Any]:
     }
     return {name: _WORDS.get(value, value) if name in numeric and isinstance(value, str) else value
             for name, value in fields.items()}  # fmt: skip
-
-
-__all__ = ["exclusive", "is_script", "key_of", "reuse_result"]

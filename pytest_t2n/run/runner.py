@@ -121,6 +121,3 @@ def _is_model_with_inputs(value: Any) -> bool:
     module = getattr(sys.modules.get("torch.nn"), "Module", None)
     is_pair = isinstance(value, tuple | list) and len(value) == 2
     return module is not None and is_pair and isinstance(value[0], module)
-
-
-__all__ = ["CellRunner", "ReturnedModels", "arguments_of"]

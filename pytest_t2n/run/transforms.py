@@ -67,6 +67,3 @@ def _result_text(found: Outcome) -> str:
     reached = f" at {found.level.value}" if found.level is not None and not numbers else ""
     why = "" if found.error is None else f": {found.error.message.partition(chr(10))[0]}"
     return f"{found.status.value}{reached}{''.join(f', {one}' for one in numbers)}{why}"
-
-
-__all__ = ["CHECKED", "with_transforms"]

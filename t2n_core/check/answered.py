@@ -23,6 +23,3 @@ class Answered:
 
     def close(self) -> None:
         """Do nothing: this engine holds no process."""
-
-
-__all__ = ["Answered"]

@@ -330,6 +330,3 @@ def _blame(stages: Mapping[str, bool]) -> str:
     if not wrong:
         return ""
     return "graph" if wrong[0] == "raw" else wrong[0]
-
-
-__all__ = ["FirstWrongNode", "NodeError", "find_first_wrong_node", "first_wrong_of"]

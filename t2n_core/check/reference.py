@@ -136,6 +136,3 @@ def record_time(times: dict[str, float], stage: str) -> Iterator[None]:
         yield
     finally:
         times[stage] = time.perf_counter() - start
-
-
-__all__ = ["Reference", "record_time"]

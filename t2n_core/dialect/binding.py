@@ -192,6 +192,3 @@ def result_types(definition: Definition, arguments: Mapping[str, Any], count: in
         return datum_type(named) if isinstance(named, str) else named.dtype
 
     return [dtype_of(rule) for rule in rules[:count]]
-
-
-__all__ = ["bind", "bind_to", "call", "common_type", "convert", "newest_names", "result_types", "tensors_in"]

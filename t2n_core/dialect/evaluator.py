@@ -138,6 +138,3 @@ def _at(statement: Statement, wrong: Exception) -> T2NError:
     kind = UndefinedOperatorError if isinstance(wrong, UndefinedOperatorError) else MeaningError
     operator = statement.value.operator if isinstance(statement.value, Call) else None
     return kind(f"{reason}, in `{text}`", op=getattr(wrong, "op", None) or operator, statement=text)
-
-
-__all__ = ["Evaluation"]

@@ -143,6 +143,3 @@ def _comprehension(node: Comprehension, scope: Scope) -> Any:
         inner = Scope({**scope.values, **names}, scope.symbols, scope.call)
         if node.condition is None or _truth(evaluate_expression(node.condition, inner)):
             yield evaluate_expression(node.item, inner)
-
-
-__all__ = ["Scope", "evaluate_expression"]

@@ -25,6 +25,3 @@ def operators() -> dict[str, str]:
     texts = {name: definition.function.__doc__ or "" for name, definition in functions().items()}
     texts.update({name: statement.__doc__ or "" for name, statement in STATEMENTS.items()})
     return dict(sorted(texts.items()))
-
-
-__all__ = ["functions", "operators"]

@@ -52,6 +52,3 @@ def defines(*names: str, result: str = "same", raw: bool = False, common: bool =
 def definitions() -> dict[str, Definition]:
     """Return all definitions that were registered, by the name of the operator."""
     return dict(_DEFINITIONS)
-
-
-__all__ = ["Definition", "defines", "definitions"]

@@ -27,6 +27,3 @@ class Run(Protocol):
 
     def run_fragment(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Return the result of a fragment, several as a tuple."""
-
-
-__all__ = ["Run"]

@@ -79,6 +79,3 @@ def _output(run: Run, output: tuple[Any, ...], steps: list[dict[str, Tensor]], l
         parts = [np.take(last[name].array, [], axis)]
     joined = np.concatenate(parts[::-1] if chunk < 0 else parts, axis)
     return run.typed(joined, last[name].dtype)
-
-
-__all__ = ["scan"]

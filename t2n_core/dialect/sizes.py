@@ -8,6 +8,3 @@ class Size(int):
 
     tract reads a written bound of 0 or less from the end of an axis, and a computed one as it is.
     """
-
-
-__all__ = ["Size"]

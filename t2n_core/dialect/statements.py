@@ -70,5 +70,3 @@ STATEMENTS: Final[dict[str, Callable[[Run, Call, Mapping[str, Any]], Any]]] = {
     "tract_core_scan": scan,
 }
 """Their definitions; the first argument is the run that they belong to."""
-
-__all__ = ["STATEMENTS"]

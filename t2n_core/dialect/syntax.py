@@ -311,22 +311,3 @@ def names_in(node: Node | None) -> set[str]:
     elif isinstance(node, Comprehension):
         parts = (*(values for _, values in node.loops), node.condition, node.item)
     return set().union(*map(names_in, parts))
-
-
-__all__ = [
-    "Call",
-    "Comprehension",
-    "Conditional",
-    "Items",
-    "Literal",
-    "Name",
-    "Node",
-    "Operator",
-    "Statement",
-    "Subscript",
-    "names_in",
-    "node_of",
-    "parse_body",
-    "parse_expression",
-    "statement_of",
-]

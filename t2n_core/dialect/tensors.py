@@ -109,6 +109,3 @@ def from_blocks(stored: StoredTensor) -> NDArray[np.float32]:
     scales = blocks[:, :2].copy().view(np.float16).astype(np.float32)
     levels = np.concatenate([blocks[:, 2:] & 15, blocks[:, 2:] >> 4], axis=1).astype(np.float32) - 8
     return (levels * scales).reshape(stored.shape)
-
-
-__all__ = ["Tensor", "datum_type", "from_blocks", "tensor_of"]

@@ -47,6 +47,3 @@ def _short_quote(match: re.Match[str]) -> str:
     quoted = match[0][1:-1]
     is_path = "/" in quoted and " " not in quoted  # a reader needs it whole, and equal errors differ in nothing else
     return match[0] if is_path else f'"{clip(quoted, _LONGEST_QUOTE)}"'
-
-
-__all__ = ["deepest_first"]

@@ -106,6 +106,3 @@ def _windows_features() -> tuple[str, ...]:
 
     ask = getattr(getattr(ctypes, "windll", None), "kernel32", None)
     return () if ask is None else tuple(sorted(n for n, i in _WINDOWS.items() if ask.IsProcessorFeaturePresent(i)))
-
-
-__all__ = ["Processor", "parse_cpuinfo", "parse_sysctl", "this_processor"]

@@ -91,9 +91,3 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-__all__ = [
-    "DIED_LISTING", "OPERATORS", "OPERATORS_UNKNOWN", "Array", "ChangedCall", "Engine", "EngineReply", "EngineStage",
-    "KeptStates", "ReplyStatus",
-]  # fmt: skip

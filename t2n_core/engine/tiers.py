@@ -124,15 +124,3 @@ def _check(tier: str, kind: str) -> None:
     close = difflib.get_close_matches(tier, tiers, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"one of {', '.join(tiers)}"
     raise InputError(f"{tier!r} is not a kernel tier", hint=hint)
-
-
-__all__ = [
-    "NATIVE",
-    "first_with_tiers",
-    "has_tiers",
-    "kind_of_processor",
-    "parse_tiers",
-    "removed_features",
-    "tier_environment",
-    "usable_features",
-]

@@ -105,6 +105,3 @@ def _raise_first(outcomes: Mapping[str, Outcome], *, strict: bool) -> None:
         if len(bad) > 1:
             error.add_note(f"not proven in {', '.join(bad)}; this is {title}")
         raise
-
-
-__all__ = ["assert_nnef_parity", "split_options"]

@@ -76,6 +76,3 @@ def _write_tar(folder: Path, path: Path) -> None:
 
 def _without_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     return entry.replace(uid=0, gid=0, uname="", gname="", deep=False)
-
-
-__all__ = ["bundle_folder", "write_debug_bundle"]

@@ -77,6 +77,3 @@ def _with_own_options(target: InferenceTarget, options: dict[str, Any]) -> Infer
         if name in own:
             raise InputError(f"`{name}` is an option of the target", hint=f"write {kind.__name__}(…, {name}=…)")
     return target.with_options(**given) if given else target
-
-
-__all__ = ["export_model_to_nnef"]

@@ -259,6 +259,3 @@ class ExportableModel(ABC):
             return given
         of_state = [path[0] for path in captured.results.paths if path[0] in state.outputs]
         return [*given, *of_state] if len(given) == len(captured.results.paths) - len(of_state) else given
-
-
-__all__ = ["ExportableModel"]

@@ -149,6 +149,3 @@ def _run_hooks(target: InferenceTarget, result: ExportResult, bundle: Path | Non
             target.post_export(*given)
     if check and target.check_io and not target.checks_in_hook:
         pending.run()
-
-
-__all__ = ["ModelExport"]

@@ -82,6 +82,3 @@ def _result(value: Value, place: int) -> dict[str, Any]:
 
 def _pairs(facts: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"key": key, "value": value} for key, value in facts.items()]
-
-
-__all__ = ["explorer_data", "explorer_graph", "write_explorer_files"]

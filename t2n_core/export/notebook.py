@@ -34,6 +34,3 @@ def _space_out(text: str) -> str:
     """Return a line of text with the spaces at its beginning."""
     plain = text.lstrip(" ")
     return "&nbsp;" * (len(text) - len(plain)) + escape(plain)
-
-
-__all__ = ["result_html"]

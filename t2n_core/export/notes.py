@@ -164,6 +164,3 @@ def _frames_of_this_package() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("t2n_core."):
         frame, count = frame.f_back, count + 1
     return count
-
-
-__all__ = ["OptionWarning", "operator_notes", "option_notes", "rewriter_notes", "state_notes", "warn_user"]

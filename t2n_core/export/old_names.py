@@ -103,14 +103,3 @@ def init_log(*_: Any, **__: Any) -> None:
 
 def _warn(text: str) -> None:
     warnings.warn(OptionWarning(text), stacklevel=3)
-
-
-__all__ = [
-    "VariableNamingScheme",
-    "build_io",
-    "export_tensors_from_disk_to_nnef",
-    "export_tensors_to_nnef",
-    "harden_jit_for_export",
-    "init_log",
-    "iter_torch_tensors_from_disk",
-]

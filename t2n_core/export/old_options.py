@@ -48,6 +48,3 @@ def take_old_path(path: str | Path) -> str | Path:
 
 def _warn(text: str) -> None:
     warnings.warn(OptionWarning(text), stacklevel=4)
-
-
-__all__ = ["take_old_options", "take_old_path"]

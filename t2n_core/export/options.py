@@ -178,6 +178,3 @@ def marker_options() -> dict[str, Field[Any]]:
         for option in fields(ExportOptions)
         if option.metadata[_MARKER_NAME] is not None
     }
-
-
-__all__ = ["ExportOptions", "choices_of", "help_of", "marker_options"]

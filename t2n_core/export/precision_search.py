@@ -223,6 +223,3 @@ class _Search:
 
 def _tensors(sample: Sample) -> list[torch.Tensor]:
     return [torch.from_numpy(np.array(array)) for array in sample.inputs]
-
-
-__all__ = ["GOAL", "UNSEEN", "FoundPlan", "find_plan"]

@@ -135,6 +135,3 @@ class ExportResult(ExportedArchive):
         """Run check_parity, and raise the T2NError of a failure (ParityError, EngineCrash, …)."""
         __tracebackhide__ = True
         return self.check_parity(tolerance, timeout=timeout, **judged_by).raise_for_failure()
-
-
-__all__ = ["ExportResult"]

@@ -204,6 +204,3 @@ def _in_storage_format(
 def _scales(stored: StoredWeight) -> torch.Tensor:
     assert stored.scales is not None
     return stored.scales
-
-
-__all__ = ["ExportedTensors", "export_tensors", "replace_tensors"]

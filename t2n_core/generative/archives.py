@@ -60,6 +60,3 @@ class GenerativeArchives:
             raise engine_error(reply.status, reply.stage)(f"the encoder: {reply.message}")
         outputs = dict(zip(self.encoder.output_names, reply.outputs[0], strict=True))
         return {name: outputs[name] for name in self.decoder.input_names if name in outputs}
-
-
-__all__ = ["GenerativeArchives"]

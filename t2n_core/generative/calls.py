@@ -142,6 +142,3 @@ def cache_argument(model: torch.nn.Module) -> str:
             hint="export it with ModelExport, and name its state with state=…",
         )
     return found
-
-
-__all__ = ["CACHES", "CHOSEN", "INPUT", "DecoderCall", "cache_argument", "decoder_call"]

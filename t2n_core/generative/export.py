@@ -215,6 +215,3 @@ def _replace(new: Path, old: Path) -> None:
     if old.is_dir():
         shutil.rmtree(old)
     shutil.move(new, old)
-
-
-__all__ = ["GenerativeExport", "export_generative"]

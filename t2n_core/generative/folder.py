@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from t2n_core.check.generation.cache_loss import TRANSFORMS as QUANTIZING
 from t2n_core.errors import InputError
 from t2n_core.export.result import ExportResult
 from t2n_core.generative.calls import CHOSEN
 from t2n_core.generative.parts import SCENARIOS, TOKENS
 from t2n_core.generative.result import GenerativeResult
+from t2n_core.parity.generation.cache_loss import TRANSFORMS as QUANTIZING
 from t2n_core.torch_graph.constraints.state_axes import PAST
 
 MANIFEST: Final = "manifest.json"
@@ -106,6 +106,3 @@ def _write_vectors(decoder: ExportResult, folder: Path) -> None:
         names = [*decoder.input_names, *decoder.output_names]
         arrays: dict[str, Any] = dict(zip(names, [*sample.inputs, *sample.expected], strict=True))
         np.savez_compressed(folder / f"{name}.npz", **arrays)
-
-
-__all__ = ["MANIFEST", "VECTORS", "write_beside"]

@@ -135,6 +135,3 @@ def _kinds(transformers: Any, config: Any) -> list[tuple[str, Any]]:
 def _own_dtype(config: Any) -> torch.dtype:
     own = getattr(config, "dtype", None)
     return next((known for known in DTYPES.values() if known == own), torch.float32)
-
-
-__all__ = ["DTYPES", "load_model", "load_tokenizer", "tokens_of"]

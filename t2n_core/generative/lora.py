@@ -105,6 +105,3 @@ def _replace(parameters: Mapping[str, nn.Parameter], path: str, value: torch.Ten
 
 def _lacking(path: str, other: str, modules: Mapping[str, nn.Module]) -> str:
     return f"{other} is missing" if path in modules else f"the model has no layer {path}"
-
-
-__all__ = ["CONFIG", "merge_adapter"]

@@ -10,13 +10,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from t2n_core.parity.generation.cache_loss import CacheLoss, cache_loss
-from t2n_core.parity.generation.loss import WeightLoss, archive_logits, weight_loss
 from t2n_core.engine.pool import TractRunner
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError
 from t2n_core.generative.archives import GenerativeArchives
 from t2n_core.generative.parts import most_tokens
+from t2n_core.parity.generation.cache_loss import CacheLoss, cache_loss
 from t2n_core.parity.generation.loss import WeightLoss, archive_logits, weight_loss
 
 LENGTH: Final = 128
@@ -115,6 +114,3 @@ def _first_token(result: GenerativeArchives) -> int:
     names: Sequence[str] = ("decoder_start_token_id", "bos_token_id")
     known = [getattr(getattr(result.model, "generation_config", None), name, None) for name in names]
     return next((token for token in known if isinstance(token, int)), 1)
-
-
-__all__ = ["LENGTH", "in_float32", "measure_loss"]

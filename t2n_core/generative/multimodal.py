@@ -168,6 +168,3 @@ def _empty(cache: torch.Tensor, axis: int) -> Any:
     """Return the expression of an empty cache."""
     shape = [0 if place == axis else size for place, size in enumerate(cache.shape)]
     return ["full", items(*shape), 0, text(str(cache.dtype).removeprefix("torch."))]
-
-
-__all__ = ["multimodal_program"]

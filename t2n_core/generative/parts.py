@@ -233,18 +233,3 @@ def _kept_axes(
         name: {axis: ENCODED for axis, size in enumerate(before[name].shape) if size != after[name].shape[axis]}
         for name in before
     }
-
-
-__all__ = [
-    "ENCODED",
-    "LOGITS",
-    "POSITIONS",
-    "SCENARIOS",
-    "TOKENS",
-    "CrossAttention",
-    "DecoderStep",
-    "Part",
-    "Plan",
-    "most_tokens",
-    "plan_of",
-]

@@ -11,14 +11,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from t2n_core.parity.generation.cache_loss import CacheLoss
-from t2n_core.parity.generation.loss import WeightLoss
-from t2n_core.parity.generation.outcome import GenerationOutcome
 from t2n_core.check.generation.reference import Prompts
 from t2n_core.check.generation.result_check import check_result
 from t2n_core.errors import EngineError
 from t2n_core.generative.archives import GenerativeArchives
 from t2n_core.generative.loss import measure_cache, measure_loss
+from t2n_core.parity.generation.cache_loss import CacheLoss
+from t2n_core.parity.generation.loss import WeightLoss
+from t2n_core.parity.generation.outcome import GenerationOutcome
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.tolerance import TractCheckTolerance
 from t2n_core.torch_graph.frontend.training import evaluating
 
 
@@ -110,6 +112,3 @@ class OfOneInput(nn.Module):
         twin.generation_config = copy.copy(self.generation_config)
         twin.generation_config.decoder_start_token_id = int(tokens[0, 0])  # another one would come before the prompt
         return generate(twin, **self.inputs, decoder_input_ids=tokens, **options)
-
-
-__all__ = ["GenerativeResult"]

@@ -27,6 +27,3 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a container without an entry for its user
         return "unknown"
-
-
-__all__ = ["identity_properties"]

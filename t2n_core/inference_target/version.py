@@ -47,6 +47,3 @@ def _version(value: object) -> Version:
     except InvalidVersion:
         hint = 'compare with text such as "0.21.5"'
         raise InputError(f"{value!r} is not a version, and cannot be compared with one", hint=hint) from None
-
-
-__all__ = ["SemanticVersion", "version_text"]

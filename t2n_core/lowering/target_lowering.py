@@ -100,6 +100,3 @@ class TargetLowering:
     def report(self) -> RewriteReport:
         """Return how often each rewriter applied up to now."""
         return RewriteReport.of(self.selection, self.capture.hits + self.session.hits)
-
-
-__all__ = ["TargetLowering"]

@@ -30,9 +30,6 @@ def expressions_in(arguments: Iterable[Any]) -> Iterable[sympy.Expr]:
             yield from expressions_in(argument)
 
 
-__all__ = ["expressions_in", "key_of"]
-
-
 def replace_values(argument: Any, swap: Callable[[Value], Value]) -> Any:
     """Return `argument` with every value in it, also in lists, passed through `swap`."""
     if isinstance(argument, list | tuple):

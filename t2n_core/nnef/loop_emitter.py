@@ -40,6 +40,3 @@ class LoopEmitter(Emitter):
     @abstractmethod
     def scan(self, count: Dim, *, outs: Sequence[Expected], **arguments: Any) -> tuple[Value, ...]:
         """Return the results of a loop over `count` steps, which begins with its initial states in each call."""
-
-
-__all__ = ["LoopEmitter", "Step"]

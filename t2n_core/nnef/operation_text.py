@@ -103,6 +103,3 @@ def _string_text(value: str) -> str:
     if not _PLAIN_STRING.fullmatch(value) or TEMPLATE.search(value):
         raise ValueError(f"the string {value!r} has characters that versions read differently")
     return f'"{value}"'
-
-
-__all__ = ["TEMPLATE", "SizeText", "float_text", "write_argument", "write_operation"]

@@ -58,5 +58,3 @@ class Releases:
 
 
 ALL_RELEASES = Releases()
-
-__all__ = ["ALL_RELEASES", "Releases"]

@@ -34,6 +34,3 @@ def scale_of_norm(g: Emitter, weight: Value | None, running_var: Value, eps: flo
     """Return weight / sqrt(var + eps), one scale per channel."""
     inverse = g.rsqrt(g.add(running_var, eps))
     return inverse if weight is None else g.mul(inverse, weight)
-
-
-__all__ = ["fold_norm", "scale_of_norm"]

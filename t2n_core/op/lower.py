@@ -314,6 +314,3 @@ def _number(graph: Graph, kept: set[str]) -> None:
 def has_rule(registry: Registry, spec: Spec, options: WritingOptions = PLAIN) -> Any:
     """Return the predicate for `simplify` that is true for operators that need no decomposition."""
     return lambda op: registry.find(op.kind, spec, options) is not None
-
-
-__all__ = ["has_rule", "lower"]

@@ -307,6 +307,3 @@ CELLS: dict[str, CellEmitter] = {
     "rnn_relu": rnn_steps("relu"),
 }
 """The cells by the names of PyTorch's operators."""
-
-
-__all__ = ["CELLS", "CellEmitter", "Step"]

@@ -78,6 +78,3 @@ def _uncast(value: Value) -> Value:
             break
         value = source
     return value
-
-
-__all__ = ["GELU_CLOSES", "closing_product", "closing_sigmoid_product", "closing_sum", "zero_below"]

@@ -279,6 +279,3 @@ def _stderr_tail(stderr: str, message: str) -> str:
     if not text or text == message.strip():
         return ""
     return f"engine's stderr:\n{text[-_STDERR_KEPT:]}"
-
-
-__all__ = ["check_parity", "comparison_outcome", "failure_outcome"]

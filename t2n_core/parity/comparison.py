@@ -336,6 +336,3 @@ def _order_keys(values: Array) -> NDArray[np.int64]:
     bits = values.view(f"i{values.dtype.itemsize}")
     lowest = np.iinfo(bits.dtype).min
     return np.where(bits < 0, lowest - bits, bits).astype(np.int64)
-
-
-__all__ = ["OutputComparison", "compare", "compare_outputs"]

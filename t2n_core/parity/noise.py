@@ -58,6 +58,3 @@ class Sqnr:
         if not self.defined:
             return None
         return self.signal.decibels - self.noise.decibels if self.noise.largest else math.inf
-
-
-__all__ = ["Sqnr", "SquareSum"]

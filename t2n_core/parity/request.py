@@ -45,6 +45,3 @@ class CheckRequest:
     """The sensitivity of each output, if the samples do not show it; None to measure it."""
     indifferent: Mapping[str, str] | None = None
     """Metrics that accept the outputs of other inputs, with the reason; None to find them."""
-
-
-__all__ = ["Answer", "CheckRequest", "Pairs"]

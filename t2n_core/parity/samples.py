@@ -107,6 +107,3 @@ def _next_prime(start: int, taken: set[int]) -> int:
     while size in taken or any(size % divisor == 0 for divisor in range(3, int(size**0.5) + 1, 2)):
         size += 2
     return size
-
-
-__all__ = ["Array", "Limits", "Sample", "size_assignments"]

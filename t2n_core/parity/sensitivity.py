@@ -118,6 +118,3 @@ def _magnitude(array: Array) -> float:
     """Return the root mean square of the finite elements."""
     finite = array[np.isfinite(array)].astype(np.float64)
     return math.sqrt(np.square(finite).mean()) if finite.size else 0.0
-
-
-__all__ = ["Movement", "has_grown", "movements", "overflows"]

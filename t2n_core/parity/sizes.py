@@ -162,6 +162,3 @@ def _sizes_by_fate(answers: _Answers) -> dict[str, list[dict[str, int]]]:
         NOT_RUN: [sample.sizes for sample in answers.left],
     }
     return {name: sizes for name, sizes in lists.items() if sizes}
-
-
-__all__ = ["DIED", "NOT_RUN", "PROCESSES", "REFUSED", "UNGUARDED", "KeepsGoing", "check_sizes"]

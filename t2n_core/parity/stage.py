@@ -34,6 +34,3 @@ class Status(StrEnum):
     OOM = "oom"
     SKIP = "skip"
     NOT_RUN = "not_run"
-
-
-__all__ = ["Stage", "Status"]

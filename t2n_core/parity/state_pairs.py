@@ -17,6 +17,3 @@ class StatePair:
     """Zeros, empty along the axes that grow, as most models start. The archive does not contain it."""
     growing: tuple[int, ...] = ()
     """The axes that a call makes longer."""
-
-
-__all__ = ["StatePair"]

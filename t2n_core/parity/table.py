@@ -87,6 +87,3 @@ def _row(output: OutputComparison) -> tuple[str, ...]:
 
 def _format_number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
-
-
-__all__ = ["comparison_html", "comparison_table", "sizes_text"]

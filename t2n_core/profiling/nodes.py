@@ -97,6 +97,3 @@ class Owners:
     def statement(self, name: str) -> Assignment | None:
         """Return the operation of a value."""
         return self._producers.get(name)
-
-
-__all__ = ["Owners", "ProfiledNode", "read_nodes"]

@@ -140,6 +140,3 @@ def _seconds_by_place(profile: Profile) -> dict[str, float]:
         place = line.origin or f"{line.operator} {line.name}"
         found[place] = found.get(place, 0.0) + line.seconds
     return found
-
-
-__all__ = ["OTHERS", "SECONDS", "Line", "Profile", "comparison_table", "lines_of", "profile_archive"]

@@ -75,6 +75,3 @@ def engine_calls(parts: Mapping[str, ExportResult], timeout: float) -> Iterator[
             return dict(zip(part.output_names, found, strict=True))
 
         yield call
-
-
-__all__ = ["ModuleCalls", "check_fit", "engine_calls"]

@@ -197,6 +197,3 @@ def _proves_little(arrays: Sequence[Array]) -> bool:
     if arrays[0].dtype.kind in "iu" and len(np.unique(np.concatenate([one.ravel() for one in arrays]))) < 2:
         return True
     return all(np.array_equal(arrays[0], one, equal_nan=arrays[0].dtype.kind == "f") for one in arrays[1:])
-
-
-__all__ = ["ProgramOutcome", "check_program", "check_with_modules"]

@@ -154,6 +154,3 @@ def export_program(
         EngineError, ParityError: a check failed.
     """
     return ProgramExport(program).to(TractNNEF() if target is None else target, directory, timeout=timeout)
-
-
-__all__ = ["ProgramExport", "ProgramResult", "export_program"]

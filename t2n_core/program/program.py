@@ -73,6 +73,3 @@ class Program:
 def as_array(value: Any) -> Array:
     """Return a tensor, number or sequence as an array."""
     return np.asarray(value.detach().cpu().numpy() if isinstance(value, Tensor) else value)
-
-
-__all__ = ["Part", "Program", "as_array"]

@@ -151,18 +151,3 @@ def _check_expression(expression: Expression, known: frozenset[str], where: str)
             _check_expression(one, known, where)
     elif not isinstance(expression, bool | int | float):
         raise InputError(f"{where} of the program: {expression!r} is no expression")
-
-
-__all__ = [
-    "Expression",
-    "Signature",
-    "Statement",
-    "check_statements",
-    "if_",
-    "items",
-    "let",
-    "parts_of",
-    "run",
-    "text",
-    "while_",
-]

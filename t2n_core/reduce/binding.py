@@ -76,6 +76,3 @@ class Signatures:
         names = {one.name for one in assignment.arguments}
         missing = [p.name for p in signature.parameters if p.name in signature.missing(dict.fromkeys(names))]
         return f"`{assignment.operator}` lacks {missing[0]}" if missing else ""
-
-
-__all__ = ["Signatures"]

@@ -211,6 +211,3 @@ def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' if number != 1 else ''}"
-
-
-__all__ = ["FLOAT64", "IO_FILE", "SECONDS", "FailingCase", "ReducedCase", "npz_bytes", "reduce_case"]

@@ -58,6 +58,3 @@ def difference(want: NDArray[Any], got: NDArray[Any]) -> float:
         return float("inf")
     scale = max(_SMALLEST_SCALE, float(np.abs(wanted).max()))
     return float(np.abs(wanted - gotten).max()) / scale
-
-
-__all__ = ["Failure", "difference", "failure_of"]

@@ -94,6 +94,3 @@ def _releases(report: ReleaseReport) -> str:
     if right:
         lines.append(f"The first release that is right is {right[0]}, the last one {right[-1]}.")
     return "\n".join(lines)
-
-
-__all__ = ["issue_text", "machine_text"]

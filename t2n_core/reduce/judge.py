@@ -180,6 +180,3 @@ def _key(program: Program) -> bytes:
     for array in (*program.inputs.values(), *program.weights.values()):
         digest.update(array.data if isinstance(array.data, bytes) else array.tobytes())
     return digest.digest()
-
-
-__all__ = ["TOLERANCE", "WRONG_VALUES", "AdaptiveEngine", "Judge", "SecondCalls"]

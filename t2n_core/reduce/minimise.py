@@ -92,6 +92,3 @@ def minimise(names: list[str], attempt: Callable[[list[str]], bool]) -> list[str
                 break
             parts = min(len(names), 2 * parts)
     return names
-
-
-__all__ = ["Minimiser", "minimise", "run_passes"]

@@ -95,6 +95,3 @@ def _names(value: Any) -> list[Name]:
     if isinstance(value, Name):
         return [value]
     return [name for item in value for name in _names(item)] if isinstance(value, list | tuple) else []
-
-
-__all__ = ["Float64Oracle", "Oracle", "ReleaseOracle"]

@@ -183,6 +183,3 @@ def _variable(name: str, weight: Weight) -> str:
 def reading(assignments: Iterable[Assignment], name: str) -> list[Assignment]:
     """Return the assignments that read a value."""
     return [one for one in assignments if Name(name) in one.names()]
-
-
-__all__ = ["Array", "Program", "Weight", "reading"]

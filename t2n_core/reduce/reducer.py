@@ -94,6 +94,3 @@ def _no_failure(judge: Judge) -> InputError:
         f"{judge.oracle.name} computes what {name} does",
         hint="if both are wrong, the graph is, and not the engine: --t2n-bisect names its first wrong node",
     )
-
-
-__all__ = ["Reduced", "reduce_program"]

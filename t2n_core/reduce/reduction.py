@@ -54,6 +54,3 @@ class Reduction(Minimiser[Program]):
 
     def with_outputs(self, *names: str) -> Program:
         return replace(self.program, outputs=names)
-
-
-__all__ = ["Reduction"]

@@ -174,6 +174,3 @@ def _with_names(found: Outcome, inputs: Sequence[str]) -> Outcome:
         return found
     message = f"the engine names its inputs {', '.join(nodes)}, the case {', '.join(inputs)}"
     return Outcome(Status.ERROR, Stage.LOAD, found.engine, error=ErrorInfo.of("load", "InputError", message))
-
-
-__all__ = ["MODEL_FILE", "SCRIPT", "TractCase", "replay", "write_tract_case"]

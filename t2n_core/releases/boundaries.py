@@ -79,6 +79,3 @@ def stretches_of(endings: Mapping[Version, str], releases: Sequence[Version]) ->
             else:
                 found[-1] = Stretch(found[-1].first, release, ending)
     return found
-
-
-__all__ = ["RIGHT", "Boundary", "Stretch", "boundaries_of", "ending_of", "stretches_of"]

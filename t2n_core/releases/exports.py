@@ -50,6 +50,3 @@ def export_judge(
         return check_parity(releases.engine(release), request)
 
     return judge
-
-
-__all__ = ["WriteFor", "export_judge"]

@@ -57,6 +57,3 @@ class Releases:
 def archive_judge(releases: Releases, request: CheckRequest) -> Judge:
     """Return a judge that runs the same check in each release."""
     return lambda release: check_parity(releases.engine(release), request)
-
-
-__all__ = ["Releases", "archive_judge"]

@@ -126,6 +126,3 @@ def _middles(endings: Mapping[Version, str], releases: Sequence[Version], failed
                 usable = [one for one in between if one not in failed]
                 if usable:
                     yield usable[len(usable) // 2]
-
-
-__all__ = ["MOST_FETCHES", "Judge", "ReleaseReport", "search_releases"]

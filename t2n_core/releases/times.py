@@ -92,6 +92,3 @@ def measure_releases(
             else:
                 failed.append(release)
     return SpeedReport({one: tuple(found) for one, found in seconds.items() if one not in failed}, tuple(failed))
-
-
-__all__ = ["CLEAR", "REPEATS", "ROUNDS", "SpeedChange", "SpeedReport", "measure_releases"]

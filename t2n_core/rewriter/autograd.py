@@ -134,6 +134,3 @@ def _apply_of(cls: type) -> Callable[..., Any]:
     """Return PyTorch's own `apply` of a class."""
     bound: Callable[..., Any] = vars(torch.autograd.Function)["apply"].__get__(None, cls)
     return bound
-
-
-__all__ = ["FunctionNode", "whole_functions"]

@@ -68,6 +68,3 @@ def parse(g: Any, name: str, value: Any, descriptor: str) -> Any:
         return _PARSERS[descriptor](value)
     except (TypeError, ValueError) as wrong:
         raise g.fail(f"the argument `{name}`={value!r} is not what {descriptor!r} asks for: {wrong}") from wrong
-
-
-__all__ = ["OnnxEmitter", "check_descriptors", "parse"]

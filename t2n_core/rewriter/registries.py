@@ -261,16 +261,3 @@ def _schema_names(subject: Any, names: list[str]) -> list[str]:
         return names
     long_enough = [schema for schema in schemas if len(schema) >= len(names)]
     return long_enough[0][: len(names)] if long_enough else names
-
-
-__all__ = [
-    "FUNCTION_REWRITER",
-    "MODULE_REWRITER",
-    "REGISTRIES",
-    "SYMBOLIC_REWRITER",
-    "FunctionRewriterRegistry",
-    "ModuleRewriterRegistry",
-    "RewriterRegistry",
-    "SymbolicRewriterRegistry",
-    "registered_rewriters",
-]

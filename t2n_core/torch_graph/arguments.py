@@ -88,6 +88,3 @@ def sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[s
     """Return the sizes that tensors give the symbols which are the whole extent of an axis of these shapes."""
     axes = [pair for shape, t in zip(shapes, tensors, strict=True) for pair in zip(shape, t.shape, strict=False)]
     return {extent.name: int(size) for extent, size in axes if isinstance(extent, sympy.Symbol)}
-
-
-__all__ = ["bind_schema", "by_schema", "call_overload", "overload_of", "replace_sizes", "sizes_in", "sizes_of"]

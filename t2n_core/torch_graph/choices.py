@@ -10,5 +10,3 @@ NamingScheme: TypeAlias = Literal["natural", "raw", "numeric"]
 NAMING_SCHEMES: tuple[NamingScheme, ...] = get_args(NamingScheme)
 TrainingWay: TypeAlias = Literal["evaluate", "refuse"]
 TRAINING_WAYS: tuple[TrainingWay, ...] = get_args(TrainingWay)
-
-__all__ = ["CAPTURE_WAYS", "NAMING_SCHEMES", "TRAINING_WAYS", "CaptureWay", "NamingScheme", "TrainingWay"]

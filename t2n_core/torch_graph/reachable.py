@@ -172,6 +172,3 @@ def _inside(cell: CellType) -> Any:
         return cell.cell_contents
     except ValueError:  # not assigned yet
         return None
-
-
-__all__ = ["CACHE", "Reachable", "contents_of", "is_foreign"]

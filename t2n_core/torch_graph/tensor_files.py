@@ -105,6 +105,3 @@ def _header(file: Path) -> tuple[int, dict[str, _Place]]:
             return 8 + length, {name: decode_json(bytes(one), _Place, f"`{name}`") for name, one in entries.items()}
     except ForeignFileError as wrong:
         raise InputError(f"{file} is not a file of safetensors: {wrong}") from wrong
-
-
-__all__ = ["TensorSource", "named_tensors"]

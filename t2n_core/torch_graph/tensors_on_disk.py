@@ -71,6 +71,3 @@ def _move(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.untyped_storage().nbytes() < LARGE:
         return tensor
     return tensor_on_disk(tensor.shape, tensor.dtype).copy_(tensor)
-
-
-__all__ = ["LARGE", "tensor_on_disk", "tensors_on_disk"]

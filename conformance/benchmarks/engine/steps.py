@@ -75,6 +75,3 @@ def followed(step: Step, prompt: Array, steps: int) -> tuple[list[float], list[i
         chosen.append(int(rows[-1].argmax()))
         given = np.array([[chosen[-1]]])
     return times, chosen, rows
-
-
-__all__ = ["Step", "followed", "input_shapes", "load", "with_cache", "with_state"]

@@ -96,6 +96,3 @@ CASES: Final[Mapping[str, Case]] = {
     ),
 }  # fmt: skip
 """By name."""
-
-
-__all__ = ["CASES", "VOCABULARY", "WINDOW", "Case"]

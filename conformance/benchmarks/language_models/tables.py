@@ -94,6 +94,3 @@ def export_table(models: Mapping[str, Any]) -> str:
         rows.append(row)
     head = ["model", "weights, MB", "ours, s", "peer, s", "ours, whole process, s", "peer", "ours, peak in MB", "peer"]
     return table(head, rows)
-
-
-__all__ = ["export_table", "markdown", "speed_table", "tokens_table"]

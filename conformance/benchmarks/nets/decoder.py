@@ -130,6 +130,3 @@ def example(model: Decoder, tokens: int = 3, past: int = 5) -> tuple[tuple[Tenso
         "dynamic_axes": {"tokens": {1: "S"}, **{f"in_{name}": {2: SizeFrom("P")} for name in names}},
     }
     return (torch.randint(0, size.words, (1, tokens)), *caches), options
-
-
-__all__ = ["Decoder", "Products", "Size", "build", "example"]

@@ -65,6 +65,3 @@ def case_of(
 def without(*names: str, **more: Any) -> dict[str, Any]:
     """Return the common options but some, and others besides."""
     return {**{name: value for name, value in TEXT.items() if name not in names}, **more}
-
-
-__all__ = ["TEXT", "VOCABULARY", "WINDOW", "GenerativeCase", "case_of", "without"]

@@ -124,6 +124,3 @@ def spread_of(build: Callable[[], tuple[Any, Inputs]], seed: int) -> float:
             shapes = [x.shape for x in inputs.values()]
             found.append([model(*(torch.randn(s, generator=random) for s in shapes)).numpy() for _ in range(_INPUTS)])
     return max(rms([a], [b]) for one in found for other in found for a, b in zip(one, other, strict=True))
-
-
-__all__ = ["Between", "Inputs", "Int8Net", "converted", "of_layer", "packing", "rms", "spread_of", "step_of"]

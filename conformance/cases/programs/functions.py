@@ -103,5 +103,3 @@ PROGRAMS: dict[str, Program] = {
     "outer_product": _einsum("ij,kl->ijkl", (1, 2), (3, 4)),
     "batched_product": _einsum("bij,bkj->bik", (2, 3, 5), (2, 4, 5)),
 }
-
-__all__ = ["PROGRAMS"]

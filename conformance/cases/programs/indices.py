@@ -71,5 +71,3 @@ PROGRAMS: dict[str, Program] = {
     "repeat_interleave": program(lambda x: x.repeat_interleave(4, 1), numbers(2, 3, 2)),
     "repeat_interleave_0": program(lambda x: x.repeat_interleave(3, 0), numbers(2, 3, 2)),
 }
-
-__all__ = ["PROGRAMS"]

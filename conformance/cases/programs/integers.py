@@ -69,5 +69,3 @@ PROGRAMS: dict[str, Program] = {
         for kind, dtype in (("int32", torch.int32), ("float32", torch.float32))
     },
 }
-
-__all__ = ["PROGRAMS"]

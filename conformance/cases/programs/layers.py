@@ -179,5 +179,3 @@ PROGRAMS: dict[str, Program] = {
     "layer_norm_in_float16_by_floats": _float16(lambda: nn.LayerNorm(8), 3, 8, force_norm_in_f32=True),
     "group_norm_in_float16_by_floats": _float16(lambda: nn.GroupNorm(2, 6), 2, 6, 5, force_norm_in_f32=True),
 }
-
-__all__ = ["PROGRAMS"]

@@ -59,6 +59,3 @@ def wholes(*shape: int) -> Callable[[], tuple[Tensor, ...]]:
 def program(function: Callable[..., Any], inputs: Callable[[], tuple[Any, ...]], **options: Any) -> Program:
     """Return the program of a function."""
     return Program(lambda: Function(function), inputs, **options)
-
-
-__all__ = ["Function", "Program", "fractions", "numbers", "positive", "program", "wholes"]

@@ -40,5 +40,3 @@ PROGRAMS: dict[str, Program] = {
         Filterbank, lambda: (torch.randn(2, 90), torch.tensor([90, 61])), in_standard=False
     ),
 }
-
-__all__ = ["PROGRAMS"]

@@ -42,6 +42,3 @@ class Stack(nn.Module):
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         return self.out(self.rnn(features)[0])
-
-
-__all__ = ["Make", "Stack", "built", "item", "zeros"]

@@ -99,6 +99,3 @@ def chunks(encoder: ChunkedEncoder, body: Sequence[Statement]) -> list[Statement
         let(**caches, at=0),
         while_(["less", "at", ["size", "features", 1]], *body, let(at=["add", "at", CHUNK])),
     ]
-
-
-__all__ = ["CACHES", "CHUNK", "ChunkedEncoder", "chunk_of", "chunks"]

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2n_core import dialect
-from t2n_core.check.comparison import compare_outputs
-from t2n_core.check.parity import comparison_outcome
-from t2n_core.check.request import CheckRequest
-from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import Engine, EngineReply
 from t2n_core.errors import T2NError
 from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
+from t2n_core.parity.check import comparison_outcome
+from t2n_core.parity.comparison import compare_outputs
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
 
 Arrays = tuple[NDArray[Any], ...]
 EVALUATION: Final = 60.0
@@ -93,6 +93,3 @@ def _examples(folder: Path, names: Sequence[str]) -> tuple[list[Arrays], list[Ar
         with np.load(path.with_name(path.name.replace("inputs", "outputs"))) as arrays:
             expected.append(tuple(arrays[name] for name in arrays.files))
     return given, expected
-
-
-__all__ = ["EVALUATION", "judge_archive"]

@@ -118,6 +118,3 @@ an error that PyTorch's do not, or the other way round. `rounding`: the error in
 
 def _first_line(text: str) -> str:
     return text.partition("\n")[0]
-
-
-__all__ = ["archives_page", "who"]

@@ -56,5 +56,3 @@ EQUIVALENT: Final[dict[str, str]] = {
     "tract.recurrent.gdn_recurrent: heads // query.shape[2] -> -(-heads // query.shape[2])": _WHOLE,
 }
 """By `Mutant.name`."""
-
-__all__ = ["EQUIVALENT"]

@@ -268,5 +268,3 @@ _CHANGES: Final[dict[type[ast.AST], Callable[[Any, ast.AST], Iterator[tuple[str,
     ast.Attribute: _of_attribute,
     ast.Name: _of_name,
 }
-
-__all__ = ["KINDS", "Mutant", "mutants_of"]

@@ -37,6 +37,3 @@ def _key(engine: TractEngine, archive: Path, batches: Sequence[Sequence[Array]])
     for array in (array for batch in batches for array in batch):
         found.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
     return found.hexdigest()
-
-
-__all__ = ["kept_replies"]

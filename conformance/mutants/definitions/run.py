@@ -148,6 +148,3 @@ def verdicts_of(chosen: Callable[[str], bool], jobs: int) -> MutantSession:
     with kept_replies():
         pytest.main([*arguments, *TESTS], plugins=[found])
     return found
-
-
-__all__ = ["MutantSession", "Verdict", "functions_of", "verdicts_of"]

@@ -45,6 +45,3 @@ def run(texts: Sequence[str], jobs: int) -> int:
         print(f"\nfailed without a mutant: {nodeid}", end="")
     print()
     return 0 if not session.failed and len(survivors) <= (1 - LEAST) * len(counted) else 1
-
-
-__all__ = ["LEAST", "proper", "run", "table_of"]

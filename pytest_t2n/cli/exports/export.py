@@ -271,6 +271,3 @@ def _option(text: str) -> tuple[str, Any]:
 
 def _name_list(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
-
-
-__all__ = ["add_commands", "dynamic_axes", "run"]

@@ -153,6 +153,3 @@ def _forms(given: str | None) -> str | dict[str, str] | None:
         return given
     pairs = (one.rpartition("=") for one in given.split(","))
     return {pattern.strip(): form.strip() for pattern, _, form in pairs}
-
-
-__all__ = ["add_commands", "run"]

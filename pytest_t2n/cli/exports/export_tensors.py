@@ -44,6 +44,3 @@ def run(options: argparse.Namespace) -> int:
     if found.left:
         say(f"not in the archive, and without effect: {', '.join(found.left)}")
     return 0
-
-
-__all__ = ["add_commands", "run"]

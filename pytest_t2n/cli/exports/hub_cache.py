@@ -57,6 +57,3 @@ def _snapshot(cached: Path, revision: str) -> Path:
         hint = f"it has {', '.join(known)}" if known else "no file of the model was downloaded"
         raise InputError(f"{cached} has no snapshot of {revision}", hint=hint)
     return folder
-
-
-__all__ = ["hub_cache", "model_folder"]

@@ -43,6 +43,3 @@ def _marks_of(owner: Any) -> list[Any]:
     found = vars(owner).get("pytestmark", [])
     marks = found if isinstance(found, list) else [found]
     return [getattr(mark, "mark", mark) for mark in reversed(marks)]
-
-
-__all__ = ["options_of_marks"]

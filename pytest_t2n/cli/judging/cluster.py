@@ -262,6 +262,3 @@ def _resources(text: str) -> dict[str, float]:
         return {name.strip(): float(count) for name, count in pairs}
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=NUMBER, as arm=1") from None
-
-
-__all__ = ["DaskWorkers", "add_cluster_options", "dask_workers"]

@@ -17,6 +17,3 @@ def digest_of_code(names: Iterable[str]) -> str:
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(f"{file.relative_to(_HOME).as_posix()}\0".encode() + file.read_bytes())
     return digest.hexdigest()
-
-
-__all__ = ["digest_of_code"]

@@ -81,6 +81,3 @@ class Journal:
         if earlier.cells and earlier.plan != self._plan.line:
             what = "from another bundle, other cases or another shard"
             raise RecordError(f"--t2n-resume: {self._folder} is {what}; start again")
-
-
-__all__ = ["Journal"]

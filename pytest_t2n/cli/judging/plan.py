@@ -111,6 +111,3 @@ def _digest(cells: Iterable[PlannedCell]) -> str:
     for line in sorted(f"{one.cell.nodeid}\0".encode() + msgspec.json.encode(one.checks) for one in cells):
         digest.update(line + b"\n")
     return digest.hexdigest()
-
-
-__all__ = ["Plan", "PlannedCell", "plan_checks", "plan_run"]

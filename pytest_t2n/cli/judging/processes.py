@@ -92,6 +92,3 @@ def local_workers(width: int) -> Iterator[LocalWorkers]:
         yield workers
     finally:
         workers.close()
-
-
-__all__ = ["LocalWorkers", "local_workers"]

@@ -50,6 +50,3 @@ class Progress:
 def _duration(seconds: float) -> str:
     minutes = round(seconds / 60)
     return f"{seconds:.0f} s" if seconds < 90 else f"{minutes} min" if minutes < 90 else f"{minutes / 60:.1f} h"
-
-
-__all__ = ["Progress"]

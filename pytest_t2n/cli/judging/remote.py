@@ -188,15 +188,3 @@ def _link(source: Path, target: Path) -> None:
 def code_digest() -> str:
     """Return a digest of the code of both packages at the first call."""
     return digest_of_code(("t2n_core", "pytest_t2n"))[:16]
-
-
-__all__ = [
-    "HostReport",
-    "RemoteUnit",
-    "WantedEngines",
-    "WrongHostError",
-    "code_digest",
-    "digest_of",
-    "judge_remote",
-    "report_host",
-]

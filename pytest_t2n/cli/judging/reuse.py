@@ -188,6 +188,3 @@ def _problem_of(stored: _StoredResult, key: str, record: CellLine, graph: GraphL
     if not is_lasting(record) or (record.archive_sha256 and record.archive_sha256 not in archives):
         return "it is not a result of this archive"
     return "" if (graph.key if graph is not None else "") == record.graph else "it has another graph"
-
-
-__all__ = ["Reuse", "is_lasting", "judging_code"]

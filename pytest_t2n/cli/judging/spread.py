@@ -118,6 +118,3 @@ class Spread:
             queue.append(unit)
         else:
             self._lose(unit, f"tried {self._tries[unit.case]} times: {why}")
-
-
-__all__ = ["MOST_TRIES", "Spread", "Workers"]

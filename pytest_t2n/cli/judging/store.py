@@ -113,6 +113,3 @@ def _open(url: str) -> tuple[Any, str]:
 
 def _name(key: str) -> str:
     return f"{key[:2]}/{key}.json"
-
-
-__all__ = ["ResultStore"]

@@ -129,8 +129,8 @@ def _graph_of(bundle: Path, check: CheckEntry) -> str:
 def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: float) -> Outcome:
     """Return the outcome of one check, also for damaged files."""
     from t2n_core.check.mismatch.author import with_author
-    from t2n_core.parity.outcome import Outcome, Status
     from t2n_core.parity.check import check_parity
+    from t2n_core.parity.outcome import Outcome, Status
     from t2n_core.parity.request import CheckRequest
     from t2n_core.parity.samples import DRAWN
 
@@ -166,6 +166,3 @@ def _without_metrics(outcome: Outcome, check: CheckEntry) -> Outcome:
         message = "the manifest disables the comparison of elements (`elementwise`), and names no metric instead"
     error = ErrorInfo.of(Stage.COMPARE, "WeakCheck", message, hint="run the test itself")
     return replace(outcome, status=Status.WEAK, error=error)
-
-
-__all__ = ["JudgedCell", "JudgedUnit", "Unit", "UnitCell", "judge", "pack_unit"]

@@ -53,6 +53,3 @@ def _show_diff(path: Path, source: Source, text: bytes) -> None:
     before, after = (one.decode(source.encoding).splitlines() for one in (source.raw, text))
     for line in difflib.unified_diff(before, after, str(path), str(path), lineterm=""):
         say(line)
-
-
-__all__ = ["add_commands", "run"]

@@ -43,6 +43,3 @@ def renamed(arguments: Sequence[str]) -> list[str]:
 def _note(name: str, move: Move) -> str:
     instead = f"written `{move.new}` here" if move.new else "not needed here"
     return f"note: `{name}` of t2n_export_llm_to_tract is {instead}" + (f": {move.note}" if move.note else "")
-
-
-__all__ = ["FIRST", "renamed"]

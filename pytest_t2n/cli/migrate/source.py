@@ -246,6 +246,3 @@ class Source:
         for alias in node.names:
             dotted = f"{node.module}.{alias.name}"
             yield alias, None if alias.name == "*" or is_module(dotted) else move_of(dotted)
-
-
-__all__ = ["Edit", "Finding", "Source"]

@@ -99,6 +99,3 @@ def _heads(dotted: str) -> Iterator[str]:
     while dotted:
         yield dotted
         dotted = dotted.rpartition(".")[0]
-
-
-__all__ = ["OLD", "Move", "defined_as", "is_module", "keywords", "move_of", "moves"]

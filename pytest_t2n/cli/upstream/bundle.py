@@ -116,6 +116,3 @@ def _replay(folder: Path, engine: ResolvedEngine, releases: Releases, report: Re
         say(f"  replayed in tract {release}: {ending}")
         shown &= (ending == RIGHT) is is_right
     return shown
-
-
-__all__ = ["ISSUE_FILE", "add_commands", "run"]

@@ -126,6 +126,3 @@ def with_outputs_of(given: Given, engine: Any) -> Given:
     pairs = zip(request.samples, reply.outputs, strict=True)
     samples = [replace(sample, expected=outputs) for sample, outputs in pairs]
     return replace(given, request=replace(request, samples=samples))
-
-
-__all__ = ["IO_FILE", "Given", "read_given", "with_outputs_of"]

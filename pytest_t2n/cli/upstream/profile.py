@@ -59,6 +59,3 @@ def run(options: argparse.Namespace) -> int:
     if len(profiles) > 1 and not options.json:
         say(comparison_table(profiles, options.most))
     return 0
-
-
-__all__ = ["add_commands", "run"]

@@ -124,6 +124,3 @@ def run(options: argparse.Namespace) -> int:
             return True
 
         return each_case(found, options.output, reduce)
-
-
-__all__ = ["add_commands", "add_engine", "each_case", "engine_of", "folders_of", "run"]

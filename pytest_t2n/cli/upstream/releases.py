@@ -142,6 +142,3 @@ def _report_contradictions(options: argparse.Namespace, report: ReleaseReport) -
     for line in wrong:
         say(line)
     return bool(wrong)
-
-
-__all__ = ["add_commands", "add_given", "given_of", "run", "version_given"]

@@ -195,6 +195,3 @@ class _Graphs(Mapping[str, str]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-__all__ = ["IndexedFile"]

@@ -56,6 +56,3 @@ def texts_of(raw: msgspec.Raw) -> Iterator[str]:
 
 _NEXT = {(b"", b"["), (b"[", b"]"), (b"text", b","), (b"text", b"]")}
 """Marks that may follow each other."""
-
-
-__all__ = ["RAW_DECODER", "RawPlan", "texts_of"]

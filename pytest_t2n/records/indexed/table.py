@@ -200,6 +200,3 @@ class CellTable:
         if self._waiting:
             self._base.executemany(_ADD_CELL, self._waiting)
             self._waiting.clear()
-
-
-__all__ = ["CellTable", "Place"]

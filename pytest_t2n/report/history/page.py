@@ -126,6 +126,3 @@ def _lines(rates: Sequence[Rate], runs: int) -> Iterator[tuple[str, str, Rate, R
         own = list(found)
         points = (f"{rate.run * step:.2f},{_PLACES - _PLACES * rate.passed / rate.ran:.2f}" for rate in own)
         yield line, " ".join(points), own[0], own[-1]
-
-
-__all__ = ["write_history"]

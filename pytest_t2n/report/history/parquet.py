@@ -117,6 +117,3 @@ def _line(row: Row, cell: CellLine) -> dict[str, Any]:
 
 def _quote(path: Path) -> str:
     return str(path).replace("'", "''")
-
-
-__all__ = ["COLUMNS", "OPTIONAL", "database", "write_parquet"]

@@ -120,6 +120,3 @@ class Questions:
         cursor = self._base.cursor().execute(query)
         while block := cursor.fetchmany(2_000):
             yield from block
-
-
-__all__ = ["Failure", "Flake", "Questions", "Rate"]

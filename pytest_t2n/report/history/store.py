@@ -97,6 +97,3 @@ def _read(path: Path) -> RunOfHistory:
     if run.schema > _SCHEMA or run.id != path.stem:
         raise T2NError(f"{path} is the description of another run, or of a newer version")
     return run
-
-
-__all__ = ["RunOfHistory", "add_run", "read_runs"]

@@ -27,12 +27,3 @@ TO_RETURN_GENERATING = (
 )
 
 TO_RETURN_PROGRAM = "a test marked nnef_program returns a `t2n_core.program.Program`"
-
-__all__ = [
-    "NOT_MARKED",
-    "RETURNED_BESIDE_FIXTURE",
-    "TO_CHECK",
-    "TO_RETURN",
-    "TO_RETURN_GENERATING",
-    "TO_RETURN_PROGRAM",
-]

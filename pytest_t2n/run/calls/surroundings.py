@@ -49,6 +49,3 @@ def seed_torch(case: str) -> Iterator[None]:
         yield
     finally:
         generator.set_state(state)
-
-
-__all__ = ["no_skips", "reads_engine", "seed_torch"]

@@ -26,6 +26,3 @@ class Watched(Generic[T]):
 
         found: T = object.__new__(Proxy)
         return found
-
-
-__all__ = ["Watched"]

@@ -163,6 +163,3 @@ def _rows(nodes: Sequence[NodeError], times: dict[str, tuple[str, float]]) -> It
 
 def _time(seconds: float) -> str:
     return f"{seconds * 1e6:.1f} µs" if seconds else ""
-
-
-__all__ = ["PAGE", "page_of_failure", "write_failure_page"]

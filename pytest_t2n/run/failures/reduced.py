@@ -31,6 +31,3 @@ def reduce_failure(settings: Settings, directory: Path, inputs: CheckInputs, ori
             return f"reduced: {reduce_case(case, folder, releases, timeout=timeout).describe()}"
     except (T2NError, OSError) as exc:
         return f"not reduced: {exc}"
-
-
-__all__ = ["reduce_failure"]

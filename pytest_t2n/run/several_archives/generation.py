@@ -90,6 +90,3 @@ def _first_wrong(result: Generating, prompts: Any, steps: int, level: Any, timeo
         ).describe()
     except T2NError as exc:
         return f"no first wrong node: {exc}"
-
-
-__all__ = ["check_tokens", "decoder_of", "model_and_prompt", "new_generating", "prompts_of", "to_folder"]

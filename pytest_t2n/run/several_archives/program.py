@@ -62,6 +62,3 @@ def check_program(
         yield check(part, options), part
     found = result.check_whole(options.judged_by.get("tolerance") or settings.level, timeout=seconds).outcome
     yield replace(found, engine=cell.engine.title), None
-
-
-__all__ = ["check_program", "new_program"]

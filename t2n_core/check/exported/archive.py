@@ -126,6 +126,3 @@ class ExportedArchive:
             state=[(self.input_names.index(one.input), self.output_names.index(one.output)) for one in self.state],
             model=lambda inputs: self.reference.answer(inputs, self.stored),
         )
-
-
-__all__ = ["ExportedArchive"]

@@ -70,6 +70,3 @@ def _add_causes(mismatch: Outcome, result: ExportedArchive, request: CheckReques
         mismatch = note_rounding(mismatch, result.target.engine(), request, reference)
     mismatch = with_author(mismatch, result.target.engine(), request)
     return with_causes(mismatch, reference, result.samples)
-
-
-__all__ = ["Tolerance", "check_exported", "criteria_for"]

@@ -32,6 +32,3 @@ def state_pairs(
             initial = np.asarray(zeros_of(one).numpy())  # the example's state is not an initial one
             found.append(StatePair(name, after[one.output], initial, one.growing))
     return tuple(found)
-
-
-__all__ = ["state_pairs"]

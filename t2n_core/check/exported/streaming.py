@@ -131,6 +131,3 @@ def _common(expected: Array, got: Array) -> tuple[Array, Array]:
     until = range(min(expected.shape[axes[0]], got.shape[axes[0]]))
     first, second = (np.ascontiguousarray(np.take(array, until, axes[0])) for array in (expected, got))
     return first, second
-
-
-__all__ = ["check_streaming"]

@@ -97,6 +97,3 @@ def _samples(stepper: Stepper, continuation: Continuation, last: int) -> Iterato
             sample, state = stepper.sampled_step(part, state)
             yield step, sample
         ids = torch.tensor([[int(continuation.tokens[step])]])
-
-
-__all__ = ["FirstWrongStep", "find_first_wrong_step"]

@@ -259,6 +259,3 @@ def _number(config: Any, name: str) -> int | None:
         if isinstance(value, int) and value > 0 and used:
             return value
     return None
-
-
-__all__ = ["LENGTHS", "Prompts", "State", "Stepper", "continuations_of", "is_divisible"]

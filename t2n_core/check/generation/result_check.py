@@ -58,6 +58,3 @@ def check_result(
         notes=notes,
     )
     return replace(found, outcome=found.outcome.with_times(result.times))
-
-
-__all__ = ["check_result"]

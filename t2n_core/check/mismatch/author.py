@@ -149,6 +149,3 @@ def _distance(meant: Sequence[Array], found: Sequence[Array]) -> float:
             return math.inf
         largest = max(largest, float(np.abs(a[finite] - b[finite]).max(initial=0.0)))
     return largest
-
-
-__all__ = ["AUTHOR", "Author", "with_author"]

@@ -106,6 +106,3 @@ def _suspicious(array: Any) -> str:
 
 def _nan(arrays: Sequence[Any]) -> bool:
     return any(array.dtype.kind in "fc" and bool(np.isnan(array).any()) for array in arrays)
-
-
-__all__ = ["deciding", "with_causes"]

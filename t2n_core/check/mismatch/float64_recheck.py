@@ -48,6 +48,3 @@ def _relative_error(expected: Any, found: Any) -> float:
         return float("inf")
     scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
     return float(np.abs(expected - found).max(initial=0.0)) / scale
-
-
-__all__ = ["recheck_in_float64"]

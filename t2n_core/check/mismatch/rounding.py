@@ -93,6 +93,3 @@ def _errors(sample: Sample, answer: Sequence[Array], criteria: Judgement) -> lis
             raise ValueError(f"{result.name} differs by more than rounding")
         errors.append((_Errors.of(found, right), _Errors.of(single, right)))
     return errors
-
-
-__all__ = ["ROUNDING", "note_rounding"]

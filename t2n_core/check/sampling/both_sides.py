@@ -159,6 +159,3 @@ def _distance(sizes: Sizes, here: Sizes) -> int:
 def _further(points: Sequence[Sizes], here: Sizes) -> list[Sizes]:
     """Return the first point that is about twice as far away as the nearest."""
     return [point for point in points if _distance(point, here) > 2 * _distance(points[0], here) + 4][:1]
-
-
-__all__ = ["BothSides"]

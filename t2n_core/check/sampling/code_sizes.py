@@ -116,6 +116,3 @@ class CodeSizes:
             return False
         traced = self.elements(self.symbols)
         return self.elements(sizes) <= max(4 * traced, min(64 * traced, _FEW))
-
-
-__all__ = ["CodeSizes", "largest"]

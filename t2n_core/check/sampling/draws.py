@@ -361,6 +361,3 @@ def _sort(drawn: Array, order: int) -> Array:
         return drawn
     ascending = np.sort(drawn, axis=-1)
     return ascending if order > 0 else np.ascontiguousarray(ascending[..., ::-1])
-
-
-__all__ = ["Distribution", "Draws"]

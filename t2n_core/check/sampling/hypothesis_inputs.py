@@ -42,6 +42,3 @@ def draw_inputs(strategy: Any, count: int = EXAMPLES) -> list[Any]:
 
     collect()
     return [pytree.tree_map_only(np.ndarray, torch.from_numpy, value) for value in found]
-
-
-__all__ = ["draw_inputs", "is_strategy"]

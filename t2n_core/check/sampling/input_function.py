@@ -81,6 +81,3 @@ def _seeded_generators(words: object) -> Iterator[None]:
         finally:
             random.setstate(of_python)
             np.random.set_state(of_numpy)
-
-
-__all__ = ["InputFunction"]

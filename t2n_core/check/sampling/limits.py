@@ -58,6 +58,3 @@ def limit_of(place: int, examples: Sequence[Array], runs: Callable[[Sequence[Arr
             low = 0 if example.min() == 0 or takes(0, int(example.min())) else 1
             return Limit(low, other, axis, is_index=not is_length)
     return None
-
-
-__all__ = ["Limit", "limit_of"]

@@ -155,6 +155,3 @@ def _is_the_models(frame: FrameType | None) -> bool:
             return not name or not is_foreign(name)
         frame = frame.f_back
     return False
-
-
-__all__ = ["Question", "questions"]

@@ -248,6 +248,3 @@ for _kind, _base in ((_Int, int), (_Float, float)):
             setattr(_kind, _name, _computing(_name, getattr(_base, _name)))
     for _name in _COMPARES:
         setattr(_kind, _name, _comparing(_name, getattr(_base, _name)))
-
-
-__all__ = ["RecordingSizes", "Run", "leaves_open", "run_of", "varying"]

@@ -335,6 +335,3 @@ def _array(tensor: torch.Tensor) -> Any:
         return np.ascontiguousarray(tensor.detach().cpu().numpy()).reshape(tuple(tensor.shape))
     except TypeError as cause:
         raise CaptureError(f"a tensor of dtype {tensor.dtype} cannot be expressed in NNEF") from cause
-
-
-__all__ = ["Runnable", "Sampler", "double_outputs", "sizes_of"]

@@ -71,6 +71,3 @@ def value_of(expression: Any, sizes: Mapping[Any, Values]) -> Values:
         return bool(expression)
     with np.errstate(all="ignore"):
         return _FORMS[type(expression).__name__](*(value_of(part, sizes) for part in expression.args))
-
-
-__all__ = ["Values", "value_of"]

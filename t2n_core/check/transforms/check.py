@@ -177,6 +177,3 @@ def _unproven(transform: Transform, changed: bool | None) -> str:
         first = ", ".join(f"`{name}`" for name in transform.entry.begins)
         return f"the transform `{transform}` did no more than {first}, with which it begins"
     return f"the transform `{transform}` left the model as it was"
-
-
-__all__ = ["CHANGED", "TRANSFORMS", "check_transform"]

@@ -95,6 +95,3 @@ def _draw_sample(result: ExportedArchive, sizes: dict[str, int]) -> Sample:
             f"caches start empty in the engine, and the model does not run there: {cause.message}",
             hint="check_generation checks a model with its caches token by token",
         ) from cause
-
-
-__all__ = ["steps_of"]

@@ -72,6 +72,3 @@ def _dtype(word: str) -> np.dtype[Any] | None:
         return np.dtype(_NAMES[kind] + word[len(kind) :])
     except TypeError:
         return None
-
-
-__all__ = ["Interface", "Port", "positions"]

@@ -31,6 +31,3 @@ def default_judgement(transforms: Sequence[Transform], own: Judgement) -> Judgem
     if loss is Loss.FLOAT16:
         return replace(Judgement.of(metric={"peak": peak}, bound={"peak": PEAK}), in_float64=True)
     return Judgement.of(metric={"rms": rms}, bound={"rms": BOUNDS[loss]})
-
-
-__all__ = ["BOUNDS", "default_judgement", "loss_of"]

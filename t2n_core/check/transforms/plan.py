@@ -169,6 +169,3 @@ def _columns(group: Sequence[Sample]) -> tuple[list[tuple[Array, ...]], list[tup
 
 def _names_text(transforms: Sequence[Transform]) -> str:
     return ", ".join(map(str, transforms))
-
-
-__all__ = ["Plan", "answered_dtypes", "plan_runs"]

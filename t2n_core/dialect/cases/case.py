@@ -171,6 +171,3 @@ def _item(label: str, item: Any) -> str:
     if isinstance(item, tuple):
         return f"({', '.join(_item(label, part) for part in item)})"
     return label if isinstance(item, np.ndarray) else argument_text(item)
-
-
-__all__ = ["Case", "name_in"]

@@ -77,6 +77,3 @@ def _draw(random: np.random.Generator, one: External, sizes: Mapping[str, int], 
     if one.dtype.kind == "f":
         return random.standard_normal(shape).astype(one.dtype)
     return random.integers(0, 2 if one.dtype.kind == "b" else most, shape).astype(one.dtype)
-
-
-__all__ = ["draw_inputs"]

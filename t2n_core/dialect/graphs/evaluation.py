@@ -66,6 +66,3 @@ def _input(name: str, declared: External, given: ArrayLike) -> Tensor:
     if array.dtype.kind != dtype.kind and not (array.dtype.kind in "iu" and dtype.kind in "iu"):
         raise InputError(f"the input `{name}` is {array.dtype}, and the graph declares {dtype}")
     return Tensor(array.astype(np.float64 if dtype.kind == "f" else dtype), dtype)
-
-
-__all__ = ["evaluate"]

@@ -54,6 +54,3 @@ def _argument(statement: Statement, call: Call, name: str, place: int) -> Node:
     if place >= len(positional):
         raise InputError(f"`{statement.text}` has no `{name}`")
     return positional[place]
-
-
-__all__ = ["External", "externals_of"]

@@ -76,6 +76,3 @@ def check_assertions(extensions: Iterable[str], symbols: Mapping[str, int]) -> N
         if known and not evaluate_expression(node, Scope({}, symbols, _no_call)):
             sizes = ", ".join(f"{name} = {symbols[name]}" for name in sorted(names_in(node)))
             raise InputError(f"the graph asserts `{text}`, and {sizes}")
-
-
-__all__ = ["check_assertions", "size_of", "solve"]

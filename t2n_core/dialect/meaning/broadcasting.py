@@ -17,6 +17,3 @@ def aligned(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     arrays = tuple(map(np.asarray, arrays))
     rank = max(array.ndim for array in arrays)
     return tuple(array.reshape(array.shape + (1,) * (rank - array.ndim)) for array in arrays)
-
-
-__all__ = ["aligned"]

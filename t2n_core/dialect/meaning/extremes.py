@@ -15,6 +15,3 @@ def lowest(dtype: np.dtype[Any]) -> Any:
 def highest(dtype: np.dtype[Any]) -> Any:
     """Return inf for floats, true for booleans, the highest integer otherwise."""
     return np.inf if dtype.kind == "f" else True if dtype.kind == "b" else np.iinfo(dtype).max
-
-
-__all__ = ["highest", "lowest"]

@@ -104,6 +104,3 @@ def padded(input: NDArray[Any], padding: Sequence[Sequence[int]], border: str, v
     if border not in _MODES:
         raise ValueError(f"{border!r} is not a border: constant, ignore, {', '.join(_MODES)}")
     return np.pad(input, amounts, mode=_MODES[border])  # type: ignore[call-overload]
-
-
-__all__ = ["Windows", "padded", "windows_of"]

@@ -103,6 +103,3 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
     else:
         process.kill()
-
-
-__all__ = ["Ended", "execute"]

@@ -32,6 +32,3 @@ def worker_environment() -> dict[str, str]:
     others = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     environment["PYTHONPATH"] = os.pathsep.join([home, *others])
     return environment
-
-
-__all__ = ["ENGINE_THREADS", "THREADS", "single_threaded_environment", "worker_environment"]

@@ -109,6 +109,3 @@ if hasattr(os, "register_at_fork"):
 
 if __name__ == "__main__":
     watch(sys.stdin)
-
-
-__all__ = ["kill_on_exit", "start_guardian", "watch"]

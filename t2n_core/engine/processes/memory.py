@@ -81,6 +81,3 @@ def machine_memory() -> int | None:
     with suppress(AttributeError, OSError, ValueError):
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     return min(found, default=None)
-
-
-__all__ = ["MOST", "limit_memory", "limit_process", "machine_memory", "memory_limit", "parse_size", "share_of_memory"]

@@ -104,6 +104,3 @@ class WorkerEngine:
                 answer.take(first)
                 return None
         return self._worker
-
-
-__all__ = ["WorkerEngine"]

@@ -44,6 +44,3 @@ def ask_binary(path: Path, question: str) -> str:
         why = "no answer" if ended.killed else f"it ended with status {ended.exit_code}\n{ended.stderr}".rstrip()
         raise EngineProvisionError(f"{path} {question} does not work: {why}")
     return ended.stdout
-
-
-__all__ = ["ask_binary", "resolve_binary"]

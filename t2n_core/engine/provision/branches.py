@@ -41,6 +41,3 @@ def branches(releases: Sequence[Version]) -> list[list[Version]]:
             one = made_from[one]
         found.append(branch[::-1])
     return found
-
-
-__all__ = ["branches", "predecessor"]

@@ -33,6 +33,3 @@ def known_wheels() -> Mapping[str, Mapping[str, KnownWheel]]:
         wheel, *digests = line.split("\t")
         found.setdefault(wheel.split("-")[1], {})[wheel] = KnownWheel(*digests)
     return found
-
-
-__all__ = ["FILE", "KnownWheel", "known_wheels"]

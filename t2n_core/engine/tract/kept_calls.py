@@ -51,6 +51,3 @@ class KeptCalls:
 
 def _are_same(one: Array, other: Array) -> bool:
     return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
-
-
-__all__ = ["KeptCalls"]

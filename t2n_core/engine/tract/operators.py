@@ -74,6 +74,3 @@ def count_operators(text: str) -> dict[str, int]:
 def _place(outer: Sequence[Sequence[Any]], own: int) -> tuple[Any, ...]:
     """Return what identifies a node: the nodes with a body around it, each with the name of that body, and its own."""
     return *map(tuple, outer), own
-
-
-__all__ = ["count_operators", "list_operators", "optimise_for_profile"]

@@ -59,6 +59,3 @@ def _load(driver: TractDriver, header: Mapping[str, Any]) -> TractModel:
     if header["symbols"]:
         model.set_symbols(header["symbols"])
     return model
-
-
-__all__ = ["Send", "run_profile"]

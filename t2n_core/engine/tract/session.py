@@ -228,6 +228,3 @@ def _shape_and_dtype(fact: str) -> tuple[tuple[int | str, ...], np.dtype[Any]]:
     digits = re.sub(r"\D", "", kind)
     dtype = np.dtype("?" if kind == "bool" else f"{kind[0]}{int(digits) // 8}")
     return tuple(int(extent) if extent.isdigit() else extent for extent in extents), dtype
-
-
-__all__ = ["EngineSession"]

@@ -156,6 +156,3 @@ class _StatefulSteps:
         if arrays:
             raise EngineRunError("the engine takes no state, since it keeps its own")
         self._state = self._runnable.spawn()
-
-
-__all__ = ["perform_session"]

@@ -51,6 +51,3 @@ class Signature:
 def _names(text: str) -> tuple[str, ...]:
     names = (name.strip() for name in text.split(","))
     return tuple(name.removeprefix('i"').removesuffix('"') for name in names if name)
-
-
-__all__ = ["Signature"]

@@ -49,6 +49,3 @@ class Stream:
 
 def _concatenate(outputs: Any) -> Any:
     return ((np.concatenate(pulses, axis), axis, delay) for pulses, axis, delay in outputs)
-
-
-__all__ = ["Stream"]

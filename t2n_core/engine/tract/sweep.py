@@ -52,6 +52,3 @@ class SweptEngine:
 
     def close(self) -> None:
         """Do nothing: the sweep owns the worker."""
-
-
-__all__ = ["Sweep", "SweptEngine"]

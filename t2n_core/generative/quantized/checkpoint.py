@@ -70,6 +70,3 @@ def _read(one: Format, parts: Mapping[str, torch.Tensor], stem: str, settings: S
             f"{stem} cannot be read as {settings['quant_method']}: {type(cause).__name__}: {cause}",
             hint=f"its tensors: {', '.join(f'{end} {tuple(part.shape)}' for end, part in parts.items())}",
         ) from cause
-
-
-__all__ = ["dequantized", "quantization_of"]

@@ -72,7 +72,9 @@ def _awq(parts: Parts, settings: Settings) -> torch.Tensor:
     """Return the matrix of a layer, as GPTQ's, with codes of 4 bits in another order."""
     kind = str(settings.get("version", "gemm")).lower()
     if settings["bits"] != 4 or kind != "gemm" or settings.get("zero_point") is False:
-        raise InputError(f"AWQ of version {kind} with {settings['bits']} bits is not read", hint="gemm with 4 bits and zeros is")
+        raise InputError(
+            f"AWQ of version {kind} with {settings['bits']} bits is not read", hint="gemm with 4 bits and zeros is"
+        )
     codes, zeros = (unpacked(parts[name], 4, _AWQ_ORDER).flatten(-2) for name in (".qweight", ".qzeros"))
     return _in_groups(codes, zeros, parts[".scales"], None, settings)
 
@@ -129,5 +131,3 @@ NEED_A_GPU: Final = frozenset({"eetq", "fbgemm_fp8", "fp_quant", "higgs", "metal
 
 DROPPED: Final = (".activation_scale", ".input_scale")
 """The ends of the names of tensors that only quantized products read, and no weight."""
-
-__all__ = ["DROPPED", "FORMATS", "NEED_A_GPU", "Format", "Parts", "Settings"]

@@ -27,6 +27,3 @@ def spread(factors: torch.Tensor, shape: Sequence[int], block: Sequence[int]) ->
     rows, columns = shape[-2:]
     tall = factors.repeat_interleave(block[0], -2)[..., :rows, :]
     return tall.repeat_interleave(block[1], -1)[..., :columns]
-
-
-__all__ = ["spread", "unpacked"]

@@ -18,6 +18,3 @@ class KhronosBuilder(Emitter):
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
         super().__init__(spec, name=name, options=options)
         self.magnitudes = Magnitudes()
-
-
-__all__ = ["KhronosBuilder"]

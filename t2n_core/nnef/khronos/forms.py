@@ -74,5 +74,3 @@ FORMS: Mapping[str, Callable[..., Value]] = {
     "tract_core_product_reduce": product_reduce,
 }
 """tract operator used by rules -> function that expresses it in standard NNEF."""
-
-__all__ = ["FORMS"]

@@ -79,6 +79,3 @@ def _error(g: KhronosBuilder, operator: str, dtype: np.dtype[Any]) -> Exception:
         f"be beyond 2^24",
         hint="cast them to float32 in the model, if they are small",
     )
-
-
-__all__ = ["EXACT", "REAL", "in_floats"]

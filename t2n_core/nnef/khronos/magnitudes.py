@@ -63,6 +63,3 @@ class Magnitudes:
 def largest(dtype: np.dtype[Any]) -> float:
     """Return the largest magnitude of a dtype."""
     return max(abs(int(np.iinfo(dtype).min)), int(np.iinfo(dtype).max)) if dtype.kind in "iu" else math.inf
-
-
-__all__ = ["Magnitudes", "largest"]

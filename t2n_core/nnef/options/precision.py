@@ -99,6 +99,3 @@ def _entry(dtype: Precision, table: Any) -> PlanEntry:
             raise InputError(f"{key} = {patterns!r} of an entry [[{dtype}]] is not a list of patterns")
         lists[key] = tuple(patterns)
     return PlanEntry(dtype, **lists, reason=str(table.get("reason", "")))
-
-
-__all__ = ["PlanEntry", "Precision", "PrecisionPlan"]

@@ -90,17 +90,3 @@ def _stored_as(chosen: ChosenFormat) -> StoredAs | None:
     if chosen is None or chosen == PLAIN_FORMAT:
         return None
     return StoredAs(chosen) if isinstance(chosen, str) else chosen  # type: ignore[arg-type]
-
-
-__all__ = [
-    "FORMATS",
-    "PLAIN_FORMAT",
-    "Reader",
-    "Scales",
-    "StoredAs",
-    "WeightChoice",
-    "WeightFormat",
-    "WeightOption",
-    "chosen_format",
-    "weight_choice",
-]

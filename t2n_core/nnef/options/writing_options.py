@@ -37,5 +37,3 @@ class WritingOptions:
 
 
 PLAIN = WritingOptions()
-
-__all__ = ["PLAIN", "WritingOptions"]

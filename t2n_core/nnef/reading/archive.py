@@ -74,6 +74,3 @@ def tensor_of(data: bytes, where: str) -> NDArray[Any] | StoredTensor:
 def tensor_bytes(tensor: NDArray[Any] | StoredTensor) -> bytes:
     """Return the content of the `.dat` file of a tensor."""
     return tensor.data if isinstance(tensor, StoredTensor) else b"".join(map(bytes, dat.pieces(ArrayWeight(tensor))))
-
-
-__all__ = ["ArchiveContent", "StoredTensor", "read_archive", "tensor_bytes", "tensor_of"]

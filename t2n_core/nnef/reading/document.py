@@ -132,16 +132,3 @@ def value_text(value: Any) -> str:
         return argument_text(value)
     except ValueError:  # from another exporter: a number or a string that this one would not write
         return f'"{value}"' if isinstance(value, str) else repr(value)
-
-
-__all__ = [
-    "Argument",
-    "Assignment",
-    "Document",
-    "Expression",
-    "FragmentText",
-    "Name",
-    "names_in",
-    "replace_names",
-    "value_text",
-]

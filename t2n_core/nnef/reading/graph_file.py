@@ -59,6 +59,3 @@ def _skip(stream: IO[bytes] | gzip.GzipFile, size: int, give_up: float) -> None:
         size -= got
         if time.monotonic() > give_up:
             raise ForeignFileError(f"its graph is not within the first {_MOST_SECONDS:g} seconds of unpacking")
-
-
-__all__ = ["GRAPH_FILE", "read_graph"]

@@ -67,6 +67,3 @@ def _files_of_tar(tar: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]]:
         stream = tar.extractfile(member) if member.isfile() else None
         if stream is not None:
             yield member.name.removeprefix("./"), stream
-
-
-__all__ = ["DAT", "TensorHeader", "files_of", "headers_of"]

@@ -80,6 +80,3 @@ def _of_tar(archive: Path, left: int) -> Iterator[tuple[str, bytes]]:
             if stream is None:
                 raise ForeignFileError(f"{name!r} is not a file")
             yield name, stream.read()
-
-
-__all__ = ["DAT", "read_members", "unpack_members"]

@@ -37,6 +37,3 @@ def read_origins(folder: Path) -> dict[str, str]:
         return decode_json(read_file(file, _MOST), dict[str, str], ORIGINS_FILE)
     except (OSError, ForeignFileError) as wrong:
         raise InputError(f"{file} cannot be read: {wrong}") from wrong
-
-
-__all__ = ["ORIGINS_FILE", "origins_of", "read_origins", "write_origins"]

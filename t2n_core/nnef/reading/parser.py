@@ -323,6 +323,3 @@ def _tokens(text: str) -> Iterator[_Token]:
             raise InputError(f"line {line} of the graph: {text[position : position + 20]!r} is not NNEF")
         yield _Token(str(found.lastgroup), found[0], position)
         position = found.end()
-
-
-__all__ = ["read_text"]

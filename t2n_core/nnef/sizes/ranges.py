@@ -308,6 +308,3 @@ def _text(condition: Relational) -> str:
 def ranges_text(sizes: Sequence[Mapping[str, int]]) -> str:
     """Return sizes as messages show them: `T = 20, S = 3; T = 21, S = 3`."""
     return "; ".join(", ".join(f"{name} = {size}" for name, size in one.items()) for one in sizes)
-
-
-__all__ = ["LEAST", "Bounds", "EmptyRangeError", "SizeRange", "ranges_text", "relation_holds"]

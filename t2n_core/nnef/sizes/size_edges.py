@@ -61,6 +61,3 @@ def _turn(is_greater: Callable[[int], bool], before: int, after: int) -> tuple[i
 
 def _in_range(symbol: Size, sizes: Iterable[int]) -> Iterator[int]:
     return (n for n in sizes if n >= symbol.low and (symbol.high is None or n <= symbol.high))
-
-
-__all__ = ["edges"]

@@ -20,6 +20,3 @@ def barrier(g: Emitter, value: Value) -> Value:
     wide = g.lift(value, 2)
     result = g.one(BARRIER, wide, k=diagonal, upper=True, out=Expected(wide.shape, wide.dtype))
     return result if wide is value else g.squeeze(result, axes=list(range(wide.rank - value.rank)))
-
-
-__all__ = ["BARRIER", "barrier"]

@@ -33,6 +33,3 @@ class TractBuilder(LoopEmitter):
         if dtype.name not in TRACT_TYPES:
             raise self.fail(f"tract has no dtype {dtype}")
         return TRACT_TYPES[dtype.name]
-
-
-__all__ = ["TractBuilder"]

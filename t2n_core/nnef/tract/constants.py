@@ -92,16 +92,3 @@ def as_computed(g: Emitter, constant: Value, source: Value) -> Value:
     first = g.squeeze(g.slice(source, axes=axes, begin=[0 for _ in axes], end=[1 for _ in axes]), axes=axes)
     zero = g.cast(g.lt(g.mul(first, first), 0.0), constant.dtype)
     return g.add(constant, zero)
-
-
-__all__ = [
-    "LARGEST_FOLDED",
-    "SCANS_REPACK",
-    "SHARED_ARE_KEPT",
-    "SHARED_FROM",
-    "as_computed",
-    "folds_norm",
-    "is_constant",
-    "is_folded",
-    "widen",
-]

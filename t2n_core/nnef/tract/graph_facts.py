@@ -16,6 +16,3 @@ class GraphFacts:
     is_constant: Propagated = field(default_factory=is_constant)
     is_folded: Propagated = field(default_factory=is_folded)
     has_unit_axis: Propagated = field(default_factory=unit_axis)
-
-
-__all__ = ["GraphFacts"]

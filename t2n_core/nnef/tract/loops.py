@@ -131,6 +131,3 @@ def _fragment(g: TractBuilder, body: TractBuilder, inputs: Sequence[Value], resu
         if g.graph.fragments.get(name, Fragment(name, text)).text == text:
             break
     return Fragment(name, text, uses)
-
-
-__all__ = ["write_loop", "write_scan"]

@@ -34,6 +34,3 @@ class Propagated:
                 self._known[one] = self._rule(one, [self._known[v] for v in sources])
             pending.pop()
         return self._known[value]
-
-
-__all__ = ["Propagated"]

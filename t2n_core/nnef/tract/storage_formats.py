@@ -30,6 +30,3 @@ def refusal(traits: TractTraits, format: WeightFormat, reader: Reader) -> str:
     if not getattr(traits, trait):
         return f"tract reads {format} in {reader} from {first_release(trait)} on"
     return ""
-
-
-__all__ = ["BLOCKS", "refusal"]

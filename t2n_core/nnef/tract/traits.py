@@ -103,6 +103,3 @@ def first_release(trait: str) -> str:
     """Return the first release with a behaviour, for messages. Raises KeyError if there is no such behaviour."""
     ranges = {f.name: f.metadata[_RANGES] for f in fields(TractTraits)}[trait]
     return str(ranges[0].since)
-
-
-__all__ = ["TractTraits", "first_release", "traits_of"]

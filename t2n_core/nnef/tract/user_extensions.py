@@ -74,6 +74,3 @@ def sizes_from_zero(lines: Iterable[str]) -> frozenset[str]:
             alone = SizeRange({name: (0, None)})
             found |= {name} if alone.narrowed(condition(words, symbols)) == alone else set()
     return frozenset(found)
-
-
-__all__ = ["sizes_from_zero", "to_write", "with_assertions"]

@@ -77,6 +77,3 @@ def _pack(part: torch.Tensor, scales: torch.Tensor) -> NDArray[np.uint8]:
     nibbles = integers[:, :16] | (integers[:, 16:] << 4)
     heads = scales.reshape(-1).numpy().astype("<f2").view(np.uint8).reshape(-1, 2)
     return np.concatenate([heads, nibbles], axis=1).reshape(-1)
-
-
-__all__ = ["BlockWeight", "as_blocks"]

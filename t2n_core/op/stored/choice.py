@@ -171,6 +171,3 @@ def _with_copies(graph: TorchModuleIRGraph, copies: dict[int, TensorVariable]) -
                 result.producer = ops[-1]
     outputs = [copies.get(id(v), v) for v in graph.outputs]
     return replace(graph, outputs=outputs, op_nodes=ops, weights=[copies[id(v)] for v in graph.weights])
-
-
-__all__ = ["Refusal", "Rounded", "with_stored"]

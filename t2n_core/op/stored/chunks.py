@@ -19,6 +19,3 @@ def pieces(tensor: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
     for start in range(0, len(tensor), size):
         place = slice(start, start + size)
         yield place, tensor[place].detach()
-
-
-__all__ = ["AT_A_TIME", "LEAST", "pieces"]

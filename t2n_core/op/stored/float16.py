@@ -67,6 +67,3 @@ class Float16Weight:
     def chunks(self) -> Iterator[memoryview]:
         for _, part in pieces(self.tensor):
             yield part.cpu().numpy().astype("<f2").reshape(-1).view(np.uint8).data
-
-
-__all__ = ["Float16Weight", "as_float16", "is_exact", "loss"]

@@ -77,6 +77,3 @@ class ByteWeight:
         for place, part in pieces(self.stored.values):
             integers = torch.round(part / _of(scales, place)).to(torch.int8)
             yield integers.contiguous().cpu().numpy().reshape(-1).view(np.uint8).data
-
-
-__all__ = ["ByteWeight", "as_bytes", "fitting_scales"]

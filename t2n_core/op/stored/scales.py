@@ -53,6 +53,3 @@ def least_error(rows: Tensor, lowest: int, highest: int) -> Tensor:
         error = (torch.round(rows / safe).clamp(lowest, highest) * safe - rows).square().sum(1)
         best, least = torch.where(error < least, scale, best), torch.minimum(error, least)
     return best
-
-
-__all__ = ["largest", "least_error", "percentile"]

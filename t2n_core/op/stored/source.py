@@ -37,6 +37,3 @@ class StoredSource:
 
     def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return self._source.run_with(self._weights, args, kwargs)
-
-
-__all__ = ["StoredSource", "StoredWeights", "stored_values"]

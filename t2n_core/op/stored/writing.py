@@ -106,6 +106,3 @@ def _cast_in_body(g: Emitter, scan: Operation) -> None:
     text = f"{head.replace(body.name, own, 1)}{{{lines}{rest}"
     scan.arguments["body"] = g.fragment(Fragment(own, text, body.uses | {"tract_core_cast", "mul"}))
     scan.arguments["full"] = full
-
-
-__all__ = ["blocks_of", "cast_in_bodies", "half_value", "is_computed_matrix", "stored_value"]

@@ -90,6 +90,3 @@ def _split(reply: EngineReply, count: int) -> tuple[EngineReply, EngineReply]:
     refused = {index - count: text for index, text in reply.refused.items()}
     beyond = replace(reply, outputs=reply.outputs[count:], refused=refused)
     return replace(reply, status="ok", outputs=reply.outputs[:count], refused={}), beyond
-
-
-__all__ = ["Batches", "Call", "Fed", "SelfComparison", "run_with_further"]

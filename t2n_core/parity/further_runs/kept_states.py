@@ -101,6 +101,3 @@ def last_kept_call(reply: EngineReply) -> EngineReply:
     """Return the reply with the outputs of the last changed call in place of those of its batch, if there is one."""
     outputs = next((one.outputs for one in reversed(reply.changed) if one.outputs), None)
     return reply if outputs is None else replace(reply, outputs=(tuple(map(np.asarray, outputs)),))
-
-
-__all__ = ["KEPT_CALLS", "REPEATED", "KeptCalls", "keeps_state", "last_kept_call", "plan_calls"]

@@ -228,8 +228,3 @@ def _differences(model: Answer, plan: Pieces, sample: Sample) -> dict[int, float
         compared = compare(whole[place], joined)
         found[place] = math.inf if compared.problem else compared.max_abs
     return found
-
-
-__all__ = [
-    "COMPARED_PIECES", "DIFFERENT", "PIECES", "UNKNOWN", "Pieces", "cut_sample",
-]  # fmt: skip

@@ -140,6 +140,3 @@ def _depends(model: Answer, inputs: Sequence[Array], plan: ReplacedRows) -> bool
     except Exception:
         return True
     return not all(output.passed for output in _compare(before, after, plan.kept, ()))
-
-
-__all__ = ["DEPENDENT", "KEPT_ROWS", "ROWS", "UNKNOWN", "ReplacedRows", "replace_rows"]

@@ -9,13 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from t2n_core.parity.generation.decoding import Decoder
-from t2n_core.parity.generation.loss import WeightLoss, weight_loss
-from t2n_core.parity.state_pairs import StatePair
 from t2n_core.engine.pool import TractRunner
 from t2n_core.engine.protocol import Array
 from t2n_core.engine.tract.transforms.transform import Transform
 from t2n_core.errors import InputError
+from t2n_core.parity.generation.decoding import Decoder
+from t2n_core.parity.generation.loss import WeightLoss, weight_loss
+from t2n_core.parity.state_pairs import StatePair
 
 TRANSFORMS: Final = {8: "quantize_kv_storage", 4: "quantize_kv_storage_int4"}
 """The engine's transforms by the bits of a stored element."""
@@ -116,6 +116,3 @@ def _sizes(pair: StatePair, tokens: int, bits: int) -> tuple[int, int]:
     else:
         small = rest * (row + 8)
     return heads * (min(tokens, _SINKS) * exact + small), heads * tokens * width * pair.initial.dtype.itemsize
-
-
-__all__ = ["DEPTH", "PERSISTENCE", "TRANSFORMS", "CacheLoss", "cache_loss", "rank_overlap"]

@@ -173,6 +173,3 @@ def _with_facts(found: GenerationOutcome) -> GenerationOutcome:
     }
     kept = {name: value for name, value in {**more, "notes": list(found.notes)}.items() if value}
     return replace(found, outcome=replace(found.outcome, facts={**found.outcome.facts, **kept}))
-
-
-__all__ = ["check_generation"]

@@ -24,6 +24,3 @@ class Continuation:
     @property
     def steps(self) -> int:
         return len(self.tokens)
-
-
-__all__ = ["Continuation"]

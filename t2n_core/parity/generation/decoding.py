@@ -149,6 +149,3 @@ def as_type_of(expected: Array, got: Array) -> Array:
     with np.errstate(over="ignore"):
         narrow = expected.astype(got.dtype)
     return narrow if np.array_equal(narrow.astype(expected.dtype), expected, equal_nan=True) else expected
-
-
-__all__ = ["Decoder", "as_type_of", "is_within"]

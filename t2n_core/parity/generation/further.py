@@ -122,6 +122,3 @@ def held_check(open_held: Callable[[], Decoder], prompts: Prompts, level: TractC
         return found
 
     return run_variant(HELD, run)
-
-
-__all__ = ["HELD", "STEPS", "further_checks", "held_check", "run_variant"]

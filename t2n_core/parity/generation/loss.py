@@ -79,6 +79,3 @@ def _log_softmax(logits: Array) -> Array:
     wide -= wide.max(-1, keepdims=True)
     found: Array = wide - np.log(np.exp(wide).sum(-1, keepdims=True))
     return found
-
-
-__all__ = ["WeightLoss", "archive_logits", "weight_loss"]

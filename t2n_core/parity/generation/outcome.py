@@ -134,6 +134,3 @@ def badness(one: OutputComparison) -> tuple[bool, int, float]:
     """Return a key that is largest for the worst comparison."""
     rank = len(LEVELS) if one.level is None else one.level.rank
     return not one.passed, rank, float(one.max_abs)
-
-
-__all__ = ["TOKENS", "FurtherCheck", "FurtherStatus", "GeneratedStep", "GenerationOutcome", "Verdict", "badness"]

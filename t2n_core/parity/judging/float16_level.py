@@ -46,6 +46,3 @@ def _of_output(expected: NDArray[Any], actual: NDArray[Any], *, by_spread: bool)
     unit = (float(a.std()) or largest) if by_spread else largest
     size = float(np.sqrt(np.square(error).mean()) if by_spread else error.max())
     return size / unit if unit else 0.0 if size == 0 else float("inf")
-
-
-__all__ = ["LARGEST", "peak", "rms"]

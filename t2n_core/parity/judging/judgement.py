@@ -201,6 +201,3 @@ def _input_error(message: str) -> Exception:
     from t2n_core.errors import InputError  # not at the start of each session of pytest
 
     return InputError(message)
-
-
-__all__ = ["DEFAULT_CRITERIA", "FLOAT16_LEVEL", "Judgement", "Metric", "MetricFunction"]

@@ -85,6 +85,3 @@ def _value(metric: Metric, expected: Sequence[Array], actual: Sequence[Array]) -
 
 def _badness(metric: Metric, value: float) -> tuple[bool, float]:
     return value != value, -value if metric.at_least else value
-
-
-__all__ = ["MetricResult", "indifferences", "measure"]

@@ -220,19 +220,3 @@ def _merge(program: Program, kept: str, gone: str) -> Program:
 def plain_arguments(one: Assignment) -> list[Argument]:
     """Return the arguments that contain no name of a value."""
     return [argument for argument in one.arguments if not any(names_in(argument.value))]
-
-
-__all__ = [
-    "bypass_assignments",
-    "earliest_failing_output",
-    "fewer_assignments",
-    "fewer_outputs",
-    "first_wrong_value",
-    "fixed_sizes",
-    "last_assignments",
-    "merged_inputs",
-    "plain_arguments",
-    "weights_as_inputs",
-    "with_recorded_values",
-    "with_sizes",
-]

@@ -139,6 +139,3 @@ def _fill(value: Any, arguments: dict[str, Any], results: dict[str, str], call: 
     if isinstance(value, list | tuple):
         return type(value)(_fill(item, arguments, results, call) for item in value)
     return replace_names(value, lambda name: str(arguments.get(name, results.get(name, name))))
-
-
-__all__ = ["inlined_fragments", "plainer_arguments", "plainer_bodies", "rounder_numbers"]

@@ -194,6 +194,3 @@ class _WithoutAxis:
         if argument.name in ("shape", *_BY_AXIS) and len(value) == self.rank:
             return value[: self.axis] + value[self.axis + 1 :]
         return value
-
-
-__all__ = ["fewer_axes", "shorter_axes", "with_body"]

@@ -74,6 +74,3 @@ def _activation(act: Any) -> str:
     kind = type(act)
     is_known = isinstance(act, nn.Module) and kind.__module__.startswith(("torch.nn.", "transformers.activations"))
     return _BY_CLASS.get(kind.__name__, "") if is_known else ""
-
-
-__all__ = ["as_one_operator"]

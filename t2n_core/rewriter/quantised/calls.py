@@ -231,6 +231,3 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield from _leaves(item)
     else:
         yield value
-
-
-__all__ = ["QuantisedCalls"]

@@ -126,6 +126,3 @@ class Recurrent:
 def _steps(gates: Tensor, backwards: bool) -> tuple[Tensor, ...]:
     steps: tuple[Tensor, ...] = gates.unbind(0)
     return steps[::-1] if backwards else steps
-
-
-__all__ = ["Dynamic", "Recurrent"]

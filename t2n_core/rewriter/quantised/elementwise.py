@@ -223,10 +223,3 @@ def batch_norm(
 
 def instance_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
     return F.instance_norm(x, weight=weight, bias=bias, eps=eps)
-
-
-__all__ = [
-    "adaptive_average_pool", "add", "add_scalar", "average_pool", "batch_norm", "cat", "clamp", "hardtanh",
-    "instance_norm", "interpolate", "leaky_relu", "matmul", "mean", "mul", "mul_scalar", "pad_spatial", "rectify",
-    "relu6", "stack", "to_grid", "via_float",
-]  # fmt: skip

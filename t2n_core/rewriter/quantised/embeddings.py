@@ -37,6 +37,3 @@ def embedding_bag(
     if _MODES[mode] == "max":
         return rows.amax(1)
     return rows.sum(1) if _MODES[mode] == "sum" else rows.mean(1)
-
-
-__all__ = ["embedding", "embedding_bag"]

@@ -139,6 +139,3 @@ def _put(holder: Any, key: str, value: Any, undo: Undo) -> None:
     else:
         undo.append(functools.partial(holder.pop, key, None))
     holder[key] = value
-
-
-__all__ = ["Quantised", "integer_weights", "label_of"]

@@ -121,16 +121,3 @@ def quantise(x: Tensor, scale: float, zero: int, dtype: torch.dtype, relu: bool 
     if dtype not in LIMITS:
         raise CaptureError(f"quantised tensors of {dtype} are not supported", hint="quint8 and qint8 are")
     return round_as_quantize(x * reciprocal(scale), scale, zero, dtype, relu)
-
-
-__all__ = [
-    "LIMITS",
-    "Call",
-    "QuantisedTensor",
-    "quantise",
-    "reciprocal",
-    "requantise",
-    "round_as_quantize",
-    "round_with_zero_point",
-    "single",
-]

@@ -172,6 +172,3 @@ def _cell(packed: Any, owner: torch.nn.Module, stem: str) -> Unpacked:
 
 def _unpack(weight: PackedWeight, tensors: dict[str, Tensor], stem: str) -> Unpacked:
     return Unpacked(weight, {stem + word: tensor.contiguous() for word, tensor in tensors.items()})
-
-
-__all__ = ["CellWeights", "PackedWeight", "Unpacked", "unpack"]

@@ -119,6 +119,3 @@ def real_product(x: Tensor, scale: Any, weight: PackedWeight) -> Tensor:
     acc = sums(x, weight)
     real: Tensor = acc * (channels(weight, weight.scales, acc.dim()) * scale)
     return real if weight.bias is None else real + channels(weight, weight.bias, acc.dim())
-
-
-__all__ = ["Products", "Rounding", "channels", "real_product", "rounding_of", "sums"]

@@ -154,6 +154,3 @@ def _is_mask(item: Any) -> bool:
 
 def _has_sizes(values: Any) -> bool:
     return any(isinstance(leaf, torch.SymInt | torch.SymFloat) for leaf in pytree.tree_leaves(values))
-
-
-__all__ = ["Constants"]

@@ -187,6 +187,3 @@ def _contents(value: Any) -> Iterator[Any]:
             ahead += contents_of(value)
         elif isinstance(getattr(value, "__dict__", None), dict):
             ahead += vars(value).values()
-
-
-__all__ = ["preserve_containers", "refill", "replace_stored"]

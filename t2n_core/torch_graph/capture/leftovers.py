@@ -134,6 +134,3 @@ def _name(holder: Any, held: Sequence[Any]) -> str:
         return ""
     cls = holder if isinstance(holder, type) else type(holder)
     return "" if is_foreign(cls.__module__) else f"`{cls.__qualname__}`"
-
-
-__all__ = ["FakeTensors"]

@@ -89,6 +89,3 @@ def _copies(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     for _, buffer in named:
         copies.setdefault(id(buffer), buffer.detach().clone())
     return {name: copies[id(buffer)] for name, buffer in named}
-
-
-__all__ = ["refusal_of_example", "refusal_of_training", "run_unchanged"]

@@ -38,6 +38,3 @@ def capturing(
         for mode in modes:
             stack.enter_context(mode)
         yield
-
-
-__all__ = ["capturing"]

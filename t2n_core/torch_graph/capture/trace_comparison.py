@@ -109,6 +109,3 @@ def _same(one: Any, other: Any, is_key: bool) -> bool:
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         return one.dtype == other.dtype and one.shape == other.shape and bool(torch.equal(one, other))
     return type(one) is type(other) and bool(one == other or one != one)
-
-
-__all__ = ["differing_lines", "frozen_sizes"]

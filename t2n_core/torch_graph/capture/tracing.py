@@ -66,6 +66,3 @@ class Tracing:
         example = example_sizes(self.axes, self.inputs.names, tensors)
         numbers = compared_numbers(self.source.module)
         return script, [*frozen, *frozen_sizes(script, trace_at, example, declared.bounds, frozen, numbers)]
-
-
-__all__ = ["Tracing"]

@@ -189,6 +189,3 @@ def _evaluate(extent: Dim, sizes: Mapping[str, int]) -> int:
         return evaluate(extent, sizes)
     except (KeyError, ValueError, ZeroDivisionError):
         return 2  # a size that is not one of the inputs' and hence unknown
-
-
-__all__ = ["Axes", "Limits", "capture_sizes", "example_sizes", "fit_example", "freeing_sizes", "resize_example"]

@@ -77,6 +77,3 @@ _POWERS = frozenset(1 << n for n in range(_LARGEST_DIVISOR.bit_length()))
 def _is_integer(term: Any) -> bool:
     """Return whether a term is a product of sizes, or 1."""
     return bool(term.is_integer)
-
-
-__all__ = ["ARANGES", "decide_count"]

@@ -202,16 +202,3 @@ def _range_of(
             raise InputError(f"the example has {name} = {here} in {place}, outside of its range {declared}")
         bounds[name] = low, high
     return SizeRange(dict(sorted(bounds.items())))
-
-
-__all__ = [
-    "AxisSize",
-    "DeclaredAxes",
-    "DynamicAxes",
-    "SizeFrom",
-    "check_declared",
-    "example_sizes",
-    "from_zero",
-    "normalise",
-    "size_of",
-]

@@ -222,6 +222,3 @@ def _last_root(p: Polynomial) -> int:
         return 0 if degree < 1 else max(0, math.ceil(-p[0] / p[1]))
     sizes = (float(abs(c / p[-1])) ** (1 / (degree - place)) for place, c in enumerate(p[:-1]))
     return int(np.ceil(2 * max(sizes) * (1 + 1e-9)))
-
-
-__all__ = ["Course", "UnsolvedError", "course"]

@@ -210,6 +210,3 @@ def _origin() -> Origin | None:
             operator = naming.kind_of(called)
         frame = frame.f_back
     return None
-
-
-__all__ = ["Decision", "Decisions"]

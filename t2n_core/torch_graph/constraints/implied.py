@@ -41,6 +41,3 @@ def implied_decisions(program: torch.export.ExportedProgram) -> Iterator[Decisio
                 condition = sympy.Ge(expression, zero) if here >= 0 else sympy.Lt(expression, zero)
                 if condition not in (sympy.true, sympy.false):
                     yield Decision(condition, naming.origin_of(kind, node.meta), translated=True)
-
-
-__all__ = ["decide_all_counts", "implied_decisions"]

@@ -61,6 +61,3 @@ def _free_axes(name: str, fake: torch.Tensor) -> dict[int, AxisSize]:
     """Return the axes that an exported program leaves free, named as if they were declared without a name."""
     free = [axis for axis, size in enumerate(fake.shape) if isinstance(size, torch.SymInt)]
     return {axis: AxisSize(f"{name}_dim{axis}") for axis in free}
-
-
-__all__ = ["sizes_in", "table_of"]

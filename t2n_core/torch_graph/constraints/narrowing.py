@@ -251,6 +251,3 @@ def _condition_text(condition: Any) -> str:
     if isinstance(condition, Relational):
         return f"{condition.lhs} {condition.rel_op} {condition.rhs}"
     return str(condition)
-
-
-__all__ = ["RangeWarning", "SizeDecision", "narrow_range", "of_emptiness", "warn_of_range", "with_user_symbols"]

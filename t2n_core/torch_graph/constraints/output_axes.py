@@ -58,6 +58,3 @@ def _check(name: str, axis: int, wanted: Any, found: Dim, symbols: Collection[st
             f"dynamic_axes: axis {axis} of the output `{name}` is {found}, and is declared as {said}",
             hint="sizes of outputs are inferred from those of inputs: declare the inferred size, or none",
         )
-
-
-__all__ = ["check_output_axes", "of_inputs"]

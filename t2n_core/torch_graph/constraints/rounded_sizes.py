@@ -189,6 +189,3 @@ def _in_floats(kind: str, steps: Steps, sizes: Any) -> Any:
     for step, number in steps:
         value = value / number if step == "/" else value * number if step == "*" else value + number
     return _ROUNDINGS[kind](value).astype(np.int64)
-
-
-__all__ = ["KINDS", "exact_quotient", "first_difference", "fraction_of"]

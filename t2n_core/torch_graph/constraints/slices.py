@@ -50,6 +50,3 @@ def _clamp(table: SymbolTable, bound: Any, whole: Dim, missing: Dim) -> Dim:
         raise CaptureError(
             f"a bound of this slice depends on its sign: {wrong}", hint="slice up to max(0, ...), which has one sign"
         ) from wrong
-
-
-__all__ = ["SLICES", "decide_length"]

@@ -371,17 +371,3 @@ def substitute(condition: Any, places: Mapping[Any, Any]) -> Any:
     if isinstance(condition, Relational):
         return condition.func(*(side.xreplace(places) for side in condition.args), evaluate=False)
     return condition
-
-
-__all__ = [
-    "MOST",
-    "OtherSide",
-    "Sizes",
-    "Truths",
-    "holds",
-    "holds_always",
-    "negate",
-    "other_side",
-    "substitute",
-    "truths",
-]

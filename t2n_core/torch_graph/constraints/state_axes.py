@@ -39,6 +39,3 @@ def with_state_axes(declared: DynamicAxes | None, state: ModelState | None) -> D
 def _sizes(axes: Any, name: str) -> Mapping[int, Any]:
     """Return sizes by axis; a plain list of axes gets a symbol for each."""
     return axes if isinstance(axes, Mapping) else {axis: f"{name}_dim{axis}" for axis in axes}
-
-
-__all__ = ["PAST", "with_state_axes"]

@@ -35,6 +35,3 @@ def aten_equivalent(target: Any) -> Any:
     if "default" in packet.overloads():
         return packet.default
     return packet.data if name.endswith("_data") else packet.input
-
-
-__all__ = ["NAMESPACE", "aten_equivalent", "define", "library"]

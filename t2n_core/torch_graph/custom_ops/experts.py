@@ -89,6 +89,3 @@ define(
     f"routed(Tensor hidden_states, Tensor router, Tensor? router_bias, int k, str gate, {_LAYERS}, {_FORM}) -> Tensor",
     lambda hidden_states, *rest: torch.empty_like(hidden_states),
 )
-
-
-__all__ = ["LIBRARY", "experts"]

@@ -101,5 +101,3 @@ _OPERATORS: dict[str, tuple[_Computed, _Computed]] = {
 }
 for _schema, (_numbers, _shapes) in _OPERATORS.items():
     define(library, _schema, _shapes, _numbers)
-
-__all__ = ["least", "loop"]

@@ -70,6 +70,3 @@ def dequantised_along(
     """Return the same with a scale and a zero point for each index along one axis."""
     found: torch.Tensor = WHOLE_NUMBERS.dequantised_along(numbers, scales, zeros, axis)
     return found
-
-
-__all__ = ["bounded", "dequantised", "dequantised_along", "whole_sums"]

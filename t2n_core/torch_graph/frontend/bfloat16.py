@@ -69,6 +69,3 @@ def _has_own_copy(kind: type) -> bool:
 
 def _widen(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.float() if tensor.dtype == torch.bfloat16 else tensor
-
-
-__all__ = ["without_bfloat16"]

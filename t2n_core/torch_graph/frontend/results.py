@@ -117,6 +117,3 @@ def _place(path: Path) -> str:
     """Return a path in Python syntax: `hidden.cache[0]`."""
     text = "".join(f".{key}" if isinstance(key, str) else f"[{key}]" for key in path)
     return text.removeprefix(".") or "the result"
-
-
-__all__ = ["DroppedResultWarning", "Results", "as_tensor", "dtype_of", "is_output", "tensors_of"]

@@ -58,6 +58,3 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _codes(constant)
-
-
-__all__ = ["evaluating", "reads_training", "training_note"]

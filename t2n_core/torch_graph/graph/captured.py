@@ -27,6 +27,3 @@ class CapturedModel:
     """Decisions that did not: the captured program is right on their other side, too."""
     captured_at: dict[str, int] = field(default_factory=dict)
     """Symbol -> size at which the model was captured: the example's, or another where that is, or leads to, 0 or 1."""
-
-
-__all__ = ["CapturedModel"]

@@ -44,6 +44,3 @@ class DataNodes(list[Any]):
         listed = {id(node) for node in (*self._of_graph, *of_graph)}
         self[:] = [*of_graph, *(node for node in self if id(node) not in listed)]
         self._of_graph = of_graph
-
-
-__all__ = ["Data", "DataNodes", "FixedTensorList"]

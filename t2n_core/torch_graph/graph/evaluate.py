@@ -42,6 +42,3 @@ def results_of(op: TorchOp, tensors: Sequence[torch.Tensor], sizes: Mapping[str,
     """Return the results of an operator for these values of its `inputs` and its own other arguments."""
     found = op.call_op(*[t.clone() for t in tensors], sizes=sizes)  # it may return a view, or write into its argument
     return [found] if isinstance(found, torch.Tensor) else list(found)
-
-
-__all__ = ["evaluate_graph", "results_of"]

@@ -68,6 +68,3 @@ def slice_input(variable: TensorVariable, shape: Shape) -> list[TorchOp]:
             steps.append(result.producer)
             variable = result
     return steps
-
-
-__all__ = ["multiples", "slice_input"]

@@ -83,6 +83,3 @@ def _refuse_wrapped(program: torch.export.ExportedProgram) -> None:
 def _has_regions(program: torch.export.ExportedProgram) -> bool:
     """Return whether a part of a program runs under another mode of autocast or of gradients, or under vmap."""
     return any(getattr(node.target, "__name__", "") in _REGIONS for node in program.graph.nodes)
-
-
-__all__ = ["DETACH_IN_PLACE", "functional", "results_of"]

@@ -43,6 +43,3 @@ def changes_nothing(program: torch.export.ExportedProgram, write: OutputSpec) ->
         return False
     before: Any = program.state_dict.get(name)
     return isinstance(written, torch.Tensor) and isinstance(before, torch.Tensor) and torch.equal(written, before)
-
-
-__all__ = ["changes_nothing"]

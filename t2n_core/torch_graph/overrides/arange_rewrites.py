@@ -161,16 +161,3 @@ def _of_numbers(data: Any, dtype: torch.dtype) -> Tensor:
 
 def _is_free(sizes: Any) -> bool:
     return any(isinstance(size, _SYMBOLIC) for size in pytree.tree_leaves(sizes))
-
-
-__all__ = [
-    "adaptive_avg_pool1d",
-    "affine_grid",
-    "fftfreq",
-    "fill_diagonal_",
-    "interpolate",
-    "mean",
-    "new_tensor",
-    "one_hot",
-    "rfftfreq",
-]

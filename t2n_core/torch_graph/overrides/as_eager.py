@@ -169,6 +169,3 @@ def _guard(forward: Callable[..., Any]) -> Callable[..., Any]:
         return forward(src, mask, src_key_padding_mask, is_causal)
 
     return wrapper
-
-
-__all__ = ["eager_padding", "linspace", "multilabel_margin_loss", "skip_mask_checks", "squeeze", "tensor_split"]

@@ -88,6 +88,3 @@ def _are_same(some: Any, others: Any) -> bool:
 def _is_special(tensor: torch.Tensor) -> bool:
     """Return whether PyTorch does more than compute a call, as in a region of autocast or under vmap."""
     return torch.is_autocast_enabled(tensor.device.type) or is_functorch_wrapped_tensor(tensor)
-
-
-__all__ = ["scaled_dot_product_attention"]

@@ -45,6 +45,3 @@ def compile_at_first_call(recompile: Callable[..., Any]) -> Callable[..., Any]:
         return None
 
     return defer
-
-
-__all__ = ["cheaper_capture", "compile_at_first_call"]

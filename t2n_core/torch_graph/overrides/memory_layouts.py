@@ -67,6 +67,3 @@ def _caller() -> str | None:
             return name
         frame = frame.f_back
     return None
-
-
-__all__ = ["has_format", "is_contiguous"]

@@ -70,5 +70,3 @@ for _pool, _rank in ((functional.avg_pool1d, 1), (functional.avg_pool2d, 2), (fu
 for _module in (torch, functional):
     for _pool, _rank in ((_module.max_pool2d, 2), (_module.max_pool3d, 3)):
         override(_pool, reason=_REFUSES)(max_pool_of(_rank, _pool))
-
-__all__ = ["is_same_size", "max_pool_of"]

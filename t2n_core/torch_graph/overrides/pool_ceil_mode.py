@@ -30,6 +30,3 @@ def pools_of_any_size(plain: Any) -> Any:
         return windows(size, *rest) if isinstance(size, torch.SymInt) else plain(size, *rest)
 
     return count
-
-
-__all__ = ["pools_of_any_size", "windows"]

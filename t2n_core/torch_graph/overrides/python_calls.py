@@ -124,6 +124,3 @@ def _rename(code: CodeType, names: frozenset[str]) -> CodeType:
         co_names=tuple(_PREFIX + name if name in names else name for name in code.co_names),
         co_consts=tuple(_rename(c, names) if isinstance(c, CodeType) else c for c in code.co_consts),
     )
-
-
-__all__ = ["python_calls_of_sizes"]

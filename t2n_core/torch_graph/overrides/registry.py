@@ -97,6 +97,3 @@ def _load() -> None:
         package = f"t2n_core.torch_graph.{folder}"
         for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
             importlib.import_module(f"{package}.{module.name}")
-
-
-__all__ = ["DIFFERS", "FIXES_SIZES", "Override", "Patch", "override", "override_each", "overrides", "patch", "patches"]

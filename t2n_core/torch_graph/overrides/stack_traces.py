@@ -65,6 +65,3 @@ class _NoStack:
 def no_stack_of_modes(_: Any) -> Any:
     """Return the module that records no stack."""
     return _NoStack
-
-
-__all__ = ["no_stack_of_modes", "short_stack_traces"]

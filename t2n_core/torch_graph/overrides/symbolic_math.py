@@ -69,6 +69,3 @@ def _of_two(plain: Callable[..., Any], symbolic: Callable[..., Any]) -> Callable
         return symbolic(*args) if floats else plain(*args, **options)
 
     return extreme
-
-
-__all__ = ["symbolic_math"]

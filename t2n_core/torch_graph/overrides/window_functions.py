@@ -53,6 +53,3 @@ def window(
     if not isinstance(window_length, torch.SymInt) or not found.is_floating_point:
         return plain(window_length, periodic, *more, dtype=dtype, **options)
     return cosines(window_length, periodic, _WEIGHTS[plain](*more, **known), found)
-
-
-__all__ = ["cosines"]

@@ -123,6 +123,3 @@ class _Rewriter:
         new = replace(old, dtype=dtype if old.dtype is F32 else old.dtype, fake=None, producer=None)
         self._now[id(old)] = new
         return new
-
-
-__all__ = ["in_precision"]

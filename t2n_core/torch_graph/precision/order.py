@@ -32,6 +32,3 @@ def order_of(units: Sequence[Unit], roundings: Sequence[Rounding]) -> list[tuple
                 for other in one.units & added.keys():
                     added[other] -= one.error
     return [*found, *((unit, total) for unit in units if not of_unit[unit])]
-
-
-__all__ = ["order_of"]

@@ -129,6 +129,3 @@ def _derivable(op: TorchOp, given: Sequence[torch.Tensor], result: torch.Tensor)
     if name_of(op.kind) == "copy":
         return given[1].to(result.dtype).expand(result.shape)
     return result.detach() if type(result.grad_fn).__name__ == "NotImplemented" else result
-
-
-__all__ = ["Rounding", "roundings_of"]

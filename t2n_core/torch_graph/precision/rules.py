@@ -58,6 +58,3 @@ def _epsilon(op: TorchOp) -> float:
 def _largest(tensor: torch.Tensor) -> float:
     finite = tensor[tensor.isfinite()]
     return float(finite.abs().max()) if finite.numel() else 0.0
-
-
-__all__ = ["ruled_out"]

@@ -36,6 +36,3 @@ def unit_of(op: TorchOp) -> Unit | None:
     if not reads or not any(o is not None and o.dtype is torch.float32 for o in op.outputs):
         return None
     return op.module_path, name_of(op.origin.op if op.origin else op.kind)
-
-
-__all__ = ["MOVERS", "Unit", "name_of", "unit_of"]

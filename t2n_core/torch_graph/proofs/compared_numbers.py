@@ -157,6 +157,3 @@ def _decisions(code: CodeType) -> tuple[tuple[int | str, ...], ...]:
             pending = []
     inner = [const for const in code.co_consts if isinstance(const, CodeType)]
     return (*found, *(decision for one in inner for decision in _decisions(one)))
-
-
-__all__ = ["Numbers", "compared_numbers", "reads_sizes", "sizes_near"]

@@ -129,6 +129,3 @@ def simpler_arguments(kind: str, bound: Mapping[str, Any]) -> Mapping[str, Any]:
         if found["is_causal"] and found["query"].shape[-2] == found["key"].shape[-2] == 1:
             found["is_causal"] = False
     return found
-
-
-__all__ = ["identity", "is_reshape", "simpler_arguments"]

@@ -157,6 +157,3 @@ def _canonical(size: Dim, places: Mapping[Any, Any], sizes: SizeRange) -> Dim:
     named = size.xreplace(places)
     bounded = named.xreplace({s: symbol(s.name, *sizes.bounds[s.name]) for s in named.free_symbols})
     return as_dim(sympy.expand(bounded))
-
-
-__all__ = ["Recaptured", "Regions"]

@@ -274,6 +274,3 @@ def _leaves(arguments: Sequence[Any]) -> list[Any]:
     for one in arguments:
         found += _leaves(one) if isinstance(one, list) else [one]
     return found
-
-
-__all__ = ["Numbering", "SizeOf", "UnprovenError", "Value"]

@@ -63,6 +63,3 @@ def _is_float(value: TensorVariable) -> bool:
 
 def _name(op: TorchOp) -> str:
     return op.kind.rpartition("::")[2].partition(".")[0]
-
-
-__all__ = ["exact_ops"]

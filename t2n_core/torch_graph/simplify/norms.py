@@ -141,6 +141,3 @@ def _add_weight(
     shape = tuple(int(d) for d in data.shape)
     new = TensorVariable(f"{source.name}_normed", data, shape, data.dtype, label=label, folded_norm=folded_norm)
     return new_weights.setdefault(label, new)
-
-
-__all__ = ["fold_norms"]

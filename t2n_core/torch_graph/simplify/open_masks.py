@@ -202,6 +202,3 @@ def _follow(ask: Callable[[Any, Place], Found], op: TorchOp, place: Place) -> Fo
             left = iter(rest)
             return ask(source, tuple(ZERO if same(size, 1) else next(left) for size in source.shape))
     return None
-
-
-__all__ = ["Line", "leaves_a_key", "open_masks"]

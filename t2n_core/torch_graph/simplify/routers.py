@@ -145,6 +145,3 @@ class _Router:
         """Return the operator of one of these kinds that computes a value of float32 or an index, or None."""
         op = self.makers.get(id(self._source(value)))
         return op if op is not None and op.kind.split(".")[0] in kinds else None
-
-
-__all__ = ["EXPERTS", "ROUTED", "with_routers"]

@@ -125,6 +125,3 @@ class PackedRows:
         data = sequence.reshape(packed.steps * packed.batch, *sequence.shape[2:])
         self._of_rows[data], self.has_any = packed, True
         return data
-
-
-__all__ = ["PackedRows"]

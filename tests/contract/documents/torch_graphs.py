@@ -33,6 +33,3 @@ def graph_of(module: nn.Module = NET, *args: torch.Tensor, **options: Any) -> To
 
 def kinds(graph: TorchModuleIRGraph) -> list[str]:
     return [op.kind for op in graph.op_nodes]
-
-
-__all__ = ["NET", "X", "graph_of", "kinds"]

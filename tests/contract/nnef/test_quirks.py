@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.check.outcome import Outcome
 from t2n_core.nnef import legality
 from t2n_core.nnef.tract import quirks
 from t2n_core.nnef.tract.quirks import table
 from t2n_core.nnef.tract.quirks.quirk import Quirk
 from t2n_core.nnef.tract.quirks.table import QUIRKS, quirks_of
+from t2n_core.parity.outcome import Outcome
 
 NUMBERS = torch.Generator().manual_seed(5)
 

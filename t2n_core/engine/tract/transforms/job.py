@@ -93,6 +93,3 @@ def _model_digest(driver: TractDriver, model: TractModel, folder: Path) -> tuple
         return f"{model.facts()} {error}", False
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-__all__ = ["apply_transforms", "run_transforms"]

@@ -102,6 +102,3 @@ def takes_arguments(version: str) -> bool:
 def has_transforms(version: str) -> bool:
     """Return whether a release has transforms."""
     return Version(version) in _TEXT or takes_arguments(version)
-
-
-__all__ = ["KNOWN", "ROUND_TRIP", "Loss", "TransformEntry", "has_transforms", "takes_arguments", "transforms_of"]

@@ -103,6 +103,3 @@ def _parse(source: object) -> tuple[str, dict[str, Any]]:
     if not isinstance(parsed, Mapping) or not isinstance(parsed.get("name"), str):
         raise InputError(f"{source!r} is not a transform", hint=f"use a name, or {_SYNTAX}")
     return parsed["name"], {key: value for key, value in parsed.items() if key != "name"}
-
-
-__all__ = ["Transform", "split_names", "transforms_from"]

@@ -101,5 +101,3 @@ FORMS: dict[str, Callable[..., Value]] = {
     "relu": relu,
     "tract_core_scatter_elements": scatter_elements,
 }
-
-__all__ = ["FORMS"]

@@ -91,6 +91,3 @@ def _is_of(symbols: set[str], extent: Dim) -> bool:
 def _factor(extent: int) -> int:
     """Return the largest factor that is at most `_ROWS`."""
     return next(n for n in range(_ROWS, 0, -1) if extent % n == 0)
-
-
-__all__ = ["LONGEST", "may_be_long", "write_reduction"]

@@ -139,5 +139,3 @@ def _without_repeats(g: TractBuilder, value: Value) -> Value:
 
 
 FORMS: dict[str, Callable[..., Value]] = {"matmul": matmul, "tract_transformers_sdpa": attention}
-
-__all__ = ["FORMS"]

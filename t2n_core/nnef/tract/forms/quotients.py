@@ -79,6 +79,3 @@ def _split(g: TractBuilder, value: Value) -> tuple[Value, Value]:
     scaled = g.mul(value, _SPLITTER)
     upper = g.sub(scaled, g.sub(scaled, value))
     return upper, g.sub(value, upper)
-
-
-__all__ = ["exact_quotient", "in_float64", "is_float"]

@@ -51,5 +51,3 @@ def _engine_sizes(part: ReshapePart) -> list[Dim]:
 
 
 FORMS = {"reshape": reshape}
-
-__all__ = ["FORMS"]

@@ -157,5 +157,3 @@ def _pick_range(g: TractBuilder, value: Value, axis: int, begin: Dim, end: Dim, 
 
 
 FORMS: dict[str, Callable[..., Value]] = {"slice": slice_, "concat": concat}
-
-__all__ = ["FORMS", "pick", "slice_range", "with_written_sizes"]

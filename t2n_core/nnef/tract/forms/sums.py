@@ -65,5 +65,3 @@ def mean_of_last(g: TractBuilder, value: Value) -> Value:
 
 
 FORMS: dict[str, Callable[..., Value]] = {"sum_reduce": sum_reduce, "mean_reduce": mean_reduce}
-
-__all__ = ["FORMS", "mean_of_last", "sums_rows"]

@@ -44,5 +44,3 @@ FORMS: dict[str, Callable[..., Value]] = {
     "conv": conv,
     **{operator: _pool(operator) for operator in ("max_pool", "avg_pool", "box")},
 }
-
-__all__ = ["FORMS", "product_of_merged"]

@@ -149,12 +149,3 @@ def misread_unit_axis(g: TractBuilder, operation: OperationView) -> OperationVie
     if turns and not operation.facts.has_unit_axis(y):
         return operation.with_arguments(**{of_x: y, of_y: x})
     return operation.with_arguments(**{of_x: g.cast(g.cast(x, FLOAT64), x.dtype)})
-
-
-__all__ = [
-    "full_second_operand",
-    "misread_unit_axis",
-    "mixed_second_operand",
-    "swapped_sub",
-    "uniform_tensor",
-]

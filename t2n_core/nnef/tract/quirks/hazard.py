@@ -159,25 +159,3 @@ def _elements(argument: Any) -> Iterator[Any]:
 
 def _or(values: Any) -> str:
     return " or ".join(f"`{str(value).lower()}`" for value in values)
-
-
-__all__ = [
-    "COVERS_BATCH_OR_CHANNELS",
-    "ENDS_BEYOND_EXTENT",
-    "GOES_BACKWARDS_IN_CHUNKS",
-    "HAS_INTEGER_LITERAL",
-    "HAS_KHRONOS_FILTER",
-    "HAS_LITERAL_BIAS",
-    "HAS_LOGICAL_LITERAL",
-    "HAS_MORE_THAN_TWO_AXES",
-    "IS_PADDED",
-    "IS_REDUCED_ALONG_NOTHING",
-    "Condition",
-    "Hazard",
-    "has_several_rows",
-    "hazard",
-    "is_negative",
-    "is_not",
-    "is_of",
-    "is_one_of",
-]

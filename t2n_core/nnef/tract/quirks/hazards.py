@@ -313,6 +313,3 @@ HAZARDS: Final[tuple[Hazard, ...]] = (
 def hazards_of(version: Version) -> Mapping[str, tuple[Hazard, ...]]:
     """Return the hazards of a release, by operator."""
     return by_operator(HAZARDS, version)
-
-
-__all__ = ["HAZARDS", "hazards_of"]

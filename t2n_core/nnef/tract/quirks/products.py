@@ -204,14 +204,3 @@ def subtracted_blocks(g: TractBuilder, operation: OperationView) -> OperationVie
     """Add the negated results."""
     arguments = {"x": operation.get("x"), "y": g.neg(operation.get("y"))}
     return OperationView("add", arguments, operation.results, operation.facts)
-
-
-__all__ = [
-    "batched_constant",
-    "folded_batch",
-    "inner_size",
-    "scalar_product",
-    "scaled_blocks",
-    "subtracted_blocks",
-    "tiled_operand",
-]

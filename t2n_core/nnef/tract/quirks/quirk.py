@@ -123,7 +123,3 @@ def quirk(
 def releases_of(*pairs: tuple[str | None, str | None]) -> tuple[Releases, ...]:
     """Return the ranges of pairs as in `quirk`."""
     return tuple(Releases.of(*pair) for pair in pairs) or (ALL_RELEASES,)
-
-
-__all__ = ["BARRIER_BEFORE", "Erratum", "OperationView", "Predicate", "Quirk"]
-__all__ += ["by_operator", "quirk", "releases_of", "with_barriers"]

@@ -30,6 +30,3 @@ def reshape_of_scan(g: TractBuilder, operation: OperationView) -> OperationView:
 def reshape_of_sum(g: TractBuilder, operation: OperationView) -> OperationView:
     """Put a barrier after the input."""
     return with_barriers(g, operation, [operation.get("input")])
-
-
-__all__ = ["reshape_of_scan", "reshape_of_sum"]

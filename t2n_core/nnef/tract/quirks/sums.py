@@ -31,6 +31,3 @@ def empty_sum(g: TractBuilder, operation: OperationView) -> OperationView:
         zero = g.fill(0, (*value.shape[:axis], 1, *value.shape[axis + 1 :]), value.dtype)
         value = g.concat([value, zero], axis=axis)
     return operation.with_arguments(input=value)
-
-
-__all__ = ["empty_sum"]

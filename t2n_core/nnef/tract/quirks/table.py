@@ -55,6 +55,3 @@ def apply_quirks(g: TractBuilder, operation: OperationView) -> OperationView:
             if operation.operator != operator:
                 pending = [*quirks.get(operation.operator, ())]
     return operation
-
-
-__all__ = ["QUIRKS", "apply_quirks", "quirks_of"]

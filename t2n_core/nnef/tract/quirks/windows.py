@@ -142,6 +142,3 @@ def inserted_axis(g: TractBuilder, operation: OperationView) -> OperationView:
     filters = operation.get("filter")
     parts = [g.take(filters, 2, 0, 1), g.take(filters, 2, 1, filters.shape[2])]
     return operation.with_arguments(filter=g.concat(parts, axis=2))
-
-
-__all__ = ["inserted_axis", "moved_stride", "overrun_row", "rounded_up_windows"]

@@ -30,6 +30,3 @@ def without_empty(sizes: SizeRange, shape: Shape) -> SizeRange:
         ):
             sizes = sizes.narrowed(sympy.Ge(symbol(size.name), least, evaluate=False))
     return sizes
-
-
-__all__ = ["without_empty"]

@@ -154,6 +154,3 @@ def _replace_uses(g: TractBuilder, place: Value, guarded: Value) -> None:
         if output is place:
             guarded.name, place.name = place.name, g.unique(f"{place.name}_unguarded")
             g.graph.outputs[index] = guarded
-
-
-__all__ = ["guard"]

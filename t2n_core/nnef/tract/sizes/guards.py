@@ -202,6 +202,3 @@ def _excess(relation: Relational) -> sympy.Expr:
     if number > 0:
         return 1 - FloorDiv(step - twice, step)
     return FloorDiv(step - 1 + twice, step)
-
-
-__all__ = ["SCENARIOS", "assertion", "assertions", "condition", "excess", "without_quotients"]

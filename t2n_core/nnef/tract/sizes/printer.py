@@ -128,6 +128,3 @@ def _without_negatives(a: sympy.Expr, b: int) -> tuple[sympy.Expr, sympy.Expr | 
         return sympy.expand(b - 1 - a), None
     quotient = sum((-(number // b) * term for term, number in terms.items() if number < 0), sympy.Integer(0))
     return sympy.expand(a + b * quotient), quotient
-
-
-__all__ = ["size_text"]

@@ -64,6 +64,3 @@ def _slice(g: TractBuilder, value: Value, axis: int, own: Any, extent: Any) -> N
         (sliced,),
     )
     g.graph.operations.insert(g.graph.operations.index(external) + 1, sliced.producer)
-
-
-__all__ = ["name_unsolved"]

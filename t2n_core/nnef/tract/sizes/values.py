@@ -97,6 +97,3 @@ def _hide_formula(g: TractBuilder, value: Value, *, never_negative: bool) -> Val
     if not g.traits.follows_sizes:
         return value
     return g.abs(value) if never_negative else barrier(g, value)
-
-
-__all__ = ["SizeValues"]

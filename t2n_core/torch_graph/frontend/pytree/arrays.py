@@ -29,6 +29,3 @@ def _tensor(leaf: Any) -> Any:
             f"no tensor has the type {leaf.dtype} of a numpy array of shape {list(leaf.shape)} among the inputs",
             hint="convert it with .astype(…)",
         ) from None
-
-
-__all__ = ["with_tensors"]

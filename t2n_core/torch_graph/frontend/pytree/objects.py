@@ -73,6 +73,3 @@ def own_copy(value: Any) -> Any:
         return copy.deepcopy(value)
     except Exception:  # a lock, a module of Python, a class that forbids it
         return value
-
-
-__all__ = ["holds_tensor", "own_copy", "parts_at_any_depth"]

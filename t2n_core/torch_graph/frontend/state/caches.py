@@ -51,6 +51,3 @@ def _layer(layer: Any, library: Any) -> Any:
     full = kind.__new__(kind)
     full.__dict__ |= {name: part for name, part in vars(layer).items() if name not in _OF_THE_WINDOW}
     return full
-
-
-__all__ = ["exportable_cache"]

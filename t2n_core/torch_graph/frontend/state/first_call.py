@@ -58,6 +58,3 @@ def _is_close(first: torch.Tensor, step: torch.Tensor) -> bool:
     if not first.numel() or not first.is_floating_point():
         return bool((first == step).all())
     return bool((first - step).abs().max() <= _CLOSE * first.abs().max())
-
-
-__all__ = ["StateWarning", "first_call_note", "zeros_of"]

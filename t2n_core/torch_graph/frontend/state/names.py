@@ -27,6 +27,3 @@ def _word(attribute: str) -> str:
     """Return an attribute without leading underscore, `_cache` and the plural of states."""
     word = attribute.strip("_").removesuffix("_cache").removesuffix("_attention")
     return _SHORT.get(word, re.sub(r"states$", "state", word))
-
-
-__all__ = ["state_name"]

@@ -287,6 +287,3 @@ def _without(result: Any, states: set[int], keys: Sequence[str | int | None]) ->
     if isinstance(result, tuple | list):
         return tuple(part for place, part in enumerate(result) if id(part) not in states and place not in keys)
     return result
-
-
-__all__ = ["ModelState", "StateOption", "StateTensor", "as_call", "split_at_state", "state_of"]

@@ -92,6 +92,3 @@ def _flatten(result: Any, variable: TensorVariable | None) -> list[Tensor | None
         return [result]
     real = variable.dtype.to_real()
     return [part.to(real) for part in (result.re, result.im)]
-
-
-__all__ = ["ComplexPairs"]

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from t2n_core.check.further_runs.kept_states import keeps_state
 from t2n_core.check.mismatch.author import _agree, _distance
-from t2n_core.check.request import CheckRequest
+from t2n_core.parity.further_runs.kept_states import keeps_state
+from t2n_core.parity.request import CheckRequest
 
 
 def test_the_distance_is_the_largest_difference() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 _HIDDEN = re.compile(
@@ -42,6 +42,20 @@ def first_lines(cause: BaseException, most: int = 6) -> str:
     """Return the first lines of a message that are not blank, or the name of the exception's class."""
     lines = [line for line in str(cause).strip().splitlines() if line.strip()]
     return "\n".join(lines[:most]) or type(cause).__name__
+
+
+def suggestion(word: str, known: Iterable[str], otherwise: str | None = None, most: int = 1) -> str:
+    """Return "did you mean" with the known words that an unknown one is most like.
+
+    Where it is like none of them, it is `otherwise`, by default a list of all of them.
+    """
+    import difflib
+
+    words = list(known)
+    near = difflib.get_close_matches(word, words, most)
+    if not near:
+        return f"known: {', '.join(words)}" if otherwise is None else otherwise
+    return f"did you mean `{'` or `'.join(near)}`?"
 
 
 def all_storable(value: Any) -> Any:

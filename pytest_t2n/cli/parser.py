@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterator, Sequence
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
+from t2n_core.text import suggestion
 
 LEVEL_HELP = f"the least level of parity: {', '.join(TractCheckTolerance)}; {DEFAULT_LEVEL} if not given"
 """Help of an option that takes a tolerance level."""
@@ -51,5 +51,4 @@ class Parser(argparse.ArgumentParser):
 
 
 def _hint(name: str, names: Any) -> str:
-    near: Sequence[str] = get_close_matches(name, list(names), n=2)
-    return f"; did you mean {' or '.join(near)}?" if near else "; `--help` lists them"
+    return f"; {suggestion(name, names, '`--help` lists them', most=2)}"

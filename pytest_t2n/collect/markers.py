@@ -21,10 +21,10 @@ from pytest_t2n.collect.targets import (
     OwnTarget,
     options_of_target,
     read_targets,
-    suggestion,
 )
 from pytest_t2n.config.engines import parse_versions
 from t2n_core.export.options import ExportOptions, choices_of, marker_options
+from t2n_core.text import suggestion
 
 if TYPE_CHECKING:
     from t2n_core.engine.provision.versions import SpecItem
@@ -108,7 +108,7 @@ def _program(given: Mapping[str, Any]) -> CaseOptions:
     """Return the options of a test whose model is a program of several archives."""
     for name in given:
         if name not in PROGRAM_ARGUMENTS:
-            more = suggestion(name, PROGRAM_ARGUMENTS)
+            more = f"; {suggestion(name, PROGRAM_ARGUMENTS)}"
             where = "options of an export belong to its Part"
             raise MarkerError(f"`{name}` is not an argument of {PROGRAM}: {where}{more}")
     options = _validate(given, PROGRAM)
@@ -148,7 +148,7 @@ def with_judgement(options: CaseOptions, given: Mapping[str, Any], *, defaults: 
     __tracebackhide__ = True
     for name in given:
         if name not in JUDGING:
-            raise MarkerError(f"unknown argument `{name}` of a check{suggestion(name, list(JUDGING))}")
+            raise MarkerError(f"unknown argument `{name}` of a check; {suggestion(name, JUDGING)}")
     said = {name: value for name, value in given.items() if value is not None}
     known = {**options.judged_by, "timeout": options.timeout} if options.timeout else {**options.judged_by}
     merged = {**said, **known} if defaults else {**known, **said}
@@ -202,7 +202,7 @@ def _check_option(name: str, value: Any, option: Field[Any]) -> Any:
     """Return an option of the export. Raises MarkerError for a value of a wrong type."""
     choices = choices_of(option)
     if choices and value not in choices:
-        raise MarkerError(f"{name}={value!r} is unknown{suggestion(str(value), choices)}")
+        raise MarkerError(f"{name}={value!r} is unknown; {suggestion(str(value), choices)}")
     check = _CHECKS.get(name)
     return value if check is None else check(value)
 
@@ -231,7 +231,7 @@ def _unknown_argument(name: str, marker: str, targets: Sequence[str], allowed: S
     for target in TARGETS:
         if name in options_of_target(target):
             return f"argument `{name}` belongs to target {target!r}, and this test has {', '.join(targets)}"
-    return f"unknown argument `{name}` of {marker}{suggestion(name, allowed)}"
+    return f"unknown argument `{name}` of {marker}; {suggestion(name, allowed)}"
 
 
 def _versions(value: Any) -> tuple[SpecItem, ...] | None:
@@ -277,12 +277,8 @@ def _judged_by(given: Mapping[str, Any]) -> dict[str, Any]:
     except InputError as exc:
         if exc.hint is None:
             raise MarkerError(exc.message) from None
-        import difflib
-
-        word = str(found.get("tolerance")).lower()
-        near = difflib.get_close_matches(word, [str(level) for level in TractCheckTolerance], 1)
-        more = f"; did you mean {near[0]!r}?" if near else ""
-        raise MarkerError(f"tolerance: {exc.message}{more} ({exc.hint})") from None
+        near = suggestion(str(found.get("tolerance")).lower(), TractCheckTolerance, "")
+        raise MarkerError(f"tolerance: {exc.message}{near and f'; {near}'} ({exc.hint})") from None
     return found
 
 

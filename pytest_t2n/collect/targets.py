@@ -6,12 +6,13 @@ import copy
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from pytest_t2n.records.cell import SelectedEngine
+from t2n_core.text import suggestion
 
 TARGETS = ("tract", "khronos")
 
@@ -149,7 +150,7 @@ def _own_target(value: Any) -> OwnTarget:
         except InputError as exc:
             raise ValueError(f"target={value!r}: {exc.message}") from None
         if value not in points:
-            raise ValueError(f"unknown target {value!r}{suggestion(value, [*TARGETS, *points])}")
+            raise ValueError(f"unknown target {value!r}; {suggestion(value, [*TARGETS, *points])}")
         name, value = value, points[value]
     kind = value if isinstance(value, type) else type(value)
     targets = sys.modules.get("t2n_core.inference_target")  # loaded, if there is a target: this need not load torch
@@ -185,12 +186,3 @@ def _settable(kind: type) -> tuple[str, ...]:
     named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     parameters = inspect.signature(kind).parameters.items()
     return tuple(name for name, one in parameters if one.kind in named and name not in skipped)
-
-
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return the end of a message about an unknown word: the known one that is near, or all of them."""
-    import difflib
-
-    names = list(known)
-    match = difflib.get_close_matches(word, names, 1)
-    return f"; did you mean `{match[0]}`?" if match else f"; known: {', '.join(names)}"

@@ -7,7 +7,6 @@ AVX-512 and without FMA it would mix kernels as on no real processor. So a tier 
 
 from __future__ import annotations
 
-import difflib
 import platform
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -16,6 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from t2n_core.errors import InputError
 from t2n_core.nnef.releases import Releases
+from t2n_core.text import suggestion
 
 NATIVE = "native"
 _PREFIX = "no-"
@@ -121,6 +121,5 @@ def _check(tier: str, kind: str) -> None:
         raise InputError(
             f"{feature} is a feature of {home}, and this machine is {kind}", hint=f"one of {', '.join(tiers)}"
         )
-    close = difflib.get_close_matches(tier, tiers, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"one of {', '.join(tiers)}"
+    hint = suggestion(tier, tiers, f"one of {', '.join(tiers)}")
     raise InputError(f"{tier!r} is not a kernel tier", hint=hint)

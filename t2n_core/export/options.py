@@ -5,12 +5,12 @@ Has no heavy imports, since the plugin imports this while it collects tests.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Final
 
 from t2n_core.errors import InputError
+from t2n_core.text import suggestion
 from t2n_core.torch_graph.choices import (
     CAPTURE_WAYS,
     NAMING_SCHEMES,
@@ -136,9 +136,7 @@ class ExportOptions:
         known = [option.name for option in fields(cls)]
         for name in given:
             if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
-                hint = f"did you mean {near[0]}?" if near else None
-                raise InputError(f"there is no option `{name}` of an export", hint=hint)
+                raise InputError(f"there is no option `{name}` of an export", hint=suggestion(name, known))
         return cls(**given)
 
     def arguments(self) -> dict[str, Any]:

@@ -6,7 +6,6 @@ unlike these tables. They are package data (`spec_data/*.json`), built by `tools
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib.resources
 import json
@@ -19,6 +18,7 @@ from packaging.version import InvalidVersion, Version
 from t2n_core.errors import SpecError
 from t2n_core.nnef.releases import Releases
 from t2n_core.nnef.signatures import REQUIRED, Parameter, Signature
+from t2n_core.text import suggestion
 
 TargetName: TypeAlias = Literal["tract", "khronos"]
 
@@ -126,8 +126,8 @@ class Spec:
             return f"available only up to {usable[-1].until}"
         if rows:
             return rows[-1].absent or rows[-1].signature.broken
-        near = difflib.get_close_matches(name, list(self.names()), n=3)
-        return "unknown in every version" + (f"; did you mean `{'`, `'.join(near)}`?" if near else "")
+        near = suggestion(name, self.names(), "", most=3)
+        return "unknown in every version" + (f"; {near}" if near else "")
 
 
 def spec_for(target: TargetName, version: str | Version) -> Spec:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from t2n_core.text import all_storable, all_visible, reason_of, storable, text_of, visible
+from t2n_core.text import all_storable, all_visible, reason_of, storable, suggestion, text_of, visible
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,16 @@ def test_the_reason_of_an_error_has_no_number_of_the_system():
     assert reason_of(FileNotFoundError(2, "No such file or directory", "nets")) == "nets: No such file or directory"
     assert reason_of(OSError("no answer")) == "no answer"
     assert reason_of(OSError(28, "No space left on device")) == "[Errno 28] No space left on device"
+
+
+@pytest.mark.parametrize(
+    ("word", "options", "found"),
+    [
+        ("tolerence", {}, "did you mean `tolerance`?"),
+        ("tolerances", {"most": 2}, "did you mean `tolerance` or `tolerant`?"),
+        ("x", {}, "known: tolerance, tolerant"),
+        ("x", {"otherwise": ""}, ""),
+    ],
+)
+def test_a_suggestion_names_what_is_like_an_unknown_word(word, options, found):
+    assert suggestion(word, ("tolerance", "tolerant"), **options) == found

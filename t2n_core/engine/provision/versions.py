@@ -17,7 +17,6 @@ one range together with the items directly after it that start with an operator 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import Literal
 from packaging.version import InvalidVersion, Version
 
 from t2n_core.errors import EngineResolveError
+from t2n_core.text import suggestion
 
 ItemKind = Literal["line", "exact", "range", "latest", "all-minors", "all", "path"]
 
@@ -93,8 +93,7 @@ def _classify(text: str) -> SpecItem:
     try:
         version = Version(text)
     except InvalidVersion as cause:
-        close = difflib.get_close_matches(text, KEYWORDS, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"write {_GRAMMAR}"
+        hint = suggestion(text, KEYWORDS, f"write {_GRAMMAR}")
         raise EngineResolveError(f"{text!r} is not an engine version", hint=hint) from cause
     is_line = len(version.release) < 3 and not version.is_prerelease and not version.is_postrelease
     return SpecItem("line" if is_line else "exact", text)

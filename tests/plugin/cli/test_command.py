@@ -28,11 +28,11 @@ def test_help_lists_each_command_once_in_its_group(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["chekc"], "there is no command 'chekc'; did you mean check?"),
-        (["matrix", "htlm", "x"], "there is no command 'htlm'; did you mean html?"),
+        (["chekc"], "there is no command 'chekc'; did you mean `check`?"),
+        (["matrix", "htlm", "x"], "there is no command 'htlm'; did you mean `html`?"),
         (["xyzzy"], "there is no command 'xyzzy'; `--help` lists them"),
-        (["doctor", "--ofline"], "unrecognized arguments: --ofline; did you mean --offline?"),
-        (["engines", "list", "--indx=1"], "unrecognized arguments: --indx=1; did you mean --index?"),
+        (["doctor", "--ofline"], "unrecognized arguments: --ofline; did you mean `--offline`?"),
+        (["engines", "list", "--indx=1"], "unrecognized arguments: --indx=1; did you mean `--index`?"),
         (["doctor", "now"], "unrecognized arguments: now"),
     ],
 )

@@ -237,7 +237,7 @@ def test_help_names_the_options_and_markers_the_arguments(suite):
     [
         ("tract='0.23'", '`tract` is not an argument of nnef_export*versions="0.23" narrows'),
         ("tolerence='close'", "unknown argument `tolerence`*did you mean `tolerance`"),
-        ("tolerance='closer'", "'closer' is not a tolerance level*did you mean 'close'"),
+        ("tolerance='closer'", "'closer' is not a tolerance level*did you mean `close`"),
         ("target='tracts'", "unknown target 'tracts'*did you mean `tract`"),
         ("target=3", "target=3 is not a target; write tract, khronos, a subclass of InferenceTarget"),
         ("'tract', 'khronos'", "takes one positional argument"),

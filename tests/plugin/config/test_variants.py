@@ -119,4 +119,4 @@ def test_options_and_their_ini_twins(suite):
     assert {cell["label"] for cell in suite.cells.values()} == {"0.23.9", "0.23.9 no-fma"}
     result = suite.run("--t2n-cpu=no-fmaa", engines="0.23")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --t2n-cpu: 'no-fmaa' is not a kernel tier", "*did you mean 'no-fma'?"])
+    result.stderr.fnmatch_lines(["ERROR: --t2n-cpu: 'no-fmaa' is not a kernel tier", "*did you mean `no-fma`?"])

@@ -77,7 +77,7 @@ def test_a_level_that_is_none_shows_no_frame_of_ours(suite):
     )
     result = suite.run(engines="0.23")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*did you mean 'close'*"])
+    result.stdout.fnmatch_lines(["*did you mean `close`*"])
     result.stdout.no_fnmatch_line("*pytest_t2n/*.py:*")
 
 

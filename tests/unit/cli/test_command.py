@@ -85,7 +85,7 @@ def test_fetch_checks_what_is_there(cache: Path, capsys: pytest.CaptureFixture[s
         (["fetch", "0.25"], "no release of tract matches '0.25'"),
         (["fetch", "0.22", "--offline"], "is damaged: tract/tract.so does not have the sha256"),
         (["fetch", "0.22"], "no network in this test"),
-        (["fetch", "latst"], "did you mean 'latest'?"),
+        (["fetch", "latst"], "did you mean `latest`?"),
         (["clean", "0.23"], "no release of tract matches '0.23'"),
         (["clean", "path:/x"], "is not in the cache"),
     ],

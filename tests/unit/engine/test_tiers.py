@@ -39,8 +39,8 @@ def test_a_list_of_tiers_has_each_once() -> None:
 @pytest.mark.parametrize(
     ("word", "machine", "message"),
     [
-        ("no-avx51", "x86_64", "did you mean 'no-avx512'"),
-        ("fma", "x86_64", "did you mean 'no-fma'"),
+        ("no-avx51", "x86_64", "did you mean `no-avx512`"),
+        ("fma", "x86_64", "did you mean `no-fma`"),
         ("native,", "x86_64", "one of native, no-avx,"),
         ("no-sve2", "x86_64", "sve2 is a feature of aarch64, and this machine is x86_64"),
         ("no-avx512", "arm64", "avx512 is a feature of x86_64, and this machine is aarch64"),

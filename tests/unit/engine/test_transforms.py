@@ -41,7 +41,7 @@ def test_one_transform_is_a_list_of_one() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("f32_to_f17", "did you mean f32_to_f16"),
+        ("f32_to_f17", "did you mean `f32_to_f16`"),
         ("nonsense", "there are round_trip, "),
         ('f32_to_f16(filter: "!=norm")', "takes arguments as JSON alone"),
         ('{"name": "f32_to_f16"', "is not JSON"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Any
 
 from t2n_core.engine.tract.transforms.table import KNOWN, TransformEntry, has_transforms, takes_arguments, transforms_of
 from t2n_core.errors import InputError
+from t2n_core.text import suggestion
 
 _SYNTAX = 'write {"name": "f32_to_f16", "exclude": ["norm"]}'
 
@@ -35,9 +35,8 @@ class Transform:
             name, arguments = _parse(source)
         name = name.strip().replace("-", "_")
         if name not in KNOWN:
-            near = difflib.get_close_matches(name, KNOWN, 1)
-            known = f"did you mean {near[0]}?" if near else f"there are {', '.join(KNOWN)}"
-            raise InputError(f"tract has no transform {name!r}", hint=known)
+            hint = suggestion(name, KNOWN, f"there are {', '.join(KNOWN)}")
+            raise InputError(f"tract has no transform {name!r}", hint=hint)
         return cls(name, arguments)
 
     @property

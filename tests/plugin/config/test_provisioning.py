@@ -16,6 +16,7 @@ import pytest
 from t2n_core.engine import resolve_engines
 from tests.plugin.conftest import EVERYWHERE, MODES, OTHER_PLUGINS
 from tests.plugin.run.test_real import GRAPHS
+from tests.plugin.suites import marked
 
 VERSION = "0.21.19"
 
@@ -73,16 +74,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def fresh(suite, wheel):
     """A user without a cache, and one case."""
     suite.pytester.makeconftest(GRAPHS + PIP.format(wheel=str(wheel), version=VERSION))
-    suite.pytester.makepyfile(
-        test_it="""
-        import pytest
-
-        @pytest.mark.nnef_export
-        @pytest.mark.parametrize("graph", ["x * 2.0", "x + x"])
-        def test_graph(graph):
-            return graph, (1,)
-        """
-    )
+    suite.pytester.makepyfile(test_it=marked('["x * 2.0", "x + x"]', name="test_graph"))
     return suite
 
 

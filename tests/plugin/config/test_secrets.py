@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_t2n.config.secrets import without_secrets
+from tests.plugin.suites import marked
 
 
 @pytest.mark.parametrize(
@@ -31,15 +32,7 @@ def test_records_and_page_show_no_secret(suite):
         suite.path.joinpath("conftest.py").read_text()
         + "\n\ndef pytest_addoption(parser):\n    parser.addoption('--upload-token')\n"
     )
-    suite.pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.nnef_export
-        def test_model():
-            return "pass", (1,)
-        """
-    )
+    suite.pytester.makepyfile(marked(model='"pass"'))
     suite.run("--t2n-report=site", "--upload-token", "hunter2", engines="0.23").assert_outcomes(passed=1)
     for path in (suite.path / "site").rglob("*"):
         assert path.is_dir() or b"hunter2" not in path.read_bytes()

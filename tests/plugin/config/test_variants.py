@@ -12,6 +12,7 @@ from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.nodeids import case_id
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.tiers import kind_of_processor
+from tests.plugin.suites import marked
 
 
 @pytest.fixture(autouse=True)
@@ -82,14 +83,7 @@ def test_ids_lead_back_to_the_case():
 
 
 on_x86 = pytest.mark.skipif(kind_of_processor() != "x86_64", reason="tiers are named after features of x86")
-TWO = """
-    import pytest
-
-    @pytest.mark.nnef_export
-    @pytest.mark.parametrize("model", ["pass", "mismatch", "crash"])
-    def test_model(model):
-        return model, (1,)
-"""
+TWO = marked('["pass", "mismatch", "crash"]')
 
 
 @on_x86

@@ -5,15 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.plugin.conftest import EVERYWHERE
+from tests.plugin.suites import marked
 
-SIX = """
-    import pytest
-
-    @pytest.mark.nnef_export
-    @pytest.mark.parametrize("number", range(2))
-    def test_model(number):
-        return {models}[number], (1,)
-"""
+SIX = marked("range(2)", "{models}[value]")
 
 
 def write(suite, *models):
@@ -21,16 +15,7 @@ def write(suite, *models):
 
 
 def test_a_killed_worker_is_one_crash_and_nothing_else_is_lost(suite):
-    suite.pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.nnef_export
-        @pytest.mark.parametrize("number", range(6))
-        def test_model(number):
-            return "kill@0.22.4" if number == 2 else "pass", (1,)
-        """
-    )
+    suite.pytester.makepyfile(marked("range(6)", '"kill@0.22.4" if value == 2 else "pass"'))
     result = suite.run("--t2n-report=site", mode="n2")
     result.assert_outcomes(passed=17, failed=1)
     assert len(suite.cells) == 18
@@ -111,16 +96,7 @@ def test_reports_that_xdist_cannot_carry_are_named(suite):
             "        report.something = object()\n"
             "    return report\n"
         )
-    suite.pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.nnef_export
-        @pytest.mark.parametrize("number", range(8))
-        def test_model(number):
-            return "pass", (1,)
-        """
-    )
+    suite.pytester.makepyfile(marked("range(8)", '"pass"'))
     result = suite.run("--t2n-report=site", mode="n2")
     assert result.ret == pytest.ExitCode.INTERNAL_ERROR
     assert len(suite.cells) == 24
@@ -130,16 +106,7 @@ def test_reports_that_xdist_cannot_carry_are_named(suite):
 
 @pytest.mark.parametrize(("where", "status"), [("n0", 1), ("n2", 2), ("no_xdist", 1)])
 def test_stopping_at_the_first_failure_is_the_users_choice(suite, where, status):
-    suite.pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.nnef_export
-        @pytest.mark.parametrize("number", range(30))
-        def test_model(number):
-            return "mismatch", (1,)
-        """
-    )
+    suite.pytester.makepyfile(marked("range(30)", '"mismatch"'))
     result = suite.run("-x", "--t2n-report=site", mode=where, engines="0.23")
     assert result.ret == status
     assert len(suite.cells) == 30
@@ -198,16 +165,7 @@ file.RecordFile.append = append
 def test_ctrl_c_while_a_record_is_written_loses_and_doubles_none(suite, before, behind):
     conftest = suite.path / "conftest.py"
     conftest.write_text(conftest.read_text() + INTERRUPTED.format(before=before, behind=behind))
-    suite.pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.nnef_export
-        @pytest.mark.parametrize("number", range(8))
-        def test_model(number):
-            return "pass", (1,)
-        """
-    )
+    suite.pytester.makepyfile(marked("range(8)", '"pass"'))
     result = suite.run("--t2n-report=site", engines="0.23", alone=True)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert list(suite.statuses.values()) == ["pass"] * 4 + ["not_run"] * 4

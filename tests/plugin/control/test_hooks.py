@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.plugin.suites import marked
+
 CASES = """
     import pytest
 
@@ -76,14 +78,7 @@ def test_a_hook_that_does_not_exist(suite):
     assert "unknown hook 'pytest_t2n_engine'" in result.stdout.str() + result.stderr.str()
 
 
-TWO = """
-    import pytest
-
-    @pytest.mark.nnef_export
-    @pytest.mark.parametrize("model", ["pass", "mismatch"])
-    def test_model(model):
-        return model, (1,)
-"""
+TWO = marked('["pass", "mismatch"]')
 
 
 @pytest.mark.parametrize("mode", ["plain", "n2"])

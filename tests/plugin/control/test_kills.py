@@ -11,6 +11,7 @@ import pytest
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.plugin.conftest import EVERYWHERE
 from tests.plugin.run.test_real import GRAPHS
+from tests.plugin.suites import marked
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
 """Looked up now: pytester gives each test a home without engines."""
@@ -76,14 +77,7 @@ def test_a_command_that_hangs_dies_or_eats_memory_is_one_cell(suite, where):
     binary.chmod(0o755)
     suite.pytester.makeconftest(GRAPHS)
     suite.pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.nnef_export
-        @pytest.mark.parametrize("graph", ["x * 2.0", "relu(x)", "neg(x)", "tile(x, repeats=[9, 9])", "x + x"])
-        def test_graph(graph):
-            return graph, (1,)
-        """
+        marked('["x * 2.0", "relu(x)", "neg(x)", "tile(x, repeats=[9, 9])", "x + x"]', name="test_graph")
     )
     given = ("--t2n-report=site", "--t2n-timeout=4", "--t2n-memory=2G", CACHE)
     suite.run(*given, engines=f"path:{binary}", mode=where, alone=True)
@@ -97,14 +91,7 @@ def test_a_command_that_hangs_dies_or_eats_memory_is_one_cell(suite, where):
 def test_the_memory_of_a_case_is_an_option(suite, given):
     suite.pytester.makeconftest(GRAPHS)
     suite.pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.nnef_export
-        @pytest.mark.parametrize("graph", ["x * 2.0", "sum_reduce(tile(x, repeats=[3000, 5000]), axes=[0])"])
-        def test_graph(graph):
-            return graph, (1,)
-        """
+        marked('["x * 2.0", "sum_reduce(tile(x, repeats=[3000, 5000]), axes=[0])"]', name="test_graph")
     )
     suite.run("--t2n-report=site", CACHE, *given, engines="0.23.9", alone=True)
     assert list(suite.statuses.values()) == ["pass", "oom"]

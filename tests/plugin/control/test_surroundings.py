@@ -12,18 +12,12 @@ import pytest
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.plugin.conftest import FAKE_CONFTEST, OTHER_PLUGINS
 from tests.plugin.run.test_real import GRAPHS
+from tests.plugin.suites import marked
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of the shell")
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
 """Looked up now: pytester gives each test a home without engines."""
-TESTS = """
-    import pytest
-
-    @pytest.mark.nnef_export
-    @pytest.mark.parametrize("graph", ["x * 2.0", "x * 2.01"], ids=["right", "wrong"])
-    def test_graph(graph):
-        return graph, (1,)
-"""
+TESTS = marked('["x * 2.0", "x * 2.01"], ids=["right", "wrong"]', name="test_graph")
 UNICODE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 SURROUNDINGS: dict[str, tuple[str, dict[str, str | None]]] = {
     "40 descriptors": ("ulimit -n 40", {}),
@@ -75,7 +69,7 @@ def test_workers_share_few_descriptors(suite):
 
 def test_files_that_cannot_grow_cost_the_records_and_not_the_results(suite):
     suite.pytester.makeconftest(FAKE_CONFTEST)
-    suite.pytester.makepyfile(test_it=TESTS.replace("graph, (1,)", '"pass", (1,)'))
+    suite.pytester.makepyfile(test_it=TESTS.replace("value, (1,)", '"pass", (1,)'))
     done = run(suite, "ulimit -f 1", {}, "--t2n-tract=0.23", "-n", "0", "-s")
     assert "INTERNALERROR" not in done.stdout + done.stderr
     assert done.returncode == pytest.ExitCode.TESTS_FAILED

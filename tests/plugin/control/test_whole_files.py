@@ -14,6 +14,7 @@ import pytest
 
 from pytest_t2n.cli import main
 from tests.plugin.conftest import EVERYWHERE, OTHER_PLUGINS
+from tests.plugin.suites import marked
 
 FORTY = """
     import os, signal, time
@@ -97,16 +98,7 @@ def test_a_killed_session_is_read_as_incomplete_by_every_reader(suite, where, na
 
 @pytest.mark.parametrize("where", EVERYWHERE)
 def test_a_session_that_was_stopped_is_whole_and_says_so(suite, where, capsys):
-    suite.pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.nnef_export
-        @pytest.mark.parametrize("number", range(30))
-        def test_model(number):
-            return "mismatch", (1,)
-        """
-    )
+    suite.pytester.makepyfile(marked("range(30)", '"mismatch"'))
     suite.run("--maxfail=2", "--t2n-report=site", mode=where, engines="0.23")
     (end,) = (line for line in suite.matrix if line["type"] == "end")
     assert re.fullmatch(r"stopping after \d failures", end["stopped"])
@@ -140,16 +132,7 @@ def test_a_session_that_could_not_collect_has_no_plan(suite, capsys):
 
 
 def test_a_torn_line_is_named_and_its_cell_run_again(suite, capsys):
-    suite.pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.nnef_export
-        @pytest.mark.parametrize("number", range(4))
-        def test_model(number):
-            return "pass", (1,)
-        """
-    )
+    suite.pytester.makepyfile(marked("range(4)", '"pass"'))
     suite.run("--t2n-report=site", engines="0.23")
     path = suite.path / "site" / "matrix.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)

@@ -17,6 +17,7 @@ from pytest_t2n.expect.entries import (
     parse_expectations,
 )
 from pytest_t2n.records.nodeids import suite_names
+from tests.plugin.suites import marked
 
 MODELS = """
     import pytest
@@ -202,14 +203,7 @@ def test_accept_rewrites_and_keeps_comments_and_reasons(suite, where):
     assert suite.run("--t2n-expect=known.toml").ret == 0
 
 
-MANY = """
-    import pytest
-
-    @pytest.mark.nnef_export
-    @pytest.mark.parametrize("number", range(5))
-    def test_many(number):
-        return MODELS[number], (1,)
-"""
+MANY = marked("range(5)", "MODELS[value]", name="test_many")
 LISTED = """\
 # four of a kind
 [[expect]]
@@ -225,7 +219,7 @@ reason = "rounding"
 @pytest.mark.parametrize("where", ["plain", "n2"])
 def test_an_entry_of_several_cases_loses_those_that_are_mended_or_gone(suite, where):
     models = 'MODELS = ["mismatch", "pass", "mismatch", "crash", "crash"]'
-    suite.pytester.makepyfile(test_a=models + MANY.replace("\n    ", "\n"))
+    suite.pytester.makepyfile(test_a=f"{models}\n{MANY}")
     result = run(suite, LISTED, mode=where)
     result.assert_outcomes(passed=0, xfailed=6, failed=9)
     result.stdout.fnmatch_lines(["problem: known.toml:2: the entry of `test_many[[]7]` on tract fits no cell *"])
@@ -348,14 +342,7 @@ def test_what_an_entry_fits(pattern, engine, cell, fits):
     assert Expectations.from_list(Expectations([entry]).to_list()).entries == (entry,)
 
 
-STARS = """
-    import pytest
-
-    @pytest.mark.nnef_export
-    @pytest.mark.parametrize("model", [pytest.param("mismatch", id="*"), pytest.param("pass", id="other")])
-    def test_model(model):
-        return model, (1,)
-"""
+STARS = marked('[pytest.param("mismatch", id="*"), pytest.param("pass", id="other")]')
 
 
 def test_a_case_with_a_star_is_accepted_as_itself(suite):

@@ -182,6 +182,17 @@ def in_this_process(width: int) -> Iterator[Threads]:
     yield Threads(width)
 
 
+class OneMore:
+    """An engine whose outputs are those of the model `mismatch`: twice the input, and one more."""
+
+    name, version, kept_states = "tract", "0.23.9", None
+
+    def run(self, archive: Path, batches: Any, *, timeout: float = 60.0) -> Any:
+        from t2n_core.engine.protocol import EngineReply
+
+        return EngineReply("ok", "run", outputs=tuple((batch[0] * 2 + 1,) for batch in batches))
+
+
 def judge_here(monkeypatch: pytest.MonkeyPatch, engine: Any) -> None:
     """Let `t2n matrix run` judge in this process, with one engine in place of all."""
     # not by attributes of the packages: sessions in this process leave those of modules that are gone again

@@ -5,14 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_t2n.cli import main
+from tests.plugin.suites import marked
 
-MODEL = """
-    import pytest
-
-    @pytest.mark.nnef_export
-    def test_model():
-        return "pass", (1,)
-"""
+MODEL = marked(model='"pass"')
 BADGE = '{"schemaVersion": 1, "label": "coverage", "message": "97 %", "color": "green"}'
 
 

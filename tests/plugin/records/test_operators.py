@@ -12,6 +12,7 @@ from pytest_t2n.records.from_outcome import outcome_record
 from pytest_t2n.records.schema import SCHEMA, CellLine
 from t2n_core.parity.outcome import Outcome
 from t2n_core.parity.stage import Stage, Status
+from tests.plugin.suites import marked
 
 OLD, NEW = "0.22.4", "0.23.9"
 
@@ -74,14 +75,7 @@ def test_a_line_shows_the_largest_changes() -> None:
     assert change.to_dict()["operators"].count("→") == 6
 
 
-MODELS = """
-    import pytest
-
-    @pytest.mark.nnef_export()
-    @pytest.mark.parametrize("model", ["pass", "unlisted", "crash@0.22.4"])
-    def test_model(model):
-        return model, (1,)
-"""
+MODELS = marked('["pass", "unlisted", "crash@0.22.4"]')
 
 
 def test_records_have_the_operators_of_the_optimised_graph_or_the_reason(suite: Any) -> None:

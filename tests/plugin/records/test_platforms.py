@@ -27,6 +27,7 @@ from pytest_t2n.records.schema import (
 from pytest_t2n.report.matrix import Matrix
 from t2n_core.engine.processor import Processor
 from tests.plugin.report.many_records import whole
+from tests.plugin.suites import marked
 
 EPYC = Processor("AuthenticAMD", "AMD EPYC", ("avx512f", "fma"), 2)
 GRAVITON = Processor("ARM", "part 0xd40", ("asimd", "sve2"), 4)
@@ -240,16 +241,7 @@ def test_every_record_of_a_session_leads_to_its_platform(suite, mode):
 
 
 def test_a_session_goes_on_only_on_its_own_platform(suite):
-    suite.pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.nnef_export
-        @pytest.mark.parametrize("model", ["pass", "mismatch"])
-        def test_model(model):
-            return model, (1,)
-        """
-    )
+    suite.pytester.makepyfile(marked('["pass", "mismatch"]'))
     suite.run("--t2n-report=site", engines="0.23")
     path = suite.path / "site" / "matrix.jsonl"
     text = path.read_text()

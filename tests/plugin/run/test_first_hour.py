@@ -5,15 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pytest_t2n.cli import main
-from tests.plugin.judging.bundles import judge_here
+from tests.plugin.judging.bundles import OneMore, judge_here
+from tests.plugin.suites import marked
 
-MODEL = """
-    import pytest
-
-    @pytest.mark.nnef_export
-    def test_model():
-        return "{what}", (1,)
-"""
+MODEL = marked(model='"{what}"')
 
 
 def test_a_method_of_a_testcase_says_why_it_fails(suite):
@@ -43,16 +38,7 @@ def test_the_short_summary_begins_with_the_cause(suite, mode):
 
 def test_a_failure_before_any_engine_is_shown_once_with_its_engines(suite, mode, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
-    suite.pytester.makepyfile(
-        test_it="""
-        import pytest
-
-        @pytest.mark.nnef_export
-        @pytest.mark.parametrize("what", ["unsupported", "mismatch"])
-        def test_model(what):
-            return what, (1,)
-        """
-    )
+    suite.pytester.makepyfile(test_it=marked('["unsupported", "mismatch"]'))
     result = suite.run("-v", engines="0.21,0.22,0.23", mode=mode)
     result.assert_outcomes(failed=6)
     lines = result.stdout.lines
@@ -93,19 +79,12 @@ def test_words_that_no_cell_can_have(suite, capsys):
 
 
 def test_the_folder_of_failures_is_a_bundle(suite, monkeypatch, capsys):
-    from t2n_core.engine.protocol import EngineReply
 
     suite.pytester.makepyfile(test_a=MODEL.format(what="mismatch"), test_b=MODEL.format(what="crash"))
     suite.run("--t2n-bundle-failures=failures", engines="0.21,0.23").assert_outcomes(failed=4)
     assert len(list((suite.path / "failures").iterdir())) == 4
 
-    class Fake:
-        name, version, kept_states = "tract", "0.23.9", None
-
-        def run(self, archive, batches, *, timeout=60.0):
-            return EngineReply("ok", "run", outputs=tuple((batch[0] * 2 + 1,) for batch in batches))
-
-    judge_here(monkeypatch, Fake())
+    judge_here(monkeypatch, OneMore())
     monkeypatch.chdir(suite.path)
     capsys.readouterr()
     assert main(["matrix", "run", "--bundle", "failures", "--tract", "0.23.9"]) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plugin.judging.bundles import judge_here
+from tests.plugin.judging.bundles import OneMore, judge_here
 
 MARKED = """
     import pytest
@@ -128,7 +128,6 @@ def test_the_time_limit_is_that_of_the_test(suite):
 
 def test_a_manifest_in_which_no_number_is_judged_proves_little(suite, monkeypatch, capsys):
     from pytest_t2n.cli import main
-    from t2n_core.engine.protocol import EngineReply
 
     suite.pytester.makepyfile(test_it=MARKED.format(words="tolerance='close'", model="mismatch"))
     suite.run("--t2n-bundle-failures=failures", engines="0.23").assert_outcomes(failed=1)
@@ -136,13 +135,7 @@ def test_a_manifest_in_which_no_number_is_judged_proves_little(suite, monkeypatc
     text = manifest.read_text()
     assert '"elementwise": true' in text
 
-    class Fake:
-        name, version, kept_states = "tract", "0.23.9", None
-
-        def run(self, archive, batches, *, timeout=60.0):
-            return EngineReply("ok", "run", outputs=tuple((batch[0] * 2 + 1,) for batch in batches))
-
-    judge_here(monkeypatch, Fake())
+    judge_here(monkeypatch, OneMore())
     monkeypatch.chdir(suite.path)
     words = ["matrix", "run", "--bundle", "failures", "--tract", "0.23.9"]
     assert main(words) == 1
@@ -155,7 +148,6 @@ def test_a_manifest_in_which_no_number_is_judged_proves_little(suite, monkeypatc
 
 def test_a_bundle_knows_numbers_and_says_that_it_lacks_metrics(suite, monkeypatch):
     from pytest_t2n.cli import main
-    from t2n_core.engine.protocol import EngineReply
 
     suite.pytester.makepyfile(
         test_it=MARKED.format(words="atol=1.0001", model="mismatch"),
@@ -163,13 +155,7 @@ def test_a_bundle_knows_numbers_and_says_that_it_lacks_metrics(suite, monkeypatc
     )
     suite.run("--t2n-bundle=bundle", engines="0.23").assert_outcomes(passed=2)
 
-    class Fake:
-        name, version, kept_states = "tract", "0.23.9", None
-
-        def run(self, archive, batches, *, timeout=60.0):
-            return EngineReply("ok", "run", outputs=tuple((batch[0] * 2 + 1,) for batch in batches))
-
-    judge_here(monkeypatch, Fake())
+    judge_here(monkeypatch, OneMore())
     monkeypatch.chdir(suite.path)
     words = ["matrix", "run", "--bundle", "bundle", "--tract", "0.23.9", "--report", "judged"]
     assert main(words) == 1

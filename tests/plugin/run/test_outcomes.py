@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from tests.plugin.suites import marked
+
 MANY = """
     import pytest
 
@@ -322,14 +324,7 @@ def test_options_reach_the_export(suite):
 
 
 def test_the_terminal_shows_the_matrix_of_suites_and_engines(suite):
-    one = """
-        import pytest
-
-        @pytest.mark.nnef_export
-        @pytest.mark.parametrize("what", [{whats}])
-        def test_model(what):
-            return what, (1,)
-        """
+    one = marked("[{whats}]")
     suite.pytester.makepyfile(
         test_layers=one.format(whats="'pass', 'mismatch'"), test_recurrent=one.format(whats="'pass', 'crash@0.23.9'")
     )

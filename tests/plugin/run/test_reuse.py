@@ -22,6 +22,7 @@ from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
 from t2n_core.parity.stage import Stage, Status
 from tests.plugin.conftest import FAKE_CONFTEST
+from tests.plugin.suites import marked
 
 COUNTING = """
 
@@ -43,15 +44,7 @@ t2n_core.files.archive_digest = t2n_core.parity.check.archive_digest = counted
 
 def test_an_archive_is_read_once_for_the_key_and_once_for_the_record(suite):
     suite.pytester.makeconftest(FAKE_CONFTEST + COUNTING)
-    suite.pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.nnef_export
-        def test_model():
-            return "pass", (1,)
-        """
-    )
+    suite.pytester.makepyfile(marked(model='"pass"'))
     digests = suite.path / "digests.txt"
     counts = []
     for _ in range(2):
@@ -124,15 +117,7 @@ def test_keys_differ_exactly_where_something_relevant_does(tmp_path):
 
 @pytest.mark.skipif(kind_of_processor() != "x86_64", reason="tiers are named after features of x86")
 def test_a_pass_is_reused_on_its_own_kernels_only(suite):
-    suite.pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.nnef_export
-        def test_model():
-            return "pass", (1,)
-        """
-    )
+    suite.pytester.makepyfile(marked(model='"pass"'))
     reuse = ("--t2n-reuse", "--t2n-cache-dir=cache", "--t2n-report=site")
     for cpu, runs in (("native", 1), ("native,no-fma", 2), ("no-fma", 2), ("no-avx512", 3)):
         suite.run(*reuse, f"--t2n-cpu={cpu}", engines="0.23").assert_outcomes(passed=1 + ("," in cpu))

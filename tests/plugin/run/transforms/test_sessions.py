@@ -5,15 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_t2n.cli import main
+from tests.plugin.suites import marked
 
-MODELS = """
-    import pytest
-
-    @pytest.mark.nnef_export
-    @pytest.mark.parametrize("what", ["pass", "untransformable", "untouched", "uncheckable", "mismatch"])
-    def test_model(what):
-        return what, (1,)
-"""
+MODELS = marked('["pass", "untransformable", "untouched", "uncheckable", "mismatch"]')
 MARKED = """
     import pytest
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from t2n_core.engine import ResolvedEngine
+from t2n_core.engine.tract.engine import TractEngine
 from tests.local_index import local_index, quick_index
 
 __all__ = ["local_index", "quick_index"]
@@ -32,3 +34,19 @@ def write_graph(tmp_path: Path) -> Callable[[str], Path]:
         return folder
 
     return write
+
+
+@pytest.fixture(params=[True, False], ids=["forking", "inline"])
+def own_engine(
+    request: pytest.FixtureRequest, resolved_engine: Callable[[str], ResolvedEngine]
+) -> Iterator[Callable[[str], TractEngine]]:
+    """Both kinds of worker, not shared with other tests."""
+    engines: list[TractEngine] = []
+
+    def start(version: str) -> TractEngine:
+        engines.append(TractEngine(resolved_engine(version), fork=request.param))
+        return engines[-1]
+
+    yield start
+    for engine in engines:
+        engine.close()

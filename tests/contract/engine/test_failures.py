@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -31,22 +31,6 @@ def assert_still_good(engine: TractRunner | TractEngine, archive: Path) -> None:
     reply = engine.run(archive, [[X]])
     assert (reply.status, reply.stage, reply.message) == ("ok", "run", "")
     np.testing.assert_array_equal(reply.outputs[0][0], X * 2)
-
-
-@pytest.fixture(params=[True, False], ids=["forking", "inline"])
-def own_engine(
-    request: pytest.FixtureRequest, resolved_engine: Callable[[str], ResolvedEngine]
-) -> Iterator[Callable[[str], TractEngine]]:
-    """Both kinds of worker, not shared with other tests."""
-    engines: list[TractEngine] = []
-
-    def start(version: str) -> TractEngine:
-        engines.append(TractEngine(resolved_engine(version), fork=request.param))
-        return engines[-1]
-
-    yield start
-    for engine in engines:
-        engine.close()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -48,21 +48,6 @@ GATHER = (
     ' next = past + 1.0; y = tract_core_gather(x, tract_core_cast(x * 100.0, to = "i64"), axis = 0); }'
 )
 """A panic for inputs from 0.02 on in some releases."""
-
-
-@pytest.fixture(params=[True, False], ids=["forking", "inline"])
-def own_engine(
-    request: pytest.FixtureRequest, resolved_engine: Callable[[str], ResolvedEngine]
-) -> Iterator[Callable[[str], TractEngine]]:
-    engines: list[TractEngine] = []
-
-    def start(version: str) -> TractEngine:
-        engines.append(TractEngine(resolved_engine(version), fork=request.param))
-        return engines[-1]
-
-    yield start
-    for engine in engines:
-        engine.close()
 
 
 def test_state_is_fed_back(version: str, own_engine: Callable[[str], TractEngine], write_graph: Write) -> None:

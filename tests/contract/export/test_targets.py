@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch import nn
 
 from t2n_core import ExportResult, ModelExport, TractNNEF, export_model_to_nnef
 from t2n_core.errors import InputError, LowerError, ParityError, WriteError
+from tests.contract.options.exports import text_of
 from tests.pages import ROOT, Page
 
 DOC = Page(ROOT / "docs" / "how-to" / "own-target.md")
@@ -25,13 +25,6 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     exec(compile(DOC.program, str(DOC.path), "exec"), names)
     torch.manual_seed(5)
     return names
-
-
-def text_of(archive: Path) -> str:
-    with tarfile.open(archive) as tar:
-        stream = tar.extractfile("graph.nnef")
-        assert stream is not None
-        return stream.read().decode()
 
 
 def test_the_example_exports_and_is_right(example: dict[str, Any], tmp_path: Path) -> None:

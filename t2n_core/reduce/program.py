@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from t2n_core.errors import InputError
 from t2n_core.nnef.archive import GRAPH
 from t2n_core.nnef.reading.archive import ArchiveContent, StoredTensor, tensor_bytes
-from t2n_core.nnef.reading.document import Argument, Assignment, FragmentText, Name, value_text
+from t2n_core.nnef.reading.document import Argument, Assignment, FragmentText, value_text
 from t2n_core.nnef.spec import TargetName
 from t2n_core.reduce.binding import Signatures
 
@@ -178,8 +178,3 @@ def _symbolic_axes(shape: Any) -> dict[int, Any]:
 def _variable(name: str, weight: Weight) -> str:
     kind = "f" if isinstance(weight, StoredTensor) else weight.dtype.kind
     return f'{name} = variable<{_GENERIC_TYPES[kind]}>(shape = {list(weight.shape)}, label = "{name}")'
-
-
-def reading(assignments: Iterable[Assignment], name: str) -> list[Assignment]:
-    """Return the assignments that read a value."""
-    return [one for one in assignments if Name(name) in one.names()]

@@ -16,7 +16,6 @@ from t2n_core.op.aten.pad import pad_constant
 from t2n_core.op.registry import op
 from t2n_core.op.weights import constant_values, row, with_values
 
-Borders = list[tuple[int, int]]
 Amounts = Sequence[tuple[Dim, Dim]]
 MOST_SHIFTS = 64
 """Most elements of a window for which a depthwise convolution is written as a sum over them."""

@@ -124,7 +124,7 @@ TABLE: list[tuple[str, tuple[Any, ...], Any]] = [
     ("deconv", (f(1, 2).reshape(1, 1, 2), f(1, 10, 100).reshape(1, 1, 3), 0.0, "constant", None, [2]),
      f(1, 10, 102, 20).reshape(1, 1, 4)),
     ("deconv", (f(1, 2).reshape(1, 1, 2), f(1, 10, 100).reshape(1, 1, 3), 0.0, "constant", None, [2], None, [1, 1, 3]),
-     f(1, 10, 102).reshape(1, 1, 3)),
+     f(10, 102, 20).reshape(1, 1, 3)),
     ("debox", (f(1, 2), [2], "constant", None, [2]), f(1, 1, 2, 2)),
     ("debox", (f(1, 2), [2], "constant", None, [2], None, [3]), f(1, 1, 2)),
     ("conv", (f(1, 2, 3).reshape(1, 1, 3), f(2, 3).reshape(2, 1, 1), f(10, 20)),

@@ -54,6 +54,13 @@ def _infinite_line(case: Case) -> bool:
     return bool((values == worst).all(axis=axis).any())
 
 
+def _all_infinite(case: Case) -> bool:
+    """Return whether a minimum or maximum is taken of the infinity alone that any element would replace."""
+    values, axes = case.arguments["input"], tuple(case.arguments["axes"])
+    worst = -np.inf if case.op == "max_reduce" else np.inf
+    return bool((values == worst).all(axis=axes).any())
+
+
 def _float16(case: Case) -> bool:
     return any(array.dtype == np.float16 for _, _, array in case.tensors())
 
@@ -122,6 +129,12 @@ OF_THE_STANDARD: Final = (
         "the mean along a dynamic axis that has no elements ends the process",
         lambda case: bool(case.dynamic) and case.arguments["input"].size == 0,
         since="0.23.5",
+    ),
+    Known(
+        ("min_reduce", "max_reduce"),
+        ("wrong",),
+        "the minimum of +inf alone, or the maximum of -inf alone, is the largest or least finite value",
+        _all_infinite,
     ),
 )
 """Operators of the standard."""

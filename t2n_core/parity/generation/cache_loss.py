@@ -34,7 +34,7 @@ class CacheLoss:
 
     bits: int
     logits: WeightLoss
-    """Its reference is the archive with the cache as it is."""
+    """The loss against the archive with the cache as it is."""
     overlap: float
     """Mean rank overlap of the logits, as tract's command line computes it."""
     bytes: int

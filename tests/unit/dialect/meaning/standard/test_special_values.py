@@ -97,6 +97,7 @@ TABLE: list[tuple[str, tuple[Any, ...], Any]] = [
     ("max_pool", (f(1, 2, 3), [2], "ignore", None, [2]), f(2, 3)),
     ("max_pool", (i(-3, -1, dtype="int8"), [2], "ignore", [(1, 0)]), i(-3, -1, dtype="int8")),
     ("argmax_pool", (f(-3, -1, -1), [2], "constant", [(1, 0)]), i(0, 1, 0)),
+    ("max_pool_with_index", (f(-3, -1, -2), [2], "ignore", [(1, 0)]), (f(-3, -1, -1), i(1, 1, 0))),
     ("avg_pool", (f(3, 1), [2], "constant", [(1, 1)]), f(1.5, 2, 0.5)),
     ("avg_pool", (f(3, 1), [2], "ignore", [(1, 1)]), f(3, 2, 1)),
     ("box", (f(1, 2, 4), [2], "replicate", [(1, 0)]), f(2, 3, 6)),

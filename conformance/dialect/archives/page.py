@@ -21,8 +21,6 @@ computes, and inputs are drawn from what it declares. Here it is tried on the ar
 (small, random weights), exported by this converter and by torch-to-nnef 0.24.12, in an environment of its own. The same
 archives are judged by PyTorch's outputs too.
 
-`python -m conformance.dialect.archives --folder .tox/dialect/archives`
-
 A verdict without PyTorch is about the engine: it computes what the archive says, or not. An archive whose computation
 is not the model's passes it, and only PyTorch shows that: these are the rows where the exporter is named.
 """

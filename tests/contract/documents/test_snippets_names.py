@@ -277,8 +277,7 @@ def test_51_export_llm(capsys: pytest.CaptureFixture[str]) -> None:
     old = ["-d", "llama", "-e", "out", "-dt", "f16", "-c", "min_max_q4_0_all", "-n", "raw", "-nv"]
     assert renamed(old) == ["llama", "-o", "out", "--dtype", "f16", "--weights", "q4_0", "--no-check"]
     assert "note: " in capsys.readouterr().err
-    with pytest.raises(InputError, match="download the model, and pass its folder"):
-        renamed(["-s", "meta-llama/Llama-2-7b-hf"])
+    assert renamed(["-s", "meta-llama/Llama-2-7b-hf"]) == ["meta-llama/Llama-2-7b-hf"]
 
 
 def test_52_export_peft_differs() -> None:

@@ -24,6 +24,8 @@ from t2n_core.text import clip, storable, text_of, visible
 
 _SHORT = 120
 """Most characters of a reason in one line."""
+ROUNDING = "rounding"
+"""Fact of a mismatch that is rounding, as text."""
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,9 @@ from pytest_t2n.run.export_summary import ExportSummary, clipped_graph
 from t2n_core.engine.processes.memory import limit_memory
 
 if TYPE_CHECKING:
+    from t2n_core.engine.protocol import Engine
     from t2n_core.parity.outcome import Outcome
+    from t2n_core.parity.request import CheckRequest
 
 _LONGEST = 20_000
 """Most characters of the description of a failure in a result."""
@@ -128,9 +131,8 @@ def _graph_of(bundle: Path, check: CheckEntry) -> str:
 
 def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: float) -> Outcome:
     """Return the outcome of one check, also for damaged files."""
-    from t2n_core.check.mismatch.author import with_author
     from t2n_core.parity.check import check_parity
-    from t2n_core.parity.outcome import Outcome, Status
+    from t2n_core.parity.outcome import Outcome
     from t2n_core.parity.request import CheckRequest
     from t2n_core.parity.samples import DRAWN
 
@@ -143,13 +145,22 @@ def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: flo
         )
         runner = runner_of(engine)
         outcome = check_parity(runner, request)
-        if outcome.status is Status.MISMATCH:
-            outcome = with_author(outcome, runner, request)
+        if outcome.status.value == "mismatch":
+            outcome = _with_author(outcome, runner, request)
         if check.drawn:
             outcome = replace(outcome, facts={**outcome.facts, DRAWN: check.drawn})
     except Exception as exc:
         outcome = Outcome.from_error(exc, "load")
     return replace(_without_metrics(outcome, check), engine=engine.title)
+
+
+def _with_author(mismatch: Outcome, engine: Engine, request: CheckRequest) -> Outcome:
+    """Return a mismatch with its author; without one where sympy, a package of the converter, is not installed."""
+    if find_spec("sympy") is None:
+        return mismatch
+    from t2n_core.check.mismatch.author import with_author
+
+    return with_author(mismatch, engine, request)
 
 
 def _without_metrics(outcome: Outcome, check: CheckEntry) -> Outcome:

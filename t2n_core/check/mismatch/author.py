@@ -11,14 +11,13 @@ from typing import Any, Final
 import numpy as np
 
 from t2n_core import dialect
-from t2n_core.check.mismatch.rounding import ROUNDING
 from t2n_core.engine.protocol import Engine
 from t2n_core.engine.tract.out_of_range import graph_text
 from t2n_core.errors import MeaningError, SecondCallError, SpecError, UndefinedOperatorError
 from t2n_core.level import DEFAULT_LEVEL
 from t2n_core.parity.comparison import compare_outputs
 from t2n_core.parity.further_runs.kept_states import keeps_state
-from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.outcome import ROUNDING, Outcome
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Array, Sample
 from t2n_core.parity.table import sizes_text

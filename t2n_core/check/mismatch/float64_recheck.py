@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.check.mismatch.rounding import ROUNDING
 from t2n_core.check.sampling.sampler import double_outputs
 from t2n_core.engine.khronos.engine import KhronosEngine
-from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.outcome import ROUNDING, Outcome
 from t2n_core.parity.samples import Sample
 from t2n_core.torch_graph.frontend.inputs import ModelInputs
 from t2n_core.torch_graph.frontend.sources import Source

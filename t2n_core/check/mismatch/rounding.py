@@ -11,12 +11,10 @@ from t2n_core.check.reference import Reference
 from t2n_core.engine.protocol import Engine
 from t2n_core.parity.comparison import compare_outputs
 from t2n_core.parity.judging.judgement import Judgement
-from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.outcome import ROUNDING, Outcome
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Array, Sample
 
-ROUNDING = "rounding"
-"""Fact of a mismatch that is rounding, as text."""
 _ROOT_MEAN_SQUARE = 2.0
 """Largest error of an engine relative to PyTorch's, as PyTorch's own tests of its compiler allow it."""
 _LARGEST = 4.0

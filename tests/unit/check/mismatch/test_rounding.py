@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from t2n_core.check.mismatch.rounding import ROUNDING, note_rounding
+from t2n_core.check.mismatch.rounding import note_rounding
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import InputError
 from t2n_core.parity.judging.judgement import Judgement
-from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.parity.outcome import ROUNDING, ErrorInfo, Outcome, Stage, Status
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
 

@@ -29,8 +29,9 @@ from t2n_core.parity.stage import Status
 _SCHEMA = 1
 _BATCH = 256
 """Results that are requested together."""
-_JUDGING = (
-    "t2n_core/parity", "t2n_core/level.py", "t2n_core/engine", "t2n_core/npz.py", "t2n_core/foreign.py",
+JUDGING = (
+    "t2n_core/parity", "t2n_core/check/mismatch/author.py", "t2n_core/dialect", "t2n_core/nnef/reading",
+    "t2n_core/level.py", "t2n_core/engine", "t2n_core/npz.py", "t2n_core/foreign.py",
     "pytest_t2n/cli/judging/unit.py", "pytest_t2n/records", "pytest_t2n/run/bundle_reader.py",
     "pytest_t2n/run/cell_run.py", "pytest_t2n/run/export_summary.py",
 )  # fmt: skip
@@ -172,7 +173,7 @@ def is_lasting(record: CellLine) -> bool:
 @cache
 def judging_code() -> str:
     """Return a digest of the code that judges and writes records, on which results may depend."""
-    return digest_of_code(_JUDGING)
+    return digest_of_code(JUDGING)
 
 
 def _digest(texts: Iterable[str]) -> str:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
-from unicodedata import combining, east_asian_width
 
 import pytest
 
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
 _NAMED = 20
 """Most cells in a list; the others are counted."""
+_WIDEST = 10_000
+"""Columns of a table: terminals wrap wider lines, and nothing is cut off."""
 
 
 def write_summary(reporter: Any, ledger: Ledger | None) -> None:
@@ -131,19 +132,19 @@ def _suites(counts: Mapping[CountKey, int], titles: list[str]) -> list[str]:
 
 def _align(rows: list[tuple[str, ...]]) -> list[str]:
     """Return the lines of a table: its first and last columns are left-aligned, the numbers between right-aligned."""
-    shown = [[visible(word) for word in row] for row in rows]
-    widths = [max(map(_width, column)) for column in zip(*shown, strict=True)]
-    lines = []
-    for row in shown:
-        first, *between = [" " * (width - _width(word)) for word, width in zip(row[:-1], widths, strict=False)]
-        numbers = [space + word for space, word in zip(between, row[1:-1], strict=True)]
-        lines.append("  ".join([row[0] + first, *numbers, row[-1]]).rstrip())
-    return lines
+    from rich.console import Console  # a session without cells has no table
+    from rich.table import Table
+    from rich.text import Text
 
-
-def _width(word: str) -> int:
-    """Return the columns that a word takes in a terminal."""
-    return sum(0 if combining(one) else 1 + (east_asian_width(one) in "WF") for one in word)
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in range(len(rows[0])):
+        table.add_column(justify="left" if column in (0, len(rows[0]) - 1) else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(visible(word)) for word in row))
+    console = Console(width=_WIDEST, color_system=None)
+    with console.capture() as captured:
+        console.print(table)
+    return [line.rstrip() for line in captured.get().splitlines()]
 
 
 def _levels(reached: Counter[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import inspect
@@ -18,6 +17,7 @@ from t2n_core.errors import RegistryError, RewriteError
 from t2n_core.op.registry import schemas_of
 from t2n_core.rewriter.specs import Level, Rewriter
 from t2n_core.rewriter.torch_calls import is_torch_function
+from t2n_core.text import suggestion
 from t2n_core.torch_graph.compat.private import CustomOpDef, OpOverload, OpOverloadPacket, _dispatch_get_all_op_names
 
 
@@ -187,5 +187,5 @@ def _operator(rewriter: Rewriter, key: str) -> OperatorSite:
 
 
 def _near(word: str, known: list[str]) -> str:
-    match = difflib.get_close_matches(word, known, 1)
-    return f"; did you mean `{match[0]}`?" if match else ""
+    near = suggestion(word, known, "")
+    return f"; {near}" if near else ""

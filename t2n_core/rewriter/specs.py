@@ -8,7 +8,6 @@ A decorator returns a value and registers nothing: an export uses only the rewri
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import warnings
 from collections.abc import Callable, Iterable
@@ -22,6 +21,7 @@ from packaging.version import Version
 from t2n_core.errors import RewriteError
 from t2n_core.nnef.releases import Releases
 from t2n_core.nnef.spec import TargetName
+from t2n_core.text import suggestion
 
 Decorator: TypeAlias = Callable[[Any], "Rewriter"]
 
@@ -176,9 +176,9 @@ def make(
     """Return a rewriter. Raises RewriteError for a subject that is neither a callable nor the import path of one."""
     if not (isinstance(subject, str) or callable(subject)):
         raise RewriteError(f"{place}: {subject!r} is neither a callable nor the import path of one")
-    near = difflib.get_close_matches(target or "", get_args(TargetName), 1)
-    if near and target not in near:  # a user's own target may have any name
-        warnings.warn(RewriteWarning(f"{place}: for the target {target!r}; did you mean {near[0]!r}?"), stacklevel=3)
+    names = get_args(TargetName)  # a user's own target may have any name that is not like these
+    if target is not None and target not in names and (near := suggestion(target, names, "")):
+        warnings.warn(RewriteWarning(f"{place}: for the target `{target}`; {near}"), stacklevel=3)
     return Rewriter(
         level,
         subject,

@@ -209,7 +209,7 @@ def test_a_rewriter_is_no_rewriter_s_replacement() -> None:
 @pytest.mark.parametrize("name", ["tracts", "Tract", "kronos"])
 def test_a_target_that_is_nearly_another_one(name: str) -> None:
     """A rewriter for a mistyped target would never apply; a name unlike any may be that of a user's own target."""
-    expected = f"for the target '{name}'; did you mean '(tract|khronos)'"
+    expected = f"for the target `{name}`; did you mean `(tract|khronos)`"
     with pytest.warns(RewriteWarning, match=expected):
         rewriter.function(torch.tanh, target=name)(torch.sigmoid)
     with FUNCTION_REWRITER, pytest.warns(RewriteWarning, match=expected):

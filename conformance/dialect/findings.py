@@ -69,7 +69,7 @@ def _filled(op: str, number: int, judged: Mapping[str, Status], releases: list[s
 
 
 def write(findings: Iterable[Finding], releases: Iterable[str], file: Path = FILE) -> None:
-    """Write findings as a table: ranges of releases, and the numbers of the cases."""
+    """Write findings as a table with ranges of releases and the indices of cases."""
     order = sorted(releases, key=Version)
     rows = [
         "\t".join([one.op, one.status, ",".join(_ranges(one.releases, order)), ",".join(map(str, one.cases))])

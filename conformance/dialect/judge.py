@@ -20,12 +20,13 @@ from t2n_core.nnef.signatures import Signature
 
 Status = Literal["right", "wrong", "refused", "crashed", "timed out"]
 STATUSES: Final[tuple[Status, ...]] = ("right", "wrong", "refused", "crashed", "timed out")
-_OF_REPLY: Final[dict[str, Status]] = {
+OF_REPLY: Final[dict[str, Status]] = {
     "error": "refused",
     "crash": "crashed",
     "oom": "crashed",
     "timeout": "timed out",
 }
+"""The status of a case that has no results."""
 _RELATIVE: Final = {np.dtype(np.float16): 4e-3, np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-9}
 """What the sums and the approximations of a kernel may lose, as a part of the greatest value of the result."""
 
@@ -120,8 +121,8 @@ def judge(
         elif len(numbers) == 1:
             (number,) = numbers
             reason = f"{reply.stage}: {reply.message}"
-            yield Verdict(cases[number], number, engine.version, _OF_REPLY[reply.status], reason)
-        elif reply.status == "timeout":  # halves of it would wait as long
+            yield Verdict(cases[number], number, engine.version, OF_REPLY[reply.status], reason)
+        elif reply.status == "timeout":  # each half would take as long again
             waiting += [[number] for number in numbers]
         else:
             half = len(numbers) // 2

@@ -13,6 +13,7 @@ from packaging.version import Version
 
 from conformance.dialect import judge
 from conformance.dialect.judge import Status, Verdict
+from conformance.lab.rows import RowFile
 from t2n_core.dialect.cases import Case
 from t2n_core.dialect.registry import Definition
 from t2n_core.nnef.signatures import Signature
@@ -72,8 +73,7 @@ def suspects_in(folder: Path, release: str) -> Mapping[str, set[int]]:
 def append_result(folder: Path, release: str, judged: Judged) -> None:
     """Add the verdicts of an operator to a folder; they take the place of earlier ones."""
     folder.mkdir(parents=True, exist_ok=True)
-    with _file(folder, release).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(asdict(judged)) + "\n")
+    RowFile(_file(folder, release)).add(asdict(judged))
 
 
 def _file(folder: Path, release: str) -> Path:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.dialect.judge import OF_REPLY
 from t2n_core import dialect
 from t2n_core.engine.protocol import Engine, EngineReply
 from t2n_core.errors import T2NError
@@ -22,7 +23,6 @@ from t2n_core.parity.samples import Sample
 Arrays = tuple[NDArray[Any], ...]
 EVALUATION: Final = 60.0
 """Seconds for the evaluation of one set of inputs."""
-_OF_REPLY: Final = {"error": "refused", "crash": "crashed", "oom": "crashed", "timeout": "timed out"}
 
 
 def judge_archive(archive: Path, folder: Path, engine: Engine) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def _verdict(
 ) -> tuple[str, str]:
     """Return the verdict on what an engine answered, by the outputs that are expected, and its reason."""
     if reply.status != "ok":
-        return _OF_REPLY[reply.status], f"{reply.stage}: {reply.message}"[:300]
+        return OF_REPLY[reply.status], f"{reply.stage}: {reply.message}"[:300]
     samples = [Sample(one, other) for one, other in zip(inputs, expected, strict=True)]
     outcome = comparison_outcome(reply, CheckRequest(archive, samples, names), {})
     if outcome.passed:

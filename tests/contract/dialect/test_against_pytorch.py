@@ -91,8 +91,8 @@ def masked_softmax(input: Tensor, mask: Tensor, scale: float, post_softmax_mask:
 
 def window_sdpa(q: Tensor, k: Tensor, v: Tensor, axis: int, window: int, scale: float | None = None) -> Tensor:
     steps = torch.arange(q.shape[2])
-    behind = steps[:, None] - steps[None, :]
-    mask = (behind >= 0) & (behind < window)
+    distance = steps[:, None] - steps[None, :]
+    mask = (distance >= 0) & (distance < window)
     return F.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=True)
 
 

@@ -28,8 +28,8 @@ AUTHOR: Final = "author"
 _MOST_SECONDS: Final = 10.0
 """Seconds after which the evaluation of a large model is given up."""
 _FARTHER: Final = 50.0
-"""Where both sides differ from the definitions, one that is farther from them by this factor is named alone: a graph
-that amplifies rounding makes the side that is right differ as well."""
+"""If both sides differ from the definitions, one that is farther from them by this factor is named alone: a graph that
+amplifies rounding makes the side that is right differ as well."""
 _MOST_BYTES: Final = 1 << 28
 """Bytes of an archive that is not evaluated: its weights would be in memory in float64."""
 

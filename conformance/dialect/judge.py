@@ -28,12 +28,12 @@ OF_REPLY: Final[dict[str, Status]] = {
 }
 """The status of a case that has no results."""
 _RELATIVE: Final = {np.dtype(np.float16): 4e-3, np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-9}
-"""What the sums and the approximations of a kernel may lose, as a part of the greatest value of the result."""
+"""Error that sums and approximations of a kernel may have, relative to the largest value of the result."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an engine made of a case."""
+    """The verdict on a case in one release."""
 
     case: Case
     number: int

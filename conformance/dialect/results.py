@@ -27,7 +27,7 @@ class Judged:
 
     op: str
     digest: str
-    """Of the cases, what the definition gives, and the code that compares."""
+    """Digest of the cases, the results of the definition, and the code that compares."""
     seconds: float
     found: Sequence[tuple[int, Status, str]]
     """The number of each case, the verdict and its reason."""
@@ -38,7 +38,7 @@ class Judged:
 
 
 def digest_of(cases: Sequence[Case], definition: Definition | None, signature: Signature) -> str:
-    """Return a digest of everything that the verdicts of an operator come from, beside the engine."""
+    """Return a digest of everything that the verdicts on an operator depend on, apart from the engine."""
     digest = hashlib.sha256(inspect.getsource(judge.difference).encode())
     for case in cases:
         if judge.applies(case, signature):
@@ -50,7 +50,10 @@ def digest_of(cases: Sequence[Case], definition: Definition | None, signature: S
 
 
 def read_results(folder: Path, release: str) -> Mapping[str, Judged]:
-    """Return what a folder has of a release, by operator; the unfinished line of an interrupted run counts not."""
+    """Return the verdicts on a release that a folder holds, by operator.
+
+    The unfinished last line of an interrupted run is ignored.
+    """
     path, found = _file(folder, release), {}
     for line in path.read_text("utf-8").splitlines(keepends=True) if path.exists() else ():
         if line.endswith("\n"):
@@ -71,7 +74,7 @@ def suspects_in(folder: Path, release: str) -> Mapping[str, set[int]]:
 
 
 def append_result(folder: Path, release: str, judged: Judged) -> None:
-    """Add the verdicts of an operator to a folder; they take the place of earlier ones."""
+    """Add the verdicts on an operator to a folder; they replace earlier ones."""
     folder.mkdir(parents=True, exist_ok=True)
     RowFile(_file(folder, release)).add(asdict(judged))
 

@@ -41,7 +41,7 @@ class Verdict:
     mutant: Mutant
     caught: bool
     tests: int
-    """How many tests call the function."""
+    """Number of tests that call the function."""
 
 
 def functions_of(package: str = PACKAGE) -> Functions:

@@ -1,6 +1,7 @@
 """Every case on real engines, and every rule in at least one case.
 
-By default the oldest and the newest engine; `pytest -m all_engines` runs the newest release of the minor lines between.
+By default the oldest and the newest engine; `pytest -m all_engines` runs the newest release of the minor lines between,
+and the last release before a change within a line that rules depend on.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tests.contract.cases import Case, all_cases
 from tests.contract.usage import Usage, named_rule
 
 ALWAYS = ("0.19.15", "0.23.9")
-BETWEEN = ("0.20.22", "0.21.19", "0.22.4")
+BETWEEN = ("0.20.22", "0.21.9", "0.21.19", "0.22.4")
 VERSIONS = [*ALWAYS, *(pytest.param(v, marks=pytest.mark.all_engines) for v in BETWEEN)]
 
 

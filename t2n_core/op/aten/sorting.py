@@ -23,8 +23,6 @@ COUNTED = 128
 """Elements of an axis up to which ranks are counted even where the engine can sort."""
 _BELOW_INFINITY = float(np.finfo(np.float64).max)
 """A key for infinity: it is above all finite float32 values and below the key for NaN."""
-MOST_COUNTED = 1024
-"""Elements up to which ranks are counted where the engine cannot sort this dtype, but others."""
 
 
 def _places(g: Emitter, value: Value, axis: int, descending: bool) -> Value:
@@ -85,16 +83,6 @@ def _keys_of_floats(g: Emitter, value: Value) -> Value:
     return g.select(formulas.is_nan(g, value), np.inf, finite)
 
 
-def _floats_by_engine(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -> tuple[Value, Value]:
-    """Sort with an operator that takes floats alone; ranks of integers are counted, at the cost of the axis squared."""
-    if as_numbers(g, value).dtype.kind == "f":
-        return _by_engine(g, value, axis, descending, count)
-    size = value.shape[axis]
-    if isinstance(size, int) and size > MOST_COUNTED:
-        raise g.fail(f"{size} integers are too long an axis for an engine that sorts floats alone")
-    return sort_by_counting(g, value, axis, descending, count)
-
-
 Order: TypeAlias = Callable[[Emitter, Value, int, bool, Dim], tuple[Value, Value]]
 
 
@@ -153,7 +141,6 @@ def _register(order: Order, target: str | None = None, since: str | None = None)
 
 
 _register(sort_by_counting)
-_register(_in_rows(_floats_by_engine), "tract", "0.20.19")
 _register(_in_rows(_by_engine), "tract", "0.21.0")
 _register(_by_engine, "tract", "0.21.10")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
@@ -38,7 +39,10 @@ _MOST_INSIDE = 16 << 20
 _MOST_HOSTS = 20
 """How often a unit may be sent to a worker that cannot judge it."""
 _SECONDS = 60
-"""Seconds to wait for the first worker."""
+"""Seconds to wait for a worker that can judge."""
+_PAUSE = 0.5
+"""Seconds between two queries of the scheduler for workers."""
+_RESUME = "the same command with --resume judges what is left"
 _TLS_FILES = {"tls_ca_file": "ca.pem", "tls_client_cert": "cert.pem", "tls_client_key": "key.pem"}
 
 
@@ -94,9 +98,7 @@ class DaskWorkers:
     def check(self) -> None:
         """Raise T2NError if the scheduler is gone."""
         if self._client.status != "running":
-            raise T2NError(
-                "the scheduler of the cluster is gone", hint="the same command with --resume judges what is left"
-            )
+            raise T2NError("the scheduler of the cluster is gone", hint=_RESUME)
 
     def submit(self, executor: Executor, unit: Unit) -> Future[bytes]:
         """Send a unit to a worker. Raises T2NError if its files are too large to be sent."""
@@ -111,11 +113,11 @@ class DaskWorkers:
         """
         if not self._bad:
             return {}
-        good = [address for address in self._client.scheduler_info(n_workers=-1)["workers"] if address not in self._bad]
-        if not good:  # an empty list would mean all
-            raise T2NError(
-                "no worker is left that can judge", hint="the same command with --resume judges what is left"
-            )
+        deadline = time.monotonic() + _SECONDS  # a worker whose process died is restarted by its nanny
+        while not (good := [address for address in _workers_of(self._client) if address not in self._bad]):
+            if time.monotonic() > deadline:  # an empty list would mean all
+                raise T2NError("no worker is left that can judge", hint=_RESUME)
+            time.sleep(_PAUSE)
         hosts = {_host_of(address) for address in good}
         return {"workers": good if hosts & {_host_of(address) for address in self._bad} else sorted(hosts)}
 
@@ -170,12 +172,24 @@ def _is_own(host: str) -> bool:
         return host == "localhost"
 
 
+def _workers_of(client: Any) -> dict[str, Any]:
+    """Return the workers of the cluster by address. Raises T2NError if the scheduler is gone.
+
+    `Client.scheduler_info` is not used: it returns a value that the client's thread replaces every two seconds by one
+    without workers.
+    """
+    try:
+        workers: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    except OSError:
+        raise T2NError("the scheduler of the cluster is gone", hint=_RESUME) from None
+    return workers
+
+
 def _workers_with(client: Any, resources: Mapping[str, float]) -> dict[str, int]:
     """Return the number of threads of each worker with these resources. Raises T2NError if there is none."""
-    workers = client.scheduler_info(n_workers=-1)["workers"]
     found = {
         address: int(worker["nthreads"])
-        for address, worker in workers.items()
+        for address, worker in _workers_of(client).items()
         if all(worker.get("resources", {}).get(name, 0) >= count for name, count in resources.items())
     }
     if not found:

@@ -162,6 +162,19 @@ def test_a_host_that_cannot_judge_is_left_out(bundle, cluster, tmp_path, capsys)
     assert not any(cell["status"] == "not_run" for cell in cells(tmp_path / "far").values())
 
 
+def test_the_client_updates_what_it_knows_of_the_scheduler_while_units_are_sent(bundle, cluster, tmp_path):
+    """Its own copy has no workers, and must not be taken for the state of the cluster."""
+    import dask
+
+    cluster.add_worker()
+    cluster.add_worker(T2N_CACHE_DIR=str(tmp_path / "empty"))
+    cluster.wait()
+    given = ("--report", str(tmp_path / "far"))
+    with dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}):
+        assert main(on_cluster(bundle, cluster, *given, engines="0.21.19")) == 1
+    assert len(cells(tmp_path / "far")) == 23
+
+
 def test_a_worker_that_is_killed_costs_no_cell(cluster, tmp_path):
     made = BundleFolder(tmp_path / "bundle")
     for number in range(30):

@@ -63,8 +63,8 @@ def session_table(sessions: list[dict[str, float]]) -> str:
         each = ["", "", "", ""]
         if before is not None:
             kinds = ("cpu_s", "controller_cpu_s", "controller_mb")
-            each = [f"{1e3 * _added(before, one, kind, f'plain_{kind}'):.2f}" for kind in kinds]
-            each.insert(1, f"{1e3 * _added(before, one, 'cpu_s', 'bare_cpu_s'):.2f}")
+            each = [f"{1e3 * _added_cost(before, one, kind, f'plain_{kind}'):.2f}" for kind in kinds]
+            each.insert(1, f"{1e3 * _added_cost(before, one, 'cpu_s', 'bare_cpu_s'):.2f}")
         rows.append(
             [f"{one['cells']:.0f}", f"{one['cpu_s']:.1f}", f"{one['plain_cpu_s']:.1f}", f"{one['bare_cpu_s']:.1f}",
              *each[:3], f"{one['controller_mb']:.0f}", f"{one['plain_controller_mb']:.0f}", each[3]]
@@ -84,7 +84,7 @@ def quick_table(ratios: list[dict[str, Any]]) -> str:
     return table(["process", "s", "against, s", "ratio", "at most"], rows)
 
 
-def _added(before: dict[str, float], one: dict[str, float], kind: str, floor: str) -> float:
+def _added_cost(before: dict[str, float], one: dict[str, float], kind: str, floor: str) -> float:
     """Per cell, beyond what as many plain tests add."""
     ours, plain = (one[name] - before[name] for name in (kind, floor))
     return (ours - plain) / (one["cells"] - before["cells"])

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from conformance.benchmarks.engine.steps import Step, followed, load, with_cache, with_state
+from conformance.benchmarks.engine.steps import Step, load, run_steps, with_cache, with_state
 from conformance.benchmarks.nets.decoder import Products, Size, build, example
 from conformance.lab.machine import pin_to_one_core
 from conformance.lab.processes import ask_module
@@ -102,18 +102,18 @@ def export_forms(folder: Path, engine: ResolvedEngine, size: Size) -> dict[str, 
         export = ModelExport(model, inputs, **options)
         for form in forms:
             more: dict[str, Any] = {"weights": "q4_0"} if form == "4 bits" else {}
-            archives[form] = _written(export, folder, form, engine, **more)
+            archives[form] = _write_archive(export, folder, form, engine, **more)
     model = build(size)
     inputs, options = example(model, tokens=1)
     of_caches = {name: axes for name, axes in options["dynamic_axes"].items() if name != "tokens"}
     export = ModelExport(model, inputs, **{**options, "dynamic_axes": of_caches})
-    archives["float32, one token"] = _written(export, folder, "one-token", engine)
+    archives["float32, one token"] = _write_archive(export, folder, "one-token", engine)
     export = ModelExport(Products(model), inputs[:1], dynamic_axes={"tokens": {1: "S"}})
-    archives[PRODUCTS] = _written(export, folder, PRODUCTS, engine)
+    archives[PRODUCTS] = _write_archive(export, folder, PRODUCTS, engine)
     return archives
 
 
-def _written(export: ModelExport, folder: Path, form: str, engine: ResolvedEngine, **options: Any) -> str:
+def _write_archive(export: ModelExport, folder: Path, form: str, engine: ResolvedEngine, **options: Any) -> str:
     target = TractNNEF(engine.version, check_io=False, engine=engine, **options)
     return str(export.to(target, folder / f"{form.replace(' ', '-')}.nnef.tar").archive)
 
@@ -143,11 +143,11 @@ def ratios(figures: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
 def tables(found: Mapping[str, Any]) -> list[str]:
     """Return what was measured as Markdown: the targets of each engine, and milliseconds of each form."""
     export = found["export"]["ours"] / found["export"]["torch.export"]
-    rows = [["all", "export, against torch.export alone", *_judged(export, EXPORT_TARGET)]]
+    rows = [["all", "export, against torch.export alone", *_ratio_row(export, EXPORT_TARGET)]]
     times = []
     for version, figures in found["engines"].items():
         for name, share, target in ratios(figures):
-            judged = _judged(share, target) if version.startswith(JUDGED) else [f"{share:.2f} x", "", ""]
+            judged = _ratio_row(share, target) if version.startswith(JUDGED) else [f"{share:.2f} x", "", ""]
             rows.append([version, name, *judged])
         for form, of_form in figures.items():
             shown = [f"{min(of_form[figure]):.1f}" for figure in ("token_ms", "prompt_ms")]
@@ -156,7 +156,7 @@ def tables(found: Mapping[str, Any]) -> list[str]:
     return [table(["tract", "what", "ratio", "target", ""], rows), table(head, times)]
 
 
-def _judged(share: float, target: float) -> list[str]:
+def _ratio_row(share: float, target: float) -> list[str]:
     return [f"{share:.2f} x", f"at most {target:g} x", "met" if share <= target else "missed"]
 
 
@@ -201,7 +201,7 @@ def main() -> None:
     found: dict[str, dict[str, Any]] = {form: {"prompt_ms": [], "token_ms": []} for form in sequences}
     with torch.inference_mode():
         for form, begin in in_turns(sequences.items(), job["rounds"]):
-            times, chosen, _ = followed(begin(), prompt, 1 + job["steps"])
+            times, chosen, _ = run_steps(begin(), prompt, 1 + job["steps"])
             found[form]["prompt_ms"].append(times[0])
             found[form]["token_ms"].append(statistics.median(times[1:]))
             found[form]["tokens"] = chosen

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from conformance.cases.free_axes import free_axes, named
+from conformance.cases.free_axes import dynamic_axes_of, free_axes
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "int64": torch.int64, "bool": torch.bool}
 OTHER_DTYPES = {
@@ -86,7 +86,7 @@ class AtenSample:
         """Every axis that PyTorch takes in other sizes; those that have to be equal share a name."""
         if not self.is_checked:
             return {}
-        return named(free_axes(self.model, self.inputs), self.input_names)
+        return dynamic_axes_of(free_axes(self.model, self.inputs), self.input_names)
 
 
 @dataclass(slots=True)
@@ -122,9 +122,9 @@ class SampleSource:
         with states:
             samples = make(self.case, name == self.case.id)
         with closing(samples):
-            yield from self._made(samples, states)
+            yield from self._sample_calls(samples, states)
 
-    def _made(
+    def _sample_calls(
         self, samples: Iterator[Any], states: _RandomStates
     ) -> Generator[tuple[Call, tuple[Tensor, ...]], None, None]:
         while True:

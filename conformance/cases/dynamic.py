@@ -114,7 +114,7 @@ def _causal(x: Tensor) -> Tensor:
     return scores.masked_fill(~allowed, float("-inf")).softmax(-1) @ x
 
 
-def _written(x: Tensor, steps: slice) -> Tensor:
+def _fill_steps(x: Tensor, steps: slice) -> Tensor:
     y = x.clone()
     y[:, steps] = 0.5
     return y
@@ -184,7 +184,7 @@ def _rotary(x: Tensor) -> Tensor:
     return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1)
 
 
-def _trained(made: nn.Module) -> nn.Module:
+def _as_after_training(made: nn.Module) -> nn.Module:
     """Statistics and weights as after training, where fresh ones would hide mistakes."""
     for name, tensor in [*made.named_parameters(), *made.named_buffers()]:
         if tensor.is_floating_point():
@@ -236,7 +236,7 @@ NETS: dict[str, DynamicNet] = {
         lambda x, y: x[:, y.shape[1] - 1 : y.shape[1]] + y.sum(), X, {"y": {1: "S"}}, _randn(2, 3, 4)
     ),
     "padded_and_cut": of(lambda x: F.pad(x, (0, 0, 0, -x.shape[1] % 4))[:, :-3].tanh(), X, T1),
-    "last_steps_written": of(lambda x: _written(x, slice(-2, None)), X, T1),
+    "last_steps_written": of(lambda x: _fill_steps(x, slice(-2, None)), X, T1),
     "stacked_by_three": of(lambda x: x[:, : x.shape[1] // 3 * 3].reshape(x.shape[0], x.shape[1] // 3, 12), X, BT),
     "differences": of(lambda x: x[:, 1:] - x[:, :-1], X, BT),
     "every_second_step": of(lambda x: x[:, ::2], X, BT),
@@ -319,7 +319,7 @@ NETS: dict[str, DynamicNet] = {
         T2,
         point=lambda: nn.Conv1d(4, 8, 1),
         depth=lambda: nn.Conv1d(4, 4, 5, padding=2, groups=4),
-        norm=lambda: _trained(nn.BatchNorm1d(4)),
+        norm=lambda: _as_after_training(nn.BatchNorm1d(4)),
         out=lambda: nn.Conv1d(4, 4, 1),
     ),
     "max_pool": layer(lambda: nn.MaxPool1d(3, 2, padding=1), C, T2),
@@ -336,11 +336,11 @@ NETS: dict[str, DynamicNet] = {
     "frames_by_strides": of(_frames_by_strides, _randn(23), {"x": {0: "T"}}),
     "pixel_shuffle": layer(lambda: nn.PixelShuffle(2), _randn(2, 4, 5, 3), HW),
     # ---------------------------------------------------------------------------------------------------- normalisation
-    "layer_norm": layer(lambda: _trained(nn.LayerNorm(4)), X, BT),
-    "group_norm": layer(lambda: _trained(nn.GroupNorm(2, 4)), C, {"x": {0: "B", 2: "T"}}),
-    "instance_norm": layer(lambda: _trained(nn.InstanceNorm1d(4, affine=True)), C, {"x": {0: "B", 2: "T"}}),
-    "batch_norm": layer(lambda: _trained(nn.BatchNorm1d(4)), C, {"x": {0: "B", 2: "T"}}),
-    "rms_norm": layer(lambda: _trained(nn.RMSNorm(4)), X, BT),
+    "layer_norm": layer(lambda: _as_after_training(nn.LayerNorm(4)), X, BT),
+    "group_norm": layer(lambda: _as_after_training(nn.GroupNorm(2, 4)), C, {"x": {0: "B", 2: "T"}}),
+    "instance_norm": layer(lambda: _as_after_training(nn.InstanceNorm1d(4, affine=True)), C, {"x": {0: "B", 2: "T"}}),
+    "batch_norm": layer(lambda: _as_after_training(nn.BatchNorm1d(4)), C, {"x": {0: "B", 2: "T"}}),
+    "rms_norm": layer(lambda: _as_after_training(nn.RMSNorm(4)), X, BT),
     "local_response_norm": layer(lambda: nn.LocalResponseNorm(3), P, HW),
     # -------------------------------------------------------------------------------------------------------- attention
     "attention": net(_attention, X, BT, inner=lambda: nn.MultiheadAttention(4, 2, batch_first=True)),

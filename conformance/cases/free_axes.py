@@ -38,7 +38,7 @@ def free_axes(model: Callable[..., Any], inputs: Sequence[Tensor]) -> list[list[
     return found
 
 
-def named(groups: Iterable[Sequence[Axis]], names: Sequence[str]) -> dict[str, dict[int, str]]:
+def dynamic_axes_of(groups: Iterable[Sequence[Axis]], names: Sequence[str]) -> dict[str, dict[int, str]]:
     """Return the axes as `dynamic_axes` takes them, with one symbol for each group."""
     axes: dict[str, dict[int, str]] = {}
     for symbol, group in zip(ascii_uppercase, groups, strict=False):

@@ -116,7 +116,7 @@ def _net(make: Callable[[], nn.Module], inputs: Callable[[], dict[str, Tensor]],
     return WeightNet(make, inputs, {name: {axis: symbol for symbol, axis in free.items()}} if free else None)
 
 
-def _named(make: Callable[..., nn.Module], *args: Any, **words: Any) -> Callable[[], nn.Module]:
+def _net_of_one_layer(make: Callable[..., nn.Module], *args: Any, **words: Any) -> Callable[[], nn.Module]:
     """Return a net of one layer whose input is called `x`."""
 
     class Net(nn.Module):
@@ -132,21 +132,21 @@ def _named(make: Callable[..., nn.Module], *args: Any, **words: Any) -> Callable
 
 
 NETS: dict[str, WeightNet] = {
-    "linear": _net(_named(nn.Linear, 512, 512), _x(16, 512), B=0),
-    "one row": _net(_named(nn.Linear, 1024, 1024), _x(1, 1024)),
-    "conv1d": _net(_named(nn.Conv1d, 64, 96, 5, stride=2, dilation=2), _x(2, 64, 50), B=0, T=2),
-    "conv2d": _net(_named(nn.Conv2d, 64, 64, 3, padding=1), _x(1, 64, 16, 16), B=0),
-    "conv2d 1x1": _net(_named(nn.Conv2d, 256, 256, 1), _x(1, 256, 12, 12)),
-    "conv2d in groups": _net(_named(nn.Conv2d, 64, 128, 3, groups=2, padding=1), _x(1, 64, 14, 14)),
-    "conv2d of odd rows": _net(_named(nn.Conv2d, 3, 64, 7, stride=2, padding=3), _x(1, 3, 32, 32)),
-    "conv3d": _net(_named(nn.Conv3d, 32, 32, 3), _x(1, 32, 6, 7, 8)),
-    "depthwise": _net(_named(nn.Conv2d, 128, 128, (4, 8), groups=128, padding=3), _x(1, 128, 14, 14)),
-    "transposed": _net(_named(nn.ConvTranspose2d, 64, 64, 2, stride=2), _x(1, 64, 12, 12)),
+    "linear": _net(_net_of_one_layer(nn.Linear, 512, 512), _x(16, 512), B=0),
+    "one row": _net(_net_of_one_layer(nn.Linear, 1024, 1024), _x(1, 1024)),
+    "conv1d": _net(_net_of_one_layer(nn.Conv1d, 64, 96, 5, stride=2, dilation=2), _x(2, 64, 50), B=0, T=2),
+    "conv2d": _net(_net_of_one_layer(nn.Conv2d, 64, 64, 3, padding=1), _x(1, 64, 16, 16), B=0),
+    "conv2d 1x1": _net(_net_of_one_layer(nn.Conv2d, 256, 256, 1), _x(1, 256, 12, 12)),
+    "conv2d in groups": _net(_net_of_one_layer(nn.Conv2d, 64, 128, 3, groups=2, padding=1), _x(1, 64, 14, 14)),
+    "conv2d of odd rows": _net(_net_of_one_layer(nn.Conv2d, 3, 64, 7, stride=2, padding=3), _x(1, 3, 32, 32)),
+    "conv3d": _net(_net_of_one_layer(nn.Conv3d, 32, 32, 3), _x(1, 32, 6, 7, 8)),
+    "depthwise": _net(_net_of_one_layer(nn.Conv2d, 128, 128, (4, 8), groups=128, padding=3), _x(1, 128, 14, 14)),
+    "transposed": _net(_net_of_one_layer(nn.ConvTranspose2d, 64, 64, 2, stride=2), _x(1, 64, 12, 12)),
     "embedding": _net(Gathered, _tokens("x", 1500, 2, 16), B=0, T=1),
     "experts": _net(Experts, _x(5, 64), N=0),
     "tied": _net(Tied, _tokens("x", 300, 2, 9), T=1),
-    "lstm": _net(_named(nn.LSTM, 64, 96, batch_first=True), _x(2, 12, 64), T=1),
-    "gru": _net(_named(nn.GRU, 64, 96, bidirectional=True), _x(12, 2, 64), T=0),
+    "lstm": _net(_net_of_one_layer(nn.LSTM, 64, 96, batch_first=True), _x(2, 12, 64), T=1),
+    "gru": _net(_net_of_one_layer(nn.GRU, 64, 96, bidirectional=True), _x(12, 2, 64), T=0),
     "residual": _net(Residual, _x(1, 3, 48, 48), B=0),
     "decoder": _net(Decoder, _tokens("tokens", 400, 1, 24), T=1),
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance.checks.aten_outcomes import PASS, SECONDS_TO_EXPORT, SampleLine, limited, sample_line
+from conformance.checks.aten_outcomes import PASS, SECONDS_TO_EXPORT, SampleLine, sample_line, time_limit
 from t2n_core.check.mismatch.rounding import ROUNDING
 from t2n_core.export.model import ModelExport
 from t2n_core.inference_target import TractNNEF
@@ -33,7 +33,7 @@ def check_samples(
     lines, weak, noted = [], [], 0
     for sample_id, export in exports:
         try:
-            with limited(SECONDS_TO_EXPORT):
+            with time_limit(SECONDS_TO_EXPORT):
                 result = nnef_export(export)
                 _ = export.samples
             outcome = result.check_parity("approximate", timeout=SECONDS_TO_RUN, note=False)
@@ -67,7 +67,7 @@ def proves_something(exports: Iterable[tuple[str, ModelExport]]) -> bool:
     """Return whether the outputs of a sample move, or are constant; or cannot be computed here, as its check says."""
     for _, export in exports:
         try:
-            with limited(SECONDS_TO_EXPORT):
+            with time_limit(SECONDS_TO_EXPORT):
                 graph = export.lower(_TARGET)
                 names = [output.name for output in graph.outputs]
                 moved = movements(export.samples, names, DEFAULT_CRITERIA, constant_outputs(graph))

@@ -147,7 +147,7 @@ def _worst(outcome: Outcome) -> str:
 
 
 @contextmanager
-def limited(seconds: int) -> Iterator[None]:
+def time_limit(seconds: int) -> Iterator[None]:
     """TimeoutError in what takes longer; only the main thread of a POSIX system can be interrupted like this."""
 
     def stop(*_: object) -> None:

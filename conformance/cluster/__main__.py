@@ -138,7 +138,7 @@ def evidence(report: Path) -> list[str]:
     return found
 
 
-def judged(near: list[str], far: list[str]) -> tuple[str, bool]:
+def compare_runs(near: list[str], far: list[str]) -> tuple[str, bool]:
     """Return how a run on hosts compares with the local one, in words, and whether it is as it has to be."""
     counts = Counter(json.loads(line).get("nodeid", line) for line in far)
     planned = {json.loads(line).get("nodeid", line) for line in near}
@@ -187,7 +187,7 @@ def main() -> int:
                     run.end()
                 seconds = time.monotonic() - started
                 hosts.stop()
-                words, right = judged(near, evidence(folder / f"far-{place}"))
+                words, right = compare_runs(near, evidence(folder / f"far-{place}"))
                 left = left_behind(folder)
                 print(f"{name}: {words}, {'; '.join(left) or 'nothing left'}, {seconds:.0f} s", flush=True)
                 print(f"  at most: {watch}", flush=True)

@@ -37,7 +37,7 @@ def statements(products: int) -> str:
     return "\n    ".join(lines)
 
 
-def worked(report: Path) -> tuple[int, float]:
+def work_of(report: Path) -> tuple[int, float]:
     """Return the number of cells of a report that passed, and the seconds that engines worked for all."""
     records = map(json.loads, (report / "matrix.jsonl").read_text().splitlines())
     cells = [record for record in records if record["type"] == "cell"]
@@ -49,7 +49,7 @@ def products_for(seconds: float, engines: list[str], folder: Path) -> int:
     tried = 20
     write_bundle(folder / "trial", 3, statements(tried))
     t2n(["matrix", "run", "--bundle", str(folder / "trial"), *engines, "--report", str(folder / "tried")])
-    _, time_of_three = worked(folder / "tried")
+    _, time_of_three = work_of(folder / "tried")
     return max(1, round(tried * seconds * 3 / time_of_three))
 
 
@@ -78,7 +78,7 @@ def main() -> int:
                 run.start()
                 run.end(3600.0)
                 elapsed = time.monotonic() - started
-            passed, work = worked(report)
+            passed, work = work_of(report)
             efficiency = work / (count * elapsed)
             print(
                 f"{count} hosts: {passed} of {wanted} cells right, units of {work / options.cases:.2f} s, "

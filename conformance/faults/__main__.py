@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from conformance.faults.architectures import planted_architectures
-from conformance.faults.graphs import planted
+from conformance.faults.graphs import planted_graph
 from conformance.faults.page import Result, page
 from conformance.faults.plants import FLOAT64, PLANTS, Plant
 from conformance.lab.command import command_parser
@@ -74,7 +74,7 @@ def random_graphs(seed: int, folder: Path) -> Iterator[tuple[str, Plant, Program
     """Yield names, plants and random graphs endlessly."""
     for number, plant in enumerate(itertools.cycle(PLANTS)):
         size = SIZES[number // len(PLANTS) % len(SIZES)]
-        yield f"{size} statements", plant, planted(seed + number, size, plant.make, plant.release)
+        yield f"{size} statements", plant, planted_graph(seed + number, size, plant.make, plant.release)
 
 
 def run(source: Source, count: int, seed: int) -> list[Result]:

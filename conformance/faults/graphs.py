@@ -138,7 +138,7 @@ class Draft:
             self.call("unsqueeze", [*shape[:axis], 1, *shape[axis:]], input=x, axes=[axis])
 
 
-def planted(seed: int, size: int, plant: Callable[[Draft], str], release: str) -> Program:
+def planted_graph(seed: int, size: int, plant: Callable[[Draft], str], release: str) -> Program:
     """Return a graph of about `size` statements with a planted one in its middle; the same for the same seed."""
     draft = Draft.of_two_inputs(seed)
     for _ in range(size // 2):

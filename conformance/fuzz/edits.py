@@ -9,7 +9,7 @@ from dataclasses import replace
 from conformance.fuzz.program import Input, Program, Step
 
 
-def renamed(text: str, names: Mapping[str, str]) -> str:
+def rename_variables(text: str, names: Mapping[str, str]) -> str:
     """Return the expression with other variables, or numbers, in place of these."""
     if not names:
         return text
@@ -29,9 +29,11 @@ def operands(program: Program, step: Step) -> list[str]:
     return [name for name in read if name in tensors]
 
 
-def bypassed(program: Program, step: Step, operand: str) -> Program:
+def bypass_step(program: Program, step: Step, operand: str) -> Program:
     """Without the step; `operand` is read in its place."""
-    steps = tuple(replace(s, text=renamed(s.text, {step.name: operand})) for s in program.steps if s.name != step.name)
+    steps = tuple(
+        replace(s, text=rename_variables(s.text, {step.name: operand})) for s in program.steps if s.name != step.name
+    )
     outputs = tuple(dict.fromkeys(operand if name == step.name else name for name in program.outputs))
     return replace(program, steps=steps, outputs=outputs)
 
@@ -39,7 +41,7 @@ def bypassed(program: Program, step: Step, operand: str) -> Program:
 def without(program: Program, step: Step) -> Iterator[Program]:
     """Yield the programs without a step; the last one also gives up every output that needs it."""
     for operand in operands(program, step):
-        yield bypassed(program, step, operand)
+        yield bypass_step(program, step, operand)
     lost = {step.name}
     for one in program.steps:
         if one.reads & lost:
@@ -50,8 +52,8 @@ def without(program: Program, step: Step) -> Iterator[Program]:
         yield replace(program, outputs=tuple(outputs))
 
 
-def renumbered(program: Program) -> Program:
+def renumber_steps(program: Program) -> Program:
     """Return the steps named in their order, without gaps."""
     names = {step.name: f"{step.name[0]}{index}" for index, step in enumerate(program.steps)}
-    steps = tuple(replace(s, name=names[s.name], text=renamed(s.text, names)) for s in program.steps)
+    steps = tuple(replace(s, name=names[s.name], text=rename_variables(s.text, names)) for s in program.steps)
     return replace(program, steps=steps, outputs=tuple(names.get(name, name) for name in program.outputs))

@@ -192,7 +192,7 @@ def run_all(program: Program, result: ExportResult, engine: KeepsGoing, known: S
             if index in reply.refused:
                 findings.append(Finding(reference.sizes, ENGINE_ERROR, reply.refused[index]))
             else:
-                findings.append(compared(program, reference, outputs))
+                findings.append(finding_of_outputs(program, reference, outputs))
         rest = rest[len(reply.outputs) :]
         if not rest:
             break
@@ -207,7 +207,7 @@ def _failure(reference: Reference, reply: EngineReply) -> Finding:
     return Finding(reference.sizes, _STATUS_OF_REPLY[reply.status], f"at stage {reply.stage}: {reply.message}")
 
 
-def compared(program: Program, reference: Reference, outputs: Sequence[Array]) -> Finding:
+def finding_of_outputs(program: Program, reference: Reference, outputs: Sequence[Array]) -> Finding:
     found = compare_outputs(reference.expected, outputs, names=program.outputs)
     bad = [one for one in found if not one.passed]
     if not bad or (not any(one.problem for one in bad) and _is_rounding(program, reference, outputs)):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from conformance.fuzz.edits import bypassed, operands, renumbered
+from conformance.fuzz.edits import bypass_step, operands, renumber_steps
 from conformance.fuzz.program import Program, Step
 from conformance.fuzz.verdict import Verdict
 from t2n_core.reduce.minimise import Minimiser, run_passes
@@ -51,7 +51,7 @@ def shrink(program: Program, fails: Fails, seconds: float = 60.0) -> Program:
     for candidates in (_one_output, _prefixes):
         state.take_one(candidates)
     run_passes(state, [partial(_Shrinking.take_all, candidates=candidates) for candidates in _REPEATED])
-    return renumbered(state.program)
+    return renumber_steps(state.program)
 
 
 def _one_output(program: Program) -> Iterator[Program]:
@@ -81,14 +81,14 @@ def _bypassed_all(program: Program, steps: tuple[Step, ...]) -> Iterator[Program
         found = operands(program, step)
         if not found:
             return
-        program = bypassed(program, step, found[0])
+        program = bypass_step(program, step, found[0])
     yield program
 
 
 def _without_steps(program: Program) -> Iterator[Program]:
     for step in reversed(program.steps):
         for operand in operands(program, step):
-            yield bypassed(program, step, operand)
+            yield bypass_step(program, step, operand)
 
 
 def _fewer_axes(program: Program) -> Iterator[Program]:

@@ -52,7 +52,7 @@ def turning_sizes(program: Program) -> list[Sizes]:
     model = deciding.model()
     usual = _conditions_at(deciding, model, program.example)
     found: dict[tuple[bool, ...], list[Sizes]] = {}
-    for sizes in _tried(program):
+    for sizes in _sizes_to_try(program):
         values = _conditions_at(deciding, model, sizes)
         if values is not None and values != usual:
             same = found.setdefault(values, [])
@@ -73,7 +73,7 @@ def _conditions_at(deciding: Program, model: nn.Module, sizes: Sizes) -> tuple[b
     return found if isinstance(found, tuple) else (found,)
 
 
-def _tried(program: Program) -> list[Sizes]:
+def _sizes_to_try(program: Program) -> list[Sizes]:
     """Return sizes at which decisions of the model may change.
 
     Each size of one symbol, pairs of equal sizes, pairs whose sum, difference or product is an integer constant of the

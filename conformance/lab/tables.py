@@ -14,15 +14,15 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, spaced: bool = 
     A bar inside a cell is escaped.
     """
     rule = ["---"] * len(head)
-    return _joined(head, f"| {' | '.join(rule)} |" if spaced else f"|{'|'.join(rule)}|", rows)
+    return _join(head, f"| {' | '.join(rule)} |" if spaced else f"|{'|'.join(rule)}|", rows)
 
 
 def figures_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table whose columns after the first hold figures, aligned to the right."""
-    return _joined(head, f"| --- |{' ---: |' * (len(head) - 1)}", rows)
+    return _join(head, f"| --- |{' ---: |' * (len(head) - 1)}", rows)
 
 
-def _joined(head: Sequence[str], rule: str, rows: Iterable[Sequence[str]]) -> str:
+def _join(head: Sequence[str], rule: str, rows: Iterable[Sequence[str]]) -> str:
     first, *others = (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in (head, *rows))
     return "\n".join([first, rule, *others])
 

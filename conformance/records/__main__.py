@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from conformance.lab.command import command_parser
 from conformance.lab.machine import cpu_of_children, describe_machine
 from conformance.lab.processes import ENVIRONMENT, ask_module
-from conformance.records.enlarge import enlarged
+from conformance.records.enlarge import enlarge
 from pytest_t2n.records.file import each_record, write_records
 from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.schema import CellLine
@@ -62,7 +62,7 @@ def archives(records: Path) -> Iterator[tuple[str, float]]:
 def on_records(records: Path, cells: int, engines: int, folder: Path) -> Iterator[str]:
     """Yield lines of a table: each command on a matrix of this size."""
     matrix = folder / "matrix.jsonl"
-    write_records(matrix, enlarged(records, cells, engines))
+    write_records(matrix, enlarge(records, cells, engines))
     count = sum(isinstance(one, CellLine) for one in each_record(matrix))
     yield f"| {count} cells, {engines} engines | MB | bytes a cell | CPU s | µs a cell | peak MB |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"

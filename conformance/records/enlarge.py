@@ -32,7 +32,7 @@ from pytest_t2n.records.schema import (
 _STARTED = "2026-01-02T03:04:05+00:00"
 
 
-def enlarged(template: Path, cells: int, engines: int, seed: int = 7) -> Iterator[Record]:
+def enlarge(template: Path, cells: int, engines: int, seed: int = 7) -> Iterator[Record]:
     """Yield the records of about `cells` cells on `engines` releases, made from those of `template`.
 
     Raises ValueError if the template has no cells.
@@ -94,8 +94,8 @@ def _row(
             platform="here",
             on="",
             outputs=[_shaken_output(rng, one) for one in source.outputs],
-            times=_shaken(rng, source.times),
-            facts=_shaken(rng, source.facts),
+            times=_perturb(rng, source.times),
+            facts=_perturb(rng, source.facts),
             archive_sha256=rng.randbytes(32).hex(),
             graph=own.get(source.graph, ""),
         )
@@ -103,16 +103,16 @@ def _row(
 
 def _shaken_output(rng: random.Random, line: Any) -> Any:
     names = ("max_abs", "max_rel", "worst_expected", "worst_actual", "outliers", "moves")
-    return msgspec.structs.replace(line, **{name: _shaken(rng, getattr(line, name)) for name in names})
+    return msgspec.structs.replace(line, **{name: _perturb(rng, getattr(line, name)) for name in names})
 
 
-def _shaken(rng: random.Random, value: Any) -> Any:
+def _perturb(rng: random.Random, value: Any) -> Any:
     if isinstance(value, float) and value:
         return value * rng.uniform(0.5, 1.5)
     if isinstance(value, dict):
-        return {name: _shaken(rng, one) for name, one in value.items()}
+        return {name: _perturb(rng, one) for name, one in value.items()}
     if isinstance(value, list):
-        return [_shaken(rng, one) for one in value]
+        return [_perturb(rng, one) for one in value]
     return value
 
 
@@ -124,7 +124,7 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=1_000_000)
     parser.add_argument("--engines", type=int, default=54)
     options = parser.parse_args()
-    write_records(options.output, enlarged(options.template, options.cells, options.engines))
+    write_records(options.output, enlarge(options.template, options.cells, options.engines))
 
 
 if __name__ == "__main__":

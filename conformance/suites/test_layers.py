@@ -30,13 +30,13 @@ LAYERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], Axes]] = {
     "conv3d": (lambda: nn.Conv3d(2, 3, (2, 3, 1)), (2, 2, 5, 6, 4), {}),
     "conv_transpose1d": (lambda: nn.ConvTranspose1d(4, 3, 5, stride=2, padding=1, output_padding=1), (2, 4, 7), {}),
     "conv_transpose2d": (lambda: nn.ConvTranspose2d(4, 6, (3, 2), stride=2, groups=2), (2, 4, 5, 6), {}),
-    "batch_norm1d": (lambda: _trained(nn.BatchNorm1d(5)), (3, 5), {0: "B"}),
-    "batch_norm2d": (lambda: _trained(nn.BatchNorm2d(4)), (2, 4, 5, 6), {0: "B"}),
-    "layer_norm": (lambda: _trained(nn.LayerNorm(7)), (2, 3, 7), {0: "B", 1: "T"}),
+    "batch_norm1d": (lambda: _as_after_training(nn.BatchNorm1d(5)), (3, 5), {0: "B"}),
+    "batch_norm2d": (lambda: _as_after_training(nn.BatchNorm2d(4)), (2, 4, 5, 6), {0: "B"}),
+    "layer_norm": (lambda: _as_after_training(nn.LayerNorm(7)), (2, 3, 7), {0: "B", 1: "T"}),
     "layer_norm_2d": (lambda: nn.LayerNorm((3, 7), elementwise_affine=False), (2, 3, 7), {0: "B"}),
-    "group_norm": (lambda: _trained(nn.GroupNorm(3, 6)), (2, 6, 5), {0: "B", 2: "T"}),
+    "group_norm": (lambda: _as_after_training(nn.GroupNorm(3, 6)), (2, 6, 5), {0: "B", 2: "T"}),
     "instance_norm": (lambda: nn.InstanceNorm1d(4, affine=True), (2, 4, 9), {0: "B"}),
-    "rms_norm": (lambda: _trained(nn.RMSNorm(7)), (2, 3, 7), {1: "T"}),
+    "rms_norm": (lambda: _as_after_training(nn.RMSNorm(7)), (2, 3, 7), {1: "T"}),
     "max_pool1d": (lambda: nn.MaxPool1d(3, 2, padding=1), (2, 3, 13), {0: "B"}),
     "max_pool2d": (lambda: nn.MaxPool2d((3, 2), (2, 1), padding=(1, 0)), (2, 3, 9, 8), {}),
     "max_pool2d_ceil": (lambda: nn.MaxPool2d(3, 2, ceil_mode=True), (2, 3, 10, 8), {}),
@@ -82,7 +82,7 @@ class _Attention(nn.Module):
         return self.inner(input, input, input, need_weights=False)[0]
 
 
-def _trained(layer: nn.Module) -> nn.Module:
+def _as_after_training(layer: nn.Module) -> nn.Module:
     """Statistics and weights as after training, where fresh ones would hide mistakes."""
     for name, tensor in [*layer.named_parameters(), *layer.named_buffers()]:
         if tensor.is_floating_point():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from conformance.faults.graphs import planted
+from conformance.faults.graphs import planted_graph
 from conformance.faults.plants import PLANTS
 from pytest_t2n.cli import main as t2n
 from t2n_core.engine import close_all, engine_for, resolve_engines
@@ -54,9 +54,9 @@ class Failure:
     make: Callable[[Path], Program]
 
 
-def _planted(name: str, release: str) -> Callable[[Path], Program]:
+def _planted_program(name: str, release: str) -> Callable[[Path], Program]:
     plant = next(one for one in PLANTS if one.name == name and one.release == release)
-    return lambda folder: planted(7, 40, plant.make, release)
+    return lambda folder: planted_graph(7, 40, plant.make, release)
 
 
 def _two_relu(folder: Path) -> Program:
@@ -79,7 +79,7 @@ def _lstm(folder: Path) -> Program:
         def forward(self, x: Tensor) -> Tensor:
             return self.out(self.rnn(x)[0]).softmax(-1)
 
-    return _exported(Tagger, (1, 20, 32), "0.20.22", folder)
+    return _export(Tagger, (1, 20, 32), "0.20.22", folder)
 
 
 def _depthwise(folder: Path) -> Program:
@@ -95,10 +95,10 @@ def _depthwise(folder: Path) -> Program:
         def forward(self, x: Tensor) -> Tensor:
             return F.conv1d(x, self.taps[:, :3].unsqueeze(1), self.taps[:, 3], groups=6)
 
-    return _exported(Taps, (2, 6, 17), "0.22.4", folder)
+    return _export(Taps, (2, 6, 17), "0.22.4", folder)
 
 
-def _exported(make: Callable[[], Module], shape: tuple[int, ...], release: str, folder: Path) -> Program:
+def _export(make: Callable[[], Module], shape: tuple[int, ...], release: str, folder: Path) -> Program:
     """Return a model of random weights as exported for a release, with one input of random numbers."""
     import torch
 
@@ -116,28 +116,28 @@ FAILURES = (
         "`sub` of a tensor with fewer elements computes the negative",
         "0.21.8",
         "0.21.13",
-        _planted("sub of fewer elements", "0.21.8"),
+        _planted_program("sub of fewer elements", "0.21.8"),
     ),
     Failure(
         "mul-stretched-between",
         "`mul` by a tensor that is stretched on both sides of an axis is wrong",
         "0.21.6",
         "0.21.13",
-        _planted("mul stretched between", "0.21.6"),
+        _planted_program("mul stretched between", "0.21.6"),
     ),
     Failure(
         "avg-pool-over-zeros",
         "`avg_pool` with border `constant` counts as with border `ignore`",
         "0.22.4",
         "0.23.9",
-        _planted("avg_pool over zeros", "0.22.4"),
+        _planted_program("avg_pool over zeros", "0.22.4"),
     ),
     Failure(
         "max-pool-replicate-panics",
         "`max_pool` with border `replicate` panics",
         "0.23.9",
         FLOAT64,
-        _planted("max_pool over copies", "0.23.9"),
+        _planted_program("max_pool over copies", "0.23.9"),
     ),
     Failure(
         "two-relu-of-one-tensor", "Two equal `relu` of one tensor: a Dummy op is run", "0.21.6", "0.21.13", _two_relu

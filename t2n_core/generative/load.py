@@ -11,7 +11,7 @@ import torch
 
 from t2n_core.errors import InputError
 from t2n_core.extras import importing
-from t2n_core.generative.quantized.checkpoint import dequantized, quantization_of
+from t2n_core.generative.quantized.checkpoint import dequantize_checkpoint, quantization_of
 from t2n_core.generative.quantized.formats import Settings
 from t2n_core.torch_graph.tensors_on_disk import tensors_on_disk
 
@@ -67,7 +67,7 @@ def load_model(folder: Path, *, dtype: str | None = None, random: bool = False) 
 
 def _load_quantized(transformers: Any, folder: Path, config: Any, settings: Settings, dtype: torch.dtype) -> Any:
     """Return the model with the tensors of a quantized checkpoint. Raises InputError if some are missing."""
-    tensors = dequantized(folder, settings)
+    tensors = dequantize_checkpoint(folder, settings)
     of_kind = _mapping(transformers, config)[type(config)]
     classes = of_kind if isinstance(of_kind, tuple) else (of_kind,)
     own = next((one for one in classes if one.__name__ in (config.architectures or ())), classes[0])

@@ -64,7 +64,7 @@ def with_state(runnable: TractRunnable) -> Step:
     return lambda tokens: state.run([tokens])[0]
 
 
-def followed(step: Step, prompt: Array, steps: int) -> tuple[list[float], list[int], list[Array]]:
+def run_steps(step: Step, prompt: Array, steps: int) -> tuple[list[float], list[int], list[Array]]:
     """Return CPU milliseconds, greedy token and logits of each step; the first one takes the prompt."""
     given, times, chosen, rows = prompt, list[float](), list[int](), list[Array]()
     for _ in range(steps):

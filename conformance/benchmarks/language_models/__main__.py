@@ -51,7 +51,7 @@ def exports(folder: Path, python: dict[str, Path | str], scratch: Path) -> dict[
     return found
 
 
-def decoded(engine: ResolvedEngine, folder: Path, case: Case, archives: dict[str, str], rounds: int) -> dict[str, Any]:
+def decode(engine: ResolvedEngine, folder: Path, case: Case, archives: dict[str, str], rounds: int) -> dict[str, Any]:
     """Return what each archive generates, and how fast; an archive that kills its process is left out and says so."""
     job = {"library": str(engine.library), "folder": str(folder), "prompt": case.prompt, "steps": case.steps}
 
@@ -90,7 +90,7 @@ def main() -> None:
             written["steps"] = run(python["ours"], "exporting", "steps", str(folder), str(Path(scratch) / "steps"))
             archives = {who: one["archive"] for who, one in written.items() if "archive" in one}
             found = {"prompt": case.prompt, "weights_bytes": weights, "exports": written}
-            results["models"][name] = {**found, "tokens": decoded(engine, folder, case, archives, arguments.rounds)}
+            results["models"][name] = {**found, "tokens": decode(engine, folder, case, archives, arguments.rounds)}
         write_results(output / "results.json", results)
         (output / "results.md").write_text(markdown(results), encoding="utf-8")
     print(markdown(results))

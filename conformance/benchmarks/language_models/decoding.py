@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 import conformance.cases.models.libraries  # noqa: F401
-from conformance.benchmarks.engine.steps import Step, followed, input_shapes, load, with_cache
+from conformance.benchmarks.engine.steps import Step, input_shapes, load, run_steps, with_cache
 from conformance.lab.machine import pin_to_one_core
 from conformance.lab.processes import open_answers
 from conformance.lab.timing import in_turns
@@ -29,7 +29,7 @@ from t2n_core.generative.export import STEP
 Tokens = np.ndarray[Any, Any]
 
 
-def generated(model: Any, prompt: Tokens, steps: int) -> tuple[list[int], Tokens]:
+def generate_reference(model: Any, prompt: Tokens, steps: int) -> tuple[list[int], Tokens]:
     """Return the tokens of the model's own `generate`, greedy and without an end, and their logits."""
     given = torch.from_numpy(prompt)
     answer = model.generate(
@@ -83,7 +83,7 @@ def in_tract(driver: TractDriver, archive: str) -> Callable[[], Step]:
     return lambda: one_by_one(with_cache(driver, runnable, empty, single), always=tokens[1] == 1)
 
 
-def compared(chosen: list[int], logits: list[Tokens], tokens: list[int], wanted: Tokens) -> dict[str, Any]:
+def compare_tokens(chosen: list[int], logits: list[Tokens], tokens: list[int], wanted: Tokens) -> dict[str, Any]:
     """Return how many tokens are right before one is wrong, and the largest error of logits up to there."""
     pairs = enumerate(zip(chosen, tokens, strict=True))
     right = next((step for step, (got, token) in pairs if got != token), len(tokens))
@@ -99,19 +99,19 @@ def run(job: Mapping[str, Any]) -> dict[str, Any]:
     model = AutoModelForCausalLM.from_pretrained(job["folder"], dtype=torch.float32).eval()
     vocabulary = model.config.get_text_config().vocab_size
     prompt = np.random.default_rng(3).integers(0, vocabulary, (1, job["prompt"]))
-    tokens, wanted = generated(model, prompt, job["steps"])
+    tokens, wanted = generate_reference(model, prompt, job["steps"])
     sequences = {who: in_tract(driver, archive) for who, archive in job["archives"].items()}
     sequences["torch"] = functools.partial(in_torch, model)
     found: dict[str, dict[str, Any]] = {who: {"prompt_ms": [], "token_ms": []} for who in sequences}
     for who, begin in in_turns(sequences.items(), job["rounds"]):
-        times, chosen, rows = followed(begin(), prompt, job["steps"])
+        times, chosen, rows = run_steps(begin(), prompt, job["steps"])
         found[who]["prompt_ms"].append(times[0])
         found[who]["token_ms"].append(statistics.median(times[1:]))
-        found[who] |= compared(chosen, rows, tokens, wanted)
+        found[who] |= compare_tokens(chosen, rows, tokens, wanted)
     for who, begin in sequences.items():
         if not found[who]["right"]:  # is it the prompt at once that is wrong?
-            _, chosen, rows = followed(one_by_one(begin()), prompt, job["steps"])
-            found[who]["one_by_one"] = compared(chosen, rows, tokens, wanted)
+            _, chosen, rows = run_steps(one_by_one(begin()), prompt, job["steps"])
+            found[who]["one_by_one"] = compare_tokens(chosen, rows, tokens, wanted)
     return {**found, "different_tokens": len(set(tokens))}
 
 

@@ -30,7 +30,7 @@ class Size:
         return self.heads * self.width
 
 
-def _rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     one, other = x.chunk(2, -1)
     return x * cos + torch.cat([-other, one], -1) * sin
 
@@ -55,10 +55,10 @@ class Layer(nn.Module):
             part(normed).view(*x.shape[:2], -1, self.size.width).transpose(1, 2)
             for part in (self.query, self.key, self.value)
         )
-        keys = torch.cat([keys, _rotated(key, cos, sin)], 2)
+        keys = torch.cat([keys, _rotate(key, cos, sin)], 2)
         values = torch.cat([values, value], 2)
         mixed = functional.scaled_dot_product_attention(
-            _rotated(query, cos, sin), keys, values, mask, enable_gqa=self.size.heads != self.size.shared
+            _rotate(query, cos, sin), keys, values, mask, enable_gqa=self.size.heads != self.size.shared
         )
         x = x + self.out(mixed.transpose(1, 2).flatten(2))
         normed = self.between(x)

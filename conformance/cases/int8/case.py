@@ -76,7 +76,7 @@ class Between(nn.Module):
         return found
 
 
-def converted(net: nn.Module, shape: tuple[int, ...], qconfig: Any = None) -> nn.Module:
+def quantise_net(net: nn.Module, shape: tuple[int, ...], qconfig: Any = None) -> nn.Module:
     """Return a net quantised for the engine in force, with grids found on random inputs.
 
     They spread further than those of a check. A grid has 7 bits, but PyTorch clamps inputs beyond it to 8; without VNNI
@@ -96,7 +96,7 @@ def of_layer(make: Callable[[], nn.Module], shape: tuple[int, ...], **settings: 
     """Return the case of one quantised layer, with a dynamic batch."""
 
     def build() -> tuple[nn.Module, Inputs]:
-        return converted(make(), shape), {"x": torch.randn(*shape) * 1.3}
+        return quantise_net(make(), shape), {"x": torch.randn(*shape) * 1.3}
 
     return Int8Net(build, axes={"x": {0: "B"}}, **settings)
 

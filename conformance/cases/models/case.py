@@ -28,8 +28,8 @@ class ModelCase:
     def build(self, seed: int) -> tuple[nn.Module, Inputs]:
         """Return the model with its example inputs; its activations spread as after training."""
         torch.manual_seed(seed)
-        model, inputs = weathered(self.make().eval()), self.inputs()
-        return settled(model, [inputs, *(self.inputs() for _ in range(_SETTLING))]), inputs
+        model, inputs = spread_weights(self.make().eval()), self.inputs()
+        return settle_batch_norms(model, [inputs, *(self.inputs() for _ in range(_SETTLING))]), inputs
 
     def axes_with_batch(self, inputs: Inputs) -> dict[str, dict[int, str]]:
         """Return the dynamic axes, and the batch, which is the first axis of every tensor."""
@@ -38,7 +38,7 @@ class ModelCase:
         return {name: {0: "B", **declared.get(name, {})} for name in tensors}
 
 
-def weathered(model: nn.Module) -> nn.Module:
+def spread_weights(model: nn.Module) -> nn.Module:
     """Give weights spread as after training: what starts as all zeros or all ones would hide whether it is used.
 
     Matrices, kernels and gains of norms that shrink what they multiply are enlarged: activations of order one stay so.
@@ -56,7 +56,7 @@ def weathered(model: nn.Module) -> nn.Module:
     return model
 
 
-def settled(model: nn.Module, examples: Sequence[Inputs]) -> nn.Module:
+def settle_batch_norms(model: nn.Module, examples: Sequence[Inputs]) -> nn.Module:
     """Give batch norms the statistics of what they normalise, one after the other in one run of the model.
 
     Without them values shrink or grow from layer to layer, until the outputs are below every tolerance, or a rounding

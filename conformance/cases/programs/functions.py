@@ -30,7 +30,7 @@ def _einsum(equation: str, *shapes: tuple[int, ...]) -> Program:
     )
 
 
-def _shifted(x: Tensor) -> Tensor:
+def _roll(x: Tensor) -> Tensor:
     return torch.roll(x, shifts=(-1, 2), dims=(1, 2))
 
 
@@ -76,7 +76,7 @@ PROGRAMS: dict[str, Program] = {
     "expand": program(lambda x: x.expand(2, 4, 3, 5), numbers(4, 1, 5)),
     "expand_of_some": program(lambda x: x.expand(-1, 2, -1, -1), numbers(3, 1, 1, 5)),
     "new_zeros": program(lambda x: x.sum() + x.new_zeros((3, 2)), numbers(4, 5)),
-    "roll": program(_shifted, numbers(2, 3, 5)),
+    "roll": program(_roll, numbers(2, 3, 5)),
     "flip": program(lambda x: x.flip(1), numbers(2, 3, 5)),
     "reflected": program(lambda x: F.pad(x, (2, 1), mode="reflect"), numbers(2, 3, 5)),
     "replicated": program(lambda x: F.pad(x, (0, 2), mode="replicate"), numbers(2, 3, 5)),

@@ -28,7 +28,7 @@ class _WithConstant(nn.Module):
         return getattr(torch, self._operation)(x, self.constant)
 
 
-def _mixed(operation: str, dtype: torch.dtype, inputs: str) -> Program:
+def _with_constant(operation: str, dtype: torch.dtype, inputs: str) -> Program:
     source = {"floats": numbers(4, 3), "wholes": wholes(4, 3)}[inputs]
     return Program(lambda: _WithConstant(operation, dtype), source, in_standard=False)
 
@@ -59,12 +59,12 @@ PROGRAMS: dict[str, Program] = {
     "flattened_whole_numbers": program(lambda x: x.flatten(), wholes(2, 3, 4), in_standard=False),
     "gcd": program(torch.gcd, lambda: (torch.tensor([12, -18, 7]), torch.tensor([8, 27, 0])), in_standard=False),
     **{
-        f"{operation}_of_floats_and_{kind}": _mixed(operation, dtype, "floats")
+        f"{operation}_of_floats_and_{kind}": _with_constant(operation, dtype, "floats")
         for operation in ("add", "mul", "div", "pow", "ge")
         for kind, dtype in (("int32", torch.int32), ("int64", torch.int64))
     },
     **{
-        f"{operation}_of_wholes_and_{kind}": _mixed(operation, dtype, "wholes")
+        f"{operation}_of_wholes_and_{kind}": _with_constant(operation, dtype, "wholes")
         for operation in ("add", "mul", "sub", "eq")
         for kind, dtype in (("int32", torch.int32), ("float32", torch.float32))
     },

@@ -115,7 +115,7 @@ def _states(kind: str, layers: int, both: bool) -> Program:
     return Program(lambda: _WithStates(net(4, 3, layers, bidirectional=both)), inputs, in_standard=False)
 
 
-def _attended(causal: bool, masked: bool, **more: Any) -> Program:
+def _attention(causal: bool, masked: bool, **more: Any) -> Program:
     def attend(q: Tensor, k: Tensor, v: Tensor, *mask: Tensor) -> Tensor:
         return F.scaled_dot_product_attention(q, k, v, *mask, is_causal=causal, **more)
 
@@ -159,10 +159,10 @@ PROGRAMS: dict[str, Program] = {
     "attention_with_other_widths": Program(
         lambda: _Attention(kdim=6, vdim=6, bias=False), lambda: (torch.randn(5, 2, 8), torch.randn(7, 2, 6))
     ),
-    "scaled_product": _attended(causal=False, masked=False),
-    "scaled_product_causal": _attended(causal=True, masked=False),
-    "scaled_product_masked": _attended(causal=False, masked=True),
-    "scaled_product_with_scale": _attended(causal=False, masked=False, scale=0.3),
+    "scaled_product": _attention(causal=False, masked=False),
+    "scaled_product_causal": _attention(causal=True, masked=False),
+    "scaled_product_masked": _attention(causal=False, masked=True),
+    "scaled_product_with_scale": _attention(causal=False, masked=False, scale=0.3),
     "fft": program(lambda x: torch.view_as_real(torch.fft.fft(x)), numbers(2, 12), in_standard=False),
     "fft_of_real": program(lambda x: torch.fft.rfft(x).abs(), numbers(2, 12), in_standard=False),
     "fft_there_and_back": program(

@@ -33,7 +33,7 @@ def collapse() -> tuple[Statement, ...]:
 BEGIN = let(tokens=zeros(0, dtype="int64"), before=zeros(1, dtype="int64"))
 
 
-def _collapsed(frames: torch.Tensor) -> torch.Tensor:
+def _collapse_repeats(frames: torch.Tensor) -> torch.Tensor:
     best = torch.unique_consecutive(frames[0].argmax(-1))
     return best[best != BLANK]
 
@@ -48,7 +48,7 @@ def ctc() -> Program:
 
     @torch.no_grad()
     def reference(features: torch.Tensor) -> torch.Tensor:
-        return _collapsed(encoder(features))
+        return _collapse_repeats(encoder(features))
 
     return Program(parts, statements, ["tokens"], reference, examples)
 
@@ -65,7 +65,7 @@ def streaming_ctc() -> Program:
         for chunk in features.split(CHUNK, 1):
             frames, *caches = encoder(chunk, *caches)
             heard.append(frames)
-        return _collapsed(torch.cat(heard, 1))
+        return _collapse_repeats(torch.cat(heard, 1))
 
     return Program({"encoder": encoder.part()}, statements, ["tokens"], reference, examples)
 

@@ -23,7 +23,7 @@ def _summed_pieces(x: Tensor) -> Tensor:
     return total
 
 
-def _aligned(x: Tensor, y: Tensor) -> Tensor:
+def _align(x: Tensor, y: Tensor) -> Tensor:
     if x.shape[1] != y.shape[1]:
         size = min(x.shape[1], y.shape[1])
         x, y = x[:, :size], y[:, :size]
@@ -38,7 +38,7 @@ def _table_or_zeros(m: Function, x: Tensor) -> Tensor:
     return x + known
 
 
-def _squeezed(x: Tensor) -> Tensor:
+def _squeeze(x: Tensor) -> Tensor:
     """Return a tensor of another rank where there is one step."""
     return x.squeeze(1) * 2
 
@@ -62,12 +62,12 @@ DECISIONS: dict[str, SizesNet] = {
     "if_few_take_all": of(lambda x: x[:, :3] if x.shape[1] >= 3 else x * 1, X, at=(1, 2, 9), decides=True),
     "if_mean_or_sum": of(lambda x: x.mean(1) if x.shape[1] > 8 else x.sum(1), X, at=(1, 5, 12), decides=True),
     "if_deviation": of(_statistics_or_zeros, X, at=(1, 5, 12), decides=True),
-    "if_different_crop": of(_aligned, X, S, at=((1, 1), (4, 7), (9, 5)), decides=True),
+    "if_different_crop": of(_align, X, S, at=((1, 1), (4, 7), (9, 5)), decides=True),
     "if_beyond_the_table": of(_table_or_zeros, X, at=(1, 9, 20), decides=True, table=lambda: Table(16, 4)),
     "in_pieces_of_16": of(_in_pieces, X, at=(1, 10, 40), decides=True, lin=lambda: nn.Linear(4, 4)),
     "maxima_of_pieces": of(_summed_pieces, X, at=(1, 6, 20), decides=True),
     "pieces_stacked": of(lambda x: torch.stack(x.split(4, 1)) * 2, X, at=(4, 8, 12), decides=True),
-    "squeezed": of(_squeezed, X, at=(1, 5, 12), decides=True),
+    "squeezed": of(_squeeze, X, at=(1, 5, 12), decides=True),
     "squeezed_batch": of(lambda x: x.squeeze(0) * 2, floats("B", 3, 4), at=(1, 2, 5), decides=True),
 }  # fmt: skip
 
@@ -120,7 +120,7 @@ def _attention_over_pixels(x: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(y, y, y).mT.unflatten(2, x.shape[2:])
 
 
-def _unshuffled(x: Tensor) -> Tensor:
+def _unshuffle(x: Tensor) -> Tensor:
     """Unshuffle pixels; without a pixel PyTorch leaves the channels as they are."""
     even = x[:, :, : x.shape[2] // 2 * 2, : x.shape[3] // 2 * 2]
     return F.pixel_unshuffle(even, 2)
@@ -153,7 +153,7 @@ IMAGES: dict[str, SizesNet] = {
     "image_patches": of(_patches, HW, at=((2, 2), (4, 6), (9, 5)), conv=lambda: nn.Conv2d(3, 4, 2, 2),
                         norm=lambda: nn.LayerNorm(4)),
     "image_attention": of(_attention_over_pixels, floats(1, 3, "H", 4), at=(1, 3, 7)),
-    "image_unshuffled": of(_unshuffled, HW, at=((2, 2), (4, 6), (9, 5))),
+    "image_unshuffled": of(_unshuffle, HW, at=((2, 2), (4, 6), (9, 5))),
     "image_shuffled": of(lambda x: F.pixel_shuffle(x, 2)[:, :, 1:, 1:], floats(1, 4, "H", "W"), at=SQUARES),
     "image_u_net": of(_u_net, HW, at=((2, 2), (4, 6), (9, 5)), up=lambda: nn.ConvTranspose2d(3, 3, 2, 2)),
     "image_resized_bilinear": of(

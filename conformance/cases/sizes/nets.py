@@ -128,7 +128,7 @@ class SizesNet:
         """Return the module of the pattern; its name is the seed of the weights."""
         with seeded(name):
             made = Function(self.function, {label: make() for label, make in self.layers.items()})
-            return trained(made)
+            return as_after_training(made)
 
     def arguments(self, name: str, sizes: Mapping[str, int]) -> tuple[Tensor, ...]:
         """Its inputs, the same ones each time."""
@@ -150,7 +150,7 @@ class seeded:  # noqa: N801  a context manager, as it reads
         torch.set_rng_state(self._state)
 
 
-def trained(made: nn.Module) -> nn.Module:
+def as_after_training(made: nn.Module) -> nn.Module:
     """Statistics as after training, where fresh ones would hide mistakes."""
     for name, tensor in made.named_buffers():
         if tensor.is_floating_point():

@@ -76,7 +76,7 @@ def _to_the_other(x: Tensor, y: Tensor) -> Tensor:
     return _steps(x, 0, max(0, y.shape[1] - x.shape[1]))[:, : y.shape[1]] * y
 
 
-def _centred(x: Tensor) -> Tensor:
+def _centre(x: Tensor) -> Tensor:
     """At most 24 steps, zeros around them."""
     kept = x[:, :24]
     free = 24 - min(x.shape[1], 24)
@@ -94,7 +94,7 @@ def _context(x: Tensor) -> Tensor:
     return torch.cat([padded[:, :-2], x, padded[:, 2:]], -1)
 
 
-def _stacked(x: Tensor) -> Tensor:
+def _stack_steps(x: Tensor) -> Tensor:
     return x[:, : x.shape[1] // 3 * 3].reshape(x.shape[0], -1, 12)
 
 
@@ -144,7 +144,7 @@ PADS: dict[str, SizesNet] = {
     "pad_by_constant_trim_flatten_linear": of(
         lambda m, x: m.out(_steps(x, 0, 16)[:, :16].flatten(1)), X, at=(1, 10, 23), out=lambda: nn.Linear(64, 5)),
     "pad_left_or_trim": of(lambda x: _steps(x, 16, 0)[:, -16:].tanh(), X, at=(1, 10, 23)),
-    "pad_to_the_centre": of(_centred, X, at=(1, 10, 30)),
+    "pad_to_the_centre": of(_centre, X, at=(1, 10, 30)),
     "pad_to_even": of(lambda x: _steps(x, 0, x.shape[1] % 2).tanh(), X, at=(1, 6, 9)),
     "pad_to_a_multiple_and_back": of(
         lambda x: _steps(x, 0, -x.shape[1] % 8).tanh()[:, : x.shape[1]], X, at=(1, 8, 13)),
@@ -168,11 +168,11 @@ WINDOWS: dict[str, SizesNet] = {
     "windows_of_five_every_three_padded": of(lambda x: _steps(x, 2, 2).unfold(1, 5, 3).amax(-1), X, at=(1, 6, 13)),
     "windows_by_strides": of(lambda x: x.as_strided((x.shape[0] // 4, 3), (4, 1)).tanh(), floats("T"), at=(4, 9, 18)),
     "windows_by_im2col": of(lambda x: F.unfold(x[:, :, None], (1, 3), padding=(0, 1)), C, at=(1, 5, 12)),
-    "frames_stacked_by_three": of(_stacked, X, at=(3, 7, 12)),
+    "frames_stacked_by_three": of(_stack_steps, X, at=(3, 7, 12)),
     "frames_stacked_unflatten": of(lambda x: x[:, : x.shape[1] // 3 * 3].unflatten(1, (-1, 3)).flatten(2) * 2, X,
                                    at=(3, 7, 12)),
-    "frames_stacked_linear": of(lambda m, x: m.out(_stacked(x)), X, at=(3, 7, 12), out=lambda: nn.Linear(12, 5)),
-    "frames_stacked_after_convolution": of(lambda m, x: _stacked(m.conv(x).mT), C, at=(5, 9, 16),
+    "frames_stacked_linear": of(lambda m, x: m.out(_stack_steps(x)), X, at=(3, 7, 12), out=lambda: nn.Linear(12, 5)),
+    "frames_stacked_after_convolution": of(lambda m, x: _stack_steps(m.conv(x).mT), C, at=(5, 9, 16),
                                            conv=lambda: nn.Conv1d(4, 4, 3, 2, 1)),
     "frames_at_low_rate": of(_low_frame_rate, X, at=(1, 7, 12)),
     "frames_with_context": of(_context, X),

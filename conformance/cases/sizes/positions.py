@@ -66,7 +66,7 @@ def _band(x: Tensor) -> Tensor:
     return _attend(x, ones.tril(2) & ones.triu(-3))
 
 
-def _chunked(x: Tensor) -> Tensor:
+def _attend_in_chunks(x: Tensor) -> Tensor:
     """Return a mask in which each step sees its own chunk of 4 and all before."""
     chunk = torch.arange(x.shape[1]) // 4
     return _attend(x, chunk[None, :] <= chunk[:, None])
@@ -168,7 +168,7 @@ POSITIONS: dict[str, SizesNet] = {
     "mask_causal": of(_causal, X),
     "mask_causal_built_in": of(lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True), X),
     "mask_band": of(_band, X, at=(1, 3, 9)),
-    "mask_by_chunks": of(_chunked, X, at=(1, 3, 9)),
+    "mask_by_chunks": of(_attend_in_chunks, X, at=(1, 3, 9)),
     "mask_first_half": of(lambda x: x * (torch.arange(x.shape[1]) < x.shape[1] // 2)[:, None], X),
     "mask_upper_triangle": of(lambda x: (x @ x.mT).triu(1), X),
     "mask_by_lengths": of(_masked_mean, X, lengths("T", 2)),

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from conformance.cases.sizes.nets import BT, C, Function, S, SizesNet, Table, X, floats, of
 
 
-def _written(x: Tensor, steps: slice, value: float = 0.5) -> Tensor:
+def _fill_steps(x: Tensor, steps: slice, value: float = 0.5) -> Tensor:
     y = x.clone()
     y[:, steps] = value
     return y
@@ -38,7 +38,7 @@ def _centre(x: Tensor) -> Tensor:
     return x[:, start : start + 8] * 2
 
 
-def _smoothed(x: Tensor) -> Tensor:
+def _running_mean(x: Tensor) -> Tensor:
     """Return a running mean over 4 steps from the running sum."""
     total = F.pad(x.cumsum(1), (0, 0, 4, 0))
     return (total[:, 4:] - total[:, :-4]) / 4
@@ -148,10 +148,10 @@ PIECES: dict[str, SizesNet] = {
     "differences": of(lambda x: x[:, 1:] - x[:, :-1], X),
     "second_differences": of(lambda x: x[:, 2:] - 2 * x[:, 1:-1] + x[:, :-2], X, at=(2, 3, 9)),
     "shifted_right": of(_shifted_right, X, start=lambda: Table(1, 1, 4)),
-    "written_at_the_start": of(lambda x: _written(x, slice(0, 3)), X, at=(1, 2, 9)),
-    "written_at_the_end": of(lambda x: _written(x, slice(-2, None)), X, at=(1, 2, 9)),
-    "written_between": of(lambda x: _written(x, slice(2, 5)), X, at=(1, 4, 9)),
-    "smoothed_by_sums": of(_smoothed, X, at=(1, 3, 9)),
+    "written_at_the_start": of(lambda x: _fill_steps(x, slice(0, 3)), X, at=(1, 2, 9)),
+    "written_at_the_end": of(lambda x: _fill_steps(x, slice(-2, None)), X, at=(1, 2, 9)),
+    "written_between": of(lambda x: _fill_steps(x, slice(2, 5)), X, at=(1, 4, 9)),
+    "smoothed_by_sums": of(_running_mean, X, at=(1, 3, 9)),
     "both_cropped_to_the_shorter": of(_both_cropped, X, S, at=((1, 1), (4, 7), (9, 5))),
     "cropped_to_the_other": of(lambda x, y: x[:, : y.shape[1]].sum(1) + y.sum(1), X, S, at=((1, 1), (4, 7), (9, 5))),
     "step_of_the_other": of(

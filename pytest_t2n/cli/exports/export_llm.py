@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.exports.hub_cache import model_folder
-from pytest_t2n.cli.migrate.options import renamed
+from pytest_t2n.cli.migrate.options import rename_options
 from pytest_t2n.cli.output import say
 from pytest_t2n.cli.parser import LEVEL_HELP, Parser
 from t2n_core.engine import resolve_engines
@@ -27,7 +27,7 @@ _DTYPES = ("f32", "f16")
 def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     if isinstance(parser, Parser):
-        parser.translate = renamed
+        parser.translate = rename_options
     parser.add_argument("folder", help="a folder with config.json and safetensors, or a name in the hub's cache")
     parser.add_argument("-o", "--output", type=Path, required=True, help="the folder to write")
     parser.add_argument("--tract", default="latest", metavar="VERSION", help="one version: 0.23, 0.23.9, latest")
@@ -109,8 +109,8 @@ def _export(options: argparse.Namespace, target: TractNNEF) -> GenerativeResult:
     from t2n_core.generative.load import load_tokenizer, tokens_of
 
     tokenizer = None if options.no_tokenizer else load_tokenizer(options.folder)
-    model = _loaded(options, options.dtype)
-    original = _loaded(options, "f32") if options.dtype == "f16" and not options.no_check else None
+    model = _load(options, options.dtype)
+    original = _load(options, "f32") if options.dtype == "f16" and not options.no_check else None
     return export_generative(
         model,
         None,
@@ -129,7 +129,7 @@ def _export(options: argparse.Namespace, target: TractNNEF) -> GenerativeResult:
     )
 
 
-def _loaded(options: argparse.Namespace, dtype: str | None) -> Any:
+def _load(options: argparse.Namespace, dtype: str | None) -> Any:
     """Return the model of the options, with its adapter merged. Raises T2NError."""
     from t2n_core.generative.load import load_model
     from t2n_core.generative.lora import merge_adapter

@@ -12,7 +12,7 @@ FIRST = "FOLDER"
 """The new spelling of an option whose value is the first argument now."""
 
 
-def renamed(arguments: Sequence[str]) -> list[str]:
+def rename_options(arguments: Sequence[str]) -> list[str]:
     """Return arguments with old options as new ones, and print a note on stderr for each.
 
     Raises InputError, with what to write, for an old option without a counterpart.

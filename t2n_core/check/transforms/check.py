@@ -162,7 +162,7 @@ def _with_archive(mismatch: Outcome, result: ExportedArchive, own: Judgement, ti
 def _weak_if_unchanged(outcome: Outcome, transforms: Sequence[Transform]) -> Outcome:
     """Return a pass as weak if a transform did not change the model, or is not proven to have changed it."""
     pairs = zip(transforms, outcome.facts[CHANGED], strict=True)
-    reasons = [_unproven(one, changed) for one, changed in pairs if not changed]
+    reasons = [_reason_of_no_proof(one, changed) for one, changed in pairs if not changed]
     if not reasons:
         return outcome
     earlier = [outcome.error.message] if outcome.error is not None else []
@@ -170,7 +170,7 @@ def _weak_if_unchanged(outcome: Outcome, transforms: Sequence[Transform]) -> Out
     return replace(outcome, status=Status.WEAK, error=error)
 
 
-def _unproven(transform: Transform, changed: bool | None) -> str:
+def _reason_of_no_proof(transform: Transform, changed: bool | None) -> str:
     if changed is None:
         return f"the engine cannot write this model, to tell whether `{transform}` changed it"
     if transform.entry.begins:

@@ -44,7 +44,7 @@ def quantization_method(folder: Path) -> str | None:
     return settings.get("quant_method") if isinstance(settings, Mapping) else None
 
 
-def dequantized(folder: Path, settings: Settings) -> dict[str, torch.Tensor]:
+def dequantize_checkpoint(folder: Path, settings: Settings) -> dict[str, torch.Tensor]:
     """Return all tensors of a checkpoint by name, quantized weights in float32, the others as they are.
 
     `settings` are those of `quantization_of`. Raises InputError for a weight without a part that its format needs.

@@ -10,7 +10,7 @@ from typing import Any, Final
 import torch
 
 from t2n_core.errors import InputError
-from t2n_core.generative.quantized.packing import spread, unpacked
+from t2n_core.generative.quantized.packing import spread, unpack_integers
 
 Parts = Mapping[str, torch.Tensor]
 """The tensors of one weight, by the ends of their names."""
@@ -51,7 +51,7 @@ def _mxfp4(parts: Parts, settings: Settings) -> torch.Tensor:
     """Return the products of experts `[experts, in, out]`, from blocks along `in` with a power of two each."""
     if parts["_blocks"].dim() != 4:
         raise InputError("mxfp4 of a plain layer is not read", hint="that of gpt-oss' experts is")
-    codes = unpacked(parts["_blocks"], 4).flatten(-2)
+    codes = unpack_integers(parts["_blocks"], 4).flatten(-2)
     scaled = torch.ldexp(torch.tensor(_FLOAT4)[codes], parts["_scales"].to(torch.int32)[..., None] - 127)
     return scaled.flatten(-2).transpose(-2, -1).contiguous()
 
@@ -61,8 +61,8 @@ def _gptq(parts: Parts, settings: Settings) -> torch.Tensor:
     bits, version = settings["bits"], settings.get("checkpoint_format") or "gptq"
     if bits not in (2, 4, 8) or version not in ("gptq", "gptq_v2"):
         raise InputError(f"GPTQ of format {version} with {bits} bits is not read", hint="gptq with 2, 4 and 8 bits is")
-    codes = unpacked(parts[".qweight"], bits).transpose(1, 2).flatten(0, 1)  # [in, out]
-    zeros = unpacked(parts[".qzeros"], bits).flatten(-2)
+    codes = unpack_integers(parts[".qweight"], bits).transpose(1, 2).flatten(0, 1)  # [in, out]
+    zeros = unpack_integers(parts[".qzeros"], bits).flatten(-2)
     if version == "gptq":  # zeros are stored less one, as the first format has it
         zeros = (zeros + 1) & ((1 << bits) - 1)
     return _in_groups(codes, zeros, parts[".scales"], parts.get(".g_idx"), settings)
@@ -75,7 +75,7 @@ def _awq(parts: Parts, settings: Settings) -> torch.Tensor:
         raise InputError(
             f"AWQ of version {kind} with {settings['bits']} bits is not read", hint="gemm with 4 bits and zeros is"
         )
-    codes, zeros = (unpacked(parts[name], 4, _AWQ_ORDER).flatten(-2) for name in (".qweight", ".qzeros"))
+    codes, zeros = (unpack_integers(parts[name], 4, _AWQ_ORDER).flatten(-2) for name in (".qweight", ".qzeros"))
     return _in_groups(codes, zeros, parts[".scales"], None, settings)
 
 
@@ -98,7 +98,7 @@ def _bitsandbytes_4bit(parts: Parts, settings: Settings) -> torch.Tensor:
     if ".nested_absmax" in parts:
         outer = parts[".nested_absmax"].repeat_interleave(state["nested_blocksize"])[: largest.numel()]
         largest = parts[".nested_quant_map"][largest.to(torch.int64)] * outer + state["nested_offset"]
-    codes = unpacked(parts[""].flatten(), 4, (1, 0)).flatten()
+    codes = unpack_integers(parts[""].flatten(), 4, (1, 0)).flatten()
     elements = parts[".quant_map"].float()[codes]
     count = torch.Size(state["shape"]).numel()
     factors = largest.float().repeat_interleave(state["blocksize"])[:count]

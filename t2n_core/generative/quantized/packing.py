@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 
-def unpacked(packed: torch.Tensor, bits: int, order: Sequence[int] | None = None) -> torch.Tensor:
+def unpack_integers(packed: torch.Tensor, bits: int, order: Sequence[int] | None = None) -> torch.Tensor:
     """Return unsigned integers of some bits, along a new last axis; the lowest bits are the first one.
 
     `order` has the place of each along that axis, if it is not that of its bits.

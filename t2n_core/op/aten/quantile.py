@@ -84,12 +84,12 @@ def _quantile_rule(name: str, skip_nan: bool) -> None:
         values, _ = sort_by_counting(g, rows, rows.rank - 1, False, rows.shape[-1])
         share = tensor(g, q, x.dtype)
         shares = g.reshape_to(share, [*[1] * (rows.rank - 1), product(share.shape)])
-        found = _between(g, rows, values, shares, interpolation, skip_nan)  # [… rest, q]
+        found = _interpolate(g, rows, values, shares, interpolation, skip_nan)  # [… rest, q]
         ahead = g.permute(found, [found.rank - 1, *range(found.rank - 1)])
         return g.cast(g.reshape_to(ahead, g.output.shape), g.output.dtype)
 
 
-def _between(g: Emitter, x: Value, values: Value, shares: Value, interpolation: str, skip_nan: bool) -> Value:
+def _interpolate(g: Emitter, x: Value, values: Value, shares: Value, interpolation: str, skip_nan: bool) -> Value:
     last = x.rank - 1
     valid = g.sum_reduce(g.cast(g.eq(x, x), x.dtype), axes=[last])
     size = g.size(x.shape[last], x.dtype)

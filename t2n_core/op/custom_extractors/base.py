@@ -160,7 +160,7 @@ class ModuleInfoExtractor:
                 f"{type(self).__name__}.convert_to_nnef does not take the argument {unknown[0]}={others[unknown[0]]!r}",
                 hint=f"add a parameter `{unknown[0]}` with the default of the module's forward",
             )
-        inputs = self._ordered(g, given["node"], inputs)
+        inputs = self._order_inputs(g, given["node"], inputs)
         if "name_to_tensor" not in taken:
             return self.convert_to_nnef(g, call.module, inputs, params, **others)
         known = {"g": g, "module": call.module, "inputs": inputs, "params": params, "null_ref": None, **given}
@@ -173,7 +173,7 @@ class ModuleInfoExtractor:
             )
         return results  # type: ignore[no-any-return]
 
-    def _ordered(self, g: Emitter, node: TorchOp, inputs: list[Value]) -> list[Value]:
+    def _order_inputs(self, g: Emitter, node: TorchOp, inputs: list[Value]) -> list[Value]:
         """Return the inputs in the order of `ordered_args`. Raises LowerError if it does not return each once."""
         variables = node.arguments["inputs"]
         ordered = list(self.ordered_args(replace(node, arguments={"inputs": variables})))

@@ -16,7 +16,7 @@ from torch import nn
 
 import t2n_core
 from pytest_t2n.cli.command import main
-from pytest_t2n.cli.migrate.options import renamed
+from pytest_t2n.cli.migrate.options import rename_options
 from pytest_t2n.cli.migrate.table import moves
 from t2n_core import KhronosNNEF, StoredAs, TractFeatureFlag, TractNNEF, export_model_to_nnef
 from t2n_core.check.exported.streaming import check_streaming
@@ -275,9 +275,9 @@ def test_48_complex_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_51_export_llm(capsys: pytest.CaptureFixture[str]) -> None:
     """The options of t2n_export_llm_to_tract are taken by `t2n export-llm`, with a note."""
     old = ["-d", "llama", "-e", "out", "-dt", "f16", "-c", "min_max_q4_0_all", "-n", "raw", "-nv"]
-    assert renamed(old) == ["llama", "-o", "out", "--dtype", "f16", "--weights", "q4_0", "--no-check"]
+    assert rename_options(old) == ["llama", "-o", "out", "--dtype", "f16", "--weights", "q4_0", "--no-check"]
     assert "note: " in capsys.readouterr().err
-    assert renamed(["-s", "meta-llama/Llama-2-7b-hf"]) == ["meta-llama/Llama-2-7b-hf"]
+    assert rename_options(["-s", "meta-llama/Llama-2-7b-hf"]) == ["meta-llama/Llama-2-7b-hf"]
 
 
 def test_52_export_peft_differs() -> None:

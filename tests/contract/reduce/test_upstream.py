@@ -12,7 +12,7 @@ from torch import nn
 
 from conformance.faults.__main__ import reduce_one
 from conformance.faults.architectures import planted_in
-from conformance.faults.graphs import planted
+from conformance.faults.graphs import planted_graph
 from conformance.faults.page import page
 from conformance.faults.plants import FLOAT64, PLANTS
 from conformance.upstream.__main__ import FAILURES, HERE, Failure
@@ -56,14 +56,14 @@ def test_a_case_passes_until_it_is_transformed(changed: Changed, tract_engine: A
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda one: f"{one.name} in {one.release}")
 def test_a_planted_graph_is_the_same_for_the_same_seed(plant: Any) -> None:
-    first, second = (planted(5, 40, plant.make, plant.release) for _ in range(2))
+    first, second = (planted_graph(5, 40, plant.make, plant.release) for _ in range(2))
     assert first.text() == second.text()
     assert any(call.operator == plant.operator for call in first.assignments)
 
 
 def test_a_planted_fault_is_reduced_and_told(tmp_path: Path) -> None:
     plant = PLANTS[0]
-    found = reduce_one(plant, planted(1, 40, plant.make, plant.release), tmp_path)
+    found = reduce_one(plant, planted_graph(1, 40, plant.make, plant.release), tmp_path)
     assert found is not None
     assert found.is_small
     assert found.alike

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from conformance.records.enlarge import enlarged
+from conformance.records.enlarge import enlarge
 from pytest_t2n.cli import main
 from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.file import encode, read_records, write_records
@@ -54,7 +54,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     found = {}
     for cells in (SMALL, LARGE):
         found[cells] = folder / f"{cells}.jsonl"
-        write_records(found[cells], enlarged(folder / "template.jsonl", cells, 12))
+        write_records(found[cells], enlarge(folder / "template.jsonl", cells, 12))
     return found
 
 

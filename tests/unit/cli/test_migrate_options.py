@@ -9,7 +9,7 @@ import pytest
 
 from pytest_t2n.cli.command import main
 from pytest_t2n.cli.exports import export_llm
-from pytest_t2n.cli.migrate.options import renamed
+from pytest_t2n.cli.migrate.options import rename_options
 from pytest_t2n.cli.migrate.table import moves
 from pytest_t2n.cli.parser import Parser
 
@@ -43,7 +43,7 @@ def test_flags_and_values_that_are_not_needed(capsys: pytest.CaptureFixture[str]
 
 def test_new_options_stay_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["model", "-o", "out", "--weights", "lm_head=float32,*=q4_0", "--tract=0.23"]
-    assert renamed(given) == given
+    assert rename_options(given) == given
     assert capsys.readouterr().err == ""
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.benchmarks.language_models.decoding import compared, one_by_one
+from conformance.benchmarks.language_models.decoding import compare_tokens, one_by_one
 from conformance.benchmarks.language_models.tables import export_table, speed_table, tokens_table
 
 ROWS = [np.array([0.0, 1.0, 2.0]), np.array([5.0, 0.0, 0.0]), np.array([0.0, 9.0, 0.0])]
@@ -14,8 +14,8 @@ ROWS = [np.array([0.0, 1.0, 2.0]), np.array([5.0, 0.0, 0.0]), np.array([0.0, 9.0
 
 def test_tokens_count_up_to_the_first_wrong_one() -> None:
     wanted = np.stack([ROWS[0], ROWS[1] + 0.5, ROWS[2] + 100])
-    assert compared([2, 0, 1], ROWS, [2, 0, 1], np.stack(ROWS)) == {"right": 3, "of": 3, "largest_error": 0.0}
-    found = compared([2, 0, 1], ROWS, [2, 1, 1], wanted)
+    assert compare_tokens([2, 0, 1], ROWS, [2, 0, 1], np.stack(ROWS)) == {"right": 3, "of": 3, "largest_error": 0.0}
+    found = compare_tokens([2, 0, 1], ROWS, [2, 1, 1], wanted)
     assert found == {"right": 1, "of": 3, "largest_error": 0.5}, "what follows a wrong token is another text"
 
 

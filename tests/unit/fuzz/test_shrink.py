@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.fuzz.edits import renumbered, without
+from conformance.fuzz.edits import renumber_steps, without
 from conformance.fuzz.generator import generate
 from conformance.fuzz.judge import references
 from conformance.fuzz.mending import without_refused
@@ -78,7 +78,7 @@ def test_steps_are_named_in_their_order() -> None:
         steps=(Step("v9", "x * 2"), Step("v1", "v9 + x"), Step("v0", "v1 - v9")),
         outputs=("v0", "v9"),
     )
-    named = renumbered(mixed)
+    named = renumber_steps(mixed)
     assert [f"{s.name} = {s.text}" for s in named.steps] == ["v0 = x * 2", "v1 = v0 + x", "v2 = v1 - v0"]
     assert named.outputs == ("v2", "v0")
 

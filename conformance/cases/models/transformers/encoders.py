@@ -22,7 +22,7 @@ def _translator(family: str, head: str = "ForConditionalGeneration", **options: 
     return ModelCase(make, _translation, BOTH_TEXTS)
 
 
-def _masked() -> Inputs:
+def _masked_tokens() -> Inputs:
     mask = torch.ones(2, 9, dtype=torch.int64)
     mask[1, 6:] = 0
     return {**tokens(WORDS, 2, 9)(), "attention_mask": mask}
@@ -37,7 +37,7 @@ CASES = {
     "bert": _encoder("Bert", **ENCODER),
     "bert_masked": ModelCase(
         model("BertForTokenClassification", "BertConfig", **ENCODER),
-        _masked,
+        _masked_tokens,
         {**TEXT, "attention_mask": {0: "B", 1: "T"}},
     ),
     "roberta": _encoder("Roberta", **ENCODER),

@@ -123,6 +123,11 @@ def _is_reduced_along_nothing(operation: OperationView) -> bool:
     return any(shape[axis] == 0 for axis in operation.get("axes"))
 
 
+def _has_indices_of_another_rank(operation: OperationView) -> bool:
+    axis, rank = operation.get("axis"), operation.get("indices").rank
+    return axis > 0 and (rank > 1 or (rank == 0 and 1 in operation.get("input").shape[:axis]))
+
+
 IS_PADDED: Final = Condition("there is padding", _has_padding)
 COVERS_BATCH_OR_CHANNELS: Final = Condition("the window covers the batch or channel axis", _covers_batch_or_channels)
 ENDS_BEYOND_EXTENT: Final = Condition("`end` is beyond the extent", _ends_beyond_extent)
@@ -144,6 +149,10 @@ HAS_MORE_THAN_TWO_AXES: Final = Condition(
 GOES_BACKWARDS_IN_CHUNKS: Final = Condition(
     "a chunk of several is taken from the end",
     lambda operation: any(one[-1] < -1 for one in operation.get("scan")),
+)
+HAS_INDICES_OF_ANOTHER_RANK: Final = Condition(
+    "the axis is not the first, and the indices have several axes, or none after an axis of one element",
+    _has_indices_of_another_rank,
 )
 HAS_KHRONOS_FILTER: Final = Condition("the filter is laid out as [in, out/groups, …]", _has_khronos_filter)
 

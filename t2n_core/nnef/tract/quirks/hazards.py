@@ -15,6 +15,7 @@ from t2n_core.nnef.tract.quirks.hazard import (
     COVERS_BATCH_OR_CHANNELS,
     ENDS_BEYOND_EXTENT,
     GOES_BACKWARDS_IN_CHUNKS,
+    HAS_INDICES_OF_ANOTHER_RANK,
     HAS_INTEGER_LITERAL,
     HAS_KHRONOS_FILTER,
     HAS_LITERAL_BIAS,
@@ -152,8 +153,15 @@ HAZARDS: Final[tuple[Hazard, ...]] = (
         safe="`tract_core_gather` with descending indices",
     ),
     hazard(
+        "tract_core_gather",
+        (None, "0.20.19"),
+        when=(HAS_INDICES_OF_ANOTHER_RANK,),
+        reason="the indices are read along other axes: wrong elements, or the process ends",
+        safe="indices of one axis, and a `reshape` of the result",
+    ),
+    hazard(
         "slice",
-        (None, "0.19.8"),
+        (None, "0.19.6"),
         when=(is_negative("begin"),),
         reason="a negative `begin` is counted on another axis",
         safe="the true, non-negative bound",
@@ -261,7 +269,7 @@ HAZARDS: Final[tuple[Hazard, ...]] = (
     ),
     hazard(
         "matmul",
-        ("0.21.6", "0.21.13"),
+        ("0.21.6", "0.21.11"),
         when=(is_of("A", "int8"),),
         reason="a matrix product of int8 aborts the process",
         safe="cast to float",

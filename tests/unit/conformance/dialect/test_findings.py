@@ -8,6 +8,9 @@ import pytest
 
 from conformance.dialect.errata import ERRATA, found
 from conformance.dialect.findings import FILE, Finding, found_in, read, write
+from conformance.dialect.judge import Verdict
+from conformance.dialect.known import explanation
+from t2n_core.dialect.cases import cases
 from t2n_core.errors import InputError
 
 RELEASES = ["0.21.8", "0.21.9", "0.21.10", "0.22.1"]
@@ -57,7 +60,7 @@ NOT_FOUND = {
     },
     "in no release of the run, or in some sizes": {
         *("swapped_sub", "inner_size"),
-        "a matrix product of float64 aborts the process",
+        "float16 with a float32 accumulator aborts the process or is refused",
     },
     "the definition reads tract's layout": {
         "the filter is not laid out as [out, in/groups, …], the only layout tract knows"
@@ -74,9 +77,22 @@ def test_the_errata_that_the_run_found() -> None:
     proven = found(releases, findings)
     missing = {getattr(one, "name", one.reason) for one in ERRATA if one not in proven}
     assert missing == set().union(*NOT_FOUND.values())
-    assert len(proven) == 44
+    assert len(proven) == 45
     wrong_caches = {"tract_transformers_window_kv_sdpa", "tract_transformers_quantized_kv_sdpa"}
     assert wrong_caches <= set().union(*(one.operators for one in proven))
+
+
+def test_each_finding_is_explained() -> None:
+    _, findings = read()
+    drawn = {op: list(cases(op)) for op in {finding.op for finding in findings}}
+    unknown = [
+        (finding.op, number, release, finding.status)
+        for finding in findings
+        for release in {finding.releases[0], finding.releases[-1]}
+        for number in finding.cases
+        if explanation(Verdict(drawn[finding.op][number], number, release, finding.status)) is None
+    ]
+    assert unknown == []
 
 
 def test_a_boundary_that_is_moved_is_noticed() -> None:

@@ -1,162 +1,47 @@
-"""What is known of cells that are not right: the operator, its releases, the cases, and what is wrong with it."""
+"""What is known of operators of tract's registries that releases of tract get wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from packaging.version import Version
 
-from conformance.dialect.errata import erratum
-from conformance.dialect.judge import Status, Verdict
-from t2n_core.dialect.cases import Case
-from t2n_core.nnef.releases import Releases
-from t2n_core.nnef.tract.quirks.quirk import Erratum
-
-
-def _every(case: Case) -> bool:
-    return True
-
-
-@dataclass(frozen=True)
-class Known:
-    """Cases of operators that some releases compute wrongly, refuse or die of."""
-
-    operators: tuple[str, ...]
-    statuses: tuple[Status, ...]
-    reason: str
-    when: Callable[[Case], bool] = _every
-    since: str | None = None
-    before: str | None = None
-    by_chance: bool = False
-    """True for results that depend on what is in memory: a case may be right."""
-
-    def explains(self, verdict: Verdict) -> bool:
-        """Return whether a verdict that is not `right` is one of these."""
-        return (
-            verdict.case.op in self.operators
-            and verdict.status in self.statuses
-            and self.in_release(verdict.release)
-            and self.when(verdict.case)
-        )
-
-    def in_release(self, release: str) -> bool:
-        """Return whether this holds in a release."""
-        return Version(release) in Releases.of(self.since, self.before)
-
-
-def _infinite_line(case: Case) -> bool:
-    """Return whether some line holds nothing but the infinity that a search begins with."""
-    values, (axis,) = case.arguments["input"], case.arguments["axes"]
-    worst = -np.inf if "argmax" in case.op else np.inf
-    return bool((values == worst).all(axis=axis).any())
-
-
-def _all_infinite(case: Case) -> bool:
-    """Return whether a minimum or maximum is taken of the infinity alone that any element would replace."""
-    values, axes = case.arguments["input"], tuple(case.arguments["axes"])
-    worst = -np.inf if case.op == "max_reduce" else np.inf
-    return bool((values == worst).all(axis=axes).any())
-
-
-def _float16(case: Case) -> bool:
-    return any(array.dtype == np.float16 for _, _, array in case.tensors())
-
-
-def _has_nan(case: Case) -> bool:
-    return any(array.dtype.kind == "f" and bool(np.isnan(array).any()) for _, _, array in case.tensors())
-
-
-def _nan_of_float16(case: Case) -> bool:
-    return _float16(case) and _has_nan(case)
-
-
-def _ends_at_zero(case: Case) -> bool:
-    return 0 in case.arguments["end"]
-
-
-def _steps(case: Case) -> bool:
-    return bool(case.arguments["q"].shape[2] > 1)
-
-
-def _unread_trees(case: Case) -> bool:
-    comparisons = case.arguments["nodes"][:, 4] & 0xFF
-    return case.arguments["aggregate_fn"] in ("MAX", "MIN") or bool((comparisons == 6).any())
-
-
-OF_THE_STANDARD: Final = (
-    Known(("sigmoid", "tanh"), ("wrong",), "NaN becomes about 0, or -1", _has_nan),
-    Known(
-        ("min", "max", "clamp", "relu"),
-        ("wrong",),
-        "a NaN of float16 stays, that of float32 becomes the other operand",
-        _nan_of_float16,
-        before="0.22",
-    ),
-    Known(
-        ("conv", "deconv", "separable_conv"),
-        ("refused",),
-        "float16 is refused in some shapes",
-        _float16,
-        before="0.21.5",
-    ),
-    Known(
-        ("slice",),
-        ("wrong", "refused"),
-        "an `end` of 0 on a dynamic axis is the begin of the axis, not its end; in 0.23 on any axis",
-        _ends_at_zero,
-        since="0.21.5",
-    ),
-    Known(("sqr", "square"), ("refused",), "integers are refused", lambda case: case.arguments["x"].dtype.kind == "i"),
-    Known(
-        ("sign",),
-        ("refused",),
-        "integers are refused",
-        lambda case: case.arguments["x"].dtype.kind == "i",
-        before="0.23.5",
-    ),
-    Known(
-        ("select",),
-        ("refused",),
-        "a literal has the type float32 alone",
-        lambda case: not isinstance(case.arguments["false_value"], np.ndarray),
-    ),
-    Known(
-        ("mean_reduce",),
-        ("crashed",),
-        "the mean along a dynamic axis that has no elements ends the process",
-        lambda case: bool(case.dynamic) and case.arguments["input"].size == 0,
-        since="0.23.5",
-    ),
-    Known(
-        ("min_reduce", "max_reduce"),
-        ("wrong",),
-        "the minimum of +inf alone, or the maximum of -inf alone, is the largest or least finite value",
-        _all_infinite,
-    ),
+from conformance.dialect.known.conditions import (
+    has_float16,
+    has_infinite_line,
+    has_nan,
+    has_negative_infinity,
+    has_several_steps,
+    has_unread_trees,
 )
-"""Operators of the standard."""
+from conformance.dialect.known.entry import Known
+from t2n_core.dialect.cases import Case
+
+
+def _has_vector_of_parameters(case: Case) -> bool:
+    names = ("bias", "a0", "b0", "c0", "a_scale", "b_scale", "c_scale")
+    return any(case.arguments[name].ndim > 0 for name in names)
+
+
 OF_TRACT: Final = (
     Known(
         ("tract_core_argmax_reduce_last", "tract_core_argmin_reduce_last"),
         ("wrong",),
         "the index of a line of equal infinities is 0, not the last one: the search begins with the least finite value",
-        _infinite_line,
+        has_infinite_line,
     ),
     Known(
         ("tract_core_argmax_reduce_last", "tract_core_argmin_reduce_last", "tract_core_product_reduce"),
         ("refused",),
         "float16 is refused",
-        _float16,
+        has_float16,
         before="0.21",
     ),
     Known(
         ("tract_core_erf", "tract_core_hard_swish", "tract_core_round_even", "tract_onnx_is_nan", "tract_onnx_isinf"),
         ("refused",),
         "float16 is refused",
-        _float16,
+        has_float16,
         before="0.21",
     ),
     Known(
@@ -169,15 +54,15 @@ OF_TRACT: Final = (
         ("tract_core_silu", "tract_transformers_silu"),
         ("wrong",),
         "NaN becomes -6.5e-6",
-        _has_nan,
+        has_nan,
         since="0.23",
     ),
     Known(
-        ("tract_transformers_silu",),
+        ("tract_core_silu", "tract_transformers_silu"),
         ("wrong",),
-        "-inf stays -inf: its sigmoid is not 0",
-        lambda case: bool(np.isneginf(case.arguments["x"]).any()),
-        before="0.23",
+        "-inf gives -inf, +inf or NaN, not -0",
+        has_negative_infinity,
+        before="0.23.5",
     ),
     Known(
         ("tract_core_grid_sample", "tract_onnx_grid_sample"),
@@ -238,7 +123,7 @@ OF_TRACT: Final = (
         ("tract_onnx_ml_tree_ensemble_classifier",),
         ("wrong",),
         "`MAX` and `MIN` begin with 0; the comparison 6, >=, is taken for a leaf",
-        _unread_trees,
+        has_unread_trees,
     ),
     Known(
         ("tract_onnx_non_max_suppression",),
@@ -250,13 +135,13 @@ OF_TRACT: Final = (
         ("tract_transformers_window_kv_sdpa",),
         ("wrong",),
         "with several tokens in a step it is not causal: each query sees the last keys",
-        _steps,
+        has_several_steps,
     ),
     Known(
         ("tract_transformers_quantized_kv_sdpa",),
         ("wrong",),
         "the scales of keys begin at 1.0 and only grow",
-        _steps,
+        has_several_steps,
     ),
     Known(
         ("tract_transformers_sdpa",),
@@ -285,7 +170,7 @@ OF_TRACT: Final = (
         "its input is complex, which no graph can be given",
         before="0.20",
     ),
-    Known(("tract_core_range",), ("refused",), "its result is always size expressions", before="0.20"),
+    Known(("tract_core_range",), ("refused",), "its result is size expressions", before="0.20.19"),
     Known(
         ("tract_pulse_delay",),
         ("wrong",),
@@ -299,14 +184,81 @@ OF_TRACT: Final = (
         ("crashed",),
         "the border `replicated` on another axis than the first aborts",
         lambda case: case.arguments["border"] == "replicated" and case.arguments["axis"] > 0,
+        before="0.23.6",
+    ),
+    Known(
+        ("tract_core_einsum",),
+        ("refused",),
+        "a product that is summed over two axes of both operands is refused: `Multiple k-axis candidate found`",
+        lambda case: case.arguments["expr"] == "bij,bij->b",
+        since="0.20.5",
+        before="0.21.12",
+    ),
+    Known(
+        ("tract_core_einsum_q",),
+        ("refused",),
+        "a vector of scales, offsets or biases is refused",
+        _has_vector_of_parameters,
+        before="0.20.18",
+    ),
+    Known(
+        ("tract_core_gather",),
+        ("refused",),
+        "indices of int32 are refused",
+        lambda case: case.arguments["indices"].dtype == np.int32,
+        since="0.21.2",
+        before="0.21.3",
+    ),
+    Known(
+        ("tract_core_matmul",),
+        ("timed out",),
+        "the optimiser does not end",
+        since="0.20.5",
+        before="0.20.18",
+    ),
+    Known(
+        ("tract_core_topk",),
+        ("refused",),
+        "keys are read as float32",
+        lambda case: case.arguments["input"].dtype != np.float32,
+        before="0.21",
+    ),
+    Known(
+        ("tract_extra_exp_unit_norm",),
+        ("wrong",),
+        "the norm of elements that are not complex is another one",
+        lambda case: not case.arguments.get("complex"),
+        before="0.20.22",
+    ),
+    Known(
+        ("tract_core_resize", "tract_onnx_resize"),
+        ("refused",),
+        "`half_pixel_symmetric` and `tf_half_pixel_for_nn` are refused",
+        lambda case: case.arguments.get("coord_transformer") in ("half_pixel_symmetric", "tf_half_pixel_for_nn"),
+        before="0.23.5",
+    ),
+    Known(
+        ("tract_core_resize", "tract_onnx_resize"),
+        ("wrong",),
+        "with `scales`, elements are at other places in some modes",
+        lambda case: "scales" in case.arguments,
+        before="0.23.5",
+    ),
+    Known(
+        (
+            *("tract_transformers_causal_conv1d_update", "tract_transformers_gdn_recurrent"),
+            *("tract_qwen35_causal_conv1d_update", "tract_qwen35_gdn_recurrent"),
+        ),
+        ("refused",),
+        "only float16 is taken, and only a filter of four taps",
+        before="0.23.7",
+    ),
+    Known(
+        ("tract_transformers_silu",),
+        ("wrong",),
+        "the sigmoid of float16 does not come close to 0",
+        has_float16,
         before="0.23",
     ),
 )
 """Operators of tract's registries."""
-KNOWN: Final = (*OF_THE_STANDARD, *OF_TRACT)
-
-
-def explanation(verdict: Verdict) -> Known | Erratum | None:
-    """Return what is known of a verdict that is not `right`: an entry of this table or an erratum, or None."""
-    known = next((one for one in KNOWN if one.explains(verdict)), None)
-    return known or erratum(verdict.case, verdict.release)

@@ -1,0 +1,20 @@
+"""What is known of cells that are not right: the operator, its releases, the cases, and what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from conformance.dialect.errata import erratum
+from conformance.dialect.judge import Verdict
+from conformance.dialect.known.entry import Known
+from conformance.dialect.known.standard import OF_THE_STANDARD
+from conformance.dialect.known.tract import OF_TRACT
+from t2n_core.nnef.tract.quirks.quirk import Erratum
+
+KNOWN: Final = (*OF_THE_STANDARD, *OF_TRACT)
+
+
+def explanation(verdict: Verdict) -> Known | Erratum | None:
+    """Return what is known of a verdict that is not `right`: an entry of this table or an erratum, or None."""
+    known = next((one for one in KNOWN if one.explains(verdict)), None)
+    return known or erratum(verdict.case, verdict.release)

@@ -1,7 +1,6 @@
 """Every case on real engines, and every rule in at least one case.
 
-By default the oldest and the newest engine; `pytest -m all_engines` runs the newest release of the minor lines between,
-and the last release before a change within a line that rules depend on.
+By default the oldest and the newest engine; `pytest -m all_engines` runs the newest release of the minor lines between.
 """
 
 from __future__ import annotations
@@ -22,7 +21,9 @@ from tests.contract.cases import Case, all_cases
 from tests.contract.usage import Usage, named_rule
 
 ALWAYS = ("0.19.15", "0.23.9")
-BETWEEN = ("0.20.22", "0.21.9", "0.21.19", "0.22.4")
+BETWEEN = ("0.20.22", "0.21.19", "0.22.4")
+WITHIN_LINES = ("0.21.9",)
+"""The last releases with rules of their own within a line; `test_single_releases.py` runs cases of these rules."""
 VERSIONS = [*ALWAYS, *(pytest.param(v, marks=pytest.mark.all_engines) for v in BETWEEN)]
 
 
@@ -74,12 +75,13 @@ TESTED_ELSEWHERE = {"t2n_capture::module_call"}
 
 
 def test_every_rule_has_a_case(usage: Usage) -> None:
-    cases, versions = all_cases(), (*ALWAYS, *BETWEEN)
+    cases, between = all_cases(), (*BETWEEN, *WITHIN_LINES)
+    versions = (*ALWAYS, *between)
     rules = {named_rule(r): r for r in load_default() if any(r.fits(spec_for("tract", v)) for v in versions)}
     used = {case: set[str]().union(*(usage.of(case, version).rules for version in ALWAYS)) for case in cases}
     missing = rules.keys() - set[str]().union(*used.values())
     for case in cases:  # between them only what has more forms
-        for version in BETWEEN:
+        for version in between:
             if {rules[name].key for name in used[case] & rules.keys()} & {rules[name].key for name in missing}:
                 missing -= usage.of(case, version).rules
     left = [rules[name] for name in missing if rules[name].key not in TESTED_ELSEWHERE]

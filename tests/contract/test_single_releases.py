@@ -19,6 +19,8 @@ BETWEEN = {
     "arithmetic/sub of a mean dynamic": ("0.21.7", "0.21.8", "0.21.10"),
     "matmul/matmul of a middle": ("0.20.3", "0.20.22", "0.21.5"),
     "matmul/matmul over halves": ("0.21.5", "0.21.7", "0.21.8"),
+    "sorting/sort a long axis of three": ("0.21.9", "0.21.10"),
+    "sorting/topk of a long axis": ("0.20.22", "0.21.9"),
     "arithmetic/div trunc by 64 of torch.int32": ("0.21.6", "0.23.0", "0.23.8"),
 }
 

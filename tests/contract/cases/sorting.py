@@ -27,6 +27,7 @@ CASES = [
     case("topk of a number", torch.topk, randn(), 1),
     case("sort", torch.sort, randn(3, 6, 4), 1, True).dynamic({0: {0: "B", 1: "T"}}),
     case("sort a long axis", torch.sort, randn(200, 3), 0),
+    case("sort a long axis of three", torch.sort, randn(3, 150, 4), 1),
     case("sort NaN", torch.sort, LOST),
     case("sort NaN, descending", torch.sort, LOST, descending=True),
     case(

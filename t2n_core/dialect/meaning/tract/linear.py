@@ -23,7 +23,7 @@ def sum_of_products(inputs: Sequence[Array], expr: str, op: str) -> Array:
     extents: dict[str, int] = {}
     for letters, operand in zip(operands, inputs, strict=True):
         for letter, extent in zip(letters, operand.shape, strict=True):
-            extents[letter] = max(extents.get(letter, 1), extent) if extent else 0
+            extents[letter] = extent if extents.get(letter, 1) == 1 else extents[letter]
     repeated = [
         np.broadcast_to(operand, [extents[letter] for letter in letters])
         for letters, operand in zip(operands, inputs, strict=True)

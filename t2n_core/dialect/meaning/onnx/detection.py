@@ -60,13 +60,13 @@ def non_max_suppression(
     """
     most = int(np.asarray(max_output_boxes_per_class).reshape(()))
     limit = float(np.asarray(iou_threshold).reshape(()))
-    least = -np.inf if score_threshold is None else float(np.asarray(score_threshold).reshape(()))
+    least = None if score_threshold is None else float(np.asarray(score_threshold).reshape(()))
     found: list[tuple[int, int, int]] = []
     for batch in range(scores.shape[0]):
         for label in range(scores.shape[1]):
             order = np.argsort(-scores[batch, label], kind="stable")
             taken: list[int] = []
-            for index in (int(at) for at in order if score_threshold is None or scores[batch, label, at] > least):
+            for index in (int(at) for at in order if least is None or scores[batch, label, at] > least):
                 if len(taken) == most:
                     break
                 others = (_overlap(boxes[batch, index], boxes[batch, one], bool(center_point_box)) for one in taken)

@@ -66,7 +66,7 @@ def test_aggregates(how: str, wanted: float) -> None:
 
 def test_non_zero() -> None:
     assert non_zero(np.asarray([[0.0, -0.0, 3.0], [math.nan, 0.0, 1.0]])).tolist() == [[0, 1, 1], [2, 0, 2]]
-    assert non_zero(np.asarray(5)).shape == (0, 1)
+    assert [non_zero(np.asarray(value)).shape for value in (5, 1, 0, -0.0)] == [(0, 1), (0, 1), (0, 0), (0, 0)]
     assert non_zero(np.asarray([False, False])).shape == (1, 0)
 
 
@@ -97,3 +97,38 @@ def test_boxes_by_their_centre() -> None:
     scores = np.asarray([[[0.5, 0.9]]])
     assert len(non_max_suppression(centred, scores, 9, 0.3, None, 1)) == 1
     assert len(non_max_suppression(centred, scores, 9, 0.4, None, 1)) == 2
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1, -1.0])
+def test_the_share_in_common_decides(scale: float) -> None:
+    """The first box covers 4 by 6, the second 6 by 4, and they share 3 by 2: 6 of 42."""
+    corners = scale * np.asarray([[[8.0, 17.0, 12.0, 23.0], [15.0, 25.0, 9.0, 21.0]]])
+    centred = scale * np.asarray([[[10.0, 20.0, 4.0, 6.0], [12.0, 23.0, 6.0, 4.0]]])
+    centred[..., 2:] = np.abs(centred[..., 2:])
+    scores = np.asarray([[[0.5, 0.9]]])
+    for boxes, by_centre in ((corners, 0), (centred, 1)):
+        assert len(non_max_suppression(boxes, scores, 9, 6 / 42 + 1e-9, None, by_centre)) == 2
+        assert len(non_max_suppression(boxes, scores, 9, 6 / 42 - 1e-9, None, by_centre)) == 1
+
+
+@pytest.mark.parametrize(
+    "other", [[5.0, 1.0, 7.0, 3.0], [1.0, 5.0, 3.0, 7.0], [2.0, 0.0, 4.0, 2.0], [5.0, 5.0, 6.0, 6.0]]
+)
+def test_boxes_that_share_nothing_stay(other: list[float]) -> None:
+    boxes = np.asarray([[[0.0, 0.0, 2.0, 2.0], other]])
+    assert non_max_suppression(boxes, np.asarray([[[0.5, 0.9]]]), 9, 0.0).tolist() == [[0, 0, 1], [0, 0, 0]]
+
+
+def test_no_box_is_taken_and_none_may_overlap_by_default() -> None:
+    boxes = np.asarray([[[0.0, 0.0, 10.0, 1.0], [9.0, 0.0, 19.0, 1.0]]])
+    scores = np.asarray([[[0.9, 0.5]]])
+    assert non_max_suppression(boxes, scores).shape == (0, 3)
+    assert non_max_suppression(boxes, scores, 9).tolist() == [[0, 0, 0]]
+
+
+def test_each_batch_has_its_boxes_and_each_class_its_scores() -> None:
+    boxes = np.asarray([[[0.0, 0.0, 1.0, 1.0]] * 2, [[0.0, 0.0, 1.0, 1.0], [2.0, 2.0, 3.0, 3.0]]])
+    scores = np.asarray([[[0.5, 0.9], [0.8, 0.3], [-0.1, -0.2]], [[0.4, 0.6], [0.2, 0.1], [0.7, -0.5]]])
+    found = non_max_suppression(boxes, scores, 2, 0.5, 0.15)
+    assert found.tolist() == [[0, 0, 1], [0, 1, 0], [1, 0, 1], [1, 0, 0], [1, 1, 0], [1, 2, 0]]
+    assert len(non_max_suppression(boxes, scores, 2, 0.5)) == 9

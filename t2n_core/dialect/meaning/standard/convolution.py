@@ -13,8 +13,7 @@ from t2n_core.dialect.registry import defines
 
 def _bias(output: NDArray[Any], bias: NDArray[Any] | float) -> NDArray[Any]:
     """Return the output plus a bias: one value, or one for each channel, [C], [1, C] or [1, C, 1, …]."""
-    values = np.asarray(bias, dtype=np.float64)
-    return output + (values.reshape(()) if values.size == 1 else values.reshape(1, -1, *[1] * (output.ndim - 2)))
+    return output + np.asarray(bias, dtype=np.float64).reshape(1, -1, *[1] * (output.ndim - 2))
 
 
 def _product(matrices: NDArray[Any], columns: NDArray[Any]) -> NDArray[Any]:

@@ -172,6 +172,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], type[Exception]]] = [
     ("div", (i(1, 1), i(1, 0)), ZeroDivisionError),
     ("pow", (i(2), i(-1)), ValueError),
     ("pow", (i(2, 2), i(1, -1)), ValueError),
+    ("pow", (i(2, 2, dtype="uint64"), i(1, -1)), ValueError),
     ("reshape", (np.zeros((2, 3)), [4, 2]), ValueError),
     ("reshape", (np.zeros((0, 3)), [0, -1]), ValueError),
     ("squeeze", (np.zeros((2, 3)), [0]), ValueError),

@@ -154,10 +154,7 @@ def qconv(
     every = tuple(slice(None, None, step) for step in steps)
     taps = tuple(slice(None, None, by) for by in spread)
     windows = windows[(slice(None), slice(None), *every, *taps)]
-    scales = [np.asarray(value, dtype=np.float64) for value in (a_scale, b_scale, c_scale)]
-    per_filter = [filter.shape[0], *[1] * (filter.ndim - 1)]
-    zero = np.asarray(a0)
-    kernel = _centred(filter, zero.reshape(per_filter) if zero.size > 1 else zero.reshape(()))
+    kernel = _centred(filter, np.asarray(a0).reshape([-1, *[1] * (filter.ndim - 1)]))
     size = filter.shape[0] // groups
     found = [
         np.tensordot(
@@ -168,8 +165,7 @@ def qconv(
         for at in range(groups)
     ]
     sums = np.moveaxis(np.concatenate(found, axis=-1), -1, 1)
-    offset = np.asarray(bias).astype(np.int64)
-    channels = [1, -1, *[1] * spatial]
-    sums = sums + (offset.reshape(channels) if offset.size > 1 else offset.reshape(()))
-    scale = _scale(*(value.reshape(channels) if value.size > 1 else value.reshape(()) for value in scales))
+    offset, *scales = (np.asarray(value).reshape([-1, *[1] * spatial]) for value in (bias, a_scale, b_scale, c_scale))
+    sums = sums + offset.astype(np.int64)
+    scale = _scale(*scales)
     return requantise(sums, scale, np.asarray(c0).reshape(()), data_type(output_dt) if output_dt else input.dtype)

@@ -21,6 +21,9 @@ def test_qmatmul() -> None:
     found = qmatmul(a, b, np.asarray(4, dtype=np.int32), axes=[0, 1, 0, 1, 0, 1], **GRIDS, output_type="i8")
     assert found.dtype == np.int8
     assert found.tolist() == [[9]]  # (2 * 2 + 4 * 4 + 4) / 4 + 3
+    halved = qmatmul(a, b, axes=[0, 1, 0, 1, 0, 1], **{**GRIDS, "c_scale": 2.0}, output_type="i8")
+    assert halved.tolist() == [[5]]  # (2 * 2 + 4 * 4) / 8, to even, + 3
+    assert qmatmul(a, b, axes=[0, 1, 0, 1, 0, 1], output_type="i32").tolist() == [[18]]
 
 
 def test_einsum_q_with_a_scale_for_each_row() -> None:
@@ -36,6 +39,21 @@ def test_einsum_q_with_a_scale_for_each_row() -> None:
     assert found.tolist() == [[9], [19]]  # the second row: (0 + 4) * 4 + 3
     with pytest.raises(SpecError, match="nine operands are needed, not 2"):
         einsum_q([a, b], "mk,kn->mn", "i32", "i8", **GRIDS)
+
+
+def test_einsum_q_with_a_letter_for_each_axis_of_its_grids() -> None:
+    rng = np.random.default_rng(7)
+    a, b = (rng.integers(-9, 9, shape).astype(np.int8) for shape in ((2, 3), (3, 4)))
+    bias, a0, b0, c0 = (rng.integers(-5, 5, shape) for shape in ((4, 2), 3, 3, 2))
+    a_scale, b_scale, c_scale = (rng.uniform(0.2, 2.0, extent) for extent in (2, 4, 4))
+    grids = {"a0": a0, "a_scale": a_scale, "b0": b0, "b_scale": b_scale, "c0": c0, "c_scale": c_scale}
+    found = einsum_q([a, b], "mk,kn,nm,k,m,k,n,m,n->mn", "i32", "i32", bias, **grids)
+    plain = einsum_q([a, b], "mk,kn,,k,m,k,n,m,n->mn", "i32", "i32", **grids)
+    for m, n in np.ndindex(2, 4):
+        total = sum((int(a[m, k]) - int(a0[k])) * (int(b[k, n]) - int(b0[k])) for k in range(3))
+        scale = a_scale[m] * b_scale[n] / c_scale[n]
+        assert found[m, n] == round((total + bias[n, m]) * scale) + c0[m]
+        assert plain[m, n] == round(total * scale) + c0[m]
 
 
 def test_qconv_counts_a_as_the_filter_and_pads_with_the_zero_point_of_the_input() -> None:
@@ -59,3 +77,69 @@ def test_qconv_by_groups() -> None:
     assert found.tolist() == [[[3], [-1]]]
     with pytest.raises(SpecError, match="the border is 'reflect'"):
         qconv(x, weights, group=2, dilation=[], stride=[], padding=[], border="reflect", **plain)
+
+
+def conv_by_loops(x: np.ndarray, w: np.ndarray, group: int, stride: int, dilation: int) -> np.ndarray:
+    """Return the sums of a convolution of one spatial axis, without padding."""
+    positions = (x.shape[2] - (w.shape[2] - 1) * dilation - 1) // stride + 1
+    sums = np.zeros((x.shape[0], w.shape[0], positions), dtype=int)
+    for batch, out, at, channel, tap in np.ndindex(*sums.shape, *w.shape[1:]):
+        first = out // (w.shape[0] // group) * w.shape[1]
+        sums[batch, out, at] += int(x[batch, first + channel, at * stride + tap * dilation]) * int(w[out, channel, tap])
+    return sums
+
+
+@pytest.mark.parametrize(
+    ("channels", "filters", "group"), [(4, (6, 2, 3), 2), (3, (3, 1, 2), 0), (5, (2, 5, 1), 1), (2, (4, 1, 2), 2)]
+)
+@pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (1, 2), (3, 2)])
+def test_qconv_without_grids_is_a_convolution(
+    channels: int, filters: tuple[int, int, int], group: int, stride: int, dilation: int
+) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.integers(-9, 9, (2, channels, 8)).astype(np.int8)
+    w = rng.integers(-9, 9, filters).astype(np.int8)
+    shared = {"group": group, "padding": [(0, 0)], "border": "constant", "output_dt": "i32"}
+    sums = conv_by_loops(x, w, group or filters[0], stride, dilation)
+    assert qconv(x, w, stride=[stride], dilation=[dilation], **shared).tolist() == sums.tolist()
+    if stride == dilation == 1:
+        assert qconv(x, w, stride=[], dilation=[], **shared).tolist() == sums.tolist()
+    # grids, zero points and biases of each filter
+    zeros, biases = np.arange(filters[0]) - 1, 5 * np.arange(filters[0])
+    scales = 2.0 ** np.arange(filters[0])
+    sums = conv_by_loops(x, w - zeros[:, None, None], group or filters[0], stride, dilation) + biases[:, None]
+    arguments = {"a0": zeros, "a_scale": scales, "b_scale": 2 * scales, "c_scale": scales, "c0": 3}
+    found = qconv(x, w, biases, stride=[stride], dilation=[dilation], **arguments, **shared)
+    assert found.tolist() == (sums * 2 * scales[:, None] + 3).tolist()
+
+
+@pytest.mark.parametrize(
+    ("extent", "size", "stride", "dilation", "padding"),
+    [
+        (7, 3, 2, 1, (1, 1)),
+        (5, 3, 1, 1, (1, 1)),
+        (5, 4, 2, 1, (1, 2)),
+        (4, 2, 1, 1, (0, 1)),
+        (8, 1, 4, 1, (0, 0)),
+        (6, 2, 1, 3, (1, 2)),
+    ],
+)
+def test_qconv_keeps_the_extent_over_the_stride(
+    extent: int, size: int, stride: int, dilation: int, padding: tuple[int, int]
+) -> None:
+    x, w = np.arange(1, extent + 1, dtype=np.int8).reshape(1, 1, -1), np.arange(1, size + 1).reshape(1, 1, -1)
+    shared = {"group": 1, "stride": [stride], "dilation": [dilation], "border": "constant", "output_dt": "i32"}
+    found = qconv(x, w.astype(np.int8), padding=[], **shared)
+    sums = conv_by_loops(np.pad(x, [(0, 0), (0, 0), padding]), w, 1, stride, dilation)
+    assert found.shape[2] == -(-extent // stride)
+    assert found.tolist() == sums.tolist()
+
+
+def test_qconv_over_two_axes() -> None:
+    x = np.arange(12, dtype=np.int8).reshape(1, 1, 3, 4)
+    w = np.asarray([[[[1, 10]]], [[[-1, 0]]]], dtype=np.int8)
+    shared = {"group": 1, "stride": [2, 1], "dilation": [1, 2], "border": "constant", "output_dt": "i32"}
+    found = qconv(x, w, np.asarray([0, 7]), padding=[(0, 0), (0, 1)], a0=np.asarray([0, -1]), b0=1, **shared)
+    # without 1, the first and the last row are -1 0 1 2 and 7 8 9 10, with a 0 after
+    assert found[0, 0].tolist() == [[9, 20, 1], [97, 108, 9]]
+    assert found[0, 1].tolist() == [[8, 9, 7], [16, 17, 7]]

@@ -71,11 +71,11 @@ def moe_ffn(
     biases [E], [E, H], [E, H], [E, D].
     Source: the documentation in tract transformers/src/ops/moe_ffn.rs.
     """
-    tokens, router = x.reshape(-1, x.shape[-1]), wg.reshape(-1, wg.shape[-1])
+    tokens = x.reshape(-1, x.shape[-1])
     if expert_layout == "linear":
         w1, w2 = np.swapaxes(w1, 1, 2), np.swapaxes(w2, 1, 2)
         w3 = None if w3 is None else np.swapaxes(w3, 1, 2)
-    logits = tokens @ router.T + (0.0 if wg_bias is None else wg_bias.ravel())
+    logits = tokens @ wg.T + (0.0 if wg_bias is None else wg_bias.ravel())
     chosen = np.argsort(-logits, axis=1, kind="stable")[:, :k]
     weights = _gate_weights(logits, chosen, gate)
     output = np.zeros_like(tokens)

@@ -100,3 +100,43 @@ def test_a_quantised_cache_of_keys_rounds_full_blocks() -> None:
     assert len(np.unique(np.round(steps))) == 16
     with pytest.raises(SpecError, match="5 bits"):
         quantized_dyn_kv_cache(tokens, **CACHE, bits=5, per_channel=1)
+
+
+def test_the_last_axis_is_that_of_the_channels() -> None:
+    x = np.asarray([[[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]])
+    turned = apply_rope(x, np.full((2, 4), 10.0), np.ones((2, 4)))
+    assert turned.tolist() == [[[7.0, 16.0, 31.0, 42.0], [43.0, 52.0, 75.0, 86.0]]]
+    scores = np.log(np.asarray([[[1.0, 3.0], [1.0, 1.0]], [[3.0, 1.0], [1.0, 7.0]]]))
+    found = scaled_masked_softmax(scores, np.zeros((1, 1, 2)), 1.0)
+    np.testing.assert_allclose(found, [[[0.25, 0.75], [0.5, 0.5]], [[0.75, 0.25], [0.125, 0.875]]])
+
+
+def test_attention_without_heads() -> None:
+    q, k = np.zeros((1, 2, 4)), np.zeros((1, 3, 4))
+    np.testing.assert_allclose(sdpa(q, k, VALUES[0]).ravel(), [7 / 3, 7 / 3])
+    np.testing.assert_allclose(sdpa(q, k, VALUES[0], is_causal=True).ravel(), [1.5, 7 / 3])
+
+
+def test_a_quantised_cache_without_heads() -> None:
+    tokens = np.tile(np.asarray([0.0, 15.0, 7.4]), (1, 6, 1))
+    found = quantized_dyn_kv_cache(tokens, **{**CACHE, "axis": 1}, bits=4, per_channel=0)
+    assert found[0, :, 2].tolist() == [7.4] * 4 + [7.0] * 2
+    keys = quantized_dyn_kv_cache(np.tile(tokens, (1, 6, 1)), **{**CACHE, "axis": 1}, bits=4, per_channel=1)
+    assert keys[0, :, 2].tolist() == [7.4] * 36
+
+
+@pytest.mark.parametrize(("tokens", "rounded"), [(35, 0), (36, 32), (67, 32), (68, 64)])
+def test_a_quantised_cache_of_keys_rounds_no_part_of_a_block(tokens: int, rounded: int) -> None:
+    keys = np.sqrt(np.arange(float(tokens))).reshape(1, tokens, 1)
+    found = quantized_dyn_kv_cache(keys, **{**CACHE, "axis": 1}, bits=8, per_channel=1)
+    exact = (found == keys).ravel()
+    assert exact[:4].all()
+    assert exact[4 + rounded :].all()
+    assert exact[4 : 4 + rounded].sum() == 2 * rounded // 32  # the least and the greatest of a block
+
+
+def test_keys_are_held_in_255_steps() -> None:
+    keys = np.asarray([[[[0.0], [1.0], [255.0]]]])
+    found = quantized_kv_sdpa(np.ones((1, 1, 1, 1)), keys / 100, VALUES, 2, 1.0)
+    weights = np.exp([0.0, 0.01, 2.55])
+    np.testing.assert_allclose(found.ravel(), [weights @ [1.0, 2.0, 4.0] / weights.sum()])

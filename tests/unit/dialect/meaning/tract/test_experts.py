@@ -43,6 +43,12 @@ def test_activations() -> None:
 def test_the_clamped_activation() -> None:
     glu = 0.5 / (1 + math.exp(-1.0))
     assert outcome(w3=2 * W1, act_limit=0.5, act_alpha=2.0) == pytest.approx(7.75 * 1.5 * glu)
+    plain = 0.5 / (1 + math.exp(-0.5))
+    assert outcome(w3=2 * W1, act_limit=0.5) == pytest.approx(7.75 * 1.5 * plain)
+
+
+def test_relu_is_0_below_0() -> None:
+    assert outcome(w1_bias=np.full((3, 1), -3.0)) == 0.0
 
 
 def test_biases() -> None:
@@ -57,3 +63,13 @@ def test_the_linear_layout_and_batches() -> None:
     found = moe_ffn(X[None], ROUTER, np.swapaxes(W1, 1, 2), np.swapaxes(W2, 1, 2), **flipped)  # type: ignore[arg-type]
     assert found.shape == (1, 1, 2)
     np.testing.assert_allclose(found, 7.75)
+    third = np.swapaxes(np.asarray([[1.0, 7.0], [2.0, 7.0], [3.0, 7.0]]).reshape(3, 2, 1), 1, 2)
+    found = moe_ffn(X[None], ROUTER, np.swapaxes(W1, 1, 2), np.swapaxes(W2, 1, 2), third, **flipped)  # type: ignore[arg-type]
+    np.testing.assert_allclose(found, 7.5 * 2 + 0.25)
+
+
+def test_each_token_has_its_experts() -> None:
+    x = np.asarray([[[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]], [[3.0, 0.0], [0.0, 2.0], [0.0, 0.0]]])
+    found = moe_ffn(x, ROUTER, W1, W2, k=1, activation="relu", gate="softmax_topk")
+    assert found[..., 0].tolist() == [[10.0, 1.0, 20.0], [30.0, 2.0, 0.0]]
+    assert found[..., 1].tolist() == found[..., 0].tolist()

@@ -15,6 +15,8 @@ def test_gather() -> None:
     assert gather(TABLE, np.asarray([[0, 1]]), 1).shape == (3, 1, 2)
     with pytest.raises(SpecError, match="an index from 0 to 3 on an axis of extent 3"):
         gather(TABLE, np.asarray([0, 3]), 0)
+    with pytest.raises(SpecError, match="an index from -4 to 0 on an axis of extent 3"):
+        gather(TABLE, np.asarray([0, -4]), 0)
 
 
 def test_gather_elements() -> None:
@@ -26,6 +28,17 @@ def test_gather_nd() -> None:
     assert gather_nd(TABLE, np.asarray([[0, 1], [2, -1]]), 0).tolist() == [1, 11]
     assert gather_nd(TABLE, np.asarray([[1]]), 0).tolist() == [[4, 5, 6, 7]]
     assert gather_nd(TABLE, np.asarray([[3], [0], [1]]), 1).tolist() == [3, 4, 9]
+
+
+def test_gather_nd_within_batches() -> None:
+    blocks = np.arange(24).reshape(2, 3, 4)
+    pairs = np.asarray([[[0, 1], [2, -1], [1, 2]], [[1, 0], [-1, 3], [0, -4]]])
+    assert gather_nd(blocks, pairs, 1).tolist() == [[1, 11, 6], [16, 23, 12]]
+    assert gather_nd(blocks, pairs[..., :1], 1)[1].tolist() == [[16, 17, 18, 19], [20, 21, 22, 23], [12, 13, 14, 15]]
+    single = np.asarray([[[0], [1], [2]], [[3], [-1], [0]]])
+    assert gather_nd(blocks, single, 2).tolist() == [[0, 5, 10], [15, 19, 20]]
+    nested = np.asarray([[[[3], [0]]], [[[-1], [1]]], [[[2], [2]]]])
+    assert gather_nd(TABLE, nested, 1).tolist() == [[[3, 0]], [[7, 5]], [[10, 10]]]
 
 
 @pytest.mark.parametrize(
@@ -43,6 +56,19 @@ def test_scatter_nd() -> None:
     found = scatter_nd(TABLE, np.asarray([[0, 1], [0, 1]]), np.asarray([10, 20]), "add")
     assert found[0].tolist() == [0, 31, 2, 3]
     assert TABLE[0, 1] == 1
+
+
+def test_scatter_nd_at_a_table_of_places() -> None:
+    places = np.asarray([[[0, 0], [0, 1], [1, -1]], [[2, 3], [1, 0], [0, 1]]])
+    found = scatter_nd(TABLE, places, np.asarray([[10, 20, 30], [40, 50, 60]]))
+    assert found.tolist() == [[10, 60, 2, 3], [50, 5, 6, 30], [8, 9, 10, 40]]
+    found = scatter_nd(TABLE, np.asarray([[[1], [1], [0]]]), np.asarray([[[2] * 4, [5] * 4, [3] * 4]]), "mul")
+    assert found.tolist() == [[0, 3, 6, 9], [40, 50, 60, 70], [8, 9, 10, 11]]
+
+
+def test_scatter_elements_on_the_second_axis() -> None:
+    found = scatter_elements(TABLE, np.asarray([[3, -4], [1, 1]]), np.asarray([[7, 8], [2, 3]]), -1, "mul")
+    assert found.tolist() == [[0, 1, 2, 21], [4, 30, 6, 7], [8, 9, 10, 11]]
 
 
 def test_an_unknown_reduction_is_refused() -> None:

@@ -51,3 +51,23 @@ def test_exp_unit_norm() -> None:
     np.testing.assert_allclose(skipped, [[-3.5, 0.0]])
     pair = exp_unit_norm(np.asarray([[3.0, 4.0]]), np.asarray(3.0), 0, 0.5, complex=True)
     np.testing.assert_allclose(pair, [[1.5, 2.0]])
+
+
+def test_the_defaults_of_rms_norm_and_lrn() -> None:
+    np.testing.assert_allclose(rms_norm(np.asarray([[1e-3]]), 1), [[0.5**0.5]])
+    np.testing.assert_allclose(scaled_rms_norm(np.asarray([[1e-3]]), np.asarray([3.0]), 1), [[3 * 0.5**0.5]])
+    x = np.asarray([[100.0, 200.0, 300.0]])
+    np.testing.assert_allclose(lrn(x, size=3), x / [(1 + 5 / 3) ** 0.75, (1 + 14 / 3) ** 0.75, (1 + 13 / 3) ** 0.75])
+
+
+def test_exp_unit_norm_of_several_channels() -> None:
+    x = np.asarray([[1.0, -2.0, 4.0], [3.0, 6.0, 0.0]])
+    found = exp_unit_norm(x, np.asarray([1.0, 2.0, 4.0]), 0, 0.5)
+    half = 2.0**0.5  # the magnitudes are 1, 2, 4, then 2, 4, 2
+    np.testing.assert_allclose(found, [[1.0, -half, 2.0], [3 / half, 3.0, 0.0]])
+    pairs = np.asarray([[[3.0, 4.0], [0.0, 1.0]]])
+    np.testing.assert_allclose(
+        exp_unit_norm(pairs, np.asarray([3.0, 7.0]), 0, 0.5, complex=True), [[[1.5, 2.0], [0.0, 0.5]]]
+    )
+    small = exp_unit_norm(np.asarray([1e-3]), np.asarray(0.999), 0, 0.5)
+    np.testing.assert_allclose(small, [1e-3 / 0.5**0.5])

@@ -71,9 +71,7 @@ def cumsum(input: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
     place = all_axes(input.ndim, axis)[0]
     values = np.flip(input, place) if reverse else input
     if exclusive:
-        first = np.zeros_like(
-            np.take(values, [], axis=place), shape=[*input.shape[:place], 1, *input.shape[place + 1 :]]
-        )
+        first = np.zeros([*input.shape[:place], 1, *input.shape[place + 1 :]], dtype=input.dtype)
         values = np.concatenate([first, values], axis=place)
     with np.errstate(over="ignore", invalid="ignore"):
         sums = np.cumsum(values, axis=place, dtype=input.dtype)

@@ -84,7 +84,7 @@ def pulse_pad(
             output[behind] = value
     elif border == "replicated":
         output[ahead] = input[_at(rank, place, slice(begin_input, begin_input + 1))]
-        if after > 0 and end_input < input.shape[place]:
+        if after > 0:
             output[behind] = input[_at(rank, place, slice(end_input - 1, end_input))]
     else:
         raise SpecError(f"no border of a stream is called {border!r}", op="tract_pulse_pulse_pad")

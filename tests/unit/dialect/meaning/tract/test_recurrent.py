@@ -63,8 +63,24 @@ def test_gru_seq_without_its_states() -> None:
     )
     assert y.shape == (2, 0, 1)
     np.testing.assert_allclose(last, np.full((2, 1, 1), 0.125))
-    with pytest.raises(SpecError, match="`r` and `initial_h` are needed"):
-        gru_seq(np.zeros((1, 1, 1)), hidden=1, chunk=1)
+    for given in ({}, {"r": np.zeros((3, 1))}, {"initial_h": np.zeros((1, 1, 1))}):
+        with pytest.raises(SpecError, match="`r` and `initial_h` are needed"):
+            gru_seq(np.zeros((1, 1, 1)), hidden=1, chunk=1, **given)
+
+
+def test_gru_seq_of_several_sequences() -> None:
+    x = np.asarray([[[1.0], [2.0], [-1.0]], [[0.5], [0.0], [3.0]]])
+    w, r = np.asarray([[0.2], [0.4], [1.0], [0.0], [-0.3], [0.7]]), np.arange(12.0).reshape(6, 2) / 10
+    first = np.asarray([[[0.5, -0.5]], [[0.1, 0.2]]])
+    y, last = gru_seq(x, w, r, initial_h=first, hidden=2, chunk=0)
+    for batch in range(2):
+        state = first[batch, 0]
+        for at in range(3):
+            enter, back = w[:, 0] * x[batch, at, 0], r @ state
+            update, reset = 1 / (1 + np.exp(-(enter[:2] + back[:2]))), 1 / (1 + np.exp(-(enter[2:4] + back[2:4])))
+            state = (1 - update) * np.tanh(enter[4:] + reset * back[4:]) + update * state
+            np.testing.assert_allclose(y[batch, at], state)
+        np.testing.assert_allclose(last[batch], [state])
 
 
 def test_causal_conv1d_update() -> None:
@@ -74,6 +90,12 @@ def test_causal_conv1d_update() -> None:
     sums = np.asarray([[[2.0, 12.0]]])
     np.testing.assert_allclose(output, sums / (1 + np.exp(-sums)))
     assert state.tolist() == [[[1.0, 2.0]]]
+    kernels = np.asarray([[[10.0, 1.0]], [[0.0, 2.0]]])
+    several, states = causal_conv1d_update(
+        np.asarray([[[1.0], [2.0]]] * 3), kernels, np.asarray([[[9.0, 0.1], [4.0, 5.0]]] * 3)
+    )
+    np.testing.assert_allclose(several, [[[2 / (1 + math.exp(-2.0))], [4 / (1 + math.exp(-4.0))]]] * 3)
+    assert states.tolist() == [[[0.1, 1.0], [5.0, 2.0]]] * 3
     short = causal_conv1d_update(np.asarray([[[1.0]]]), np.asarray([[1.0, 1.0, 1.0]]), np.asarray([[[7.0, 8.0, 9.0]]]))
     assert short[1].tolist() == [[[8.0, 9.0, 1.0]]]
 
@@ -94,3 +116,13 @@ def test_gdn_recurrent_serves_several_heads_by_one_key() -> None:
     v, zeros = np.asarray([[[[1.0], [2.0], [3.0], [4.0]]]]), np.zeros((1, 1, 4))
     _, last = gdn_recurrent(q, k, v, zeros, zeros + 1.0, np.zeros((1, 4, 1, 1)))
     np.testing.assert_allclose(last.ravel(), [1.0, 2.0, -3.0, -4.0], rtol=1e-5)
+
+
+def test_gdn_recurrent_normalises_queries_and_keys() -> None:
+    q, k = np.asarray([[[[1e-3, 0.0]], [[0.0, 5.0]]]]), np.asarray([[[[3.0, 4.0]], [[0.0, 2.0]]]])
+    v = np.asarray([[[[10.0, 20.0]], [[3.0, 6.0]]]])
+    decay, beta = np.asarray([[[0.0], [math.log(0.5)]]]), np.asarray([[[0.5], [1.0]]])
+    output, last = gdn_recurrent(q, k, v, decay, beta, np.zeros((1, 1, 2, 2)))
+    # the state is 3 6, 4 8 after one step, half of it in the next; 1e-6 more than the square of 1e-3 is twice that
+    np.testing.assert_allclose(last, [[[[1.5, 3.0], [3.0, 6.0]]]], rtol=1e-5)
+    np.testing.assert_allclose(output.reshape(2, 2), [[1.5, 3.0], [3.0 / 2**0.5, 6.0 / 2**0.5]], rtol=1e-5)

@@ -59,5 +59,28 @@ def test_topk_takes_the_lower_index_of_equal_elements() -> None:
     assert (greatest.tolist(), indices.tolist()) == ([5, 5, 2], [1, 2, 0])
     least, indices = topk(values, 3, 0, False)
     assert (least.tolist(), indices.tolist()) == ([1, 2, 2], [3, 0, 4])
-    with pytest.raises(SpecError, match="6 elements of 5"):
-        topk(values, 6, 0, True)
+    for count in (6, -1):
+        with pytest.raises(SpecError, match=f"{count} elements of 5"):
+            topk(values, count, 0, True)
+    assert topk(values, 0, 0, True)[1].shape == (0,)
+    assert topk(values, 5, 0, True)[1].tolist() == [1, 2, 0, 4, 3]
+
+
+@pytest.mark.parametrize(("largest", "wanted"), [(True, [[0, 2], [1, 0]]), (False, [[1, 2], [2, 0]])])
+def test_topk_along_each_axis(largest: bool, wanted: list[list[int]]) -> None:
+    values = np.asarray([[5, 2, 4], [7, 9, 1]])
+    found, indices = topk(values, 2, 1, largest)
+    assert indices.tolist() == wanted
+    assert found.tolist() == [[values[row, column] for column in wanted[row]] for row in range(2)]
+    turned, places = topk(values.T, 2, -2, largest)
+    assert (turned.T.tolist(), places.T.tolist()) == (found.tolist(), indices.tolist())
+
+
+@pytest.mark.parametrize(("axis", "wanted"), [(0, [[0, 0], [1, 2], [4, 6]]), (1, [[0, 1], [0, 3], [0, 5]])])
+def test_an_exclusive_cumsum_along_each_axis(axis: int, wanted: list[list[int]]) -> None:
+    values = np.asarray([[1, 2], [3, 4], [5, 6]], dtype=np.int16)
+    found = cumsum(values, axis, True, False)
+    assert found.dtype == np.int16
+    assert found.tolist() == wanted
+    assert cumsum(values[..., None, None], axis, True, False)[..., 0, 0].tolist() == wanted
+    assert np.flip(cumsum(np.flip(values, axis), axis, True, True), axis).tolist() == wanted

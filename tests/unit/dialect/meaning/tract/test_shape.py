@@ -58,6 +58,8 @@ def test_range_of_floats() -> None:
 
 def test_one_hot() -> None:
     assert one_hot(np.asarray([2, -3, 7]), 1, 3, 0.5, 4.0).tolist() == [[0.5, 0.5, 4.0], [4.0, 0.5, 0.5], [0.5] * 3]
+    assert one_hot(np.asarray([1, 0]), -1, 3).tolist() == [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    assert one_hot(np.asarray([[1, 0]]), -2, 2).tolist() == [[[0.0, 1.0], [1.0, 0.0]]]
     assert one_hot(np.asarray([1, 0]), 0, 3).tolist() == [[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]]
 
 
@@ -76,6 +78,12 @@ def test_trilu(k: int, upper: bool, wanted: list[list[int]]) -> None:
     assert trilu(SQUARE, np.asarray(k), upper).tolist() == wanted
 
 
+def test_trilu_of_each_matrix() -> None:
+    batch = np.arange(1.0, 13.0).reshape(2, 2, 3)
+    assert trilu(batch, 1, True).tolist() == [[[0, 2, 3], [0, 0, 6]], [[0, 8, 9], [0, 0, 12]]]
+    assert trilu(np.swapaxes(batch, 1, 2), 0, False)[1].tolist() == [[7, 0], [8, 11], [9, 12]]
+
+
 def test_trilu_drops_nan() -> None:
     assert trilu(np.asarray([[1.0, math.nan], [2.0, 3.0]]), 0, False).tolist() == [[1.0, 0.0], [2.0, 3.0]]
 
@@ -88,6 +96,11 @@ def test_downsample(stride: int, modulo: int, wanted: list[int]) -> None:
     assert downsample(np.arange(5), 0, stride, modulo).tolist() == wanted
 
 
+def test_downsample_begins_with_the_first_element() -> None:
+    assert downsample(SQUARE, -1, 2).tolist() == [[1.0, 3.0], [4.0, 6.0], [7.0, 9.0]]
+    assert downsample(SQUARE, 0, -2).tolist() == [[7.0, 8.0, 9.0], [1.0, 2.0, 3.0]]
+
+
 def test_downsample_without_a_meaning() -> None:
     for stride, modulo in ((0, 0), (-1, 1)):
         with pytest.raises(SpecError, match=f"stride {stride} with modulo {modulo}"):
@@ -97,6 +110,7 @@ def test_downsample_without_a_meaning() -> None:
 def test_dyn_slice() -> None:
     assert dyn_slice(SQUARE, 1, np.asarray(3), 2, -1).tolist() == [[2.0, 3.0], [5.0, 6.0], [8.0, 9.0]]
     assert dyn_slice(SQUARE, 1, 1, 0, 0).shape == (0, 3)
+    assert dyn_slice(SQUARE, 0, 2, 2, 0).tolist() == SQUARE[:2].tolist()
     for start, end, length in ((2, 1, -1), (0, 4, 4), (0, 2, 1), (-1, 1, 2)):
         with pytest.raises(SpecError, match="on an axis of 3"):
             dyn_slice(SQUARE, start, end, length, 0)

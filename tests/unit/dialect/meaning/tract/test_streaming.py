@@ -24,6 +24,8 @@ def test_delay() -> None:
 def test_mask() -> None:
     assert pulse_mask(PULSE, 1, 1, 3, 9).tolist() == [[9, 2, 3, 9]]
     assert pulse_mask(PULSE, 1, 0, 7, 9).tolist() == PULSE.tolist()
+    assert pulse_mask(PULSE, 1, -1, 3, 9).tolist() == [[1, 2, 3, 9]]
+    assert pulse_mask(PULSE, 1, 0, 0, 9).tolist() == pulse_mask(PULSE, 1, 0, -2, 9).tolist() == [[9, 9, 9, 9]]
 
 
 def test_pad() -> None:
@@ -31,5 +33,9 @@ def test_pad() -> None:
     assert found.tolist() == [[9, 2, 3, 9]]
     assert pulse_pad(PULSE, 1, 1, 1, 1, 3, "replicated").tolist() == [[2, 2, 3, 3]]
     assert pulse_pad(PULSE, 1, 1, 0, 1, 3, "constant", 9).tolist() == [[9, 2, 3, 4]]
+    assert pulse_pad(PULSE, 1, 1, 0, 1, 3, "replicated").tolist() == [[2, 2, 3, 4]]
+    assert pulse_pad(1.0 * PULSE, 1, 1, 2, 2, 3, "constant").tolist() == [[0, 0, 3, 0]]
+    for end in (4, 9):
+        assert pulse_pad(PULSE, 1, 1, 2, 1, end, "replicated").tolist() == [[2, 2, 3, 4]]
     with pytest.raises(SpecError, match="no border of a stream is called 'reflect'"):
         pulse_pad(PULSE, 1, 1, 1, 1, 3, "reflect")

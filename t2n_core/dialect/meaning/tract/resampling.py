@@ -42,7 +42,7 @@ def _coordinates(mode: str, scale: float, length: int, resized: int, roi: tuple[
             start, end = np.float32(roi[0]), np.float32(roi[1])
             if resized > 1:
                 return np.asarray(start * (extent - 1) + x * (end - start) * (extent - 1) / np.float32(resized - 1))
-            return np.asarray(half * (start + end) * (extent - 1) + 0 * x)
+            return np.full_like(x, half * (start + end) * (extent - 1))
         case _:
             raise SpecError(f"no coordinates are called {mode!r}", op=op)
 
@@ -114,7 +114,7 @@ def resize(
         factors = [size / extent for size, extent in zip(shape, input.shape, strict=True)]
     output, crops = input, coord_transformer == "tf_crop_and_resize"
     for axis, (length, resized, factor) in enumerate(zip(input.shape, shape, factors, strict=True)):
-        if length == resized and factor == 1.0 and not crops:
+        if factor == 1.0 and not crops:
             continue
         region = (0.0, 1.0) if roi is None else (float(roi[axis]), float(roi[axis + input.ndim]))
         places = _coordinates(coord_transformer, factor, length, resized, region, op)
@@ -210,7 +210,7 @@ def _padded(x: Array, extent: int, padding: str, align: bool) -> Array:
 def _taps(x: Array, mode: str) -> list[tuple[Array, Array]]:
     """Return the whole coordinates that a coordinate is interpolated from, each with its weight."""
     if mode == "nearest":
-        return [(np.rint(x), np.ones_like(x))]
+        return [(x, np.ones_like(x))]
     cell = np.floor(x)
     if mode == "bilinear":
         return [(cell, cell + 1.0 - x), (cell + 1.0, x - cell)]
@@ -256,6 +256,6 @@ def grid_sample(
         for (tap, share), extent in zip(corner, extents, strict=True):
             inside = _padded(tap, extent, padding_mode, align_corners)
             weight = weight * share * ((inside >= 0) & (inside < extent))
-            where.append(np.clip(np.rint(inside), 0, extent - 1).astype(np.int64))
+            where.append(np.clip(inside, 0, extent - 1).astype(np.int64))
         output += weight[..., None] * channels_last[(batch, *where)]
     return np.moveaxis(output, -1, 1)

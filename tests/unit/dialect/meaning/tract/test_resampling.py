@@ -1,9 +1,9 @@
-"""Resizing and sampling of lines, whose interpolation is known."""
+"""Resizing of lines, whose interpolation is known."""
 
 import numpy as np
 import pytest
 
-from t2n_core.dialect.meaning.tract.resampling import core_resize, grid_sample, onnx_resize
+from t2n_core.dialect.meaning.tract.resampling import core_resize, cubic, onnx_resize
 from t2n_core.errors import SpecError
 
 LINE = np.asarray([[[0.0, 10.0, 20.0, 30.0]]])
@@ -85,45 +85,89 @@ def test_words_and_sizes_that_do_not_fit() -> None:
             core_resize(LINE, 2 * scales, None, *words)
 
 
-ROW = np.asarray([[[[10.0, 20.0, 30.0]]]])
+def test_the_cubic_kernel() -> None:
+    distances = np.asarray([0.0, 0.25, -0.5, 1.0, -1.2, 1.5, 2.0, 2.5])
+    np.testing.assert_allclose(
+        cubic(distances, -0.75), [1.0, 0.87890625, 0.59375, 0.0, -0.096, -0.09375, 0.0, 0.0], atol=1e-15
+    )
+    np.testing.assert_allclose(cubic(distances[4:6], -0.5), [-0.064, -0.0625], atol=1e-15)
 
 
-def sampled(x: float, mode: str, padding: str, align: bool = False) -> float:
-    return float(grid_sample(ROW, np.asarray([[[[x, 0.0]]]]), mode, padding, align)[0, 0, 0, 0])
+def scaled(
+    coordinates: str, scale: float, interpolator: str = "linear", nearest: str = "floor", **given: object
+) -> list[float]:
+    scales = np.asarray([1.0, 1.0, scale])
+    found = onnx_resize(LINE, scales, given.pop("roi", None), coordinates, interpolator, nearest, **given)  # type: ignore[arg-type]
+    return [round(float(one), 4) for one in found.ravel()]
+
+
+def test_two_elements() -> None:
+    assert resized("pytorch_half_pixel", 2) == [5.0, 25.0]
+    assert scaled("pytorch_half_pixel", 0.5) == [5.0, 25.0]
+
+
+def test_a_result_of_rounded_size() -> None:
+    # 2.8 elements become 2
+    assert scaled("half_pixel_symmetric", 0.7) == pytest.approx([7.8571, 22.1429], abs=1e-4)
+    assert scaled("half_pixel", 0.7) == pytest.approx([2.1429, 16.4286], abs=1e-4)
+    # 4.4 elements become 4
+    assert scaled("asymmetric", 1.1) == pytest.approx([0.0, 9.0909, 18.1818, 27.2727], abs=1e-4)
+
+
+def test_an_axis_whose_scale_is_1_stays() -> None:
+    assert scaled("tf_half_pixel_for_nn", 1.0) == [0.0, 10.0, 20.0, 30.0]
+    assert resized("tf_half_pixel_for_nn", 4) == [0.0, 10.0, 20.0, 30.0]
 
 
 @pytest.mark.parametrize(
-    ("x", "mode", "padding", "align", "wanted"),
+    ("nearest", "wanted"),
     [
-        (0.0, "bilinear", "zeros", False, 20.0),
-        (1 / 3, "bilinear", "zeros", False, 25.0),
-        (0.5, "bilinear", "zeros", True, 25.0),
-        (1.0, "bilinear", "zeros", False, 15.0),
-        (1.0, "bilinear", "zeros", True, 30.0),
-        (5.0, "bilinear", "zeros", False, 0.0),
-        (5.0, "bilinear", "border", False, 30.0),
-        (4 / 3, "bilinear", "reflection", False, 30.0),
-        (5 / 3, "bilinear", "reflection", False, 25.0),
-        (2.0, "bilinear", "reflection", True, 20.0),
-        (1 / 3, "nearest", "zeros", False, 30.0),
-        (-1 / 3, "nearest", "zeros", False, 10.0),
-        (0.0, "bicubic", "zeros", False, 20.0),
-        (2.0, "bicubic", "border", False, 30.0),
+        ("floor", [0, 0, 0, 0, 10, 10, 10, 10, 20]),
+        ("ceil", [0, 10, 10, 10, 10, 20, 20, 20, 20]),
+        ("round_prefer_floor", [0, 0, 0, 10, 10, 10, 10, 20, 20]),
+        ("round_prefer_ceil", [0, 0, 10, 10, 10, 10, 20, 20, 20]),
     ],
 )
-def test_grid_sample(x: float, mode: str, padding: str, align: bool, wanted: float) -> None:
-    assert sampled(x, mode, padding, align) == pytest.approx(wanted)
+def test_nearest_at_quarters(nearest: str, wanted: list[float]) -> None:
+    assert scaled("asymmetric", 4.0, "nearest", nearest)[:9] == wanted
 
 
-def test_the_last_coordinate_is_that_of_the_first_axis() -> None:
-    image = np.asarray([[[[1.0, 2.0], [3.0, 4.0]]]])
-    found = grid_sample(image, np.asarray([[[[1.0, -1.0]]]]), "nearest", "border", True)
-    assert found.ravel().tolist() == [2.0]
+def test_a_scalar_stands_for_what_is_not_given() -> None:
+    sizes = np.asarray([1, 1, 2])
+    assert core_resize(LINE, np.asarray(1.0), sizes).tolist() == core_resize(LINE, None, sizes).tolist()
+    assert scaled("tf_crop_and_resize", 1.0, roi=np.asarray(0.0)) == [0.0, 10.0, 20.0, 30.0]
 
 
-def test_unknown_words_of_a_grid() -> None:
-    for arguments in (("cubic",), ("nearest", "wrap")):
-        with pytest.raises(SpecError, match="no grid is sampled by"):
-            grid_sample(ROW, np.zeros((1, 1, 1, 2)), *arguments)
-    with pytest.raises(SpecError, match="`bicubic` for 1 axes"):
-        grid_sample(ROW[:, :, 0], np.zeros((1, 1, 1)), "bicubic")
+def test_regions() -> None:
+    region = np.asarray([0.0, 0.0, 0.25, 1.0, 1.0, 0.75])
+    assert scaled("tf_crop_and_resize", 0.5, roi=region) == [7.5, 22.5]
+    assert scaled("tf_crop_and_resize", 0.25, roi=np.asarray([0.0, 0.0, 0.25, 1.0, 1.0, 0.5])) == [11.25]
+    assert scaled("tf_crop_and_resize", 0.5, roi=np.asarray([0.0, 0.0, 0.25, 1.0, 1.0, 1.25])) == [7.5, 0.0]
+    assert scaled("tf_crop_and_resize", 1.0) == [0.0, 10.0, 20.0, 30.0]
+
+
+def test_weights_outside_at_the_end() -> None:
+    # at 3.5 the elements 2 and 3 have the weights -0.09375 and 0.59375
+    assert scaled("asymmetric", 2.0, "cubic", exclude_outside=True)[7] == pytest.approx((-1.875 + 17.8125) / 0.5)
+    assert scaled("asymmetric", 2.0, "cubic")[7] == pytest.approx(-1.875 + 30 * 1.09375, abs=1e-4)
+
+
+def test_antialiasing_of_cubic_kernels() -> None:
+    wide = scaled("half_pixel", 0.5, "cubic", antialias=True)
+    low = (10 * 0.87890625 + 20 * 0.26171875 - 30 * 0.140625) / 2
+    assert wide == pytest.approx([low, 30.0 - low], abs=1e-4)
+    assert scaled("half_pixel", 0.5, "cubic") == pytest.approx([4.0625, 25.9375])
+
+
+def test_antialiasing_changes_no_larger_result() -> None:
+    for how in ("linear", "cubic"):
+        assert scaled("half_pixel", 2.0, how, antialias=True) == scaled("half_pixel", 2.0, how)
+    assert scaled("half_pixel", 0.5) == [5.0, 25.0]
+
+
+def test_each_axis_has_its_scale() -> None:
+    image = np.asarray([[[[0.0, 8.0, 16.0], [24.0, 32.0, 40.0]]]])
+    tall = core_resize(image, np.asarray([1.0, 1.0, 2.0, 1.0]), None, "asymmetric", "linear")
+    assert tall[0, 0].tolist() == [[0, 8, 16], [12, 20, 28], [24, 32, 40], [24, 32, 40]]
+    wide = core_resize(image, None, np.asarray([1, 1, 1, 6]), "asymmetric", "nearest")
+    assert wide[0, 0].tolist() == [[0, 0, 8, 8, 16, 16]]

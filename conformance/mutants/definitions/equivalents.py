@@ -7,8 +7,14 @@ _WHOLE = "what is divided is a multiple of the divisor, so that nothing is round
 _CUT = "what lies beyond the result is cut off"
 _EITHER = "only `signed` and `symmetric` together change the number of steps"
 _ONE_GROUP = "one group repeats each head once"
+_LATER_CALL = "it changes the later calls of a session alone"
+_OVERWRITTEN = "every element is written"
+_BEYOND_REACH = "a tap at the reach of a kernel, or beyond it, has the weight 0"
+_NO_STEP = "a stride of 0 is refused"
 
 EQUIVALENT: Final[dict[str, str]] = {
+    "onnx.detection.non_zero: np.zeros -> np.ones": "there are no elements",
+    "onnx.detection._overlap: min -> max": "a negative area in common is no larger share than 0",
     "onnx.detection._overlap: min(shared) <= 0 -> min(shared) < 0": "an area in common of 0 is a share of 0 too",
     "onnx.detection._overlap: total > 0 -> total >= 0": "boxes that share an area do not cover one of 0",
     "onnx.detection._overlap: common / total if total > 0 else 0.0 -> common / total if total > 0 else 0.125": (
@@ -51,8 +57,37 @@ EQUIVALENT: Final[dict[str, str]] = {
     "tract.attention.quantized_dyn_kv_cache: output.shape[-2] > _SINK -> output.shape[-2] >= _SINK": (
         "no token is rounded where none is left"
     ),
+    "tract.gathering.gather_elements: True -> False": "dense and sparse indices name the same elements",
+    "tract.normalisation.exp_mean_norm: False -> True": _LATER_CALL,
+    "tract.normalisation.exp_unit_norm: False -> True": _LATER_CALL,
+    "tract.quantised.qconv: (0, 0) -> (0, 1)": "channels after those of the filters are not read",
+    "tract.quantised.qconv: filter.shape[0] // groups -> -(-filter.shape[0] // groups)": _WHOLE,
     "tract.resampling.cubic: far <= 1.0 -> far < 1.0": "both polynomials are 0 at 1",
     "tract.resampling.cubic: far < 2.0 -> far <= 2.0": "the polynomial is 0 at 2",
+    "tract.resampling._weights: 2.0 if interpolator == 'cubic' else 1.0 -> "
+    "2.625 if interpolator == 'cubic' else 1.0": _BEYOND_REACH,
+    "tract.resampling._weights: 2.0 if interpolator == 'cubic' else 1.0 -> "
+    "2.0 if interpolator == 'cubic' else 1.375": _BEYOND_REACH,
+    "tract.resampling._weights: np.floor -> np.ceil": _BEYOND_REACH,
+    "tract.resampling._weights: np.ceil -> np.floor": _BEYOND_REACH,
+    "tract.resampling._weights: int(np.ceil(place + reach)) + 1 -> int(np.ceil(place + reach)) + 0": _BEYOND_REACH,
+    "tract.resampling._weights: int(np.ceil(place + reach)) + 1 -> int(np.ceil(place + reach)) + 2": _BEYOND_REACH,
+    "tract.resampling.resize: 0.0 -> 0.125": "without a region nothing is outside of the input",
+    "tract.resampling.resize: axis + input.ndim -> axis - input.ndim": "the ends are counted from the end",
+    "tract.resampling._padded: extent - 1.0 -> extent + 1.0": "the taps of a reflected place are reflected too",
+    "tract.resampling._taps: cell + 1.0 -> cell + 1.375": "the tap is truncated to an integer",
+    "tract.resampling.grid_sample: -1 -> -0": "a scalar 1 is as good as ones",
+    "tract.shape.downsample: stride < 0 -> stride <= 0": _NO_STEP,
+    "tract.shape.downsample: stride < 0 -> stride < 1": _NO_STEP,
+    "tract.shape.downsample: stride > 0 -> stride >= 0": _NO_STEP,
+    "tract.streaming.pulse_delay: False -> True": "it changes no value",
+    "tract.streaming.pulse_delay: (delay + overlap, 0) -> (delay + overlap, 1)": _CUT,
+    "tract.streaming.pulse_pad: 0 -> 1": _LATER_CALL,
+    "tract.recurrent.gru_seq: 0 -> 1": _LATER_CALL,
+    "tract.recurrent.gru_seq: 1 -> 2": "any number but 0 asks for the hidden states",
+    "tract.recurrent.gru_seq: 0.0 -> 0.125": "a number is no matrix, and no biases: it is not read",
+    "tract.recurrent.gru_seq: np.zeros -> np.ones": _OVERWRITTEN,
+    "tract.recurrent.gdn_recurrent: np.zeros -> np.ones": _OVERWRITTEN,
     "tract.recurrent.gdn_recurrent: heads // query.shape[2] -> -(-heads // query.shape[2])": _WHOLE,
 }
 """By `Mutant.name`."""

@@ -55,7 +55,7 @@ def gather(input: NDArray[Any], indices: NDArray[Any], axis: int = 0) -> NDArray
     Domain: 0 <= index < extent; raises IndexError.
     Source: NNEF 1.0.5, Tensor Shape Operations (gather).
     """
-    if indices.size and (indices.min() < 0 or indices.max() >= input.shape[axis]):
+    if (indices < 0).any():  # NumPy counts it from the end, and refuses one beyond the axis by itself
         raise IndexError(f"an index is not within 0 to {input.shape[axis] - 1}")
     return np.take(input, indices, axis)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from t2n_core.check.mismatch.author import AUTHOR
-from t2n_core.parity.outcome import Outcome, Status
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.stage import AUTHOR, Status
 
 Side = Literal["exporter", "engine"]
 

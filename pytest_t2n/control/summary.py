@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_t2n.collect.cells import NO_ENGINE
-from pytest_t2n.records.counts import CellCounts, CountKey
+from pytest_t2n.records.counts import CellCounts, CountKey, authors_text
 from t2n_core.level import LEVELS
 from t2n_core.parity.stage import Status
 from t2n_core.text import visible
@@ -41,6 +41,8 @@ def summary_lines(ledger: Ledger) -> list[str]:
     lines = []
     if ledger.counts.total:
         lines += _table(ledger)
+    if authors := authors_text(ledger.counts.authors):
+        lines.append(f"by the definitions of the operators: {authors}")
     if ledger.missing:
         lines.append(f"{len(ledger.missing)} planned cells did not run: {ledger.why_missing}")
         lines += _first_names(ledger.missing)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pytest_t2n.records.schema import CellLine
+from t2n_core.parity.stage import Author
 
 NAMED = 20
 """Number of cells of a kind that are named; the rest is counted."""
@@ -45,6 +47,17 @@ class TokenCount(NamedTuple):
         return f"{self.right}/{self.total}" if self.total else ""
 
 
+def authors_text(authors: Mapping[str, int]) -> str:
+    """Return `0 exporter errors, 3 engine errors` for the number of mismatches by author; empty if there are none."""
+    if not any(authors.values()):
+        return ""
+    sides = (Author.EXPORTER, Author.ENGINE)
+    counts = [(side, authors.get(side, 0)) for side in sides]
+    words = [f"{count} {side} error{'s' if count != 1 else ''}" for side, count in counts]
+    both = authors.get(Author.BOTH, 0)
+    return ", ".join([*words, f"{both} of both"] if both else words)
+
+
 class CellCounts:
     """Number of cells by `CountKey`."""
 
@@ -57,12 +70,16 @@ class CellCounts:
         self.not_finite_in_all = 0
         self.tokens: dict[str, TokenCount] = {}
         """Tokens by the title of the column, of models that generate."""
+        self.authors: Counter[str] = Counter()
+        """Number of mismatches by their author; those without one are not counted."""
 
     def add(self, cell: CellLine) -> None:
         """Count one cell."""
         file = cell.nodeid.partition("::")[0]
         key = CountKey(file, cell.engine, cell.status, cell.level or "", bool(cell.expected), cell.reused)
         self.counts[key] += 1
+        if cell.author:
+            self.authors[cell.author] += 1
         if cell.tokens:
             self.tokens[cell.engine] = self.tokens.get(cell.engine, TokenCount()).plus(cell.tokens)
         if cell.status == "weak" and not cell.expected and len(self.weak) < NAMED:

@@ -8,6 +8,7 @@ import msgspec
 
 from pytest_t2n.records.schema import CellLine, OutputLine
 from t2n_core.level import TractCheckTolerance
+from t2n_core.parity.stage import AUTHOR
 
 _MESSAGE = 4_000
 """Most characters of an error's message in an outline."""
@@ -39,7 +40,7 @@ def outline_of(cell: CellLine, words: dict[str, str] | None = None) -> CellLine:
         error=error,
         times={} if run is None else {"run": run},
         archive_sha256="",
-        facts={},
+        facts={AUTHOR: cell.author} if cell.author else {},
         op=same(cell.op, cell.op),
         ops=[same(op, op) for op in cell.ops],
         dtype=same(cell.dtype, cell.dtype),

@@ -9,7 +9,7 @@ import msgspec
 
 from pytest_t2n.records.nodeids import engine_id
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
-from t2n_core.parity.stage import Stage, Status
+from t2n_core.parity.stage import AUTHOR, Author, Stage, Status
 
 SCHEMA = 2
 """Incremented when a field changes its meaning or is removed, but not for a new field with a default."""
@@ -217,6 +217,12 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     def engine(self) -> str:
         """Return the title of the column."""
         return column_title(self.target, self.label, self.on)
+
+    @property
+    def author(self) -> str:
+        """Return whose a mismatch is: `exporter`, `engine` or `both`; empty if that is not known."""
+        named = self.facts.get(AUTHOR)
+        return next((one.value for one in Author if one.value == named), "")
 
 
 class RunLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="run"):

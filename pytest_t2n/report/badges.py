@@ -7,6 +7,7 @@ import re
 from collections import Counter
 
 from pytest_t2n.records.completeness import Completeness
+from pytest_t2n.records.counts import authors_text
 from pytest_t2n.records.schema import CellLine
 from pytest_t2n.report.matrix import Matrix, Row, is_surprise
 from pytest_t2n.report.tiers import releases_of, worst_of
@@ -24,6 +25,7 @@ class BadgeFold:
         self._state = matrix.completeness
         self._counts = {title: Counter[str]() for title in (*self._titles, *(one.name for one in self._releases))}
         self._surprises: Counter[str] = Counter()
+        self._authors = {title: Counter[str]() for title in self._counts}
 
     def add(self, row: Row) -> None:
         """Add a row."""
@@ -42,7 +44,7 @@ class BadgeFold:
         for title, counts in self._counts.items():
             if counts:
                 name = _UNSAFE.sub("_", f"badge-{title.replace(' ', '-', 1)}.json")
-                badge = _badge(title, counts, self._surprises[title], self._state)
+                badge = _badge(title, counts, self._surprises[title], self._authors[title], self._state)
                 found[name] = json.dumps(badge, indent=2, sort_keys=True) + "\n"
         return found
 
@@ -50,6 +52,8 @@ class BadgeFold:
         if cell is not None:
             self._counts[title][cell.status] += 1
             self._surprises[title] += is_surprise(cell)
+            if cell.author:
+                self._authors[title][cell.author] += 1
 
 
 def badges(matrix: Matrix) -> dict[str, str]:
@@ -59,9 +63,11 @@ def badges(matrix: Matrix) -> dict[str, str]:
     return found.badges()
 
 
-def _badge(title: str, counts: Counter[str], surprises: int, state: Completeness) -> dict[str, object]:
+def _badge(
+    title: str, counts: Counter[str], surprises: int, authors: Counter[str], state: Completeness
+) -> dict[str, object]:
     judged = counts.total() - counts["skip"]
-    message = f"{counts['pass']}/{judged} pass"
+    message = ", ".join(filter(None, [f"{counts['pass']}/{judged} pass", authors_text(authors)]))
     if not state.is_complete:
         message, colour = state.notice, "lightgrey"
     elif counts["not_run"]:

@@ -62,6 +62,8 @@ class ColumnFold:
         self._times = array("d")
         """Seconds of the cells of each row with times, row by row; NaN for a cell without one."""
         self._timed = [False] * count
+        self.authors: Counter[str] = Counter()
+        """Number of mismatches by their author, where it is known."""
         self.is_measured = False
         """True if times come from `--t2n-benchmark`."""
 
@@ -75,6 +77,8 @@ class ColumnFold:
                 self._levels[index][cell.level] += 1
             self._surprises[index] += is_surprise(cell)
             self.weak += cell.status == "weak" and is_surprise(cell)
+            if cell.author:
+                self.authors[cell.author] += 1
             self._expected[index] += bool(cell.expected)
             self._reused[index] += cell.reused
             self.is_measured = self.is_measured or cell.benchmark is not None

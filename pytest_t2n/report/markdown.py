@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from pytest_t2n.records.changes import ChangeList, describe_counts, each_change
-from pytest_t2n.records.counts import TokenCount
+from pytest_t2n.records.counts import TokenCount, authors_text
 from pytest_t2n.records.folder import SUMMARY_TITLE
 from pytest_t2n.records.schema import CellLine
 from pytest_t2n.report.causes import message_gist
@@ -60,10 +60,12 @@ def summary_markdown(matrix: Matrix, baseline: Matrix | None = None, numbers: Su
     lines.append(f"{len(matrix.rows)} cases on {len(matrix.columns)} engine versions, {counts.total()} cells")
     if numbers.columns.reused:
         lines[-1] += f", {numbers.columns.reused} of them from earlier sessions"
+    authors = authors_text(numbers.columns.authors)
+    lines += ["", f"By the definitions of the operators: {authors}"] if authors else []
     changes = _changes(baseline, matrix) if baseline is not None else []
     kernels = _kernels(numbers.tiers)
     lines += kernels + changes
-    shown = _FAILURES - len(changes) - len(kernels) - len(notice)
+    shown = _FAILURES - len(changes) - len(kernels) - len(notice) - 2 * bool(authors)
     heads = [*statuses, *(["tokens"] if numbers.tokens else [])]
     lines += ["", f"| engine | {' | '.join(heads)} |", f"| --- |{' ---: |' * len(heads)}"]
     for column in numbers.columns.columns():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import jinja2
 
+from pytest_t2n.records.counts import authors_text
 from pytest_t2n.records.folder import remove_parts
 from pytest_t2n.records.platform import describe_platform
 from pytest_t2n.report.causes import CauseFold
@@ -89,6 +90,7 @@ def write_page(matrix: Matrix, numbers: PageFold, directory: Path, baseline: Mat
         weak=totals.weak,
         expected=totals.expected,
         reused=totals.reused,
+        authors=authors_text(totals.authors),
         left_out=order.left_out,
         levels=[level.value for level in LEVELS],
         statuses=[status.value for status in Status if totals.statuses[status.value]],

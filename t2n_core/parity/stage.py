@@ -1,8 +1,12 @@
-"""Stages and statuses of a cell. Does not import numpy, so that reports can be read without it."""
+"""Stages, statuses and authors of a cell. Does not import numpy, so that reports can be read without it."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
+
+AUTHOR: Final = "author"
+"""Fact of a mismatch: an `Author` as text."""
 
 
 class Stage(StrEnum):
@@ -34,3 +38,11 @@ class Status(StrEnum):
     OOM = "oom"
     SKIP = "skip"
     NOT_RUN = "not_run"
+
+
+class Author(StrEnum):
+    """The side of a mismatch whose values differ from what the archive says."""
+
+    EXPORTER = "exporter"
+    ENGINE = "engine"
+    BOTH = "both"

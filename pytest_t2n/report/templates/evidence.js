@@ -76,6 +76,7 @@ class Evidence {
     fact("tokens", cell.tokens && `${cell.tokens} right`);
     fact("expected", facts.expected);
     fact("error", error.error_class);
+    fact("who is wrong", (facts.facts || {}).author);
     fact("operator", error.op || row.op || row.ops.join(", "));
     fact("module", error.module_path);
     fact("source", error.source && element("code", {}, error.source));

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
@@ -20,11 +19,10 @@ from t2n_core.parity.further_runs.kept_states import keeps_state
 from t2n_core.parity.outcome import ROUNDING, Outcome
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Array, Sample
+from t2n_core.parity.stage import AUTHOR, Author
 from t2n_core.parity.table import sizes_text
 from t2n_core.text import text_of
 
-AUTHOR: Final = "author"
-"""Fact of a mismatch: an `Author` as text."""
 _MOST_SECONDS: Final = 10.0
 """Seconds after which the evaluation of a large model is given up."""
 _FARTHER: Final = 50.0
@@ -32,14 +30,6 @@ _FARTHER: Final = 50.0
 amplifies rounding makes the side that is right differ as well."""
 _MOST_BYTES: Final = 1 << 28
 """Bytes of an archive that is not evaluated: its weights would be in memory in float64."""
-
-
-class Author(StrEnum):
-    """The side whose values differ from what the archive says."""
-
-    ENGINE = "engine"
-    EXPORTER = "exporter"
-    BOTH = "both"
 
 
 _TEXT: Final[Mapping[Author, str]] = {

@@ -69,6 +69,7 @@ def test_a_bundle_is_judged_without_torch_as_the_session_judged_it(suite, where)
     result = suite.run(*given, engines="0.21.19,0.23.9", mode=where, alone=True)
     result.assert_outcomes(passed=2, failed=4)
     result.stdout.fnmatch_lines([f"bundle of 6 checks: t2n matrix run --bundle {suite.path}/bundle --tract all"])
+    result.stdout.fnmatch_lines(["by the definitions of the operators: 2 exporter errors, 0 engine errors"])
     bundle = suite.path / "bundle"
     assert sorted(path.name for path in bundle.iterdir()) == ["archives", "manifest.json", "samples"]
     assert len(list((bundle / "archives").iterdir())) == 3, "engines share what is the same"

@@ -12,9 +12,9 @@ from torch import nn
 
 from t2n_core import ExportResult, ModelExport, TractNNEF
 from t2n_core.check.mismatch import author
-from t2n_core.check.mismatch.author import AUTHOR
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import MeaningError
+from t2n_core.parity.stage import AUTHOR
 from tests.nets import net_of
 
 NET = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 4), nn.Sigmoid())

@@ -220,7 +220,7 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
 
     @property
     def author(self) -> str:
-        """Return whose a mismatch is: `exporter`, `engine` or `both`; empty if that is not known."""
+        """Return the author of a mismatch: `exporter`, `engine` or `both`; empty if it is not known."""
         named = self.facts.get(AUTHOR)
         return next((one.value for one in Author if one.value == named), "")
 

@@ -11,8 +11,10 @@ bisection, until the first failing cut is found.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ import torch
 
 from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.exported.parity import check_exported, criteria_for
+from t2n_core.check.mismatch.author import author_of, author_text
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import InputError, Origin, PiecesError, RowsError, SecondCallError, T2NError
 from t2n_core.nnef.archive import write_archive
@@ -28,8 +31,10 @@ from t2n_core.parity.comparison import OutputComparison, compare, compare_output
 from t2n_core.parity.further_runs.kept_states import REPEATED, last_kept_call
 from t2n_core.parity.further_runs.rows import replace_rows
 from t2n_core.parity.judging.judgement import Judgement
-from t2n_core.parity.outcome import Outcome, Stage, Status
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
+from t2n_core.parity.stage import Author, Stage, Status
 from t2n_core.parity.table import comparison_table, sizes_text
 from t2n_core.parity.tolerance import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.scratch import scratch_folder
@@ -42,6 +47,8 @@ _BLAME = {
     "capture": "capture: the captured graph itself computes something else than the model",
     "rounding": "rounding: PyTorch itself, run operator by operator, is as far from the model",
     "graph": "the graph as exported: wrong before the engine changes anything",
+    "operator": "an operator of the engine: wrong before the engine changes the graph",
+    "engine": "the engine; this version cannot run a graph before its optimiser",
     "declutter": "the engine's declutter pass: the graph as exported is right",
     "optimise": "the engine's optimiser: the decluttered graph is right",
     "": "the exported graph or the engine; this version cannot run a graph before its optimiser",
@@ -83,7 +90,12 @@ class FirstWrongNode:
     nodes: tuple[NodeError, ...] = ()
     """All tensors in the order of computation; empty if no run outputs all of them."""
     blame: str = ""
-    """`capture`, `rounding`, `graph`, `declutter`, `optimise`, or empty if unknown."""
+    """`capture`, `rounding`, `graph`, `operator`, `engine`, `declutter`, `optimise`, or empty if unknown."""
+    author: Author | str | None = None
+    """The side whose values of the node are wrong, by the definitions of its operators; a text if these do not decide.
+
+    None if the engine did not answer, or if the graph that ends in the node is right.
+    """
 
     @property
     def has_result(self) -> bool:
@@ -102,6 +114,8 @@ class FirstWrongNode:
         if self.comparison is not None:
             lines.append(comparison_table([self.comparison]))
         lines += [f"  {line}" for line in (self.failure, *self.statements) if line]
+        if self.author is not None:
+            lines.append(f"who is wrong: {author_text(self.author)}")
         lines.append(f"to blame: {_BLAME[self.blame]}")
         if self.stages:
             lines.append(
@@ -204,6 +218,7 @@ class _Search:
         op = variable.producer
         assert op is not None
         stages = self._stages(variable)
+        author = self._author(variable) if reply.status == "ok" else None
         return replace(
             empty,
             kind=op.kind,
@@ -212,7 +227,8 @@ class _Search:
             failure="" if reply.status == "ok" else f"{reply.status} at stage `{reply.stage}`: {reply.message}",
             statements=self._statements(variable),
             stages=stages,
-            blame="graph" if reply.status != "ok" and not stages else _blame(stages),
+            blame="graph" if reply.status != "ok" and not stages else _blame(stages, author),
+            author=author,
         )
 
     def _capture_is_outside(self, level: TractCheckTolerance) -> bool:
@@ -282,6 +298,24 @@ class _Search:
 
     def _run(self, shown: Sequence[TensorVariable], **options: Any) -> EngineReply:
         """Run the part of the graph that leads to these values. Raises T2NError if it cannot be written."""
+        options = {**self.options, **options}
+        with self._archive_of(shown) as archive:
+            engine = self.result.target.engine()
+            return last_kept_call(engine.run(archive, [self.sample.inputs], timeout=self.timeout, **options))
+
+    def _author(self, variable: TensorVariable) -> Author | str | None:
+        """Return the author of a wrong value, by the definitions of the operators of the graph that ends there."""
+        expected = self.expected(variable)
+        assert expected is not None
+        sample = replace(self.sample, expected=(expected.numpy(),))
+        with self._archive_of([variable]) as archive:
+            request = CheckRequest(archive, [sample], [variable.name], Judgement(self.level), self.timeout)
+            engine = self.result.target.engine()
+            return author_of(engine, request, sample, in_second_call=bool(self.options))
+
+    @contextmanager
+    def _archive_of(self, shown: Sequence[TensorVariable]) -> Iterator[Path]:
+        """Write the part of the graph that leads to these values. Raises T2NError if it cannot be written."""
         target = self.result.target
         cut = TorchModuleIRGraph(
             inputs=self.graph.inputs,
@@ -294,9 +328,7 @@ class _Search:
         names = [f"shown_{i}" for i in range(len(shown))]
         with scratch_folder() as folder:
             graph = self.result.lowering.write(cut, names)
-            archive = write_archive(graph, folder / "cut", spec=target.spec)
-            options = {**self.options, **options}
-            return last_kept_call(target.engine().run(archive, [self.sample.inputs], timeout=self.timeout, **options))
+            yield write_archive(graph, folder / "cut", spec=target.spec)
 
     def _stages(self, variable: TensorVariable) -> dict[str, bool]:
         if not getattr(self.result.target.engine(), "runs_stages", False):
@@ -325,8 +357,10 @@ class _Search:
         return frozenset(self.result.target.spec.names())
 
 
-def _blame(stages: Mapping[str, bool]) -> str:
+def _blame(stages: Mapping[str, bool], author: Author | str | None) -> str:
     wrong = [stage for stage in _STAGES if stage in stages and not stages[stage]]
-    if not wrong:
-        return ""
-    return "graph" if wrong[0] == "raw" else wrong[0]
+    if wrong and wrong[0] != "raw":
+        return wrong[0]
+    if author is Author.ENGINE:
+        return "operator" if wrong else "engine"
+    return "graph" if wrong or author is Author.EXPORTER else ""

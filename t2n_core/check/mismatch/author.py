@@ -52,18 +52,28 @@ def with_author(mismatch: Outcome, engine: Engine, request: CheckRequest) -> Out
     sample = next((one for one in request.samples if one.sizes in mismatch.failed_sizes), None)
     if sample is None:
         return mismatch
-    found = _author(engine, request, sample, mismatch.error.error_class == SecondCallError.__name__)
+    again = mismatch.error.error_class == SecondCallError.__name__
+    found = author_of(engine, request, sample, in_second_call=again)
     if found is None:
         return mismatch
     where = f" (at {sizes_text([sample.sizes])})" if sample.sizes else ""
     facts = {**mismatch.facts, AUTHOR: found.value} if isinstance(found, Author) else mismatch.facts
-    text = _TEXT[found] if isinstance(found, Author) else found
-    details = f"{mismatch.error.details}\nwho is wrong{where}: {text}".strip()
+    details = f"{mismatch.error.details}\nwho is wrong{where}: {author_text(found)}".strip()
     return replace(mismatch, facts=facts, error=replace(mismatch.error, details=details))
 
 
-def _author(engine: Engine, request: CheckRequest, sample: Sample, in_second_call: bool) -> Author | str | None:
-    """Return the author; a text if the archive cannot be evaluated, and None if the sample does not fail again."""
+def author_text(found: Author | str) -> str:
+    """Return a result of `author_of` as text."""
+    return _TEXT[found] if isinstance(found, Author) else found
+
+
+def author_of(
+    engine: Engine, request: CheckRequest, sample: Sample, *, in_second_call: bool = False
+) -> Author | str | None:
+    """Return the author; a text if the archive cannot be evaluated, and None if the sample does not fail again.
+
+    With `in_second_call` it is a mismatch of the second call in one State of the engine.
+    """
     if in_second_call:  # the engine in a fresh State agrees with the model
         return Author.EXPORTER if keeps_state(graph_text(request.archive)) else Author.ENGINE
     try:

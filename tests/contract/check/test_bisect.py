@@ -10,15 +10,19 @@ import torch
 from torch import nn
 
 from t2n_core.check.bisect import find_first_wrong_node
+from t2n_core.check.mismatch import author
 from t2n_core.engine.protocol import EngineReply
-from t2n_core.errors import InputError
+from t2n_core.errors import InputError, MeaningError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import TractNNEF
+from t2n_core.lowering import target_lowering
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.registry import Registry, Rule, load_default
 from t2n_core.parity.samples import Sample
+from t2n_core.parity.stage import Author
+from tests.nets import net_of
 
 
 class Block(nn.Module):
@@ -56,12 +60,13 @@ def test_a_wrong_rule_is_named_with_its_source(tmp_path, version):
     assert "hidden = torch.tanh(self.first(x))" in found.origin.source
     assert found.comparison is not None
     assert found.comparison.max_rel == pytest.approx(0.01, rel=1e-2)
-    assert found.blame == ("graph" if version == "0.21.19" else "")
+    assert (found.blame, found.author) == ("graph", Author.EXPORTER)
     assert found.stages == ({"raw": False, "declutter": False, "optimise": False} if found.stages else {})
     text = found.describe()
     assert "first wrong node: aten::tanh" in text
     assert "= mul(" in text
-    assert "wrong before the engine changes anything" in text or "cannot run a graph before its optimiser" in text
+    assert "to blame: the graph as exported: wrong before the engine changes anything" in text
+    assert "who is wrong: the exporter: the engine computes what the archive says, which is not the model" in text
 
 
 def test_what_only_fails_at_another_size_is_looked_for_there(tmp_path):
@@ -127,6 +132,35 @@ def test_an_optimiser_that_errs_only_when_nothing_is_shown(tmp_path, monkeypatch
     monkeypatch.setattr(type(result.target), "engine", lambda self: engine)
     found = find_first_wrong_node(result)
     assert found.kind == "aten::sigmoid"
-    assert found.blame == "optimise"
+    assert (found.blame, found.author) == ("optimise", None if dies else Author.ENGINE)
     assert dict(found.stages) == {"raw": True, "declutter": True, "optimise": False}
     assert ("panicked at fuse.rs" in found.describe()) == dies
+
+
+@pytest.mark.parametrize(("version", "blame"), [("0.21.19", "operator"), ("0.23.9", "engine")])
+def test_an_operator_that_the_engine_computes_wrongly_is_the_engines(tmp_path, monkeypatch, version, blame):
+    """`softplus` of tract is infinite for large inputs, and the exporter writes other operators in its place."""
+
+    def own_softplus(g: Emitter, self: Value, beta: float = 1.0, threshold: float = 20.0) -> Value:
+        return g.softplus(self)
+
+    rules = load_default().copy()
+    rules.remove("aten::softplus")
+    rules.add(Rule("aten::softplus", own_softplus, parameters=frozenset({"self", "beta", "threshold"})))
+    monkeypatch.setattr(target_lowering, "check_graph", lambda *_: [])
+    net = net_of(lambda _, x: torch.tanh(nn.functional.softplus(torch.abs(x)) / 64))
+    export = ModelExport(net, torch.tensor([95.0, -3.0, 2.0]), rules=rules)
+    found = find_first_wrong_node(export.to(TractNNEF(version, check_io=False), tmp_path / "model"))
+    assert (found.kind, found.blame, found.author) == ("aten::softplus", blame, Author.ENGINE)
+    assert "who is wrong: the engine: by the definitions of its operators" in found.describe()
+
+
+def test_an_archive_that_cannot_be_evaluated_has_no_author_of_a_node(tmp_path, monkeypatch):
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise MeaningError("the evaluation took longer than 10 seconds")
+
+    result = exported(tmp_path, "0.23.9", rules_with("aten::tanh", bent_tanh))
+    monkeypatch.setattr(author.dialect, "evaluate", refuse)
+    found = find_first_wrong_node(result)
+    assert (found.kind, found.blame) == ("aten::tanh", "")
+    assert "who is wrong: not known, since the evaluation took longer than 10 seconds" in found.describe()

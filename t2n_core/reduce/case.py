@@ -30,7 +30,7 @@ from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
 from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.judge import AdaptiveEngine, Judge, SecondCalls
-from t2n_core.reduce.oracles import Float64Oracle, Oracle, ReleaseOracle
+from t2n_core.reduce.oracles import DefinitionsOracle, Float64Oracle, Oracle, ReleaseOracle
 from t2n_core.reduce.program import Array, Program
 from t2n_core.reduce.reducer import Reduced, reduce_program
 from t2n_core.releases.judges import Releases, archive_judge
@@ -98,9 +98,9 @@ def reduce_case(
 ) -> ReducedCase:
     """Reduce a failing case, and write it into the folder `output` as it gets smaller.
 
-    `oracle` is a release of tract or `float64`; by default, the release nearest to the engine's that is right, or
-    float64. `seconds` is the time for the reduction, `timeout` that for one run. Raises InputError if the case does not
-    fail, or `output` has other files.
+    `oracle` is a release of tract, `definitions` or `float64`; by default, the release nearest to the engine's that is
+    right, or the definitions of the operators, or the Khronos interpreter in float64. `seconds` is the time for the
+    reduction, `timeout` that for one run. Raises InputError if the case does not fail, or `output` has other files.
     """
     _check_folder(output)
     content = read_archive(case.request.archive)
@@ -113,7 +113,7 @@ def reduce_case(
         if isinstance(engine, AdaptiveEngine) and failed.error_class == SecondCallError.__name__:
             engine = SecondCalls(engine)  # a first call in a new State gives the right values
         else:
-            report, right = _oracle(case, sample, releases, oracle, Path(memory), timeout)
+            report, right = _oracle(case, sample, releases, oracle, program, Path(memory), timeout)
         judge = Judge(engine, right, Path(memory), timeout=timeout, seconds=seconds)
 
         def keep(name: str, smaller: Program) -> None:
@@ -156,7 +156,13 @@ def _failing_sample(case: FailingCase, engine: Engine, timeout: float) -> tuple[
 
 
 def _oracle(
-    case: FailingCase, sample: Sample, releases: Releases, wanted: str, memory: Path, timeout: float
+    case: FailingCase,
+    sample: Sample,
+    releases: Releases,
+    wanted: str,
+    program: Program,
+    memory: Path,
+    timeout: float,
 ) -> tuple[ReleaseReport | None, Oracle | None]:
     """Return the requested oracle, or the best one, with the report of the search for it."""
     report = None
@@ -165,10 +171,19 @@ def _oracle(
         report = releases.search(tried, fetches=0)
         near = max(releases.all) if case.engine is None and releases.all else _version(case.engine)
         right = report.nearest_right(near) if near is not None else None
-        wanted = str(right) if right is not None else FLOAT64
+        wanted = str(right) if right is not None else _without_release(case, program, timeout)
+    if wanted == DefinitionsOracle.name:
+        return report, DefinitionsOracle(timeout)
     if wanted == FLOAT64:
         return report, Float64Oracle(KhronosEngine.shared().interpreter, memory, timeout)
     return report, ReleaseOracle(engine_for(releases.resolved(Version(wanted))), memory, timeout)
+
+
+def _without_release(case: FailingCase, program: Program, timeout: float) -> str:
+    """Return the oracle to use if no release is right: the definitions, if they can compute the program."""
+    if case.engine is None or DefinitionsOracle(timeout).values(program, program.outputs) is None:
+        return FLOAT64
+    return DefinitionsOracle.name
 
 
 def _version(engine: ResolvedEngine | None) -> Version | None:

@@ -11,9 +11,15 @@ import numpy as np
 from t2n_core.engine.processor import this_processor
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.errors import Origin
+from t2n_core.parity.stage import Author
 from t2n_core.reduce.program import Program
 from t2n_core.releases.search import ReleaseReport
 
+_AUTHORS: Final[Mapping[Author, str]] = {
+    Author.ENGINE: "the graph has the expected values: the engine is wrong.",
+    Author.EXPORTER: "the graph has the values that the engine computes: the graph is wrong, and not the engine.",
+    Author.BOTH: "the graph has neither the expected values nor those that the engine computes.",
+}
 _SHOWN: Final = 8
 """Elements of a tensor that are shown."""
 
@@ -29,10 +35,16 @@ def issue_text(
     report: ReleaseReport | None = None,
     origins: Mapping[str, Origin | str] | None = None,
     place: str = "",
+    author: Author | str | None = None,
+    meant: Mapping[str, Array] | None = None,
 ) -> str:
-    """Return the text in Markdown. `place` is where the files of the case are."""
-    parts = [f"# {title}", _what(reply, engine, oracle), f"```\n{program.text().strip()}\n```"]
-    parts.append(_numbers(program, reply, expected))
+    """Return the text in Markdown. `place` is where the files of the case are.
+
+    `author` is a result of `t2n_core.check.mismatch.author.author_of`, and `meant` has the values of the outputs by the
+    definitions of the operators.
+    """
+    parts = [f"# {title}", _what(reply, engine, oracle), verdict(author), f"```\n{program.text().strip()}\n```"]
+    parts.append(_numbers(program, reply, expected, meant or {}))
     if report is not None:
         parts.append(_releases(report))
     lines = [f"- `{name}`: {origin}" for name in program.results() if (origin := (origins or {}).get(name))]
@@ -42,6 +54,13 @@ def issue_text(
         parts.append(f"## Files\n\n{place}")
     parts.append(f"## Machine\n\n{machine_text()}")
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def verdict(author: Author | str | None) -> str:
+    """Return whether the engine is wrong, as a sentence; empty without an author."""
+    if isinstance(author, Author):
+        return f"By the definitions of its operators, in float64, {_AUTHORS[author]}"
+    return f"Who is wrong is {author}." if author else ""
 
 
 def machine_text() -> str:
@@ -59,18 +78,20 @@ def _what(reply: EngineReply, engine: str, oracle: str) -> str:
     return f"{engine} {how} at stage `{reply.stage}`:" + (f"\n\n```\n{message}\n```" if message else "")
 
 
-def _numbers(program: Program, reply: EngineReply, expected: Mapping[str, Array]) -> str:
+def _numbers(program: Program, reply: EngineReply, expected: Mapping[str, Array], meant: Mapping[str, Array]) -> str:
     lines = ["## Values", "", "| tensor | shape | values |", "|---|---|---|"]
-    lines += [f"| `{name}` | {list(array.shape)} | {_values(array)} |" for name, array in program.inputs.items()]
-    if reply.status == "ok" and reply.outputs:
-        for name, got in zip(program.outputs, reply.outputs[0], strict=False):
-            if name in expected:
-                lines.append(f"| `{name}`, expected | {list(expected[name].shape)} | {_values(expected[name])} |")
-            lines.append(f"| `{name}`, computed | {list(got.shape)} | {_values(got)} |")
-    else:
-        for name, array in expected.items():
-            lines.append(f"| `{name}`, expected | {list(array.shape)} | {_values(array)} |")
+    lines += [_row(f"`{name}`", array) for name, array in program.inputs.items()]
+    got = reply.outputs[0] if reply.status == "ok" and reply.outputs else ()
+    computed = dict(zip(program.outputs, got, strict=False))
+    for name in program.outputs:
+        for source, arrays in (("expected", expected), ("by definition", meant), ("computed", computed)):
+            if name in arrays:
+                lines.append(_row(f"`{name}`, {source}", arrays[name]))
     return "\n".join(lines)
+
+
+def _row(name: str, array: Array) -> str:
+    return f"| {name} | {list(array.shape)} | {_values(array)} |"
 
 
 def _values(array: Array) -> str:

@@ -1,4 +1,4 @@
-"""Oracles: the right values of a candidate, from a right release, or in float64 from the Khronos interpreter."""
+"""Oracles: the right values of a candidate, from a right release, the definitions of operators, or Khronos' tools."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from t2n_core import dialect
 from t2n_core.engine.protocol import Engine
+from t2n_core.nnef.reading.archive import ArchiveContent
 from t2n_core.nnef.reading.document import Argument, Assignment, Name
+from t2n_core.nnef.reading.parser import read_text
 from t2n_core.reduce.program import Array, Program
 
 if TYPE_CHECKING:
@@ -42,6 +45,26 @@ class ReleaseOracle:
         if reply.status != "ok" or len(reply.outputs[0]) != len(shown):
             return None
         return dict(zip(shown, reply.outputs[0], strict=True))
+
+
+class DefinitionsOracle:
+    """The definitions of tract's operators, in float64 and without an engine."""
+
+    name = "definitions"
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+
+    def values(self, program: Program, names: Sequence[str]) -> Mapping[str, Array] | None:
+        """Return the values of these names in their own data types; None if a statement cannot be computed."""
+        results = list(dict.fromkeys(names))
+        inputs = list(program.inputs.values())
+        try:
+            content = ArchiveContent(read_text(program.text()), program.weights)
+            found = dialect.evaluate(content, inputs, results=results, timeout=self._timeout)
+        except Exception:  # candidates are arbitrary: a definition may fail on one in any way
+            return None
+        return {name: value.raw() for name, value in found.items() if isinstance(value, dialect.Tensor)}
 
 
 class Float64Oracle:

@@ -91,6 +91,6 @@ def _no_failure(judge: Judge) -> InputError:
             hint="use a release that computes them correctly as the oracle",
         )
     return InputError(
-        f"{judge.oracle.name} computes what {name} does",
+        f"the oracle, {judge.oracle.name}, computes what {name} does",
         hint="if both are wrong, the graph is, and not the engine: --t2n-bisect names its first wrong node",
     )

@@ -37,6 +37,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write each case, and replay it in the failing release and the nearest right one; return 1 if it does not show."""
+    from pytest_t2n.cli.upstream.given import with_defined_outputs
     from t2n_core.reduce.tract_case import TractCase, write_tract_case
     from t2n_core.releases.judges import Releases, archive_judge
 
@@ -47,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
             engine = engine_of(options, given)
             if engine is None:
                 raise InputError("the format tract is for the engine tract")
+            given = with_defined_outputs(given)
             alone = _failing(given, engine)
             (sample,) = alone.samples
             title = options.title or f"{given.name} in tract {engine.version}"
@@ -78,15 +80,20 @@ def _failing(given: Given, engine: ResolvedEngine) -> CheckRequest:
 def _issue(
     title: str, given: Given, alone: CheckRequest, engine: ResolvedEngine, report: ReleaseReport, folder: Path
 ) -> str:
+    from t2n_core.check.mismatch.author import author_of
     from t2n_core.engine import engine_for
     from t2n_core.nnef.reading.archive import read_archive
     from t2n_core.reduce.binding import Signatures
-    from t2n_core.reduce.issue import issue_text
+    from t2n_core.reduce.issue import issue_text, verdict
+    from t2n_core.reduce.oracles import DefinitionsOracle
     from t2n_core.reduce.program import Program
 
     (sample,) = alone.samples
     program = Program.of(read_archive(alone.archive), sample.inputs, Signatures.of("tract", engine.version))
     reply = engine_for(engine).run(alone.archive, [sample.inputs], timeout=alone.timeout)
+    author = author_of(engine_for(engine), alone, sample)
+    if author is not None:
+        say(f"{given.name}: {verdict(author)}")
     expected = dict(zip(program.outputs, sample.expected, strict=True))
     right = report.nearest_right(version_given(engine.version))
     return issue_text(
@@ -99,6 +106,8 @@ def _issue(
         report=report,
         origins=given.origins,
         place=f"`{folder.name}`, in the form of `harness/nnef-test-cases`: `graph.nnef`, `io.npz`, `runme.sh`.",
+        author=author,
+        meant=DefinitionsOracle(alone.timeout).values(program, program.outputs),
     )
 
 

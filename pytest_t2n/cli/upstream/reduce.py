@@ -30,7 +30,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="DIR", help="where the reduced cases are put"
     )
-    parser.add_argument("--oracle", default="", metavar="VERSION", help="a release that is right, or float64")
+    parser.add_argument(
+        "--oracle", default="", metavar="VERSION", help="a release that is right, definitions or float64"
+    )
     parser.add_argument("--seconds", type=float, default=60.0, help="time for one case; default 60")
     parser.set_defaults(run=run)
 
@@ -97,6 +99,7 @@ def _slug(name: str) -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Reduce each case and print the result; return 1 if one cannot be reduced."""
+    from pytest_t2n.cli.upstream.given import with_defined_outputs
     from t2n_core.reduce.case import FailingCase, reduce_case
     from t2n_core.releases.judges import Releases
 
@@ -107,6 +110,7 @@ def run(options: argparse.Namespace) -> int:
     with Releases(offline=options.offline, cache_dir=options.cache_dir) as releases:
 
         def reduce(given: Given, folder: Path) -> bool:
+            given = with_defined_outputs(given)
             engine = engine_of(options, given)
             case = FailingCase(given.request, engine, given.origins)
             folder.parent.mkdir(parents=True, exist_ok=True)

@@ -39,9 +39,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def add_given(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for the input, which several commands share."""
-    parser.add_argument("path", type=Path, metavar="PATH", help="a bundle, or an archive with --inputs")
+    parser.add_argument("path", type=Path, metavar="PATH", help="a bundle, or an archive")
     parser.add_argument(
-        "--inputs", type=Path, metavar="NPZ", help="inputs of the archive, and outputs if they are known"
+        "--inputs", type=Path, metavar="NPZ", help="inputs of the archive, drawn if missing; and outputs if known"
     )
     parser.add_argument("--case", metavar="GLOB", help="of a bundle: only these, by the node id without the engine")
     parser.add_argument("--level", choices=list(LEVELS), help="instead of the level of the bundle")
@@ -91,18 +91,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _search(options: argparse.Namespace, releases: Releases, given: Given) -> ReleaseReport:
-    from pytest_t2n.cli.upstream.given import with_outputs_of
+    from pytest_t2n.cli.upstream.given import with_defined_outputs, with_outputs_of
     from t2n_core.releases.judges import archive_judge
     from t2n_core.releases.search import MOST_FETCHES
 
     good = [version_given(text) for text in options.good]
-    if not given.expects:
-        if not good:
-            raise InputError(
-                f"{given.name} has no expected outputs",
-                hint="put the outputs into the .npz, or name a release that is right with --good",
-            )
-        given = with_outputs_of(given, releases.engine(good[0]))
+    given = with_outputs_of(given, releases.engine(good[0])) if good and not given.expects else given
+    given = with_defined_outputs(given)
     wanted = [*good, *(version_given(text) for text in options.bad)]
     fetches = MOST_FETCHES if options.fetches is None else options.fetches
     return releases.search(archive_judge(releases, given.request), wanted, fetches)

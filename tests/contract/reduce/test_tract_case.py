@@ -17,6 +17,7 @@ from t2n_core.nnef.reading.archive import read_archive
 from t2n_core.nnef.reading.origins import read_origins
 from t2n_core.nnef.spec import spec_for
 from t2n_core.parity.samples import Sample
+from t2n_core.parity.stage import Author
 from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.issue import issue_text
 from t2n_core.reduce.program import Program
@@ -98,6 +99,27 @@ def test_the_text_of_an_issue_says_what_maintainers_ask_for(stretched: Path, tra
         "## Machine",
     ):
         assert words in text
+
+
+@pytest.mark.parametrize(
+    ("author", "words"),
+    [
+        (
+            Author.ENGINE,
+            "By the definitions of its operators, in float64, the graph has the expected values: the engine",
+        ),
+        (Author.EXPORTER, "the graph has the values that the engine computes: the graph is wrong, and not the engine."),
+        (Author.BOTH, "the graph has neither the expected values nor those that the engine computes."),
+        ("not known, since `f` has no definition", "Who is wrong is not known, since `f` has no definition."),
+    ],
+)
+def test_the_text_of_an_issue_names_the_author(stretched: Path, author: Any, words: str, tract_engine: Any) -> None:
+    program = Program.of(read_archive(stretched), (A, B), Signatures.of("tract", "0.21.8"))
+    reply = tract_engine("0.21.8").run(stretched, [(A, B)])
+    meant = {"o": (A - B).astype(np.float64)}
+    text = issue_text("sub", program, reply, {"o": A - B}, engine="tract 0.21.8", author=author, meant=meant)
+    assert words in text
+    assert "| `o`, by definition | [1, 1, 40] | 2, 1, 0, -1, -2, -3, -4, -5, … (40) |" in text
 
 
 @pytest.mark.parametrize("target", [TractNNEF("0.23.9"), KhronosNNEF()], ids=str)

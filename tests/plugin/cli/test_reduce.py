@@ -56,6 +56,51 @@ def test_a_case_is_reduced_into_a_folder(window: Path, tmp_path: Path, capsys: p
     assert t2n(output, "--engine", "0.23.9", "-o", output) == 0, "a result can be reduced again"
 
 
+SOFT = """version 1.0;
+extension tract_registry tract_core;
+extension tract_symbol N;
+graph network(x) -> (y)
+{
+  x = external(shape = [N, 5]);
+  a = tract_core_erf(x);
+  b = mul(a, 1000.0);
+  c = softplus(b);
+  y = tract_core_product_reduce(c, axes = [1]);
+}
+"""
+"""Wrong in every release, with operators that the standard does not have."""
+
+
+@pytest.mark.parametrize("has_inputs", [True, False])
+def test_an_archive_without_a_model_is_reduced_by_definitions(
+    has_inputs: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive, output = tmp_path / "soft", tmp_path / "out"
+    archive.mkdir()
+    (archive / "graph.nnef").write_text(SOFT)
+    np.savez(tmp_path / "x.npz", x=np.full((2, 5), 0.5, np.float32))
+    inputs = ("--inputs", tmp_path / "x.npz") if has_inputs else ()
+    assert t2n(archive, *inputs, "--engine", "0.23.9", "-o", output) == 0
+    said = capsys.readouterr().out
+    assert "mismatch at compare, of `softplus`: 1 operator, 1 element" in said
+    assert "oracle definitions" in said
+    arrays = np.load(output / "io.npz")
+    (call,) = [one for one in read_archive(output).document.assignments if one.operator == "softplus"]
+    x, y = (arrays[name] for name in (str(next(iter(call.names()))), call.results[0]))
+    np.testing.assert_allclose(y, np.logaddexp(0, x), rtol=1e-6)
+
+
+def test_what_the_definitions_compute_as_well_is_not_reduced(
+    window: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The expected values are those of another model."""
+    (window / "graph.nnef").write_text(WINDOW.replace("end = [9]", "end = [2]"))
+    x = np.ones((1, 2, 8), np.float32)
+    np.savez(window / "io.npz", x=x, y=np.sin(x)[:, 1:])
+    assert t2n(window, "--engine", "0.23.9", "-o", tmp_path / "out") == 1
+    assert "the oracle, definitions, computes what tract 0.23.9 does" in capsys.readouterr().err
+
+
 def test_an_engine_has_to_be_named(window: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert t2n(window, "-o", tmp_path / "out") == 1
     assert "name the engine that fails with --engine" in capsys.readouterr().err
@@ -200,4 +245,6 @@ def test_a_wrong_graph_is_no_failure_of_the_engine(suite) -> None:
     suite.pytester.makepyfile(test_wrong=WRONG_RULE)
     options = ("--t2n-reduce=small", "--t2n-offline", f"--t2n-cache-dir={CACHE}")
     result = suite.run(*options, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
-    result.stdout.fnmatch_lines(["*not reduced: float64 computes what tract 0.23.9 does*", "*hint: *--t2n-bisect*"])
+    result.stdout.fnmatch_lines(
+        ["*not reduced: the oracle, definitions, computes what tract 0.23.9 does*", "*hint: *--t2n-bisect*"]
+    )

@@ -60,10 +60,22 @@ def test_the_window_of_a_release_is_named(stretched: Path, capsys: pytest.Captur
     assert ["0.21.7", "0.21.8", "right", "mismatch at compare"] in found["boundaries"]
 
 
+def test_the_definitions_say_what_has_to_come_out(stretched: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (stretched / "io.npz").unlink()
+    for given in (("--inputs", stretched.parent / "inputs.npz"), ()):
+        assert t2n(stretched, *given, "--json") == 0
+        (found,) = map(json.loads, capsys.readouterr().out.splitlines())
+        assert ["0.21.7", "0.21.8", "right", "mismatch at compare"] in found["boundaries"]
+
+
 def test_a_good_release_says_what_has_to_come_out(stretched: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archive, inputs = stretched, stretched.parent / "inputs.npz"
+    graph = archive / "graph.nnef"
+    text = graph.read_text()
+    graph.write_text(text.replace("sub(a, b)", "no_such_operator(a, b)"))
     assert t2n(archive, "--inputs", inputs) == 1
     assert "name a release that is right with --good" in capsys.readouterr().err
+    graph.write_text(text)
     assert t2n(archive, "--inputs", inputs, "--good", "0.23.9") == 0
     assert "0.23.9" in capsys.readouterr().out
 
@@ -135,3 +147,13 @@ def test_a_case_is_written_as_tract_keeps_its_own(stretched: Path, capsys: pytes
     assert (stretched.parent / "upstream" / "runme.sh").exists()
     text = (stretched.parent / "upstream.issue.md").read_text()
     assert text.startswith("# sub is wrong\n\ntract 0.21.8 computes other values")
+    assert "the graph has the expected values: the engine is wrong." in text
+    assert "| `o`, by definition | [1, 1, 40] | 2, 1, 0," in text
+
+
+def test_a_case_that_is_no_error_of_the_engine_says_so(stretched: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arrays = dict(np.load(stretched / "io.npz"))
+    np.savez(stretched / "io.npz", **{**arrays, "o": arrays["o"] + 1})
+    given = ["--engine", "0.23.9", "--format", "tract", "-o", stretched.parent / "upstream"]
+    main(["bundle", "--offline", "--cache-dir", CACHE, *map(str, [stretched, *given])])
+    assert "the graph is wrong, and not the engine" in capsys.readouterr().out

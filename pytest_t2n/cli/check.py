@@ -28,7 +28,9 @@ from t2n_core.parity.stage import Stage, Status
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pytest_t2n.records.cell import SelectedEngine
     from t2n_core.parity.outcome import Outcome
+    from t2n_core.parity.request import CheckRequest
     from t2n_core.parity.samples import Sample
 
 
@@ -51,6 +53,11 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--tolerance", default=str(DEFAULT_LEVEL), metavar="LEVEL", help=LEVEL_HELP)
     parser.add_argument("--strict", action="store_true", help="a pass that proves little is a failure")
+    parser.add_argument(
+        "--bisect",
+        action="store_true",
+        help="name the first statement that tract computes otherwise than it is defined",
+    )
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each engine")
     add_engine_options(parser)
     parser.set_defaults(run=run)
@@ -70,6 +77,8 @@ def run(options: argparse.Namespace) -> int:
         for number, engine in enumerate(engines, 1):
             show(f"checking {options.archive} in {engine.title}, {number} of {len(engines)}")
             outcome = _with_hint(check_parity(runner_of(engine), request), engine.version)
+            if outcome.status is Status.MISMATCH:
+                outcome = _with_explanations(outcome, engine, request, options)
             outcomes.append((engine.title, outcome))
             if options.json:
                 print(json.dumps({"engine": engine.title, **outcome.to_dict()}, ensure_ascii=False))
@@ -85,6 +94,22 @@ def _with_hint(outcome: Outcome, version: str) -> Outcome:
         return outcome
     hint = f"an archive is for the release that it was exported for: export it for this one with --tract {version}"
     return replace(outcome, error=replace(outcome.error, hint=hint))
+
+
+def _with_explanations(
+    outcome: Outcome, engine: SelectedEngine, request: CheckRequest, options: argparse.Namespace
+) -> Outcome:
+    """Return a mismatch with its author, if the user gave the expected outputs, and its first wrong statement."""
+    if options.expected:
+        from t2n_core.check.mismatch.author import with_author
+
+        outcome = with_author(outcome, runner_of(engine), request)
+    if not options.bisect or engine.target != "tract" or outcome.error is None:
+        return outcome
+    from t2n_core.reduce.wrong_statement import describe_wrong_statement
+
+    words = describe_wrong_statement(runner_of(engine), request, engine.version)
+    return replace(outcome, error=replace(outcome.error, details=f"{outcome.error.details}\n{words}".strip()))
 
 
 def _samples(archive: Path, inputs: list[Path], expected: list[Path]) -> tuple[list[Sample], list[str]]:

@@ -13,6 +13,7 @@ from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.records.from_report import DTYPE_PROPERTY, OP_PROPERTY
 from pytest_t2n.run.export_summary import summarise
+from t2n_core.parity.stage import AUTHOR, Author
 
 if TYPE_CHECKING:
     from pytest_t2n.run.bundles import CheckInputs
@@ -161,9 +162,15 @@ def _with_first_wrong_node(
     """
     from t2n_core.check.bisect import find_first_wrong_node
     from t2n_core.errors import T2NError
+    from t2n_core.inference_target import TractNNEF
 
     if outcome.stage.value not in ("load", "optimise", "run", "compare"):
         return outcome, None
+    if outcome.facts.get(AUTHOR) == Author.ENGINE and isinstance(result.target, TractNNEF):
+        from t2n_core.reduce.wrong_statement import describe_wrong_statement
+
+        request, version = result.check_request(criteria, timeout), str(result.target.version)
+        outcome = _with_details(outcome, describe_wrong_statement(result.target.engine(), request, version))
     try:
         found = find_first_wrong_node(result, criteria, timeout=timeout, outcome=checked)
     except T2NError as exc:

@@ -63,6 +63,22 @@ def test_a_statement_that_the_release_computes_wrongly_is_found(
     found = checked(capsys, str(archive))
     assert found["status"] == "mismatch"
     assert main(["check", str(archive), "--tract", VERSION, "--offline"]) == 1
+    assert "first statement" not in capsys.readouterr().out
+    assert main(["check", str(archive), "--tract", VERSION, "--offline", "--bisect"]) == 1
+    text = "first statement that the engine computes otherwise than it is defined: `y = softplus(large)`"
+    assert text in capsys.readouterr().out
+    assert text in checked(capsys, str(archive), "--bisect")["error"]["details"]
+
+
+def test_outputs_of_another_model_are_not_the_engines(
+    archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(tmp_path / "x.npz", input=np.ones((2, 5), np.float32))
+    np.savez(tmp_path / "y.npz", y=np.zeros((2, 4), np.float32))
+    given = ["--inputs", str(tmp_path / "x.npz"), "--expected", str(tmp_path / "y.npz"), "--bisect"]
+    found = checked(capsys, str(archive), *given)
+    assert found["facts"]["author"] == "exporter"
+    assert "every statement is computed as it is defined" in found["error"]["details"]
 
 
 def test_an_operator_without_a_definition_is_named(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,7 +90,6 @@ def _of_entry(folder: Path, entry: CheckEntry) -> Given:
 
 
 def _of_archive(name: str, path: Path, inputs: Path | None = None) -> Given:
-    from t2n_core import dialect
     from t2n_core.nnef.reading.archive import read_archive
     from t2n_core.npz import read_npz
     from t2n_core.parity.request import CheckRequest
@@ -99,6 +98,8 @@ def _of_archive(name: str, path: Path, inputs: Path | None = None) -> Given:
     content = read_archive(path)
     document = content.document
     if inputs is None:
+        from t2n_core import dialect
+
         drawn = [Sample(tuple(one.values()), ()) for one in dialect.draw_inputs(content)]
         return Given(name, CheckRequest(path, drawn, list(document.outputs)), origins=read_origins(path.parent))
     samples = _samples(read_npz(inputs), document.inputs, document.outputs, inputs)
@@ -141,10 +142,10 @@ def with_defined_outputs(given: Given) -> Given:
 
     Raises InputError for an archive that the definitions cannot compute.
     """
-    from t2n_core import dialect
-
     if given.expects:
         return given
+    from t2n_core import dialect
+
     request = given.request
     try:
         outputs = [dialect.evaluate(request.archive, sample.inputs) for sample in request.samples]

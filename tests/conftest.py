@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from t2n_core.engine import ResolvedEngine, close_all, engine_for, resolve_engines
 from t2n_core.engine.pool import TractRunner
 from t2n_core.errors import Origin
-from t2n_core.nnef.graph import ArrayWeight, Graph, Operation, Value
+from t2n_core.nnef.dat import ArrayWeight
+from t2n_core.nnef.graph import Graph, Operation, Value
 from t2n_core.nnef.sizes.dims import Dim
 
 # Workers of xdist share the cores already: threads of torch would wait for each other at full load. Set before torch

@@ -17,8 +17,9 @@ from conformance.dialect.findings import Finding
 from t2n_core.dialect.arrays import Array
 from t2n_core.dialect.cases import Case, cases, operators
 from t2n_core.dialect.operators import functions
+from t2n_core.nnef.dat import ArrayWeight
 from t2n_core.nnef.emitter import Expected
-from t2n_core.nnef.graph import ArrayWeight, Operation, Value
+from t2n_core.nnef.graph import Operation, Value
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.spec import signatures_of, spec_for
 from t2n_core.nnef.tract.graph_facts import GraphFacts

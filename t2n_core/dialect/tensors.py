@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2n_core.errors import InputError
-from t2n_core.nnef.dat import HEADER_SIZE
-from t2n_core.nnef.graph import BLOCK_BYTES, BLOCK_ELEMENTS
+from t2n_core.nnef.dat import BLOCK_BYTES, BLOCK_ELEMENTS, HEADER_SIZE
 from t2n_core.nnef.reading.archive import StoredTensor
 
 _FLOAT32: Final = np.dtype(np.float32)

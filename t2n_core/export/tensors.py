@@ -14,8 +14,9 @@ import numpy as np
 import torch
 
 from t2n_core.errors import InputError
-from t2n_core.nnef.archive import GRAPH, write_files, write_tensors
-from t2n_core.nnef.graph import WeightSource
+from t2n_core.nnef.archive import write_files, write_tensors
+from t2n_core.nnef.dat import WeightSource
+from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.nnef.reading.headers import DAT, TensorHeader, files_of, headers_of
 from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.stored.blocks import BlockWeight, as_blocks
@@ -105,7 +106,7 @@ def replace_tensors(
         for source in (base, given):  # later files replace earlier ones
             with files_of(source) as found:
                 for name, stream in found:
-                    if name == GRAPH or name.endswith(DAT):
+                    if name == GRAPH_FILE or name.endswith(DAT):
                         file = files.setdefault(name, Path(folder) / f"{len(files)}{DAT}")
                         with file.open("wb") as out:
                             shutil.copyfileobj(stream, out, 1 << 20)

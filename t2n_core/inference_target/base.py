@@ -15,10 +15,9 @@ from t2n_core.engine.protocol import Engine
 from t2n_core.errors import EngineProvisionError, InputError, SpecError
 from t2n_core.inference_target.version import SemanticVersion, version_text
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
-from t2n_core.nnef.graph import Fragment, Graph
+from t2n_core.nnef.graph import Fragment, Graph, fragment_of
 from t2n_core.nnef.options.weight_choice import Reader, WeightFormat
 from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
-from t2n_core.nnef.signatures import fragment_of
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec, spec_for
 

@@ -22,11 +22,12 @@ from isal import igzip_threaded
 from t2n_core.errors import Origin, WriteError
 from t2n_core.files import replace_with
 from t2n_core.nnef import dat
-from t2n_core.nnef.graph import Graph, WeightSource
+from t2n_core.nnef.dat import WeightSource
+from t2n_core.nnef.graph import Graph
+from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.writer import graph_text
 
-GRAPH: Final = "graph.nnef"
 _TAR_SUFFIXES: Final = (".tar",)
 _GZIP_SUFFIXES: Final = (".tgz", ".tar.gz")
 _OTHER_FILES: Final = (".nnef", ".onnx", ".pt", ".pth", ".zip", ".gz", ".xz", ".bz2", ".zst", ".dat", ".7z")
@@ -53,7 +54,7 @@ def write_archive(graph: Graph, path: str | os.PathLike[str], *, spec: Spec, com
     """
     content = graph_text(graph, spec=spec).encode()
     weights = collect_weights(graph)
-    return _write({GRAPH: _File(len(content), lambda: [content]), **_files(weights)}, Path(path), compression)
+    return _write({GRAPH_FILE: _File(len(content), lambda: [content]), **_files(weights)}, Path(path), compression)
 
 
 def write_tensors(
@@ -204,8 +205,8 @@ def _check_replaceable(target: Path) -> None:
     if not target.is_dir() or target.is_symlink():
         raise WriteError(f"{target} exists and is not a directory")
     files = [file.relative_to(target) for file in target.rglob("*") if not file.is_dir()]
-    strange = [file for file in files if file.name not in (GRAPH, "graph.quant") and file.suffix != ".dat"]
-    if strange or (files and Path(GRAPH) not in files):
+    strange = [file for file in files if file.name not in (GRAPH_FILE, "graph.quant") and file.suffix != ".dat"]
+    if strange or (files and Path(GRAPH_FILE) not in files):
         hint = "name a directory that is empty, does not exist or holds an earlier export"
         raise WriteError(f"{target} holds other files, for example {(strange or files)[0]}", hint=hint)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator
-from typing import Any, Final
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from t2n_core.errors import InputError, WriteError
-from t2n_core.nnef.graph import BLOCK_BYTES, BLOCK_ELEMENTS, WeightSource, in_blocks
 
 HEADER_SIZE: Final = 128
 MAX_RANK: Final = 8
@@ -21,6 +23,56 @@ _TRACT_VENDOR: Final = 0x5452
 _BLOCKS: Final = 0x3040
 _KINDS: Final = {"f": 0, "u": 1, "i": 4, "b": 5}
 """Item types of the standard. Booleans are packed into bits, the only format that all tract versions read."""
+BLOCK_ELEMENTS: Final = 32
+BLOCK_BYTES: Final = 18
+"""Bytes of a block of 4-bit integers with its scale, as in llama.cpp: a byte holds element i and element i + 16."""
+
+
+def in_blocks(weight: WeightSource | None) -> bool:
+    """Return whether the archive holds a weight in blocks of 4 bits."""
+    return getattr(weight, "in_blocks", False)
+
+
+class WeightSource(Protocol):
+    """A source of the elements of a `variable`; read once, in pieces, while the archive is written."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def chunks(self) -> Iterator[memoryview]:
+        """Yield the elements in C order, little-endian, as bytes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayWeight:
+    """A weight that is a numpy array; nothing is copied until it is written."""
+
+    array: NDArray[Any]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.array.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    def chunks(self) -> Iterator[memoryview]:
+        little = self.array.dtype.newbyteorder("<")
+        plain = np.ascontiguousarray(self.array, dtype=little)
+        if plain.size:
+            yield plain.reshape(-1).view(np.uint8).data
+
+    def digest(self) -> bytes:
+        """Return a hash of dtype, shape and elements, without a copy: the weight may be large."""
+        found = sha256(f"{self.dtype.str}{self.shape}".encode())
+        for chunk in self.chunks():
+            found.update(chunk)
+        return found.digest()
 
 
 def data_size(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:

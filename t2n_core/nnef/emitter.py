@@ -23,20 +23,19 @@ from numpy.typing import NDArray
 from t2n_core.errors import LowerError, Origin, SpecError
 from t2n_core.nnef import shapes
 from t2n_core.nnef.arguments import expressions_in, key_of
+from t2n_core.nnef.dat import ArrayWeight, WeightSource
 from t2n_core.nnef.graph import (
     BOOL,
     FLOAT16,
     FLOAT32,
-    ArrayWeight,
     Fragment,
     Graph,
     Operation,
     Value,
-    WeightSource,
     before_transposes,
     values_in,
 )
-from t2n_core.nnef.identifiers import identifier_problem
+from t2n_core.nnef.lexical import identifier_problem
 from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.signatures import fragment_signature
 from t2n_core.nnef.sizes.dims import Dim, Shape, as_dim, same, shape_text, symbols_of

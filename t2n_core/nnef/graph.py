@@ -2,70 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from t2n_core.errors import Origin
+from t2n_core.errors import Origin, SpecError
+from t2n_core.nnef.dat import WeightSource
+from t2n_core.nnef.signatures import COMMENT, fragment_signature
 from t2n_core.nnef.sizes.dims import Dim, Shape
 from t2n_core.nnef.sizes.ranges import SizeRange
 
 BOOL, INT64 = np.dtype(np.bool_), np.dtype(np.int64)
 FLOAT16, FLOAT32, FLOAT64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
-BLOCK_ELEMENTS = 32
-BLOCK_BYTES = 18
-"""Bytes of a block of 4-bit integers with its scale, as in llama.cpp: a byte holds element i and element i + 16."""
-
-
-def in_blocks(weight: WeightSource | None) -> bool:
-    """Return whether the archive holds a weight in blocks of 4 bits."""
-    return getattr(weight, "in_blocks", False)
-
-
-class WeightSource(Protocol):
-    """A source of the elements of a `variable`; read once, in pieces, while the archive is written."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]: ...
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-    def chunks(self) -> Iterator[memoryview]:
-        """Yield the elements in C order, little-endian, as bytes."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ArrayWeight:
-    """A weight that is a numpy array; nothing is copied until it is written."""
-
-    array: NDArray[Any]
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.array.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.array.shape
-
-    def chunks(self) -> Iterator[memoryview]:
-        little = self.array.dtype.newbyteorder("<")
-        plain = np.ascontiguousarray(self.array, dtype=little)
-        if plain.size:
-            yield plain.reshape(-1).view(np.uint8).data
-
-    def digest(self) -> bytes:
-        """Return a hash of dtype, shape and elements, without a copy: the weight may be large."""
-        found = sha256(f"{self.dtype.str}{self.shape}".encode())
-        for chunk in self.chunks():
-            found.update(chunk)
-        return found.digest()
 
 
 @dataclass(slots=True, eq=False)
@@ -130,6 +81,17 @@ class Fragment:
     text: str
     uses: frozenset[str] = frozenset()
     """Names of the operators in its body, for the legality check."""
+
+
+def fragment_of(text: str) -> Fragment:
+    """Return a fragment from its NNEF text, with the operators that it uses. Raises SpecError if it declares none."""
+    plain = COMMENT.sub("", text)
+    head = re.search(r"\bfragment\s+(\w+)", plain)
+    if head is None:
+        raise SpecError(f"no fragment is declared in {text.strip()[:60]!r}")
+    fragment_signature(head[1], text)
+    body = plain.partition("{")[2]
+    return Fragment(head[1], text, frozenset(re.findall(r"([A-Za-z_]\w*)\s*(?:<[^>]*>)?\s*\(", body)))
 
 
 @dataclass(slots=True)

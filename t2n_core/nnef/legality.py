@@ -13,8 +13,8 @@ import sympy
 
 from t2n_core.errors import SpecError
 from t2n_core.nnef.graph import Graph, Operation, Value, values_in
-from t2n_core.nnef.identifiers import identifier_problem
 from t2n_core.nnef.khronos import lint as khronos_lint
+from t2n_core.nnef.lexical import identifier_problem
 from t2n_core.nnef.releases import Releases
 from t2n_core.nnef.signatures import Signature, fragment_signature
 from t2n_core.nnef.sizes.dims import same, shape_text

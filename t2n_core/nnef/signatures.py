@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from t2n_core.errors import SpecError
-from t2n_core.nnef.graph import Fragment
 
 
 class _Required(enum.Enum):
@@ -25,7 +24,7 @@ REQUIRED: Final = _Required.REQUIRED
 
 _WORDS: Final = {"true": True, "false": False, "none": None}
 _PARAMETER: Final = re.compile(r"(?P<name>\w+)\s*:\s*(?P<type>[^=]+?)(?:\s*=\s*(?P<default>.+))?")
-_COMMENT: Final = re.compile(r"#[^\n]*")
+COMMENT: Final = re.compile(r"#[^\n]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ def fragment_signature(name: str, text: str) -> Signature:
 
     Raises SpecError if the text does not declare a fragment of that name.
     """
-    plain = _COMMENT.sub("", text)
+    plain = COMMENT.sub("", text)
     head = re.search(rf"\bfragment\s+{re.escape(name)}\s*(?:<[^>]*>)?\s*\(", plain)
     if head is None:
         raise SpecError(f"the text of the fragment `{name}` does not declare it", op=name)
@@ -126,17 +125,6 @@ def fragment_signature(name: str, text: str) -> Signature:
         return Signature(name, parse_parameters(parameters), parse_parameters(results), registry="")
     except (ValueError, SyntaxError) as wrong:
         raise SpecError(f"the declaration of the fragment `{name}` cannot be read: {wrong}", op=name) from wrong
-
-
-def fragment_of(text: str) -> Fragment:
-    """Return a fragment from its NNEF text, with the operators that it uses. Raises SpecError if it declares none."""
-    plain = _COMMENT.sub("", text)
-    head = re.search(r"\bfragment\s+(\w+)", plain)
-    if head is None:
-        raise SpecError(f"no fragment is declared in {text.strip()[:60]!r}")
-    fragment_signature(head[1], text)
-    body = plain.partition("{")[2]
-    return Fragment(head[1], text, frozenset(re.findall(r"([A-Za-z_]\w*)\s*(?:<[^>]*>)?\s*\(", body)))
 
 
 def _in_parentheses(text: str, start: int) -> tuple[str, int]:

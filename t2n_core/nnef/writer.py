@@ -8,7 +8,8 @@ from typing import Any, Final
 from t2n_core.errors import WriteError
 from t2n_core.nnef.graph import Graph, Operation
 from t2n_core.nnef.legality import required_extensions, signature_of
-from t2n_core.nnef.operation_text import TEMPLATE, write_argument, write_operation
+from t2n_core.nnef.lexical import TEMPLATE
+from t2n_core.nnef.operation_text import write_argument, write_operation
 from t2n_core.nnef.signatures import Signature
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract.sizes.printer import size_text

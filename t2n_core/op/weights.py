@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from t2n_core.nnef.dat import ArrayWeight
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import FLOAT32, ArrayWeight, Value
+from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.nnef.sizes.dims import Dim
 from t2n_core.op.dtypes import numpy_dtype
 

@@ -20,8 +20,8 @@ from t2n_core.engine.pool import engine_for
 from t2n_core.engine.protocol import Engine
 from t2n_core.engine.provision.resolved import CPU, ResolvedEngine
 from t2n_core.errors import InputError, SecondCallError
-from t2n_core.nnef.archive import GRAPH
 from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.nnef.reading.origins import ORIGINS_FILE, write_origins
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.further_runs.rows import ROWS
@@ -201,7 +201,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _is_ours(file: Path) -> bool:
-    return file.name in (GRAPH, IO_FILE, ORIGINS_FILE) or file.suffix == ".dat"
+    return file.name in (GRAPH_FILE, IO_FILE, ORIGINS_FILE) or file.suffix == ".dat"
 
 
 def _write(folder: Path, program: Program, expected: Mapping[str, Array], origins: Mapping[str, str]) -> None:

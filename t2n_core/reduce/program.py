@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2n_core.errors import InputError
-from t2n_core.nnef.archive import GRAPH
 from t2n_core.nnef.reading.archive import ArchiveContent, StoredTensor, tensor_bytes
 from t2n_core.nnef.reading.document import Argument, Assignment, FragmentText, value_text
+from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.nnef.spec import TargetName
 from t2n_core.reduce.binding import Signatures
 
@@ -134,7 +134,7 @@ class Program:
         """Write an archive over the content of `folder`, and return its path."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        (folder / GRAPH).write_text(self.text(strict=strict), encoding="utf-8", newline="\n")
+        (folder / GRAPH_FILE).write_text(self.text(strict=strict), encoding="utf-8", newline="\n")
         for name, weight in self.weights.items():
             (folder / f"{name}.dat").write_bytes(tensor_bytes(weight))
         return folder

@@ -17,8 +17,8 @@ from packaging.version import Version
 from t2n_core.engine.protocol import Array, Engine
 from t2n_core.errors import InputError
 from t2n_core.level import TractCheckTolerance
-from t2n_core.nnef.archive import GRAPH
 from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.nnef.reading.members import read_members
 from t2n_core.nnef.reading.origins import ORIGINS_FILE
 from t2n_core.nnef.releases import Releases
@@ -81,7 +81,7 @@ def write_tract_case(case: TractCase, folder: Path, release: str = _NEWEST) -> P
 
     The graph's text is that of the archive, unchanged. Raises InputError for a folder with other files.
     """
-    ours = (GRAPH, IO_FILE, MODEL_FILE, SCRIPT, ORIGINS_FILE)
+    ours = (GRAPH_FILE, IO_FILE, MODEL_FILE, SCRIPT, ORIGINS_FILE)
     if folder.exists() and any(file.name not in ours and file.suffix != ".dat" for file in folder.iterdir()):
         raise InputError(f"{folder} has other files", hint="name a folder that does not exist")
     shutil.rmtree(folder, ignore_errors=True)
@@ -99,7 +99,7 @@ def write_tract_case(case: TractCase, folder: Path, release: str = _NEWEST) -> P
 def _write_model(archive: Path, folder: Path) -> str:
     """Write the graph into the folder, as files if they are small; return its path for the command line."""
     files = _files(archive)
-    if sum(len(data) for name, data in files.items() if name != GRAPH) <= _LARGEST_FOLDER:
+    if sum(len(data) for name, data in files.items() if name != GRAPH_FILE) <= _LARGEST_FOLDER:
         for name, data in files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,7 +119,7 @@ def _write_model(archive: Path, folder: Path) -> str:
 def _files(archive: Path) -> dict[str, bytes]:
     """Return graph and tensors of an archive, the graph first."""
     found = read_members(archive)
-    return {GRAPH: found[GRAPH], **{name: found[name] for name in sorted(found)}}
+    return {GRAPH_FILE: found[GRAPH_FILE], **{name: found[name] for name in sorted(found)}}
 
 
 def _storable(array: Array) -> Array:

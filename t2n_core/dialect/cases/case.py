@@ -13,11 +13,12 @@ import numpy as np
 
 from t2n_core.dialect.arrays import DATA_TYPES, Array
 from t2n_core.dialect.graphs.evaluation import evaluate
+from t2n_core.dialect.operators import functions
 from t2n_core.dialect.registry import Definition
 from t2n_core.nnef.dat import header
+from t2n_core.nnef.lexical import literal_text
 from t2n_core.nnef.signatures import Signature
 from t2n_core.nnef.spec import signatures_of
-from t2n_core.nnef.writer import argument_text
 
 _NAMES = {kind: name for name, kind in reversed(DATA_TYPES.items()) if name != "tdim"}
 
@@ -70,8 +71,9 @@ class Case:
         """Return the tensors that are inputs of the graph, in its order."""
         return [array for name, _, array in self.tensors() if name not in self.constant]
 
-    def statement(self, signature: Signature) -> str:
-        """Return the statement as text, with every argument by its name."""
+    def statement(self, signature: Signature | None = None) -> str:
+        """Return the statement as text, with every argument by its name; of the newest signature if none is given."""
+        signature = signature or self._newest()
         parts = [f"{name_in(name, signature)} = {_text(name, value)}" for name, value in self.arguments.items()]
         results = self.results(signature)
         listed = ", ".join(results)
@@ -82,13 +84,18 @@ class Case:
     def _is_list(self) -> bool:
         return self.op in _COUNTS
 
-    def results(self, signature: Signature) -> list[str]:
+    def _newest(self) -> Signature:
+        return next(iter(signatures_of(self.op)))
+
+    def results(self, signature: Signature | None = None) -> list[str]:
         """Return the names of the results in the graph."""
+        signature = signature or self._newest()
         count = _COUNTS[self.op](self.arguments) if self._is_list() else len(signature.results)
         return [f"out_{at}" for at in range(count)]
 
-    def graph(self, signature: Signature) -> str:
-        """Return the text of a graph of the statement alone."""
+    def graph(self, signature: Signature | None = None) -> str:
+        """Return the text of a graph of the statement alone, as `statement` writes it."""
+        signature = signature or self._newest()
         registries = sorted({"tract_core", signature.registry} - {"tract_nnef", ""})
         lines = ["version 1.0;", "", *(f"extension tract_registry {name};" for name in registries)]
         lines += [f"extension tract_symbol {_SYMBOL};"] * bool(self.dynamic)
@@ -116,8 +123,8 @@ class Case:
         counted = self.op == "tract_core_range" and isinstance(self.arguments["start"], int)
         return counted or self.op == "tract_core_shape_of"
 
-    def write(self, folder: Path, signature: Signature) -> Path:
-        """Write the case as an archive that is a folder, and return it."""
+    def write(self, folder: Path, signature: Signature | None = None) -> Path:
+        """Write the case as an archive that is a folder, with the text of `graph`, and return it."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "graph.nnef").write_text(self.graph(signature), encoding="utf-8")
         for name, label, array in self.tensors():
@@ -126,8 +133,12 @@ class Case:
                 (folder / f"{label}.dat").write_bytes(header(array.dtype, array.shape) + data)
         return folder
 
-    def expected(self, definition: Definition | None) -> tuple[Array, ...]:
-        """Return the results that the definition gives, floats in float64; without one, of the evaluated graph."""
+    def expected(self, definition: Definition | None = None) -> tuple[Array, ...]:
+        """Return the results that a definition gives, floats in float64; by default the one of the operator.
+
+        An operator whose definition is no function of its arguments alone is evaluated in its graph.
+        """
+        definition = definition or functions().get(self.op)
         if definition is None:
             return self._evaluated()
         kind = next((array.dtype for _, _, array in self.tensors()), None)
@@ -146,9 +157,8 @@ class Case:
         return tuple(map(np.asarray, found if isinstance(found, tuple | list) else (found,)))
 
     def _evaluated(self) -> tuple[Array, ...]:
-        signature = next(iter(signatures_of(self.op)))
         with TemporaryDirectory(prefix="t2n-case-") as folder:
-            found = evaluate(self.write(Path(folder), signature), self.inputs())
+            found = evaluate(self.write(Path(folder)), self.inputs())
         return tuple(tensor.array for tensor in found.values())
 
 
@@ -163,11 +173,11 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, np.ndarray):
         return label
     if not isinstance(value, list):
-        return argument_text(value)
+        return literal_text(value)
     return f"[{', '.join(_item(f'{label}{at}', item) for at, item in enumerate(value))}]"
 
 
 def _item(label: str, item: Any) -> str:
     if isinstance(item, tuple):
         return f"({', '.join(_item(label, part) for part in item)})"
-    return label if isinstance(item, np.ndarray) else argument_text(item)
+    return label if isinstance(item, np.ndarray) else literal_text(item)

@@ -53,7 +53,7 @@ def operators() -> list[str]:
 
 
 def cases(op: str, count: int = CASES) -> Iterator[Case]:
-    """Yield cases of an operator.
+    """Yield cases of an operator: the same ones in every process, drawn from the operator's name and their number.
 
     Raises SpecError for an operator without a recipe.
     """

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.nnef.graph import BOOL, FLOAT32, ArrayWeight, Value
+from t2n_core.nnef.dat import ArrayWeight
+from t2n_core.nnef.graph import BOOL, FLOAT32, Value
 from t2n_core.nnef.khronos.builder import KhronosBuilder
 from t2n_core.nnef.khronos.magnitudes import largest
 from t2n_core.nnef.sizes.dims import product

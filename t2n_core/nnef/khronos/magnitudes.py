@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.nnef.graph import BOOL, ArrayWeight, Operation, Value, values_in
+from t2n_core.nnef.dat import ArrayWeight
+from t2n_core.nnef.graph import BOOL, Operation, Value, values_in
 from t2n_core.nnef.sizes.dims import product
 
 _MOVING = frozenset("reshape transpose squeeze unsqueeze slice tile concat stack split unstack copy".split())

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from t2n_core.errors import InputError
 from t2n_core.nnef import dat
-from t2n_core.nnef.archive import GRAPH
-from t2n_core.nnef.graph import ArrayWeight
 from t2n_core.nnef.reading.document import Document
+from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.nnef.reading.members import DAT, read_members
 from t2n_core.nnef.reading.parser import read_text
 
@@ -43,12 +42,12 @@ class ArchiveContent:
 def read_archive(path: Path) -> ArchiveContent:
     """Return graph and weights of an archive. Raises InputError if it is not an archive, or an unsupported one."""
     files = read_members(path)
-    if GRAPH not in files:
-        raise InputError(f"{path} holds no {GRAPH}")
+    if GRAPH_FILE not in files:
+        raise InputError(f"{path} holds no {GRAPH_FILE}")
     try:
-        document = read_text(files[GRAPH].decode())
+        document = read_text(files[GRAPH_FILE].decode())
     except UnicodeDecodeError as wrong:
-        raise InputError(f"{path}: {GRAPH} is not UTF-8: {wrong}") from wrong
+        raise InputError(f"{path}: {GRAPH_FILE} is not UTF-8: {wrong}") from wrong
     tensors = {
         name.removesuffix(DAT): tensor_of(data, f"{path}: {name}") for name, data in files.items() if name.endswith(DAT)
     }
@@ -73,4 +72,6 @@ def tensor_of(data: bytes, where: str) -> NDArray[Any] | StoredTensor:
 
 def tensor_bytes(tensor: NDArray[Any] | StoredTensor) -> bytes:
     """Return the content of the `.dat` file of a tensor."""
-    return tensor.data if isinstance(tensor, StoredTensor) else b"".join(map(bytes, dat.pieces(ArrayWeight(tensor))))
+    return (
+        tensor.data if isinstance(tensor, StoredTensor) else b"".join(map(bytes, dat.pieces(dat.ArrayWeight(tensor))))
+    )

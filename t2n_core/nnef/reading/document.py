@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from t2n_core.nnef.writer import argument_text
+from t2n_core.nnef.lexical import literal_text
 
 
 class Name(str):
@@ -129,6 +129,6 @@ def value_text(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(value_text, value))})"
     try:
-        return argument_text(value)
+        return literal_text(value)
     except ValueError:  # from another exporter: a number or a string that this one would not write
         return f'"{value}"' if isinstance(value, str) else repr(value)

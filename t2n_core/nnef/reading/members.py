@@ -11,7 +11,7 @@ from typing import Final
 
 from t2n_core.errors import InputError
 from t2n_core.foreign import ForeignFileError, check_name, read_file
-from t2n_core.nnef.archive import GRAPH
+from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 
 DAT: Final = ".dat"
 _MOST_FILES: Final = 100_000
@@ -52,7 +52,7 @@ def _errors_of(archive: Path) -> Iterator[None]:
 
 def _is_wanted(name: str) -> bool:
     path = PurePosixPath(name)
-    return path.name == GRAPH or path.suffix == DAT
+    return path.name == GRAPH_FILE or path.suffix == DAT
 
 
 def _of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -14,8 +14,9 @@ import numpy as np
 import torch
 
 from t2n_core.errors import LowerError
+from t2n_core.nnef.dat import ArrayWeight
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import FLOAT16, FLOAT32, ArrayWeight, Value
+from t2n_core.nnef.graph import FLOAT16, FLOAT32, Value
 from t2n_core.op.recurrent import (
     CellWeights,
     EmitNet,

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from t2n_core.nnef.graph import BLOCK_ELEMENTS, FLOAT32
+from t2n_core.nnef.dat import BLOCK_ELEMENTS
+from t2n_core.nnef.graph import FLOAT32
 from t2n_core.nnef.options.weight_choice import Scales
 from t2n_core.op.stored.chunks import pieces
 from t2n_core.op.stored.int8 import fitting_scales

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import torch
 
 from t2n_core.errors import InputError
-from t2n_core.nnef.graph import BLOCK_ELEMENTS
+from t2n_core.nnef.dat import BLOCK_ELEMENTS
 from t2n_core.nnef.options.weight_choice import Reader, StoredAs, WeightChoice, WeightFormat, chosen_format
 from t2n_core.op.stored.blocks import as_blocks
 from t2n_core.op.stored.chunks import LEAST, pieces

@@ -7,8 +7,9 @@ import re
 import numpy as np
 import torch
 
+from t2n_core.nnef.dat import ArrayWeight
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import FLOAT32, ArrayWeight, Fragment, Operation, Value
+from t2n_core.nnef.graph import FLOAT32, Fragment, Operation, Value
 from t2n_core.nnef.loop_emitter import LoopEmitter
 from t2n_core.op.stored.blocks import BlockWeight
 from t2n_core.op.stored.chunks import LEAST

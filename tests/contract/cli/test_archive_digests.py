@@ -32,7 +32,7 @@ def write(resolved_engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     def record(name: str, cells: str, *more: str, plant: str = "") -> Folder:
         if plant:
-            source = f"from t2n_core.nnef import operation_text as writer\nplain = writer.float_text\n{PLANTS[plant]}\n"
+            source = f"from t2n_core.nnef import lexical as writer\nplain = writer.float_text\n{PLANTS[plant]}\n"
             (tmp_path / "plant.py").write_text(source + "writer.float_text = float_text\n")
         monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
         monkeypatch.setenv("PYTEST_ADDOPTS", "-p plant" if plant else "")

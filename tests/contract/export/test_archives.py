@@ -10,8 +10,8 @@ import pytest
 
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.graph import Fragment
-from t2n_core.nnef.identifiers import KEYWORDS, identifier_problem
 from t2n_core.nnef.legality import check_graph
+from t2n_core.nnef.lexical import KEYWORDS, identifier_problem
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.spec import spec_for
 

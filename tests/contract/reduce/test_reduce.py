@@ -160,7 +160,7 @@ def test_a_failure_that_needs_two_outputs_keeps_two(reduced: Reduce, build: Any)
 
 def test_a_scan_is_reduced_with_its_body(reduced: Reduce, build: Any, tmp_path: Path) -> None:
     """A reshape in the step of a scan is wrong up to 0.20.18."""
-    from t2n_core.nnef.signatures import fragment_of
+    from t2n_core.nnef.graph import fragment_of
 
     step = fragment_of(
         "fragment step(x: tensor<scalar>, h: tensor<scalar>, c: tensor<scalar>, w: tensor<scalar>) -> "

@@ -132,6 +132,25 @@ def test_the_small_form_judges_without_the_packages_of_exports() -> None:
     assert done.stderr == ""
 
 
+DIALECT = """
+import numpy as np
+from t2n_core import dialect
+(case, *_) = dialect.cases("conv")
+found = dialect.evaluate(case.write(Path(sys.argv[1])), case.inputs())
+outside = {name.partition(".")[0] for name, module in sys.modules.items() if module} - set(sys.stdlib_module_names)
+print(len(found), sorted(name for name in outside if not name.startswith(("_", "cython"))))
+"""
+
+
+def test_the_dialect_needs_numpy_alone(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys\nfrom pathlib import Path\n{DIALECT}", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    small = "'msgspec', 'numpy', 'packaging', 't2n_core', 'typing_extensions'"
+    assert done.stdout == f"1 [{small}]\n", done.stderr
+
+
 def test_khronos_without_its_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     from pytest_t2n.config.engines import select_engines
     from pytest_t2n.config.settings import Settings

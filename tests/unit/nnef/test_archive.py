@@ -17,7 +17,8 @@ import pytest
 
 from t2n_core.errors import WriteError
 from t2n_core.nnef.archive import write_archive
-from t2n_core.nnef.graph import ArrayWeight, Graph
+from t2n_core.nnef.dat import ArrayWeight
+from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.spec import spec_for
 from t2n_core.nnef.writer import graph_text
 

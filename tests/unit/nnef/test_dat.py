@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from t2n_core.errors import WriteError
-from t2n_core.nnef.dat import HEADER_SIZE, data_size, header, pieces
-from t2n_core.nnef.graph import ArrayWeight
+from t2n_core.nnef.dat import HEADER_SIZE, ArrayWeight, data_size, header, pieces
 
 DTYPES = ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"]
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from t2n_core.errors import SpecError
-from t2n_core.nnef.graph import ArrayWeight, Fragment, Graph
-from t2n_core.nnef.identifiers import identifier_problem
+from t2n_core.nnef.dat import ArrayWeight
+from t2n_core.nnef.graph import Fragment, Graph
 from t2n_core.nnef.legality import check_graph, required_extensions
+from t2n_core.nnef.lexical import identifier_problem
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.spec import spec_for
 from t2n_core.nnef.tract.quirks.hazards import HAZARDS

@@ -11,7 +11,7 @@ import sympy
 
 from t2n_core.errors import SpecError, WriteError
 from t2n_core.nnef.graph import Fragment
-from t2n_core.nnef.operation_text import float_text
+from t2n_core.nnef.lexical import float_text
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.spec import spec_for
 from t2n_core.nnef.writer import argument_text, graph_text

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from t2n_core.nnef.graph import Value, in_blocks, values_in
+from t2n_core.nnef.dat import in_blocks
+from t2n_core.nnef.graph import Value, values_in
 from t2n_core.nnef.shapes import broadcast, is_broadcast
 from t2n_core.nnef.sizes.dims import Dim, same
 from t2n_core.nnef.tract.builder import TractBuilder

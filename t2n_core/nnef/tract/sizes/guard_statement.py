@@ -9,7 +9,8 @@ import numpy as np
 
 from t2n_core.errors import LowerError
 from t2n_core.nnef.arguments import replace_values
-from t2n_core.nnef.graph import FLOAT32, ArrayWeight, Graph, Operation, Value
+from t2n_core.nnef.dat import ArrayWeight
+from t2n_core.nnef.graph import FLOAT32, Graph, Operation, Value
 from t2n_core.nnef.sizes.dims import as_dim, evaluate, product, symbols_of
 from t2n_core.nnef.sizes.range_names import NODE
 from t2n_core.nnef.tract.builder import TractBuilder

@@ -9,7 +9,8 @@ import pytest
 from packaging.version import Version
 
 from t2n_core.inference_target import KhronosNNEF, TractNNEF
-from t2n_core.nnef.graph import FLOAT16, FLOAT32, ArrayWeight, Operation, Value
+from t2n_core.nnef.dat import ArrayWeight
+from t2n_core.nnef.graph import FLOAT16, FLOAT32, Operation, Value
 from t2n_core.nnef.spec import spec_for
 from t2n_core.nnef.tract.barriers import BARRIER
 from t2n_core.nnef.tract.constants import SCANS_REPACK, is_constant, is_folded

@@ -21,10 +21,10 @@ Cells = Mapping[tuple[str, str], Mapping[str, Counts]]
 
 _HEAD: Final = """# Operators of the dialect
 
-Which operators of tract's NNEF compute what their definition says, in {releases} releases of tract. The definitions
-are those of [`t2n_core.dialect`](../api/dialect.md), computed in float64; the cases are drawn from fixed seeds, with
-special values, and each is one statement. All {cases} verdicts come from one command. They took {minutes} minutes of
-one process; a run that was interrupted goes on where it ended.
+Which operators of tract's NNEF compute what their [definition](definitions/index.md) says, in float64,
+in {releases} releases of tract. [The cases](../api/dialect.md#operators-and-cases) are drawn from fixed
+seeds, with special values, and each is one statement. All {cases} verdicts come from one command.
+They took {minutes} minutes of one process; a run that was interrupted goes on where it ended.
 
 `tox -e dialect -- --tract all --jobs 2 --folder .tox/dialect/results --page docs/reference/dialect/operators.md`
 

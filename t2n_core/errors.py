@@ -11,6 +11,7 @@ T2NError
 ├── SpecError                  spec      the graph uses what the target version does not have
 ├── WriteError                 write     the archive could not be written
 ├── MeaningError               run       the definitions of the operators cannot compute an archive
+│   ├── MalformedArchiveError  run       a statement reads what the archive does not define
 │   └── UndefinedOperatorError run       it has an operator without a definition
 ├── EngineError                          anything about a foreign engine
 │   ├── EngineResolveError     setup     no such version, or no index and no cache
@@ -168,6 +169,10 @@ class MeaningError(T2NError):
         super().__init__(message, op=op)
         self.statement = statement
         """The line of the graph or fragment."""
+
+
+class MalformedArchiveError(MeaningError):
+    """A statement reads a name or a stored tensor that the archive does not define; every engine refuses it."""
 
 
 class UndefinedOperatorError(MeaningError):

@@ -11,7 +11,7 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -26,8 +26,6 @@ from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.stage import Stage, Status
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pytest_t2n.records.cell import SelectedEngine
     from t2n_core.parity.outcome import Outcome
     from t2n_core.parity.request import CheckRequest
@@ -69,9 +67,11 @@ def run(options: argparse.Namespace) -> int:
     samples, output_names = _samples(options.archive, options.inputs or [], options.expected or [])
     engines = engines_of(options, Console(stderr=True))
     from t2n_core.parity.check import check_parity
+    from t2n_core.parity.definitions import DEFINITIONS
     from t2n_core.parity.request import CheckRequest
 
-    request = CheckRequest(options.archive, samples, output_names, criteria, options.timeout)
+    reference = "the expected outputs" if options.expected else DEFINITIONS
+    request = CheckRequest(options.archive, samples, output_names, criteria, options.timeout, reference=reference)
     outcomes = []
     with engines_closed(), busy(f"checking {options.archive}") as show:
         for number, engine in enumerate(engines, 1):
@@ -113,34 +113,17 @@ def _with_explanations(
 
 
 def _samples(archive: Path, inputs: list[Path], expected: list[Path]) -> tuple[list[Sample], list[str]]:
+    from t2n_core.parity.definitions import samples_by_definitions
     from t2n_core.parity.samples import Sample
 
     input_names, output_names = signature_of(archive)
     if not expected:
-        return _by_definitions(archive, [in_order(x, input_names, "input") for x in inputs]), output_names
+        return samples_by_definitions(archive, [in_order(x, input_names, "input") for x in inputs]), output_names
     if len(inputs) != len(expected):
         raise InputError(f"{len(inputs)} files of --inputs and {len(expected)} of --expected: each has its own outputs")
     pairs = zip(inputs, expected, strict=True)
     found = [Sample(in_order(x, input_names, "input"), in_order(y, output_names, "output")) for x, y in pairs]
     return found, output_names
-
-
-def _by_definitions(archive: Path, given: list[tuple[NDArray[Any], ...]]) -> list[Sample]:
-    """Return samples whose outputs are those by the definitions of the operators, with drawn inputs if none are given.
-
-    Raises InputError for an archive that cannot be evaluated.
-    """
-    from t2n_core import dialect
-    from t2n_core.nnef.reading.archive import read_archive
-    from t2n_core.parity.samples import Sample
-
-    content = read_archive(archive)
-    inputs = given or [tuple(one.values()) for one in dialect.draw_inputs(content)]
-    outputs = [dialect.evaluate(content, one) for one in inputs]
-    return [
-        Sample(one, tuple(tensor.raw() for tensor in found.values()))
-        for one, found in zip(inputs, outputs, strict=True)
-    ]
 
 
 def _show(outcomes: list[tuple[str, Outcome]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +15,7 @@ from t2n_core.dialect.registry import Definition
 from t2n_core.dialect.statements import STATEMENTS
 from t2n_core.dialect.syntax import Call, Statement, names_in, parse_body
 from t2n_core.dialect.tensors import Tensor
-from t2n_core.errors import InputError, MeaningError, SpecError, T2NError, UndefinedOperatorError
+from t2n_core.errors import InputError, MalformedArchiveError, MeaningError, SpecError, T2NError, UndefinedOperatorError
 from t2n_core.nnef.reading.document import FragmentText
 from t2n_core.nnef.signatures import Signature, fragment_signature
 
@@ -33,12 +33,14 @@ class Evaluation:
         tensors: Mapping[str, Any],
         symbols: Mapping[str, int],
         *,
+        unsolved: Container[str] = (),
         round_to_storage: bool = False,
         timeout: float | None = None,
     ) -> None:
         self.fragments = fragments
         self.tensors = tensors
         self.symbols = symbols
+        self._unsolved = unsolved
         self.round_to_storage = round_to_storage
         self._timeout = timeout
         self._end = None if timeout is None else time.monotonic() + timeout
@@ -48,7 +50,7 @@ class Evaluation:
     def run(self, statements: Sequence[Statement], values: dict[str, Any], results: Iterable[str]) -> dict[str, Any]:
         """Return the results of statements over `values`, which is left with nothing that no later statement reads.
 
-        Raises MeaningError, with the statement, where a definition cannot be computed.
+        Raises MeaningError, with the statement, where a definition cannot be computed or a name is not defined.
         """
         kept = tuple(results)
         last_use = {name: place for place, statement in enumerate(statements) for name in names_in(statement.value)}
@@ -58,18 +60,16 @@ class Evaluation:
                 del values[name]
         missing = [name for name in kept if name not in values]
         if missing:
-            raise InputError(f"nothing is assigned to `{missing[0]}`")
+            raise MalformedArchiveError(f"no statement defines the result `{missing[0]}`")
         return {name: values[name] for name in kept}
 
     def _value_of(self, statement: Statement, values: dict[str, Any]) -> Any:
-        scope = Scope(values, self.symbols, self.call)
+        scope = Scope(values, self.symbols, self.call, self._unsolved)
         if self._end is not None and time.monotonic() > self._end:
             raise MeaningError(f"the evaluation took longer than {self._timeout:g} seconds")
         try:
             with np.errstate(all="ignore"):
                 return evaluate_expression(statement.value, scope)
-        except UndefinedOperatorError as wrong:
-            raise _at(statement, wrong) from wrong
         except (*_FAILURES, InputError, SpecError, MeaningError) as wrong:
             raise _at(statement, wrong) from wrong
 
@@ -135,6 +135,6 @@ def _at(statement: Statement, wrong: Exception) -> T2NError:
     reason = wrong.message if isinstance(wrong, T2NError) else str(wrong) or type(wrong).__name__
     if isinstance(wrong, MeaningError) and wrong.statement:
         return wrong
-    kind = UndefinedOperatorError if isinstance(wrong, UndefinedOperatorError) else MeaningError
+    kind = type(wrong) if isinstance(wrong, MeaningError) else MeaningError
     operator = statement.value.operator if isinstance(statement.value, Call) else None
     return kind(f"{reason}, in `{text}`", op=getattr(wrong, "op", None) or operator, statement=text)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -22,7 +22,7 @@ from t2n_core.dialect.syntax import (
     Subscript,
 )
 from t2n_core.dialect.tensors import Tensor
-from t2n_core.errors import InputError
+from t2n_core.errors import InputError, MalformedArchiveError
 
 CallOperator: TypeAlias = Callable[[Call, Sequence[tuple[str, Any]]], Any]
 
@@ -45,13 +45,17 @@ class Scope:
     values: Mapping[str, Any]
     symbols: Mapping[str, int]
     call: CallOperator
+    unsolved: Container[str] = ()
+    """Symbols that the archive declares, and whose size no input determines."""
 
     def get(self, name: str) -> Any:
         if name in self.values:
             return self.values[name]
         if name in self.symbols:
             return Size(self.symbols[name])
-        raise InputError(f"`{name}` has no value here")
+        if name in self.unsolved:
+            raise InputError(f"no input determines the size `{name}`")
+        raise MalformedArchiveError(f"no statement defines `{name}`")
 
 
 def evaluate_expression(node: Node, scope: Scope) -> Any:
@@ -140,6 +144,6 @@ def _comprehension(node: Comprehension, scope: Scope) -> Any:
     lists = [evaluate_expression(items, scope) for _, items in node.loops]
     for row in zip(*lists, strict=True):
         names = dict(zip((name for name, _ in node.loops), row, strict=True))
-        inner = Scope({**scope.values, **names}, scope.symbols, scope.call)
+        inner = replace(scope, values={**scope.values, **names})
         if node.condition is None or _truth(evaluate_expression(node.condition, inner)):
             yield evaluate_expression(node.item, inner)

@@ -11,25 +11,25 @@ from t2n_core.dialect.run import Run
 from t2n_core.dialect.scan import scan
 from t2n_core.dialect.syntax import Call
 from t2n_core.dialect.tensors import Tensor, datum_type, tensor_of
-from t2n_core.errors import InputError
+from t2n_core.errors import InputError, MalformedArchiveError
 from t2n_core.nnef.reading.archive import StoredTensor
 
 
 def variable(run: Run, operation: Call, arguments: Mapping[str, Any]) -> Tensor:
     """Return the tensor that the archive stores under a label.
 
-    Shapes: that of the stored tensor, which `shape` repeats; raises InputError for another one.
+    Shapes: that of the stored tensor, which `shape` repeats; raises MalformedArchiveError for another one.
     Special values: blocks of 4 bits are (nibble - 8) * scale, as float32.
     Source: NNEF 1.0.5, Introducing Operations (variable); tract nnef/src/ops/nnef/deser.rs.
     """
     label, shape = arguments["label"], tuple(arguments["shape"])
     stored = run.tensors.get(label, run.tensors.get(label.lstrip("/")))
     if stored is None:
-        raise InputError(f"the archive has no tensor {label!r}")
+        raise MalformedArchiveError(f"the archive has no tensor {label!r}")
     if stored.shape != shape and np.prod(stored.shape) == np.prod(shape) and isinstance(stored, StoredTensor):
         stored = StoredTensor(stored.data, shape)
     if stored.shape != shape:
-        raise InputError(f"the tensor {label!r} has the shape {list(stored.shape)}, not {list(shape)}")
+        raise MalformedArchiveError(f"the tensor {label!r} has the shape {list(stored.shape)}, not {list(shape)}")
     return Tensor(stored, np.dtype(np.float32) if isinstance(stored, StoredTensor) else stored.dtype, True)
 
 

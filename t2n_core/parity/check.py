@@ -192,7 +192,8 @@ def comparison_outcome(reply: EngineReply, request: CheckRequest, common: Mappin
     bad = [output.name for output in worst if not output.passed]
     limits = dict.fromkeys(output.limit or output.required.value for output in worst if not output.passed)
     beyond_what = ", ".join(f"`{limit}`" for limit in limits)
-    message = f"{len(bad)} of {len(worst)} outputs differ from PyTorch beyond {beyond_what}: {', '.join(bad)}"
+    share = f"{len(bad)} of {len(worst)} outputs differ"
+    message = f"{share} from {request.reference} beyond {beyond_what}: {', '.join(bad)}"
     hint = _hint(level, samples, differing)
     info = ErrorInfo.of(Stage.COMPARE, "ParityError", message, hint=hint)
     return Outcome(

@@ -43,5 +43,7 @@ class CheckRequest:
     """The model to run if the engine differs from itself; None if there is none."""
     moved: Sequence[Movement] | None = None
     """The sensitivity of each output, if the samples do not show it; None to measure it."""
+    reference: str = "PyTorch"
+    """The source of the expected outputs, as messages name it."""
     indifferent: Mapping[str, str] | None = None
     """Metrics that accept the outputs of other inputs, with the reason; None to find them."""

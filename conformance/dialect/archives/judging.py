@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from conformance.dialect.judge import OF_REPLY
 from t2n_core import dialect
 from t2n_core.engine.protocol import Engine, EngineReply
-from t2n_core.errors import T2NError
+from t2n_core.errors import MalformedArchiveError, T2NError
 from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
 from t2n_core.parity.check import comparison_outcome
 from t2n_core.parity.comparison import compare_outputs
@@ -28,7 +28,8 @@ EVALUATION: Final = 60.0
 def judge_archive(archive: Path, folder: Path, engine: Engine) -> dict[str, Any]:
     """Return a row: the verdict by definitions on drawn inputs, that by PyTorch on its own inputs, and the times.
 
-    A verdict is `right`, `wrong`, `refused` (the engine gives an error), `crashed` or `timed out`. `meaning` compares
+    A verdict is `right`, `wrong`, `refused` (the engine gives an error), `crashed` or `timed out`. By definitions an
+    archive is refused too if it is malformed: a statement reads a name that none defines. `meaning` compares
     the definitions with PyTorch's outputs: where they differ, the exporter wrote another computation.
     """
     try:
@@ -50,6 +51,8 @@ def judge_archive(archive: Path, folder: Path, engine: Engine) -> dict[str, Any]
         row["definitions"], row["reason"] = _verdict(
             engine.run(archive, drawn), archive, names, drawn, [_evaluated(content, one) for one in drawn]
         )
+    except MalformedArchiveError as wrong:
+        return {**row, "definitions": "refused", "reason": _text(wrong)}
     except T2NError as wrong:
         return {**row, "definitions": "not evaluated", "reason": _text(wrong)}
     return row

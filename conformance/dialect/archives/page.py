@@ -22,7 +22,8 @@ computes, and inputs are drawn from what it declares. Here it is tried on the ar
 archives are judged by PyTorch's outputs too.
 
 A verdict without PyTorch is about the engine: it computes what the archive says, or not. An archive whose computation
-is not the model's passes it, and only PyTorch shows that: these are the rows where the exporter is named.
+is not the model's passes it, and only PyTorch shows that: these are the rows where the exporter is named. An archive
+in which a statement reads a name that no statement defines is malformed, and by the definitions it is `refused`.
 """
 
 
@@ -109,7 +110,6 @@ def _disagreements(rows: Sequence[Row]) -> str:
     head = ["architecture", "exporter", "tract", "definitions", "PyTorch", "whose", "what"]
     text = """`exporter`: the archive means something else than the model computes. `inputs`: the drawn inputs meet
 an error that PyTorch's do not, or the other way round. `rounding`: the error in float32 is at the bound of the level.
-`not evaluated`, with a name that has no value: no statement defines it, and the engine refuses the archive too.
 """
     return f"## Where the two differ\n\n{text}\n{table(head, lines)}\n"
 

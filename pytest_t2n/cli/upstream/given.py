@@ -13,6 +13,7 @@ from pytest_t2n.records.schema import RecordError
 from pytest_t2n.run.bundle_reader import archive_of, bundle_folders, read_bundle, read_samples
 from pytest_t2n.run.bundles import CheckEntry
 from t2n_core.errors import InputError, MeaningError
+from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.nnef.reading.origins import read_origins
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from t2n_core.parity.samples import Sample
 
 IO_FILE = "io.npz"
-_GRAPH = "graph.nnef"
 _MODEL_FILE = "model.nnef.tgz"
 
 
@@ -45,22 +45,22 @@ class Given:
 def read_given(path: Path, inputs: Path | None = None, case: str | None = None) -> list[Given]:
     """Return the checks at `path`: each archive of a bundle whose case fits `case`, or one archive.
 
-    `inputs` is a .npz for an archive: arrays by the names in the graph's line, or in the format of a bundle. Without
-    it the inputs of an archive are drawn from what its graph declares.
+    `inputs` is a .npz for an archive: arrays by the names in the graph's line, or in the format of a bundle. Without it
+    inputs are drawn, and the outputs are those by the definitions of the archive's operators.
 
     Raises:
         InputError: there is no such file, or the .npz does not fit.
+        MeaningError: the outputs of an archive without inputs cannot be computed.
     """
     try:
         if not path.exists():
             raise InputError(f"there is no {path}")
-        if inputs is None and path.is_dir() and not (path / IO_FILE).exists():
-            if (path / _GRAPH).exists() and not bundle_folders(path):
-                return [_of_archive(path.resolve().name, path)]
+        if inputs is None and path.is_dir() and not any((path / name).exists() for name in (IO_FILE, GRAPH_FILE)):
             return list(_of_bundles(path, case))
         if path.is_dir() and inputs is None:
             archive = path / _MODEL_FILE if (path / _MODEL_FILE).exists() else path
-            return [_of_archive(path.resolve().name, archive, path / IO_FILE)]
+            io_file = path / IO_FILE
+            return [_of_archive(path.resolve().name, archive, io_file if io_file.exists() else None)]
         return [_of_archive(path.name.partition(".")[0] or path.name, path, inputs)]
     except (RecordError, OSError, ValueError, KeyError) as wrong:
         raise InputError(str(wrong)) from None
@@ -89,19 +89,16 @@ def _of_entry(folder: Path, entry: CheckEntry) -> Given:
     return Given(entry.case, request, entry.target, read_origins(folder), entry.version)
 
 
-def _of_archive(name: str, path: Path, inputs: Path | None = None) -> Given:
+def _of_archive(name: str, path: Path, inputs: Path | None) -> Given:
     from t2n_core.nnef.reading.archive import read_archive
     from t2n_core.npz import read_npz
+    from t2n_core.parity.definitions import DEFINITIONS, samples_by_definitions
     from t2n_core.parity.request import CheckRequest
-    from t2n_core.parity.samples import Sample
 
-    content = read_archive(path)
-    document = content.document
+    document = read_archive(path).document
     if inputs is None:
-        from t2n_core import dialect
-
-        drawn = [Sample(tuple(one.values()), ()) for one in dialect.draw_inputs(content)]
-        return Given(name, CheckRequest(path, drawn, list(document.outputs)), origins=read_origins(path.parent))
+        request = CheckRequest(path, samples_by_definitions(path), list(document.outputs), reference=DEFINITIONS)
+        return Given(name, request)
     samples = _samples(read_npz(inputs), document.inputs, document.outputs, inputs)
     return Given(name, CheckRequest(path, samples, list(document.outputs)), origins=read_origins(inputs.parent))
 
@@ -126,6 +123,26 @@ def _samples(arrays: Mapping[str, Any], inputs: Sequence[str], outputs: Sequence
     return found
 
 
+def with_outputs_by_definitions(given: Given) -> Given:
+    """Return the same if it has expected outputs, else with those by the definitions of the archive's operators.
+
+    Raises InputError if they cannot be computed.
+    """
+    from t2n_core.parity.definitions import DEFINITIONS, samples_by_definitions
+
+    request = given.request
+    if given.expects:
+        return given
+    try:
+        samples = samples_by_definitions(request.archive, [sample.inputs for sample in request.samples])
+    except MeaningError as wrong:
+        raise InputError(
+            f"{given.name} has no expected outputs, and the definitions of its operators give none: {wrong.message}",
+            hint="put the outputs into the .npz, or name a release that is right with --good",
+        ) from wrong
+    return replace(given, request=replace(request, samples=samples, reference=DEFINITIONS))
+
+
 def with_outputs_of(given: Given, engine: Any) -> Given:
     """Return the same with the outputs of an engine as expected ones. Raises InputError if there are none."""
     request = given.request
@@ -134,26 +151,4 @@ def with_outputs_of(given: Given, engine: Any) -> Given:
         raise InputError(f"{engine.name} {engine.version} returns no outputs to compare with: {reply.message}")
     pairs = zip(request.samples, reply.outputs, strict=True)
     samples = [replace(sample, expected=outputs) for sample, outputs in pairs]
-    return replace(given, request=replace(request, samples=samples))
-
-
-def with_defined_outputs(given: Given) -> Given:
-    """Return the same with expected outputs: those by the definitions of the operators, if it has none.
-
-    Raises InputError for an archive that the definitions cannot compute.
-    """
-    if given.expects:
-        return given
-    from t2n_core import dialect
-
-    request = given.request
-    try:
-        outputs = [dialect.evaluate(request.archive, sample.inputs) for sample in request.samples]
-    except MeaningError as wrong:
-        raise InputError(
-            f"{given.name} has no expected outputs, and the definitions of its operators give none: {wrong.message}",
-            hint="put the outputs into the .npz, or name a release that is right with --good",
-        ) from wrong
-    pairs = zip(request.samples, outputs, strict=True)
-    samples = [replace(one, expected=tuple(tensor.raw() for tensor in found.values())) for one, found in pairs]
     return replace(given, request=replace(request, samples=samples))

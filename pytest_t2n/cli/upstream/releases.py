@@ -41,7 +41,10 @@ def add_given(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for the input, which several commands share."""
     parser.add_argument("path", type=Path, metavar="PATH", help="a bundle, or an archive")
     parser.add_argument(
-        "--inputs", type=Path, metavar="NPZ", help="inputs of the archive, drawn if missing; and outputs if known"
+        "--inputs",
+        type=Path,
+        metavar="NPZ",
+        help="inputs of the archive, else drawn, and its outputs, else those by the definitions of its operators",
     )
     parser.add_argument("--case", metavar="GLOB", help="of a bundle: only these, by the node id without the engine")
     parser.add_argument("--level", choices=list(LEVELS), help="instead of the level of the bundle")
@@ -91,13 +94,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _search(options: argparse.Namespace, releases: Releases, given: Given) -> ReleaseReport:
-    from pytest_t2n.cli.upstream.given import with_defined_outputs, with_outputs_of
+    from pytest_t2n.cli.upstream.given import with_outputs_by_definitions, with_outputs_of
     from t2n_core.releases.judges import archive_judge
     from t2n_core.releases.search import MOST_FETCHES
 
     good = [version_given(text) for text in options.good]
-    given = with_outputs_of(given, releases.engine(good[0])) if good and not given.expects else given
-    given = with_defined_outputs(given)
+    if not given.expects:
+        given = with_outputs_of(given, releases.engine(good[0])) if good else with_outputs_by_definitions(given)
     wanted = [*good, *(version_given(text) for text in options.bad)]
     fetches = MOST_FETCHES if options.fetches is None else options.fetches
     return releases.search(archive_judge(releases, given.request), wanted, fetches)

@@ -14,7 +14,7 @@ from t2n_core.dialect.graphs.evaluation import evaluate
 from t2n_core.dialect.graphs.externals import External, externals_of
 from t2n_core.dialect.graphs.symbols import check_assertions, size_of
 from t2n_core.dialect.syntax import names_in
-from t2n_core.errors import InputError, MeaningError, UndefinedOperatorError
+from t2n_core.errors import InputError, MalformedArchiveError, MeaningError, UndefinedOperatorError
 from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
 
 _SIZES: Final = (3, 5, 2, 7, 1, 4, 8, 16, 32, 0, 11, 64)
@@ -28,8 +28,8 @@ def draw_inputs(archive: str | Path | ArchiveContent, count: int = 6, seed: int 
     """Return up to `count` sets of random inputs by name, at several sizes of the symbols.
 
     Floats are normally distributed. Integers are drawn from 0 to 10, and from a smaller range if the graph has no value
-    for them. Each set can be evaluated. Raises InputError if none can be, and UndefinedOperatorError for an operator
-    without a definition.
+    for them. Each set can be evaluated. Raises InputError if none can be, UndefinedOperatorError for an operator
+    without a definition, and MalformedArchiveError for a name that no statement defines.
     """
     content = archive if isinstance(archive, ArchiveContent) else read_archive(Path(archive))
     declared = externals_of(content.document)
@@ -41,7 +41,7 @@ def draw_inputs(archive: str | Path | ArchiveContent, count: int = 6, seed: int 
             inputs = {name: _draw(random, one, sizes, most) for name, one in declared.items()}
             try:
                 evaluate(content, inputs)
-            except UndefinedOperatorError:
+            except (UndefinedOperatorError, MalformedArchiveError):
                 raise
             except (InputError, MeaningError) as wrong:
                 reason = wrong.message

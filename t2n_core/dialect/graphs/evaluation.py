@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from t2n_core.dialect.evaluator import Evaluation
 from t2n_core.dialect.graphs.externals import External, externals_of
-from t2n_core.dialect.graphs.symbols import check_assertions, solve
+from t2n_core.dialect.graphs.symbols import check_assertions, declared_symbols, solve
 from t2n_core.dialect.syntax import statement_of
 from t2n_core.dialect.tensors import Tensor
 from t2n_core.errors import InputError
@@ -32,8 +32,9 @@ def evaluate(
     operation. Inputs are arrays by name, or in the order of the graph's inputs. Only values that are read later are
     kept in memory. After `timeout` seconds no further operation begins.
 
-    Raises InputError for an archive that cannot be read and inputs that do not fit its shapes, UndefinedOperatorError
-    for an operator without a definition, MeaningError for an operation outside of its domain, or after the timeout.
+    Raises InputError for an archive that cannot be read and inputs that do not fit its shapes, MalformedArchiveError
+    for a statement that reads a name or a tensor that is not defined, UndefinedOperatorError for an operator without a
+    definition, MeaningError for an operation outside of its domain, or after the timeout.
     """
     content = archive if isinstance(archive, ArchiveContent) else read_archive(Path(archive))
     document = content.document
@@ -44,11 +45,19 @@ def evaluate(
     shapes = {name: (declared[name].shape, tensor.shape) for name, tensor in tensors.items()}
     symbols = solve(shapes)
     check_assertions(document.extensions, symbols)
-    options: Any = {"round_to_storage": round_to_storage, "timeout": timeout}
+    unsolved = declared_symbols(document.extensions) - symbols.keys()
+    options: Any = {"unsolved": unsolved, "round_to_storage": round_to_storage, "timeout": timeout}
     evaluation = Evaluation(document.fragments, content.tensors, symbols, **options)
     body = [statement for statement in statements if statement.results[0] not in tensors]
     values: dict[str, Any] = dict(tensors)
     return evaluation.run(body, values, document.outputs if results is None else results)
+
+
+def sizes_of(content: ArchiveContent, inputs: Mapping[str, ArrayLike] | Sequence[ArrayLike]) -> dict[str, int]:
+    """Return the sizes of the symbols in the shapes of an archive's inputs. Raises InputError for other inputs."""
+    given = _by_name(content.document.inputs, inputs)
+    declared = externals_of(content.document)
+    return solve({name: (one.shape, np.shape(given[name])) for name, one in declared.items()})
 
 
 def _by_name(names: Sequence[str], inputs: Mapping[str, ArrayLike] | Sequence[ArrayLike]) -> dict[str, ArrayLike]:

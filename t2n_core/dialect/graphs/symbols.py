@@ -10,6 +10,7 @@ from t2n_core.dialect.syntax import Literal, Name, Node, names_in, parse_express
 from t2n_core.errors import InputError
 
 _ASSERTION: Final = "tract_assert"
+_SYMBOL: Final = "tract_symbol"
 
 
 def solve(shapes: Mapping[str, tuple[Sequence[Node], Sequence[int]]]) -> dict[str, int]:
@@ -63,6 +64,12 @@ def _solution(node: Node, symbol: str, extent: int, known: Mapping[str, int]) ->
     if at_zero == at_large:
         raise InputError(f"the size `{symbol}` cannot be found from an extent of {extent}")
     return round((extent - at_zero) * (1 << 20) / (at_large - at_zero))
+
+
+def declared_symbols(extensions: Iterable[str]) -> set[str]:
+    """Return the symbols that the extensions of a graph declare."""
+    parts = (extension.partition(" ") for extension in extensions)
+    return {name.strip() for word, _, name in parts if word == _SYMBOL}
 
 
 def check_assertions(extensions: Iterable[str], symbols: Mapping[str, int]) -> None:

@@ -62,6 +62,8 @@ def test_a_statement_that_the_release_computes_wrongly_is_found(
     graph.write_text("\n".join(lines))
     found = checked(capsys, str(archive))
     assert found["status"] == "mismatch"
+    assert "outputs differ from the definitions of the operators beyond" in found["error"]["message"]
+    assert found["failed_sizes"]
     assert main(["check", str(archive), "--tract", VERSION, "--offline"]) == 1
     assert "first statement" not in capsys.readouterr().out
     assert main(["check", str(archive), "--tract", VERSION, "--offline", "--bisect"]) == 1
@@ -86,3 +88,12 @@ def test_an_operator_without_a_definition_is_named(archive: Path, capsys: pytest
     graph.write_text(graph.read_text().replace("= tanh(", "= tract_core_nothing(", 1))
     assert main(["check", str(archive), "--tract", VERSION, "--offline"]) == 1
     assert "`tract_core_nothing` has no definition" in capsys.readouterr().err
+
+
+def test_a_malformed_archive_is_named_with_its_statement(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = archive / "graph.nnef"
+    graph.write_text(graph.read_text().replace("= tanh(", "= tanh(no_", 1))
+    assert main(["check", str(archive), "--tract", VERSION, "--offline"]) == 1
+    said = capsys.readouterr().err
+    assert f"{archive} is malformed, so that engines refuse it: no statement defines `no_" in said
+    assert "tanh(no_" in said

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from t2n_core.dialect import draw_inputs
-from t2n_core.errors import InputError
+from t2n_core.errors import InputError, MalformedArchiveError
 from t2n_core.nnef.reading.archive import ArchiveContent
 from t2n_core.nnef.reading.parser import read_text
 
@@ -68,3 +68,9 @@ def test_a_graph_that_cannot_be_evaluated_is_refused_with_the_reason() -> None:
     head = f"{HEAD}extension tract_assert B == 1;\n"
     with pytest.raises(InputError, match=r"no inputs could be drawn for the archive: .*reshape"):
         draw_inputs(content(body, "x", head), count=1)
+
+
+def test_a_malformed_graph_is_not_tried_at_other_sizes() -> None:
+    graph = content("x = external<scalar>(shape = [B, T]);\ny = mul(x, size0);", "x")
+    with pytest.raises(MalformedArchiveError, match=r"^no statement defines `size0`, in `y = mul"):
+        draw_inputs(graph)

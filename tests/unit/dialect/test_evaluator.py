@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from t2n_core.errors import InputError, MeaningError, UndefinedOperatorError
+from t2n_core.errors import MalformedArchiveError, MeaningError, UndefinedOperatorError
 from tests.unit.dialect.graphs import outputs_of
 
 X = np.array([0.25, -1.5, 3.0], np.float32)
@@ -97,7 +97,7 @@ fragment leak( a: tensor<scalar> ) -> ( b: tensor<scalar> )
         found.values(), (wide * 2 - 1, wide * 2 - 0.5, wide * 3 - 1, 1 - wide * 3), strict=True
     ):
         np.testing.assert_array_equal(tensor.array, expected)
-    with pytest.raises(MeaningError, match="`x` has no value here, in `b = a \\+ x`"):
+    with pytest.raises(MeaningError, match="no statement defines `x`, in `b = a \\+ x`"):
         outputs_of("y = leak(x);", {"x": X}, head=head)
 
 
@@ -148,7 +148,7 @@ def test_an_operator_without_a_definition_is_named_with_its_line() -> None:
         ("y = reshape(x, shape = [2, 2]);", r"\[3\] cannot become \[2, 2\], in `y = reshape"),
         ("y = relu(x, x);", "takes 1 arguments"),
         ("y = softmax(x, axis = [0]);", "no argument `axis`"),
-        ("y = relu(z);", "`z` has no value here"),
+        ("y = relu(z);", "no statement defines `z`"),
         ("(y, z) = relu(x);", "2 names are assigned 1 results"),
         ('y = variable<scalar>(label = "w", shape = [2]);', r"has the shape \[3\], not \[2\]"),
         ('y = variable<scalar>(label = "v", shape = [3]);', "the archive has no tensor 'v'"),
@@ -159,9 +159,29 @@ def test_a_statement_that_cannot_be_computed_is_named(body: str, message: str) -
         outputs_of(body, {"x": X}, tensors={"w": X})
 
 
-def test_an_output_without_a_value_is_refused() -> None:
-    with pytest.raises(InputError, match="nothing is assigned to `z`"):
-        outputs_of("y = neg(x);", {"x": X}, outputs="y, z")
+@pytest.mark.parametrize(
+    ("body", "statement", "message"),
+    [
+        (
+            "a = neg(x);\ny = tile(a, repeats = [size0]);",
+            "y = tile(a, repeats = [size0])",
+            "no statement defines `size0`",
+        ),
+        ("y = neg(x);\nz = neg(w);", "z = neg(w)", "no statement defines `w`"),
+        ('y = variable<scalar>(label = "v", shape = [3]);', 'y = variable<scalar>(label = "v", shape = [3])', "'v'"),
+        ("z = neg(x);", "", "no statement defines the result `y`"),
+    ],
+)
+def test_a_malformed_archive_is_one_that_reads_what_is_not_defined(body: str, statement: str, message: str) -> None:
+    with pytest.raises(MalformedArchiveError, match=message) as caught:
+        outputs_of(body, {"x": X})
+    assert caught.value.statement.replace(" ", "") == statement.replace(" ", "")
+
+
+def test_a_symbol_that_no_input_determines_is_no_error_of_the_archive() -> None:
+    with pytest.raises(MeaningError, match="no input determines the size `S`, in `y = ") as caught:
+        outputs_of("y = tile(x, repeats = [S]);", {"x": X}, head="extension tract_symbol S;")
+    assert not isinstance(caught.value, MalformedArchiveError)
 
 
 def test_intermediate_values_can_be_asked_for() -> None:

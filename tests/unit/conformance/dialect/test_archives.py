@@ -74,6 +74,15 @@ def test_an_archive_that_cannot_be_read_is_not_evaluated(tmp_path: Path) -> None
     assert row["reason"].startswith("InputError: ")
 
 
+def test_a_malformed_archive_is_refused_by_the_definitions_too(tmp_path: Path) -> None:
+    _judged(tmp_path, 2.0, 2.0)
+    (tmp_path / "net/graph.nnef").write_text(GRAPH.replace("mul(x, 2.0)", "mul(x, size0)"), "utf-8")
+    row = judge_archive(tmp_path / "net", tmp_path, Doubling(None))
+    assert (row["definitions"], row["pytorch"]) == ("refused", "refused")
+    assert "no statement defines `size0`, in `y = mul(x, size0)`" in row["reason"]
+    assert who({**ROW, **row}) == ""
+
+
 @pytest.mark.parametrize(
     ("change", "kind"),
     [

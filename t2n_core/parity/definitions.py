@@ -1,0 +1,35 @@
+"""Samples of an archive alone: its outputs are those by the definitions of its operators, without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from t2n_core import dialect
+from t2n_core.dialect.graphs.evaluation import sizes_of
+from t2n_core.errors import MalformedArchiveError
+from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.parity.samples import Array, Sample
+
+DEFINITIONS: Final = "the definitions of the operators"
+"""The reference of such samples in messages."""
+
+
+def samples_by_definitions(archive: Path, given: Sequence[tuple[Array, ...]] = ()) -> list[Sample]:
+    """Return a sample for each set of inputs, or for drawn ones if none are given.
+
+    Raises MalformedArchiveError, with the statement, for an archive that reads what it does not define, and other
+    errors of `dialect.draw_inputs` and `dialect.evaluate`.
+    """
+    content = read_archive(archive)
+    try:
+        inputs = list(given) or [tuple(one.values()) for one in dialect.draw_inputs(content)]
+        outputs = [dialect.evaluate(content, one) for one in inputs]
+    except MalformedArchiveError as wrong:
+        message = f"{archive} is malformed, so that engines refuse it: {wrong.message}"
+        raise MalformedArchiveError(message, statement=wrong.statement) from wrong
+    return [
+        Sample(one, tuple(tensor.raw() for tensor in found.values()), sizes_of(content, one))
+        for one, found in zip(inputs, outputs, strict=True)
+    ]

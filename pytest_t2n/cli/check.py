@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from rich.console import Console
 
 from pytest_t2n.cli.arrays import in_order, signature_of
@@ -50,6 +52,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         help="the outputs for each of these, by name; if missing, those by the definitions of the archive's operators",
     )
     parser.add_argument("--tolerance", default=str(DEFAULT_LEVEL), metavar="LEVEL", help=LEVEL_HELP)
+    parser.add_argument("--transforms", default="", metavar="NAMES", help="of the engine, as f32_to_f16,round_trip")
     parser.add_argument("--strict", action="store_true", help="a pass that proves little is a failure")
     parser.add_argument(
         "--bisect",
@@ -64,8 +67,10 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Return 1 if the outputs of an engine differ, or it fails. Raises T2NError for wrong arguments."""
     criteria = Judgement(TractCheckTolerance.parse(options.tolerance))
+    transforms = _transforms_of(options.transforms)
     samples, output_names = _samples(options.archive, options.inputs or [], options.expected or [])
     engines = engines_of(options, Console(stderr=True))
+    _require(transforms, engines)
     from t2n_core.parity.check import check_parity
     from t2n_core.parity.definitions import DEFINITIONS
     from t2n_core.parity.request import CheckRequest
@@ -77,11 +82,14 @@ def run(options: argparse.Namespace) -> int:
         for number, engine in enumerate(engines, 1):
             show(f"checking {options.archive} in {engine.title}, {number} of {len(engines)}")
             outcome = _with_hint(check_parity(runner_of(engine), request), engine.version)
-            if outcome.status is Status.MISMATCH:
-                outcome = _with_explanations(outcome, engine, request, options)
-            outcomes.append((engine.title, outcome))
+            if outcome.passed:
+                ended = [(engine.title, outcome), *_after_transforms(engine, request, transforms)]
+            else:
+                ended = [(engine.title, _with_explanations(outcome, engine, request, options))]
+            outcomes += ended
             if options.json:
-                print(json.dumps({"engine": engine.title, **outcome.to_dict()}, ensure_ascii=False))
+                for title, one in ended:
+                    print(json.dumps({**one.to_dict(), "engine": title}, ensure_ascii=False))
     if not options.json:
         _show(outcomes)
     accepted = (Status.PASS,) if options.strict else (Status.PASS, Status.WEAK)
@@ -99,8 +107,8 @@ def _with_hint(outcome: Outcome, version: str) -> Outcome:
 def _with_explanations(
     outcome: Outcome, engine: SelectedEngine, request: CheckRequest, options: argparse.Namespace
 ) -> Outcome:
-    """Return a mismatch with its author, if the user gave the expected outputs, and its first wrong statement."""
-    if options.expected:
+    """Return a failure with its first wrong statement, and a mismatch with its author if outputs are expected."""
+    if options.expected and outcome.status is Status.MISMATCH:
         from t2n_core.check.mismatch.author import with_author
 
         outcome = with_author(outcome, runner_of(engine), request)
@@ -110,6 +118,49 @@ def _with_explanations(
 
     words = describe_wrong_statement(runner_of(engine), request, engine.version)
     return replace(outcome, error=replace(outcome.error, details=f"{outcome.error.details}\n{words}".strip()))
+
+
+def _transforms_of(text: str) -> tuple[str, ...]:
+    """Return the transforms of a comma list. Raises InputError for one that no check can judge."""
+    from pytest_t2n.config.transforms import read_transforms
+    from t2n_core.engine.tract.transforms.transform import split_names
+
+    try:
+        return read_transforms(split_names(text))
+    except ValueError as wrong:
+        raise InputError(f"--transforms: {wrong}") from None
+
+
+def _require(transforms: Sequence[str], engines: Sequence[SelectedEngine]) -> None:
+    """Raise InputError for a transform that no engine has."""
+    from pytest_t2n.config.transforms import require_transforms
+
+    try:
+        require_transforms(transforms, engines)
+    except pytest.UsageError as wrong:
+        raise InputError(str(wrong).replace("--t2n-", "--")) from None
+
+
+def _after_transforms(
+    engine: SelectedEngine, request: CheckRequest, transforms: Sequence[str]
+) -> Iterator[tuple[str, Outcome]]:
+    """Yield the outcome after each transform that an engine has; a transform that does not apply is an error."""
+    from pytest_t2n.config.transforms import refusal
+    from t2n_core.check.transforms.alone import check_transform_alone
+    from t2n_core.engine.tract.engine import TractEngine
+    from t2n_core.parity.outcome import Outcome
+
+    runner = runner_of(engine)
+    if not isinstance(runner, TractEngine):
+        return
+    for name in transforms:
+        if refusal(name, engine.version) is not None:
+            continue
+        try:
+            outcome = check_transform_alone(runner, request, [name])
+        except InputError as wrong:
+            outcome = Outcome.from_error(wrong, Stage.SETUP)
+        yield f"{engine.title} {name}", outcome
 
 
 def _samples(archive: Path, inputs: list[Path], expected: list[Path]) -> tuple[list[Sample], list[str]]:

@@ -7,34 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from t2n_core.check.answered import Answered
 from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.exported.parity import check_exported, criteria_for
+from t2n_core.check.transforms.dtypes import answered_dtypes
 from t2n_core.check.transforms.interface import Interface
 from t2n_core.check.transforms.level import default_judgement
-from t2n_core.check.transforms.plan import Plan, answered_dtypes, plan_runs
+from t2n_core.check.transforms.outcomes import CHANGED, TRANSFORMS, weak_if_unchanged, with_transform_names
+from t2n_core.check.transforms.plan import Plan, plan_runs
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.engine.tract.transforms.transform import Transform, transforms_from
 from t2n_core.errors import InputError
-from t2n_core.parity.check import WEAK_CHECK, check_parity, failure_outcome
+from t2n_core.parity.check import check_parity, failure_outcome
 from t2n_core.parity.further_runs.batches import Batches, Call, Fed, SelfComparison, run_with_further
 from t2n_core.parity.further_runs.kept_states import plan_calls
 from t2n_core.parity.judging.judgement import Judgement
-from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.parity.outcome import Outcome, Stage, Status
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.sensitivity import movements
 from t2n_core.scratch import scratch_folder
-
-TRANSFORMS: Final = "transforms"
-"""Fact of the outcome: the transforms that were applied, in order."""
-CHANGED: Final = "transform_changed"
-"""Fact of the outcome: whether each transform changed the model; None if the engine cannot report it."""
-_UNCHANGED_HINT = "use a model that contains the transform's pattern, or leave the transform out"
 
 
 def check_transform(
@@ -63,7 +59,7 @@ def check_transform(
         reply = engine.transformed(result.archive, transforms, scratch, timeout=timeout)
         if reply.status != "ok":
             common |= {"times": dict(reply.times), "facts": {**reply.facts, **facts}}
-            return _with_transform_names(failure_outcome(reply, samples, common, timeout), transforms)
+            return with_transform_names(failure_outcome(reply, samples, common, timeout), transforms)
         facts[CHANGED] = list(reply.facts["changed"])
         before, now = Interface.of(reply.facts), Interface.of(reply.facts["transformed"])
         plan = plan_runs(result, transforms, samples, before, now)
@@ -83,7 +79,7 @@ def check_transform(
     found = replace(found, facts={**found.facts, **facts})
     if found.status is Status.MISMATCH:
         found = _with_archive(found, result, own, timeout)
-    found = _with_transform_names(found, transforms) if not found.passed else _weak_if_unchanged(found, transforms)
+    found = with_transform_names(found, transforms) if not found.passed else weak_if_unchanged(found, transforms)
     return found.with_times(result.times)
 
 
@@ -141,13 +137,6 @@ def _movements_left(result: ExportedArchive, plan: Plan, criteria: Judgement) ->
     return [found[place] for place in plan.outputs]
 
 
-def _with_transform_names(outcome: Outcome, transforms: Sequence[Transform]) -> Outcome:
-    """Return a failure with the transforms in its message."""
-    error = outcome.error or ErrorInfo.of(outcome.stage, "Failure", outcome.status.value)
-    names = ", ".join(f"`{one}`" for one in transforms)
-    return replace(outcome, error=replace(error, message=f"after the transform {names}: {error.message}"))
-
-
 def _with_archive(mismatch: Outcome, result: ExportedArchive, own: Judgement, timeout: float) -> Outcome:
     """Return a mismatch with a hint whether the archive also fails without the transforms."""
     plain = check_exported(result, criteria_for(result, own), timeout=timeout)
@@ -157,23 +146,3 @@ def _with_archive(mismatch: Outcome, result: ExportedArchive, own: Judgement, ti
     if error is None:
         return mismatch
     return replace(mismatch, error=replace(error, hint="; ".join(filter(None, [error.hint, hint]))))
-
-
-def _weak_if_unchanged(outcome: Outcome, transforms: Sequence[Transform]) -> Outcome:
-    """Return a pass as weak if a transform did not change the model, or is not proven to have changed it."""
-    pairs = zip(transforms, outcome.facts[CHANGED], strict=True)
-    reasons = [_reason_of_no_proof(one, changed) for one, changed in pairs if not changed]
-    if not reasons:
-        return outcome
-    earlier = [outcome.error.message] if outcome.error is not None else []
-    error = ErrorInfo.of(Stage.COMPARE, WEAK_CHECK, "; ".join([*reasons, *earlier]), hint=_UNCHANGED_HINT)
-    return replace(outcome, status=Status.WEAK, error=error)
-
-
-def _reason_of_no_proof(transform: Transform, changed: bool | None) -> str:
-    if changed is None:
-        return f"the engine cannot write this model, to tell whether `{transform}` changed it"
-    if transform.entry.begins:
-        first = ", ".join(f"`{name}`" for name in transform.entry.begins)
-        return f"the transform `{transform}` did no more than {first}, with which it begins"
-    return f"the transform `{transform}` left the model as it was"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from t2n_core.check.exported.archive import ExportedArchive
+from t2n_core.check.transforms.dtypes import given_dtypes
 from t2n_core.check.transforms.folded import steps_of
 from t2n_core.check.transforms.interface import Interface, Port, positions
 from t2n_core.check.transforms.level import loss_of
@@ -53,7 +54,7 @@ def plan_runs(
     if len(inputs) < len(before.inputs):
         kept, steps = steps_of(result, before, now, inputs, quantised=loss_of(transforms) >= Loss.EIGHT_BITS)
         samples, outputs = steps, kept if outputs is None else outputs
-        return Plan([_cast(one, now.inputs) for one in samples], outputs, one_state=True)
+        return Plan([given_dtypes(one, now.inputs) for one in samples], outputs, one_state=True)
     if outputs is None:
         found = positions(before.outputs, now.outputs)
         if found is None or len(found) != len(before.outputs):
@@ -72,37 +73,7 @@ def plan_runs(
     ]
     if "batchify" in by_name:
         samples = _batches(samples, by_name["batchify"], [before.inputs[place] for place in inputs], before, now)
-    return Plan([_cast(one, now.inputs) for one in samples], outputs)
-
-
-def answered_dtypes(samples: Sequence[Sample], outputs: Sequence[Sequence[Array]]) -> list[Sample]:
-    """Return the samples with expected outputs in the float types of the transformed model's answers."""
-    found = []
-    for sample, got in zip(samples, outputs, strict=True):
-        wanted = sample.reference
-        pairs = zip(sample.expected, wanted, got, strict=False)
-        expected = tuple(_like(near, exact, answer) for near, exact, answer in pairs)
-        found.append(replace(sample, expected=expected + sample.expected[len(expected) :]))
-    return found
-
-
-def _like(expected: Array, exact: Array, got: Array) -> Array:
-    if expected.dtype == got.dtype or expected.dtype.kind != "f" or got.dtype.kind != "f":
-        return expected
-    with np.errstate(over="ignore"):
-        return exact.astype(got.dtype)
-
-
-def _cast(sample: Sample, ports: Sequence[Port]) -> Sample:
-    """Return a sample with its floats in the types of the model's inputs."""
-    with np.errstate(over="ignore"):
-        inputs = tuple(
-            array.astype(port.dtype)
-            if port.dtype is not None and port.dtype.kind == array.dtype.kind == "f" and port.dtype != array.dtype
-            else array
-            for array, port in zip(sample.inputs, ports, strict=True)
-        )
-    return replace(sample, inputs=inputs)
+    return Plan([given_dtypes(one, now.inputs) for one in samples], outputs)
 
 
 def _of_sizes(result: ExportedArchive, samples: Sequence[Sample], values: Mapping[str, Any]) -> Sequence[Sample]:

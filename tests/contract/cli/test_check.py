@@ -64,6 +64,8 @@ def test_a_statement_that_the_release_computes_wrongly_is_found(
     assert found["status"] == "mismatch"
     assert "outputs differ from the definitions of the operators beyond" in found["error"]["message"]
     assert found["failed_sizes"]
+    bisected = checked(capsys, str(archive), "--bisect")
+    assert "otherwise than it is defined: `y = softplus(large)`" in bisected["error"]["details"]
     assert main(["check", str(archive), "--tract", VERSION, "--offline"]) == 1
     assert "first statement" not in capsys.readouterr().out
     assert main(["check", str(archive), "--tract", VERSION, "--offline", "--bisect"]) == 1
@@ -97,3 +99,40 @@ def test_a_malformed_archive_is_named_with_its_statement(archive: Path, capsys: 
     said = capsys.readouterr().err
     assert f"{archive} is malformed, so that engines refuse it: no statement defines `no_" in said
     assert "tanh(no_" in said
+
+
+def test_the_statement_with_which_an_engine_fails_is_found(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = archive / "graph.nnef"
+    lines = graph.read_text().splitlines()
+    last = next(place for place, line in enumerate(lines) if line.strip().startswith("y ="))
+    lines[last] = lines[last].replace("y =", "before =", 1)
+    lines.insert(last + 1, "  beyond = slice(before, axes = [1], begin = [1], end = [9]);")
+    lines.insert(last + 2, "  y = exp(beyond);")
+    graph.write_text("\n".join(lines))
+    found = checked(capsys, str(archive), "--bisect")
+    assert found["status"] == "error"
+    assert "otherwise than it is defined: `beyond = slice(before, " in found["error"]["details"]
+
+
+def test_transforms_of_the_engine_are_checked(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["check", str(archive), "--tract", VERSION, "--offline", "--json"]
+    assert main([*arguments, "--transforms", "f32_to_f16,round_trip,batchify"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = {one["engine"].removeprefix(f"tract {VERSION}").strip(): one for one in lines}
+    assert {name: one["status"] for name, one in found.items()} == {
+        "": "pass", "f32_to_f16": "pass", "round_trip": "pass", "batchify": "weak"
+    }  # fmt: skip
+    assert found["f32_to_f16"]["outputs"][0]["max_abs"] > 10 * found[""]["outputs"][0]["max_abs"]
+    assert main([*arguments, "--transforms", "nothing"]) == 1
+    assert "tract has no transform 'nothing'" in capsys.readouterr().err
+
+
+def test_a_transform_that_changes_the_outputs_has_nothing_to_compare_with(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    select = '{"name": "select_outputs", "outputs": ["y"]}'
+    graph = archive / "graph.nnef"
+    text = graph.read_text().replace("-> (y)", "-> (y, z)")
+    graph.write_text(text.rstrip().removesuffix("}") + "  z = neg(y);\n}\n")
+    assert main(["check", str(archive), "--tract", VERSION, "--offline", "--transforms", select]) == 1
+    assert "the model has other inputs or outputs, for which nothing is expected" in capsys.readouterr().out

@@ -13,7 +13,7 @@ from torch.export import Dim
 from torch.nn import functional as F
 
 from t2n_core import ModelExport, TractNNEF, errors
-from t2n_core.check.transforms.check import CHANGED, TRANSFORMS
+from t2n_core.check.transforms.outcomes import CHANGED, TRANSFORMS
 from t2n_core.engine.tract.transforms.table import KNOWN, transforms_of
 from t2n_core.errors import InputError
 from t2n_core.export.result import ExportResult

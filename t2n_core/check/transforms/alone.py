@@ -1,0 +1,67 @@
+"""Parity of an archive alone after transforms of the engine: the samples of a request judge the transformed model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from t2n_core.check.answered import Answered
+from t2n_core.check.transforms.dtypes import answered_dtypes, given_dtypes
+from t2n_core.check.transforms.interface import Interface, Port, positions
+from t2n_core.check.transforms.level import default_judgement
+from t2n_core.check.transforms.outcomes import CHANGED, TRANSFORMS, weak_if_unchanged, with_transform_names
+from t2n_core.engine.tract.engine import TractEngine
+from t2n_core.engine.tract.transforms.transform import transforms_from
+from t2n_core.errors import InputError
+from t2n_core.parity.check import check_parity, failure_outcome
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.request import CheckRequest
+from t2n_core.scratch import scratch_folder
+
+
+def check_transform_alone(engine: TractEngine, request: CheckRequest, given: Sequence[Any]) -> Outcome:
+    """Apply transforms to an archive in an engine, and compare its outputs with those that a request expects.
+
+    The criteria are those of the transforms: the request's for exact ones, wider ones where the engine computes in
+    other types. A transform that does not change the model makes a pass weak.
+
+    Raises InputError for a transform that the release does not have, that no check can judge, or after which the model
+    has other inputs or outputs than the archive.
+    """
+    transforms = transforms_from(given)
+    for one in transforms:
+        one.require(engine.version)
+    criteria = default_judgement(transforms, request.criteria)
+    facts: dict[str, Any] = {TRANSFORMS: [str(one) for one in transforms]}
+    with scratch_folder() as scratch:
+        reply = engine.transformed(request.archive, transforms, scratch, timeout=request.timeout)
+        if reply.status != "ok":
+            common = {
+                "engine": f"{engine.name} {engine.version}",
+                "required": criteria.required,
+                "times": dict(reply.times),
+                "facts": {**reply.facts, **facts},
+            }
+            return with_transform_names(failure_outcome(reply, request.samples, common, request.timeout), transforms)
+        facts[CHANGED] = list(reply.facts["changed"])
+        before, now = Interface.of(reply.facts), Interface.of(reply.facts["transformed"])
+        if not (_same(before.inputs, now.inputs) and _same(before.outputs, now.outputs)):
+            names = ", ".join(map(str, transforms))
+            raise InputError(f"after {names} the model has other inputs or outputs, for which nothing is expected")
+        samples = [given_dtypes(one, now.inputs) for one in request.samples]
+        batches = [one.inputs for one in samples]
+        options: dict[str, Any] = {"timeout": request.timeout, "transforms": transforms, "scratch": scratch}
+        answered = engine.run(request.archive, batches, **options)
+    if answered.status == "ok":
+        samples = answered_dtypes(samples, answered.outputs)
+    found = check_parity(Answered(engine.version, answered), replace(request, samples=samples, criteria=criteria))
+    found = replace(found, facts={**found.facts, **facts})
+    return weak_if_unchanged(found, transforms) if found.passed else with_transform_names(found, transforms)
+
+
+def _same(before: Sequence[Port], now: Sequence[Port]) -> bool:
+    """Return whether the ports are as many, in the same order, and of the same ranks."""
+    if positions(before, now) != list(range(len(before))):
+        return False
+    return all(len(one.shape) == len(other.shape) for one, other in zip(before, now, strict=True))

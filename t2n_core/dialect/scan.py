@@ -50,7 +50,7 @@ def scan(run: Run, operation: Call, arguments: Mapping[str, Any]) -> tuple[Tenso
     for number in range(count):
         last = step(number)
         states = {name: last[result] for name, result in next_states.items()}
-        if number >= arguments.get("skip", 0):
+        if number >= arguments["skip"]:
             steps.append({name: last[name] for name in kept})
     if not last:
         last = step(0)  # over zeros, for the shapes of what is empty
@@ -69,7 +69,7 @@ def _chunk(tensor: Tensor, axis: int, chunk: int, number: int) -> Tensor:
 
 
 def _output(run: Run, output: tuple[Any, ...], steps: list[dict[str, Tensor]], last: Mapping[str, Tensor]) -> Tensor:
-    name, kind, axis, chunk = (*output, 1)[:4]
+    name, kind, axis, chunk = output
     if kind == "last":
         return last[name]
     if kind != "full":

@@ -49,6 +49,18 @@ def test_skipped_steps_have_no_row() -> None:
     assert scanned(X, 1, skip=2)["y"] == [223, 1334]
 
 
+def test_a_body_of_one_result() -> None:
+    body = "fragment twice( chunk: tensor<scalar> ) -> ( row: tensor<scalar> ) { row = chunk * 2.0; }"
+    statement = (
+        '(y, last) = tract_core_scan(body = "twice", scan = [("chunk", x, 1, -2)], full = [], state = [], '
+        'output = [("row", "full", 1, -2), ("row", "last", 1, -2)]);'
+    )
+    found = outputs_of(statement, {"x": X}, head=body, outputs="y, last")
+    assert [one.array.tolist() for one in found.values()] == [[[2, 4, 6, 8]], [[2, 4]]]
+    empty = outputs_of(statement, {"x": np.zeros((3, 0), np.float32)}, head=body, outputs="y, last")
+    assert [one.array.shape for one in empty.values()] == [(3, 0), (3, 2)]
+
+
 def test_no_step_leaves_the_state_as_it_was() -> None:
     found = scanned(X[:, :0], 1)
     assert (found["y"], found["state"]) == ([], [0])

@@ -11,6 +11,8 @@ _LATER_CALL = "it changes the later calls of a session alone"
 _OVERWRITTEN = "every element is written"
 _BEYOND_REACH = "a tap at the reach of a kernel, or beyond it, has the weight 0"
 _NO_STEP = "a stride of 0 is refused"
+_NO_CHUNK = "a chunk is not 0"
+_NOT_TAKEN = "a value beyond the bounds is not taken"
 
 EQUIVALENT: Final[dict[str, str]] = {
     "onnx.detection.non_zero: np.zeros -> np.ones": "there are no elements",
@@ -88,6 +90,21 @@ EQUIVALENT: Final[dict[str, str]] = {
     "tract.recurrent.gru_seq: 0.0 -> 0.125": "a number is no matrix, and no biases: it is not read",
     "tract.recurrent.gru_seq: np.zeros -> np.ones": _OVERWRITTEN,
     "tract.recurrent.gdn_recurrent: np.zeros -> np.ones": _OVERWRITTEN,
+    "t2n_core.dialect.arrays.cast: 0.0 -> 0.125": "it is truncated to 0",
+    "t2n_core.dialect.arrays.cast: whole <= float(bounds.min) -> whole < float(bounds.min)": (
+        "the lowest integer is itself a float"
+    ),
+    "t2n_core.dialect.arrays.cast: above | below -> above & below": _NOT_TAKEN,
+    "t2n_core.dialect.arrays.cast: np.where(above | below, 0.0, whole) -> np.where(above | below, 0.125, whole)": (
+        _NOT_TAKEN
+    ),
+    "t2n_core.dialect.scan.scan: min -> max": "there is one number",
+    "t2n_core.dialect.scan.scan: step(0) -> step(1)": "every chunk of an empty axis is the same",
+    "t2n_core.dialect.scan._chunk: chunk < 0 -> chunk <= 0": _NO_CHUNK,
+    "t2n_core.dialect.scan._chunk: chunk < 0 -> chunk < 1": _NO_CHUNK,
+    "t2n_core.dialect.scan._chunk: np.zeros -> np.ones": "the shapes of the results alone are taken",
+    "t2n_core.dialect.scan._output: chunk < 0 -> chunk <= 0": _NO_CHUNK,
+    "t2n_core.dialect.scan._output: chunk < 0 -> chunk < 1": _NO_CHUNK,
     "tract.recurrent.gdn_recurrent: heads // query.shape[2] -> -(-heads // query.shape[2])": _WHOLE,
 }
 """By `Mutant.name`."""

@@ -1,4 +1,7 @@
-"""The tests of the definitions against their mutants: in one process, a fork for each mutant."""
+"""The tests of the definitions against their mutants: in one process, a fork for each mutant.
+
+Tests that run engines are slow: they run only for the mutants that all other tests let pass.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import pkgutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import starmap, zip_longest
@@ -17,21 +20,27 @@ from typing import Any, Final
 import pytest
 from _pytest.runner import runtestprotocol
 
+from conformance.mutants.definitions.equivalents import EQUIVALENT
 from conformance.mutants.definitions.mutate import Mutant, mutants_of
 from conformance.mutants.definitions.replies import kept_replies
 
 PACKAGE: Final = "t2n_core.dialect.meaning"
+MODULES: Final = ("t2n_core.dialect.arrays", "t2n_core.dialect.scan")
+"""Modules outside of the package that define an operator: `tract_core_cast` and `tract_core_scan`."""
 TESTS: Final = (
-    "tests/unit/dialect/meaning",
+    "tests/unit/dialect",
     "tests/contract/dialect/test_standard.py",
-    "tests/contract/dialect/test_operators.py",
     "tests/contract/dialect/test_against_pytorch.py",
 )
-"""Tests that call the definitions."""
+"""Tests that call the definitions, and run no engine."""
+ENGINE_TESTS: Final = ("tests/contract/dialect/test_operators.py",)
+"""Tests that compare the definitions with engines."""
 _SECONDS: Final = 60
 """Time after which a mutant that does not end counts as caught."""
 
 Functions = dict[str, FunctionType]
+Planted = tuple[str, Mutant]
+"""The key of a function, and one of its mutants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +53,11 @@ class Verdict:
     """Number of tests that call the function."""
 
 
-def functions_of(package: str = PACKAGE) -> Functions:
-    """Return the functions and methods of a package by module and qualified name."""
-    root = import_module(package)
-    modules = [import_module(one.name) for one in pkgutil.walk_packages(root.__path__, f"{package}.")]
+def functions_of() -> Functions:
+    """Return the functions and methods that define operators by module and qualified name."""
+    root = import_module(PACKAGE)
+    names = (*(one.name for one in pkgutil.walk_packages(root.__path__, f"{PACKAGE}.")), *MODULES)
+    modules = [import_module(name) for name in names]
     return {f"{module.__name__}:{one.__qualname__}": one for module in modules for one in _own(module)}
 
 
@@ -64,11 +74,13 @@ def _own(module: ModuleType) -> Iterator[FunctionType]:
 class MutantSession:
     """A pytest plugin that runs each test once, and then the mutants of each function against the tests that call it.
 
+    First the tests without an engine; then those with one, for the mutants that survived and are not equivalent.
+
     `chosen` selects the functions, by their key in `functions_of`.
     """
 
     def __init__(self, chosen: Callable[[str], bool], jobs: int) -> None:
-        self.verdicts: list[Verdict] = []
+        self.verdicts: dict[Mutant, Verdict] = {}
         self.failed: list[str] = []
         self._chosen, self._jobs = chosen, jobs
 
@@ -76,25 +88,40 @@ class MutantSession:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run the mutants in place of the tests."""
         functions = {key: one for key, one in functions_of().items() if self._chosen(key)}
-        callers = self._callers(session.items, functions)
-        waiting = [
-            (mutant, function, callers[key])
+        left = [
+            (key, mutant)
             for key, function in functions.items()
             for mutant in mutants_of(key.partition(":")[0].removeprefix(f"{PACKAGE}."), function)
         ]
-        running: dict[int, tuple[Mutant, int]] = {}
-        for mutant, function, items in waiting:
-            if len(running) == self._jobs:
-                self._wait(running)
-            running[_fork(mutant, function, items)] = mutant, len(items)
-        while running:
-            self._wait(running)
+        for tests in (TESTS, ENGINE_TESTS):
+            if left:
+                functions = {key: functions[key] for key, _ in left}
+                callers = self._callers([one for one in session.items if one.nodeid.startswith(tests)], functions)
+                self._judge(left, functions, callers)
+                left = [(key, one) for key, one in left if self._survived(one)]
         return True
 
-    def _wait(self, running: dict[int, tuple[Mutant, int]]) -> None:
+    def _survived(self, mutant: Mutant) -> bool:
+        """Return whether no test caught a mutant that is not equivalent."""
+        return not self.verdicts[mutant].caught and mutant.name not in EQUIVALENT
+
+    def _judge(
+        self, planted: Sequence[Planted], functions: Functions, callers: Mapping[str, list[pytest.Item]]
+    ) -> None:
+        """Run the tests that call each function with its mutants in place."""
+        running: dict[int, Planted] = {}
+        for key, mutant in planted:
+            if len(running) == self._jobs:
+                self._wait(running, callers)
+            running[_fork(mutant, functions[key], callers[key])] = key, mutant
+        while running:
+            self._wait(running, callers)
+
+    def _wait(self, running: dict[int, Planted], callers: Mapping[str, list[pytest.Item]]) -> None:
         process, status = os.wait()
-        mutant, tests = running.pop(process)
-        self.verdicts.append(Verdict(mutant, status != 0, tests))
+        key, mutant = running.pop(process)
+        before = self.verdicts[mutant].tests if mutant in self.verdicts else 0
+        self.verdicts[mutant] = Verdict(mutant, status != 0, before + len(callers[key]))
 
     def _callers(self, items: list[pytest.Item], functions: Functions) -> dict[str, list[pytest.Item]]:
         """Return the tests that call each function, the fastest first; those that fail are in `failed`."""
@@ -146,5 +173,5 @@ def verdicts_of(chosen: Callable[[str], bool], jobs: int) -> MutantSession:
     found = MutantSession(chosen, jobs)
     arguments = ["-n0", "-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:faulthandler"]
     with kept_replies():
-        pytest.main([*arguments, *TESTS], plugins=[found])
+        pytest.main([*arguments, *TESTS, *ENGINE_TESTS], plugins=[found])
     return found

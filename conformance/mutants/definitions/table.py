@@ -36,8 +36,9 @@ def run(texts: Sequence[str], jobs: int) -> int:
     """Print the table of the functions whose key has one of the texts, and the survivors; 1 if there are too many."""
     torch.set_num_threads(1)  # the process is forked
     session = verdicts_of(lambda key: not texts or any(text in key for text in texts), jobs)
-    print(table_of(session.verdicts))
-    counted = proper(session.verdicts)
+    verdicts = list(session.verdicts.values())
+    print(table_of(verdicts))
+    counted = proper(verdicts)
     survivors = [one for one in counted if not one.caught]
     for one in survivors:
         print(f"\nline {one.mutant.line}, {one.tests} tests: {one.mutant.name}", end="")

@@ -6,10 +6,11 @@ import types
 from typing import Any
 
 import numpy as np
+import pytest
 
 from conformance.mutants.definitions.equivalents import EQUIVALENT
 from conformance.mutants.definitions.mutate import Mutant, mutants_of
-from conformance.mutants.definitions.run import PACKAGE, Verdict, functions_of
+from conformance.mutants.definitions.run import ENGINE_TESTS, PACKAGE, TESTS, MutantSession, Verdict, functions_of
 from conformance.mutants.definitions.table import table_of
 
 
@@ -48,6 +49,27 @@ def test_a_planted_mutant_is_what_runs() -> None:
     mutant.plant(copy)
     assert (before.tolist(), copy(np.ones(3), 0).tolist()) == ([5.0], [7.0])
     assert scaled(np.ones(3), 0).tolist() == [5.0]
+
+
+class Session:
+    items = tuple(types.SimpleNamespace(nodeid=f"{tests}/test_x.py") for tests in (TESTS[0], ENGINE_TESTS[0]))
+
+
+@pytest.mark.parametrize(("works", "rounds"), [(True, [TESTS[0], ENGINE_TESTS[0]]), (False, [TESTS[0]])])
+def test_engines_run_only_for_what_all_other_tests_let_pass(
+    works: bool, rounds: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = MutantSession(lambda key: key.endswith(("elementary:sine", "elementary:cosine")), 1)
+    seen: list[str] = []
+
+    def callers(items: list[Any], functions: dict[str, Any]) -> dict[str, list[Any]]:
+        seen.extend(item.nodeid.removesuffix("/test_x.py") for item in items)
+        return {key: [] if works else items for key in functions}  # what is no test fails
+
+    monkeypatch.setattr(session, "_callers", callers)
+    assert session.pytest_runtestloop(Session())  # type: ignore[arg-type]
+    assert seen == rounds
+    assert [one.caught for one in session.verdicts.values()] == [not works] * 2
 
 
 def test_equivalent_mutants_exist_and_are_not_counted() -> None:

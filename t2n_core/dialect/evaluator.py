@@ -15,6 +15,7 @@ from t2n_core.dialect.registry import Definition
 from t2n_core.dialect.statements import STATEMENTS
 from t2n_core.dialect.syntax import Call, Statement, names_in, parse_body
 from t2n_core.dialect.tensors import Tensor
+from t2n_core.dialect.without_meaning import WITHOUT_MEANING
 from t2n_core.errors import InputError, MalformedArchiveError, MeaningError, SpecError, T2NError, UndefinedOperatorError
 from t2n_core.nnef.reading.document import FragmentText
 from t2n_core.nnef.signatures import Signature, fragment_signature
@@ -94,7 +95,8 @@ class Evaluation:
             return statement(self, operation, bind(name, arguments))
         definition = self.definitions.get(name)
         if definition is None:
-            raise UndefinedOperatorError(f"`{name}` has no definition", op=name)
+            reason = WITHOUT_MEANING.get(name)
+            raise UndefinedOperatorError(f"`{name}` has no definition" + (f": it {reason}" if reason else ""), op=name)
         return self.apply(definition, bind(name, arguments))
 
     def apply(self, definition: Definition, arguments: Mapping[str, Any]) -> Any:

@@ -136,6 +136,13 @@ def test_what_is_read_no_more_is_dropped(monkeypatch: pytest.MonkeyPatch) -> Non
     assert alive == [["a", "x"], ["a", "b"], ["b", "unused"], ["b", "c"], ["c", "y"]]
 
 
+def test_the_reason_of_a_missing_definition_is_named() -> None:
+    with pytest.raises(UndefinedOperatorError, match="`tract_onnx_random` has no definition: it draws random numbers"):
+        outputs_of("y = tract_onnx_random(x);", {"x": X})
+    with pytest.raises(UndefinedOperatorError, match="`max_roi_pool` has no definition: it is declared, but no"):
+        outputs_of("y = max_roi_pool(x, x, x, output_size = [2, 2]);", {"x": X})
+
+
 def test_an_operator_without_a_definition_is_named_with_its_line() -> None:
     with pytest.raises(UndefinedOperatorError, match=r"`no_such` has no definition, in `y = no_such\(x\)`") as caught:
         outputs_of("y = no_such(x);", {"x": X})

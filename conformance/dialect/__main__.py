@@ -3,11 +3,15 @@
     python -m conformance.dialect --tract 0.21.19,0.23.9
     python -m conformance.dialect tract_core_silu tract_core_resize --tract all
     python -m conformance.dialect --tract all --jobs 2 --folder .tox/dialect/results --page docs/reference/dialect.md
+    python -m conformance.dialect --tract latest --upstream cases
 
 Prints the table operator × release with the cases that were right, wrong, refused, crashed or timed out, then the
 smallest case of each that was not right, with what is known of it. Exits with 1 if a case that is not right has no
-explanation in `conformance/dialect/known.py`. With a folder, an interrupted run goes on where it ended, and only what
+explanation in `conformance/dialect/known`. With a folder, an interrupted run goes on where it ended, and only what
 has other cases or another definition since is judged again.
+
+`--upstream` writes a case for each operator that the newest chosen release computes wrongly or dies of, and for each
+reason, in the form of tract's own test cases, with the text of an issue.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from conformance.dialect.judge import Status
 from conformance.dialect.known import explanation
 from conformance.dialect.page import dialect_page
 from conformance.dialect.session import judge_releases, matrix, smallest, verdicts
+from conformance.dialect.upstream import write_upstream_cases
 from conformance.lab.command import add_tract, command_parser, say
 from conformance.lab.long_tables import write_page
 from t2n_core.dialect.cases import CASES, operators
@@ -37,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, help="where verdicts are kept; default nowhere")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the page of the documentation")
     parser.add_argument("--findings", type=Path, metavar="FILE", help="write the failing cases by ranges of releases")
+    parser.add_argument("--upstream", type=Path, metavar="DIR", help="write cases for the newest release's authors")
     add_tract(parser)
     chosen = parser.parse_args(arguments)
     ops = chosen.ops or operators()
@@ -60,6 +66,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"\n{verdict.case.op}, tract {verdict.release}, case {verdict.number}: {verdict.status}")
         print(f"    {known.reason if known else 'not known: ' + verdict.reason}")
         print(f"    {verdict.case.statement(spec_for('tract', verdict.release).operator(verdict.case.op))}")
+    if chosen.upstream:
+        say(f"{len(write_upstream_cases(found, releases[-1], chosen.upstream))} cases in {chosen.upstream}")
     say(f"{len(found)} cases in {time.monotonic() - began:.0f} s; {seconds:.0f} s in all runs")
     return min(unknown, 1)
 

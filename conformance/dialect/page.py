@@ -30,6 +30,9 @@ They took {minutes} minutes of one process; a run that was interrupted goes on w
 
 Integers and booleans must be equal, NaN and infinities at the same places; other floats may differ by what the kernels
 of the type round.
+
+With `--tract latest --upstream cases` the command writes a case of each operator that tract computes wrongly, or dies
+of, in the form of tract's own test cases, with the text of an issue.
 """
 
 

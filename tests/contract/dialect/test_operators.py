@@ -1,6 +1,6 @@
 """Every operator in real engines, against its definition.
 
-A case that is not right is explained by an erratum, or by an entry of `conformance/dialect/known.py`; an entry without
+A case that is not right is explained by an erratum, or by an entry of `conformance/dialect/known`; an entry without
 such a case is wrong itself.
 """
 

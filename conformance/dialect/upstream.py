@@ -1,0 +1,44 @@
+"""Cases for the engine's repository: the smallest one of each operator that a release gets wrong, by reason."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from conformance.dialect.judge import Verdict
+from conformance.dialect.known import explanation
+from conformance.dialect.session import smallest
+from pytest_t2n.cli import main
+from t2n_core.nnef.reading.archive import read_archive
+
+
+def write_upstream_cases(found: Iterable[Verdict], release: str, folder: Path) -> list[str]:
+    """Write the cases that a release computes wrongly or dies of into a folder, and return their names.
+
+    A case has the form of tract's `harness/nnef-test-cases`, with the text of an issue beside it. One that does not
+    fail again, as with uninitialised memory, is left out.
+    """
+    bad = [one for one in found if one.release == release and one.status in ("wrong", "crashed")]
+    names: list[str] = []
+    seen = Counter[str]()
+    for verdict in smallest(bad):
+        known = explanation(verdict)
+        seen[verdict.case.op] += 1
+        name = f"{verdict.case.op}-{seen[verdict.case.op]}".replace("_", "-")
+        title = f"`{verdict.case.op}` in tract {release}: {known.reason if known else verdict.reason}"
+        if _bundled(verdict, folder / name, release, title):
+            names.append(name)
+    return names
+
+
+def _bundled(verdict: Verdict, output: Path, release: str, title: str) -> bool:
+    with tempfile.TemporaryDirectory(prefix="t2n-upstream-") as scratch:
+        archive, inputs = verdict.case.write(Path(scratch) / output.name), Path(scratch) / "inputs.npz"
+        names = read_archive(archive).document.inputs
+        np.savez(inputs, **dict(zip(names, verdict.case.inputs(), strict=True)))  # type: ignore[arg-type]
+        given = ["--inputs", str(inputs), "--engine", release, "--title", title, "--offline"]
+        return main(["bundle", str(archive), *given, "--format", "tract", "-o", str(output)]) == 0

@@ -83,13 +83,13 @@ def test_a_failing_model_shrinks_to_a_test(
     resolved_engine: Callable[[str], ResolvedEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = resolved_engine("0.23.9")
-    plain = judge_module.compared
+    plain = judge_module.finding_of_outputs
 
     def spoiled(program: Program, reference: Reference, outputs: Sequence[Array]) -> Finding:
         wrong = "tanh" in program.source and reference.sizes["T"] > 16
         return plain(program, reference, [one + wrong for one in outputs])
 
-    monkeypatch.setattr(judge_module, "compared", spoiled)
+    monkeypatch.setattr(judge_module, "finding_of_outputs", spoiled)
     (verdict,) = judge(PROGRAM, [TractNNEF("0.23.9", engine=engine)])
     assert verdict.status == WRONG
     text = shrunk(PROGRAM, verdict, [engine], seconds=20)

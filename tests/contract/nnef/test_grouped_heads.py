@@ -78,7 +78,7 @@ def test_keys_and_values_are_not_repeated(way: str, tmp_path: Path) -> None:
     export = ModelExport(Cached(WAYS[way]).eval(), INPUTS, dynamic_axes=AXES)
     failed = []
     for version in LINES:
-        result = export.to(TractNNEF(version, offline=True), tmp_path / f"{version}.nnef.tar")
+        result = export.to(TractNNEF(version), tmp_path / f"{version}.nnef.tar")
         assert not [o for o in result.graph.operations if o.name in DOUBLED]
         outcome = result.check_parity("approximate")
         if not outcome.passed:
@@ -91,7 +91,7 @@ def test_keys_and_values_are_not_repeated(way: str, tmp_path: Path) -> None:
 def test_the_engines_attention_repeats_nothing(way: str, tmp_path: Path) -> None:
     export = ModelExport(Cached(WAYS[way]).eval(), INPUTS, dynamic_axes=AXES)
     for version in ("0.22.4", "0.23.9"):
-        target = TractNNEF(version, offline=True, reify_sdpa_operator=True)
+        target = TractNNEF(version, reify_sdpa_operator=True)
         result = export.to(target, tmp_path / f"{version}.nnef.tar")
         names = [o.name for o in result.graph.operations]
         assert "tract_transformers_sdpa" in names
@@ -106,7 +106,7 @@ def test_halves_are_not_cast(way: str, tmp_path: Path) -> None:
     inputs = {name: tensor.half() for name, tensor in INPUTS.items()}
     export = ModelExport(Cached(WAYS[way]).eval(), inputs, dynamic_axes=AXES)
     for version in LINES:
-        result = export.to(TractNNEF(version, offline=True), tmp_path / f"{version}.nnef.tar")
+        result = export.to(TractNNEF(version), tmp_path / f"{version}.nnef.tar")
         made = result.graph.operations
         casts = [o for o in made if o.name == "tract_core_cast" and o.outputs[0].rank == 4]
         of_past = [o for o in casts if str(o.outputs[0].shape[2]) == "P + S"]
@@ -120,6 +120,6 @@ def test_repeated_weights_of_a_stack(tmp_path: Path) -> None:
     )
     export = ModelExport(net.eval(), torch.randn(3, 2, 4), dynamic_axes={"x": {0: "B", 1: "T"}})
     for version in LINES:
-        result = export.to(TractNNEF(version, offline=True), tmp_path / f"{version}.nnef.tar")
+        result = export.to(TractNNEF(version), tmp_path / f"{version}.nnef.tar")
         assert not [o for o in result.graph.operations if o.name in DOUBLED]
         result.assert_parity("approximate")

@@ -54,8 +54,9 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     flat = Flat(model, list(example)).eval()
     for number, one in enumerate(examples):
         with torch.no_grad():
-            outputs = flat(*(tensor.clone() for tensor in one.values()))
-        np.savez(folder / f"inputs_{number}.npz", **{name: tensor.numpy() for name, tensor in one.items()})
+            outputs = flat(*(_copy(value) for value in one.values()))
+        tensors = {name: value.numpy() for name, value in one.items() if isinstance(value, torch.Tensor)}
+        np.savez(folder / f"inputs_{number}.npz", **tensors)
         np.savez(folder / f"outputs_{number}.npz", *(tensor.numpy() for tensor in outputs))
     export = _export_ours if job["exporter"] == "ours" else _export_theirs
     began = time.perf_counter()
@@ -63,6 +64,11 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     with torch.no_grad():
         export(flat, example, len(outputs), axes, job["release"], folder)
     return {"seconds": time.perf_counter() - began}
+
+
+def _copy(value: Any) -> Any:
+    """Return a copy of a tensor; a number, which is a constant of the archive, as it is."""
+    return value.clone() if isinstance(value, torch.Tensor) else value
 
 
 def _export_ours(

@@ -51,11 +51,14 @@ def test_both():
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _fetched(resolved_engine: Callable[[str], ResolvedEngine]) -> None:
+    """Put the engine into the cache, before pytester gives each test a home of its own."""
+    resolved_engine("0.21")
+
+
 @pytest.fixture
-def suite(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, resolved_engine: Callable[[str], ResolvedEngine]
-) -> pytest.Pytester:
-    resolved_engine("0.21.19")  # fetched here, since the session below has no network
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

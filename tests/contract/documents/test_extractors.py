@@ -24,7 +24,7 @@ DIFFERS = {
     "primitive operators of an LSTMCell": "so for khronos; tract gets its own fused operator where a release has it",
 }
 """Item that does not hold as written -> the reason."""
-TRACT = TractNNEF("0.23.9", offline=True, check_io=False)
+TRACT = TractNNEF("0.23.9", check_io=False)
 
 
 class Twice(nn.Module):

@@ -25,7 +25,7 @@ DIFFERS = {
     "origin_func only for is_pytorch=False": "it can be called for built-ins too, where it writes the replaced rule",
 }
 """Item that does not hold as written -> the reason."""
-TRACT = TractNNEF("0.23.9", offline=True, check_io=False)
+TRACT = TractNNEF("0.23.9", check_io=False)
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from t2n_core.errors import RewriteError
 from t2n_core.rewriter import FUNCTION_REWRITER, MODULE_REWRITER, SYMBOLIC_REWRITER
 from tests.nets import OfFunction
 
-TRACT = TractNNEF("0.23.9", offline=True, check_io=False)
+TRACT = TractNNEF("0.23.9", check_io=False)
 
 
 @pytest.fixture(autouse=True)

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pytest_t2n.cli.command import FAMILIES, main
 from pytest_t2n.cli.output import show_table
+from t2n_core.engine import ResolvedEngine
 from t2n_core.level import TractCheckTolerance
 
 
@@ -69,7 +71,10 @@ def test_a_table_in_a_pipe_has_a_line_for_each_row_and_no_border(capsys: pytest.
         (["export-llm", ".", "-o", "out", "--tract", "0.99"], "no release of tract matches '0.99'"),
     ],
 )
-def test_arguments_of_an_export_are_checked_before_torch_is_imported(arguments: list[str], message: str) -> None:
+def test_arguments_of_an_export_are_checked_before_torch_is_imported(
+    arguments: list[str], message: str, resolved_engine: Callable[[str], ResolvedEngine]
+) -> None:
+    resolved_engine("0.23")  # the cache then has the index's answer, which lists the releases
     code = (
         "import sys\nfrom pytest_t2n.cli.command import main\n"
         "status = main(sys.argv[1:])\nprint(status, 'torch' in sys.modules)"

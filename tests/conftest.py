@@ -53,6 +53,13 @@ def resolved_engine() -> Callable[[str], ResolvedEngine]:
     return resolve
 
 
+@pytest.fixture(scope="module", autouse=True)
+def engines_of_module(request: pytest.FixtureRequest, resolved_engine: Callable[[str], ResolvedEngine]) -> None:
+    """Put the engines that a module names as ENGINES_IN_CACHE into the cache: its tests fetch none."""
+    for version in getattr(request.module, "ENGINES_IN_CACHE", ()):
+        resolved_engine(version)
+
+
 @pytest.fixture(scope="session")
 def tract_engine(resolved_engine: Callable[[str], ResolvedEngine]) -> Iterator[Callable[[str], TractRunner]]:
     """A function from one exact version to a running engine: `tract_engine("0.21.19").run(archive, batches)`."""

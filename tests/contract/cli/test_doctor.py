@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,10 @@ import pytest
 
 from pytest_t2n.cli import main
 from t2n_core import __version__
-from t2n_core.engine import ResolvedEngine
 from t2n_core.engine.provision import index
 from t2n_core.errors import EngineResolveError
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _fetched(resolved_engine: Callable[[str], ResolvedEngine]) -> None:
-    """Put an engine into the cache, which a machine that works has."""
-    resolved_engine("0.23.9")
+ENGINES_IN_CACHE = ("0.23.9",)
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:

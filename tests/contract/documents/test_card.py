@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from t2n_core.engine import ResolvedEngine
 from t2n_core.engine.khronos import why_no_khronos
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.pages import ROOT
@@ -26,6 +24,8 @@ SUITE = """
 import pytest
 import torch
 from torch import nn
+
+ENGINES_IN_CACHE = ("0.21",)
 
 class Encoder(nn.Module):
     def __init__(self, bidirectional):
@@ -49,12 +49,6 @@ def test_fixture(nnef_export):
 def test_both():
     return nn.Tanh(), torch.randn(2, 3)
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _fetched(resolved_engine: Callable[[str], ResolvedEngine]) -> None:
-    """Put the engine into the cache, before pytester gives each test a home of its own."""
-    resolved_engine("0.21")
 
 
 @pytest.fixture

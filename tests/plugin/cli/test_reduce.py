@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +12,13 @@ import pytest
 from pytest_t2n.cli import main
 from pytest_t2n.cli.upstream.given import Given, read_given
 from pytest_t2n.cli.upstream.reduce import folders_of
-from t2n_core.engine import ResolvedEngine
 from t2n_core.engine.provision.store import default_cache_dir
 from t2n_core.nnef.reading.archive import read_archive
 from t2n_core.parity.request import CheckRequest
 from tests.starter import FOR_EXPORTS
 from tests.tract_cli import make_cli
+
+ENGINES_IN_CACHE = ("0.22.4", "0.23.9")
 
 CACHE = str(default_cache_dir())
 """Looked up now: pytester gives each test a home without engines."""
@@ -32,13 +32,6 @@ graph network(x) -> (y)
 }
 """
 """Refused from 0.23.0 on: the slice ends beyond the axis."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _fetched(resolved_engine: Callable[[str], ResolvedEngine]) -> None:
-    """Put the releases of these tests into the cache: the commands fetch none."""
-    for version in ("0.22.4", "0.23.9"):
-        resolved_engine(version)
 
 
 def t2n(*arguments: object) -> int:

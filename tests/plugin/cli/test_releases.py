@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pytest_t2n.cli import main
-from t2n_core.engine import ResolvedEngine
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.starter import FOR_EXPORTS
+
+ENGINES_IN_CACHE = ("0.21.7", "0.21.8", "0.21.11", "0.21.19", "0.23.9")
 
 CACHE = str(default_cache_dir())
 """Looked up now: pytester gives each test a home without engines."""
@@ -25,13 +25,6 @@ graph network(a, b) -> (o)
 }
 """
 """Wrong in 0.21.8 to 0.21.10."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _fetched(resolved_engine: Callable[[str], ResolvedEngine]) -> None:
-    """Put releases around the wrong ones into the cache: the commands fetch none."""
-    for version in ("0.21.7", "0.21.8", "0.21.11", "0.21.19", "0.23.9"):
-        resolved_engine(version)
 
 
 @pytest.fixture

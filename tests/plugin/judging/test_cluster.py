@@ -30,6 +30,8 @@ from tests.plugin.judging.bundles import (
     words,
 )
 
+ENGINES_IN_CACHE = ("0.21.19", "0.23.9")
+
 pytestmark = ON_LINUX
 ROOT = Path(__file__).parents[3]
 

@@ -32,6 +32,8 @@ from tests.plugin.judging.bundles import (
 )
 from tests.plugin.judging.bundles import BundleFolder as Bundle
 
+ENGINES_IN_CACHE = ("0.21.19", "0.23.9")
+
 NOISE = (GRAPH % RIGHT + "# " + np.random.default_rng(1).bytes(4000).hex()).encode()
 PACKED = gzip.compress(tar_of({"graph.nnef": NOISE}), mtime=0)
 

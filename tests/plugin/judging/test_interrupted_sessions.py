@@ -9,6 +9,8 @@ from pytest_t2n.run.bundle_reader import read_bundle
 from tests.plugin.control.test_resume import CTRL_C, KILL, MODELS
 from tests.plugin.judging.bundles import CACHE
 
+ENGINES_IN_CACHE = ("0.21.19", "0.23.9")
+
 
 @pytest.mark.parametrize(("where", "stop"), [("n0", KILL), ("n2", CTRL_C)])
 def test_the_bundle_of_a_session_that_was_cut_is_kept(suite, where, stop, capsys):

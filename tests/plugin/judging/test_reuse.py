@@ -25,6 +25,8 @@ from tests.plugin.judging.bundles import (
     words,
 )
 
+ENGINES_IN_CACHE = ("0.21.19", "0.23.9")
+
 GRAPHS = {"right": "x * 2.0", "wrong": "x * 2.01", "refused": "nothing(x)"}
 
 

@@ -28,6 +28,8 @@ from tests.plugin.judging.bundles import (
     words,
 )
 
+ENGINES_IN_CACHE = ("0.21.19", "0.23.9")
+
 BOTH = "0.21.19,0.23.9"
 
 

@@ -213,8 +213,7 @@ import pytest
 import torch
 from torch import nn
 
-torch.manual_seed(0)
-pytestmark = pytest.mark.nnef_export(dynamic_axes={"frames": {1: "T"}}, tolerance="super")
+pytestmark = pytest.mark.nnef_export(dynamic_axes={"frames": {1: "T"}}, tolerance="close")
 
 @pytest.mark.nnef_export(target="tract", output_names=["scores"])
 def test_tagger():
@@ -222,7 +221,7 @@ def test_tagger():
 
 @pytest.mark.nnef_export(dynamic_axes={"input": {1: "T"}}, output_names=["scores"])
 def test_dynamic():
-    return nn.Linear(8, 3), {"input": torch.randn(2, 9, 8)}
+    return nn.ReLU(), {"input": torch.randn(2, 9, 8)}
 
 @pytest.mark.nnef_export(dynamic_axes=None, atol=1e-3)
 def test_judged():
@@ -238,7 +237,7 @@ class TestNets:
         return self.net(), {"input": torch.randn(2, 9, 8)}
 
     def net(self):
-        return nn.Linear(8, 3)
+        return nn.ReLU()
 """
 
 
@@ -248,7 +247,7 @@ def test_the_marker_of_a_test_counts(folder: Path, capsys: pytest.CaptureFixture
     printed = capsys.readouterr().out
     assert "input -> scores" in printed
     assert "holds for T >= 1" in printed
-    assert "at `super`" in printed
+    assert "at `close`" in printed
     assert export("marked_nets.py:test_dynamic", "-o", "out.tar", "--dynamic", "input:0=B", "--tolerance", "very") == 0
     printed = capsys.readouterr().out
     assert "holds for B >= 1" in printed

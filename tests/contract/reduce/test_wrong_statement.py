@@ -64,7 +64,7 @@ def test_an_archive_that_is_computed_as_defined_has_none(
 
 
 class Fusing:
-    """An engine that errs only where `c` alone is an output, and dies of `y` if it is told to."""
+    """An engine that is wrong, or crashes if `dies`, only for graphs whose single output is `c` or `y`."""
 
     name, version, kept_states = "tract", VERSION, None
 

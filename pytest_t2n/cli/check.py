@@ -116,8 +116,7 @@ def _with_explanations(
         return outcome
     from t2n_core.reduce.wrong_statement import describe_wrong_statement
 
-    words = describe_wrong_statement(runner_of(engine), request, engine.version)
-    return replace(outcome, error=replace(outcome.error, details=f"{outcome.error.details}\n{words}".strip()))
+    return outcome.with_details(describe_wrong_statement(runner_of(engine), request, engine.version))
 
 
 def _transforms_of(text: str) -> tuple[str, ...]:

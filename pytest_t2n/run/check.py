@@ -115,16 +115,16 @@ def _with_explanations(
         from pytest_t2n.run.failures.reduced import reduce_failure
         from t2n_core.nnef.reading.origins import origins_of
 
-        outcome = _with_details(outcome, reduce_failure(settings, settings.reduce, inputs, origins_of(result.graph)))
+        outcome = outcome.with_details(reduce_failure(settings, settings.reduce, inputs, origins_of(result.graph)))
     if settings.bundle_failures is not None and inputs is not None:
         from pytest_t2n.run.failure_bundle import write_failure_bundle
 
         words = write_failure_bundle(settings.bundle_failures, inputs, outcome, result)
-        outcome = _with_details(outcome, words)
+        outcome = outcome.with_details(words)
         if found is not None and found.nodes:
             from pytest_t2n.run.failures.page import page_of_failure
 
-            outcome = _with_details(outcome, page_of_failure(settings, inputs, outcome, result, found.nodes))
+            outcome = outcome.with_details(page_of_failure(settings, inputs, outcome, result, found.nodes))
     return outcome
 
 
@@ -170,12 +170,12 @@ def _with_first_wrong_node(
         from t2n_core.reduce.wrong_statement import describe_wrong_statement
 
         request, version = result.check_request(criteria, timeout), str(result.target.version)
-        outcome = _with_details(outcome, describe_wrong_statement(result.target.engine(), request, version))
+        outcome = outcome.with_details(describe_wrong_statement(result.target.engine(), request, version))
     try:
         found = find_first_wrong_node(result, criteria, timeout=timeout, outcome=checked)
     except T2NError as exc:
-        return _with_details(outcome, f"no first wrong node: {exc}"), None
-    return _with_details(outcome, found.describe()), found
+        return outcome.with_details(f"no first wrong node: {exc}"), None
+    return outcome.with_details(found.describe()), found
 
 
 def _with_releases(
@@ -206,11 +206,4 @@ def _with_releases(
             words = releases.search(judge).describe()
     except T2NError as exc:
         words = f"the other releases did not run: {exc}"
-    return _with_details(outcome, words)
-
-
-def _with_details(outcome: Outcome, words: str) -> Outcome:
-    from t2n_core.parity.outcome import ErrorInfo
-
-    error = outcome.error or ErrorInfo.of(outcome.stage, "Failure", outcome.status.value)
-    return replace(outcome, error=replace(error, details=f"{error.details}\n{words}".strip()))
+    return outcome.with_details(words)

@@ -153,6 +153,11 @@ class Outcome:
         """Return the same outcome with stage times added."""
         return replace(self, times={**times, **self.times})
 
+    def with_details(self, text: str) -> Outcome:
+        """Return the same outcome with a text after the details of its error."""
+        error = self.error or ErrorInfo.of(self.stage, "Failure", self.status.value)
+        return replace(self, error=replace(error, details=f"{error.details}\n{text}".strip()))
+
     def describe(self) -> str:
         """Return the text of a failure: stage, engine, operator, source, hint, table of outputs.
 

@@ -68,9 +68,7 @@ def check_tokens(
     found = result.check_generation(prompts, steps, tolerance=level, timeout=timeout)
     outcome = replace(found.outcome, engine=cell.engine.title)
     if settings.bisect and found.first_different is not None and outcome.error is not None:
-        words = _first_wrong(result, prompts, steps, level, timeout)
-        details = f"{outcome.error.details}\n{words}".strip()
-        outcome = replace(outcome, error=replace(outcome.error, details=details))
+        outcome = outcome.with_details(_first_wrong(result, prompts, steps, level, timeout))
     return replace(found, outcome=outcome)
 
 

@@ -58,8 +58,7 @@ def with_author(mismatch: Outcome, engine: Engine, request: CheckRequest) -> Out
         return mismatch
     where = f" (at {sizes_text([sample.sizes])})" if sample.sizes else ""
     facts = {**mismatch.facts, AUTHOR: found.value} if isinstance(found, Author) else mismatch.facts
-    details = f"{mismatch.error.details}\nwho is wrong{where}: {author_text(found)}".strip()
-    return replace(mismatch, facts=facts, error=replace(mismatch.error, details=details))
+    return replace(mismatch, facts=facts).with_details(f"who is wrong{where}: {author_text(found)}")
 
 
 def author_text(found: Author | str) -> str:

@@ -192,3 +192,13 @@ def test_a_description_shows_control_characters():
     assert r"\x1b[2Jgone" in outcome.describe()
     assert "\x1b" not in outcome.describe()
     assert outcome.error.message == "\x1b[2Jgone\nnext line", "the record has what was said"
+
+
+def test_a_text_is_added_to_the_details_of_an_error() -> None:
+    plain = Outcome(Status.MISMATCH, Stage.COMPARE)
+    once = plain.with_details("first")
+    assert once.error is not None
+    assert (once.error.details, plain.error) == ("first", None)
+    twice = once.with_details("second")
+    assert twice.error is not None
+    assert twice.error.details == "first\nsecond"

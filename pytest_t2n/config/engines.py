@@ -62,7 +62,7 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
         for engine in resolved:
             found.setdefault(engine.label, engine)
     releases = sorted(found.values(), key=lambda one: (one.kind != "wheel", version_of(one.version), one.label))
-    variants = variants_of(releases, settings.cpu, settings.runtime)
+    variants = variants_of(releases, settings.cpu, settings.runtime, progress)
     here = this_platform().key
     engines = [SelectedEngine("tract", one.version, one.label, one.to_dict(), here) for one in variants]
     if settings.khronos:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from t2n_core.engine import ResolvedEngine
 
 
-def variants_of(engines: Sequence[ResolvedEngine], cpu: str, runtime: str) -> list[ResolvedEngine]:
+def variants_of(
+    engines: Sequence[ResolvedEngine], cpu: str, runtime: str, progress: Callable[[str, str], None] | None = None
+) -> list[ResolvedEngine]:
     """Return the engines of each release by tier, then by runtime; `cpu` and `runtime` are comma lists in order.
 
-    A variant that a release does not support is left out if another release of the session supports it.
+    A variant that a release does not support is left out if another release of the session supports it. `progress` is
+    called with a version and what takes long for it.
 
     Raises:
         pytest.UsageError: an unknown tier, a variant that no release supports, or a release without any engine.
@@ -41,7 +44,7 @@ def variants_of(engines: Sequence[ResolvedEngine], cpu: str, runtime: str) -> li
         problems = {}
         for engine in engines:
             variant = replace(engine, tier=tier, runtime=name)
-            problems[engine.label] = problem = _why_not(variant)
+            problems[engine.label] = problem = _why_not(variant, progress)
             if not problem:
                 found[engine.label].append(variant)
         if all(problems.values()):
@@ -71,7 +74,7 @@ def without_variant(engines: Sequence[SelectedEngine]) -> list[str]:
     return lines
 
 
-def _why_not(engine: ResolvedEngine) -> str:
+def _why_not(engine: ResolvedEngine, progress: Callable[[str, str], None] | None) -> str:
     """Return why a release cannot be this variant on this machine; '' if it can."""
     if engine.tier != NATIVE and not has_tiers(engine.version):
         return f"tract {engine.version} has no kernel tiers, which came with {first_with_tiers()}"
@@ -81,6 +84,8 @@ def _why_not(engine: ResolvedEngine) -> str:
         return f"{engine.label}: a binary named by path: runs on the processor here"
     from t2n_core.engine.tract.engine import TractEngine  # needs numpy
 
+    if progress is not None:
+        progress(engine.version, f"starting {engine.runtime}, whose kernels are compiled before its first graph")
     runner = TractEngine(engine)
     try:
         problem = runner.why_unusable()

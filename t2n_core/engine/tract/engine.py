@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Literal
 
+import numpy as np
 from packaging.version import Version
 
 from t2n_core.engine.processes.memory import memory_limit as chosen_limit
@@ -30,6 +32,12 @@ _HOLDS_STATE = Version("0.23")
 _RESETS_SCANS = Version("0.20.18")
 _KEEPS_SIZES = Releases.of("0.21.2", "0.21.8")
 _WORKER = "t2n_core.engine.tract.worker"
+_GRAPH: Final = """version 1.0;
+graph first(x) -> (y)
+{ x = external<scalar>(shape = [1, 64]); y = tanh(x); }
+"""
+_COMPILES: Final = 600.0
+"""Seconds that a runtime may take to compile its kernels."""
 _GRACE = 10.0
 """Seconds that a forking worker has beyond the job's time limit to report that it killed the job."""
 
@@ -55,6 +63,21 @@ class TractEngine(WorkerEngine):
     @property
     def version(self) -> str:
         return self.resolved.version
+
+    def why_unusable(self) -> str:
+        """Return why the engine cannot work on this machine, '' if it can; its worker is started if necessary.
+
+        A runtime other than the processor's computes a graph: before its first one tract compiles the kernels, which
+        takes a minute or more (77 s for 0.23.9 on an H100) and would exceed the time limit of a job. It keeps them in
+        the user's cache.
+        """
+        problem = super().why_unusable()
+        if problem or self.resolved.runtime == CPU:
+            return problem
+        with TemporaryDirectory(prefix="t2n-runtime-") as folder:
+            (Path(folder) / "graph.nnef").write_text(_GRAPH, encoding="utf-8")
+            reply = self.run(Path(folder), [[np.zeros((1, 64), np.float32)]], timeout=_COMPILES)
+        return "" if reply.status == "ok" else reply.message
 
     @property
     def runs_stages(self) -> bool:

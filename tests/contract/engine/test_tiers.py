@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from t2n_core.engine import ResolvedEngine, engine_for, resolve_engines
 from t2n_core.engine.processor import this_processor
+from t2n_core.engine.protocol import EngineReply
 from t2n_core.engine.tract.driver import TractDriver
 from t2n_core.engine.tract.engine import TractEngine
 from tests.tract_cli import make_cli
@@ -118,4 +120,25 @@ def test_a_runtime_that_is_not_there(resolved_engine: Resolve, release: str, run
 def test_a_runtime_that_is_there(resolved_engine: Resolve) -> None:
     engine = TractEngine(resolved_engine("0.22.4"))
     assert engine.why_unusable() == ""
+    engine.close()
+
+
+def test_a_runtime_computes_a_graph_before_it_is_used(
+    resolved_engine: Resolve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernels of a GPU are compiled then; `default` is the processor by a name that takes the same way."""
+    engine = TractEngine(replace(resolved_engine(NEWEST), runtime="default"))
+    limits = []
+    run = TractEngine.run
+
+    def record(self: TractEngine, *arguments: Any, timeout: float) -> EngineReply:
+        limits.append(timeout)
+        return run(self, *arguments, timeout=timeout)
+
+    monkeypatch.setattr(TractEngine, "run", record)
+    assert engine.why_unusable() == ""
+    assert limits == [600.0]
+    failed = EngineReply(status="error", stage="optimise", message="no nvrtc")
+    monkeypatch.setattr(TractEngine, "run", lambda *_, **__: failed)
+    assert engine.why_unusable() == "no nvrtc"
     engine.close()

@@ -4,6 +4,7 @@
     python -m conformance.dialect tract_core_silu tract_core_resize --tract all
     python -m conformance.dialect --tract all --jobs 2 --folder .tox/dialect/results --page docs/reference/dialect.md
     python -m conformance.dialect --tract latest --upstream cases
+    python -m conformance.dialect --tract 0.23.0,0.23.9 --runtime cuda
 
 Prints the table operator × release with the cases that were right, wrong, refused, crashed or timed out, then the
 smallest case of each that was not right, with what is known of it. Exits with 1 if a case that is not right has no
@@ -31,6 +32,7 @@ from conformance.lab.command import add_tract, command_parser, say
 from conformance.lab.long_tables import write_page
 from t2n_core.dialect.cases import CASES, operators
 from t2n_core.engine import resolve_engines
+from t2n_core.engine.provision.resolved import CPU
 from t2n_core.nnef.spec import spec_for
 
 
@@ -42,6 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, help="where verdicts are kept; default nowhere")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the page of the documentation")
     parser.add_argument("--findings", type=Path, metavar="FILE", help="write the failing cases by ranges of releases")
+    parser.add_argument("--runtime", default=CPU, metavar="NAME", help="runtime of the engines, such as cuda")
     parser.add_argument("--upstream", type=Path, metavar="DIR", help="write cases for the newest release's authors")
     add_tract(parser)
     chosen = parser.parse_args(arguments)
@@ -49,8 +52,10 @@ def main(arguments: list[str] | None = None) -> int:
     began, releases = time.monotonic(), [resolved.version for resolved in resolve_engines(chosen.tract)]
     with TemporaryDirectory(prefix="t2n-dialect-") as scratch:
         folder = chosen.folder or Path(scratch)
-        seconds = judge_releases(releases, ops, chosen.count, folder, chosen.jobs)
-        found = list(verdicts(releases, ops, chosen.count, folder))
+        if chosen.runtime != CPU:
+            folder = folder / chosen.runtime
+        seconds = judge_releases(releases, ops, chosen.count, folder, chosen.jobs, chosen.runtime)
+        found = list(verdicts(releases, ops, chosen.count, folder, chosen.runtime))
     if chosen.page:
         write_page(chosen.page, dialect_page(found, seconds), chosen.page.parents[1] / "tables")
     if chosen.findings:

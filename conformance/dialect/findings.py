@@ -1,6 +1,7 @@
 """What a run over releases found: for each case, the releases that do not compute it rightly.
 
-`findings.tsv` holds the run that the tests compare with the errata; `--findings` of the command writes it anew.
+`findings.tsv` holds the run that the tests compare with the errata, and `findings_cuda.tsv` one on tract's CUDA
+runtime; `--findings` of the command writes them anew.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from conformance.dialect.judge import Status
 from t2n_core.errors import InputError
 
 FILE: Final = Path(__file__).with_name("findings.tsv")
+FILE_ON_CUDA: Final = Path(__file__).with_name("findings_cuda.tsv")
 _HEAD: Final = "operator\tstatus\treleases\tcases"
 
 

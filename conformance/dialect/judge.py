@@ -16,6 +16,7 @@ from t2n_core.dialect.cases import Case, name_in
 from t2n_core.dialect.registry import Definition
 from t2n_core.engine.pool import TractRunner
 from t2n_core.engine.protocol import EngineReply
+from t2n_core.engine.provision.resolved import CPU
 from t2n_core.nnef.signatures import Signature
 
 Status = Literal["right", "wrong", "refused", "crashed", "timed out"]
@@ -42,6 +43,8 @@ class Verdict:
     status: Status
     reason: str = ""
     """The engine's error, or how its results differ."""
+    runtime: str = CPU
+    """The engine's runtime, such as `cuda`."""
 
 
 def difference(found: Array, wanted: Array) -> str:
@@ -96,6 +99,7 @@ def judge(
     *,
     suspects: Collection[int] = (),
     timeout: float = 10.0,
+    runtime: str = CPU,
 ) -> Iterator[Verdict]:
     """Yield the verdict of each case that applies to a release; `folder` takes one archive at a time.
 
@@ -117,11 +121,11 @@ def judge(
                 case = cases[number]
                 count = len(case.results(signature))
                 found, results = results[:count], results[count:]
-                yield Verdict(case, number, engine.version, *_judged(case, definition, found))
+                yield Verdict(case, number, engine.version, *_judged(case, definition, found), runtime)
         elif len(numbers) == 1:
             (number,) = numbers
             reason = f"{reply.stage}: {reply.message}"
-            yield Verdict(cases[number], number, engine.version, OF_REPLY[reply.status], reason)
+            yield Verdict(cases[number], number, engine.version, OF_REPLY[reply.status], reason, runtime)
         elif reply.status == "timeout":  # each half would take as long again
             waiting += [[number] for number in numbers]
         else:

@@ -7,6 +7,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,17 +18,22 @@ from conformance.lab.command import say
 from conformance.lab.tables import table
 from t2n_core.dialect.cases import cases
 from t2n_core.dialect.operators import functions
-from t2n_core.engine import close_all, engine_for, resolve_engines
+from t2n_core.engine import ResolvedEngine, close_all, engine_for, resolve_engines
+from t2n_core.engine.provision.resolved import CPU
+from t2n_core.errors import EngineLoadError
 from t2n_core.nnef.spec import spec_for
 
 
-def judge_release(release: str, ops: Sequence[str], count: int, folder: Path) -> float:
+def judge_release(release: str, ops: Sequence[str], count: int, folder: Path, runtime: str = CPU) -> float:
     """Judge operators in a release and keep the verdicts in a folder; those that it has from the same cases stay.
 
-    Returns the seconds that the verdicts took, those of earlier runs too.
+    Returns the seconds that the verdicts took, those of earlier runs too. Raises EngineLoadError if this machine lacks
+    the runtime.
     """
     spec, found, before = spec_for("tract", release), functions(), read_results(folder, release)
-    suspects, engine = suspects_in(folder, release), engine_for(*resolve_engines(release))
+    suspects, engine = suspects_in(folder, release), engine_for(_resolve(release, runtime))
+    if problem := engine.why_unusable():
+        raise EngineLoadError(f"tract {release} {runtime}: {problem}")
     seconds = 0.0
     with TemporaryDirectory(prefix="t2n-dialect-") as scratch:
         for op in filter(spec.has, ops):
@@ -37,7 +43,9 @@ def judge_release(release: str, ops: Sequence[str], count: int, folder: Path) ->
             if judged is None or judged.digest != digest:
                 began = time.monotonic()
                 alone = suspects.get(op, ())
-                verdicts = list(judge(drawn, found.get(op), signature, engine, Path(scratch), suspects=alone))
+                verdicts = list(
+                    judge(drawn, found.get(op), signature, engine, Path(scratch), suspects=alone, runtime=runtime)
+                )
                 rows = [(one.number, one.status, one.reason) for one in verdicts]
                 judged = Judged(op, digest, round(time.monotonic() - began, 2), rows)
                 append_result(folder, release, judged)
@@ -46,27 +54,36 @@ def judge_release(release: str, ops: Sequence[str], count: int, folder: Path) ->
     return seconds
 
 
-def judge_releases(releases: Sequence[str], ops: Sequence[str], count: int, folder: Path, jobs: int) -> float:
+def _resolve(release: str, runtime: str) -> ResolvedEngine:
+    (resolved,) = resolve_engines(release)
+    return replace(resolved, runtime=runtime)
+
+
+def judge_releases(
+    releases: Sequence[str], ops: Sequence[str], count: int, folder: Path, jobs: int, runtime: str = CPU
+) -> float:
     """Judge operators in releases, several at a time, as `judge_release` does; return the seconds of all."""
     if jobs == 1 or len(releases) == 1:
-        return sum(judge_release(release, ops, count, folder) for release in releases)
+        return sum(judge_release(release, ops, count, folder, runtime) for release in releases)
     seconds = 0.0
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        waiting = {pool.submit(judge_release, release, ops, count, folder): release for release in releases}
+        waiting = {pool.submit(judge_release, release, ops, count, folder, runtime): release for release in releases}
         for done in as_completed(waiting):
             seconds += done.result()
             say(f"tract {waiting[done]}: {done.result():.0f} s")
     return seconds
 
 
-def verdicts(releases: Iterable[str], ops: Sequence[str], count: int, folder: Path) -> Iterator[Verdict]:
+def verdicts(
+    releases: Iterable[str], ops: Sequence[str], count: int, folder: Path, runtime: str = CPU
+) -> Iterator[Verdict]:
     """Yield the verdicts of a folder, by operator and release."""
     kept = {release: read_results(folder, release) for release in releases}
     for op in ops:
         drawn = list(cases(op, count))
         for release, found in kept.items():
             if op in found and spec_for("tract", release).has(op):
-                yield from found[op].verdicts(release, drawn)
+                yield from found[op].verdicts(release, drawn, runtime)
 
 
 def matrix(found: Iterable[Verdict]) -> str:

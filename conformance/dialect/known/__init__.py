@@ -6,6 +6,7 @@ from typing import Final
 
 from conformance.dialect.errata import erratum
 from conformance.dialect.judge import Verdict
+from conformance.dialect.known.cuda import ON_CUDA
 from conformance.dialect.known.entry import Known
 from conformance.dialect.known.standard import OF_THE_STANDARD
 from conformance.dialect.known.tract import OF_TRACT
@@ -16,5 +17,6 @@ KNOWN: Final = (*OF_THE_STANDARD, *OF_TRACT)
 
 def explanation(verdict: Verdict) -> Known | Erratum | None:
     """Return what is known of a verdict that is not `right`: an entry of this table or an erratum, or None."""
-    known = next((one for one in KNOWN if one.explains(verdict)), None)
+    table = (*KNOWN, *ON_CUDA) if verdict.runtime == "cuda" else KNOWN
+    known = next((one for one in table if one.explains(verdict)), None)
     return known or erratum(verdict.case, verdict.release)

@@ -14,9 +14,11 @@ import pytest
 
 from conformance.dialect.judge import Verdict, judge
 from conformance.dialect.known import KNOWN, explanation
+from conformance.dialect.session import judge_release
 from t2n_core.dialect.cases import CASES, cases, operators
 from t2n_core.dialect.operators import functions
 from t2n_core.engine.pool import TractRunner
+from t2n_core.errors import EngineLoadError
 from t2n_core.nnef.spec import spec_for
 
 RELEASES = ["0.21.19", "0.23.9"]
@@ -77,3 +79,9 @@ def test_the_two_wrong_caches_are_found(judged: Callable[[str, str], list[Verdic
     assert single
     assert all(one.status == "right" for one in single)
     assert sum(one.status == "wrong" for one in verdicts) >= 10
+
+
+def test_a_missing_runtime_is_an_error_before_the_first_case(tmp_path: Path) -> None:
+    with pytest.raises(EngineLoadError, match=r"0\.23\.9 nothing: Unknown runtime nothing"):
+        judge_release("0.23.9", ["tract_core_silu"], 1, tmp_path, "nothing")
+    assert list(tmp_path.iterdir()) == []

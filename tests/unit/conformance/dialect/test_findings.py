@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from conformance.dialect.errata import ERRATA, found
-from conformance.dialect.findings import FILE, Finding, found_in, read, write
+from conformance.dialect.findings import FILE, FILE_ON_CUDA, Finding, found_in, read, write
 from conformance.dialect.judge import Verdict
 from conformance.dialect.known import explanation
+from conformance.dialect.known.cuda import ON_CUDA
 from t2n_core.dialect.cases import cases
 from t2n_core.errors import InputError
+from t2n_core.nnef.spec import spec_for
 
 RELEASES = ["0.21.8", "0.21.9", "0.21.10", "0.22.1"]
 
@@ -82,17 +84,38 @@ def test_the_errata_that_the_run_found() -> None:
     assert wrong_caches <= set().union(*(one.operators for one in proven))
 
 
-def test_each_finding_is_explained() -> None:
-    _, findings = read()
+@pytest.mark.parametrize(("file", "runtime"), [(FILE, "cpu"), (FILE_ON_CUDA, "cuda")])
+def test_each_finding_is_explained(file: Path, runtime: str) -> None:
+    _, findings = read(file)
     drawn = {op: list(cases(op)) for op in {finding.op for finding in findings}}
     unknown = [
         (finding.op, number, release, finding.status)
         for finding in findings
         for release in {finding.releases[0], finding.releases[-1]}
         for number in finding.cases
-        if explanation(Verdict(drawn[finding.op][number], number, release, finding.status)) is None
+        if explanation(Verdict(drawn[finding.op][number], number, release, finding.status, "", runtime)) is None
     ]
     assert unknown == []
+
+
+def test_each_entry_on_cuda_is_found_in_all_its_releases() -> None:
+    releases, findings = read(FILE_ON_CUDA)
+    drawn = {op: list(cases(op)) for op in {finding.op for finding in findings}}
+    for known in ON_CUDA:
+        met = {
+            release
+            for finding in findings
+            if finding.op in known.operators
+            for release in finding.releases
+            for number in finding.cases
+            if known.explains(Verdict(drawn[finding.op][number], number, release, finding.status, "", "cuda"))
+        }
+        possible = {
+            release
+            for release in releases
+            if known.in_release(release) and any(spec_for("tract", release).has(op) for op in known.operators)
+        }
+        assert met == possible, known.reason
 
 
 def test_a_boundary_that_is_moved_is_noticed() -> None:

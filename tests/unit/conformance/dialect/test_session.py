@@ -13,6 +13,7 @@ import pytest
 
 from conformance.dialect.judge import Status, Verdict, applies, difference, judge
 from conformance.dialect.known import KNOWN, explanation
+from conformance.dialect.known.cuda import ON_CUDA
 from conformance.dialect.page import cell_text, dialect_page
 from conformance.dialect.results import Judged, append_result, digest_of, read_results, suspects_in
 from conformance.dialect.session import matrix, smallest
@@ -187,6 +188,13 @@ def test_an_explanation_holds_for_its_releases_cases_and_statuses_only() -> None
     assert explanation(Verdict(nan, 0, "0.22.4", "wrong")) is None
     assert explanation(Verdict(nan, 0, "0.23.0", "crashed")) is None
     assert explanation(Verdict(CASE, 0, "0.23.0", "wrong")) is None
+
+
+def test_an_explanation_for_a_runtime_holds_there_only() -> None:
+    case = Case("tract_core_log_softmax", {"x": np.zeros(3, np.float32), "axes": [0]})
+    assert explanation(Verdict(case, 0, "0.23.9", "wrong")) is None
+    assert explanation(Verdict(case, 0, "0.23.9", "wrong", runtime="cuda")) in ON_CUDA
+    assert explanation(Verdict(case, 0, "0.23.9", "crashed", runtime="cuda")) is None
 
 
 def test_explanations_name_operators_that_have_cases() -> None:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 
+from t2n_core.check.exported.pulsed import pulsed_path
 from t2n_core.check.reference import record_time
 from t2n_core.errors import CaptureError, LowerError, RewriteError, SpecError
 from t2n_core.export.exportable_model import ExportableModel
@@ -116,6 +117,10 @@ class ModelExport(ExportableModel):
                 write_debug_bundle(result, bundle)
             try:
                 _run_hooks(target, result, bundle, check=check)
+                if isinstance(target, TractNNEF) and target.pulsed_archive and target.pulse is not None:
+                    path = pulsed_path(archive)
+                    result.pulsed = result.write_pulsed(path, target.pulse, compression_level=compression_level)
+                    result.notes += (result.pulsed.describe(),)
             except BaseException:
                 remove_archive(archive)
                 raise

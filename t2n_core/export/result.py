@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.exported.parity import Tolerance, check_exported, criteria_for
+from t2n_core.check.exported.pulsed import PulsedArchive, write_pulsed
 from t2n_core.export.exportable_model import ExportableModel
 from t2n_core.export.notebook import result_html
 from t2n_core.parity.judging.judgement import Judgement
@@ -26,6 +28,8 @@ class ExportResult(ExportedArchive):
     """The `ModelExport` that wrote the archive."""
     rewrites: RewriteReport
     """The rewriters that applied, and the user's rewriters that did not."""
+    pulsed: PulsedArchive | None = None
+    """The stream as an archive of its own, if the target has `pulsed_archive`."""
 
     def __repr__(self) -> str:
         valid = f", holds for {self.range}" if str(self.range) else ""
@@ -67,6 +71,25 @@ class ExportResult(ExportedArchive):
 
         criteria = Judgement.parse(self.target.check_io_tolerance if tolerance is None else tolerance)
         return check_streaming(self, pulse, criteria, symbol=symbol, timeout=timeout)
+
+    def write_pulsed(
+        self,
+        path: str | Path,
+        pulse: int,
+        tolerance: str | TractCheckTolerance | Judgement | None = None,
+        *,
+        symbol: str | None = None,
+        timeout: float = 60.0,
+        compression_level: int | None = None,
+    ) -> PulsedArchive:
+        """Write the engine's pulsed model as an archive, and prove that; see `check.exported.pulsed`.
+
+        Raises InputError as check_streaming does, WriteError, EngineError, ParityError; nothing is written then.
+        """
+        criteria = Judgement.parse(self.target.check_io_tolerance if tolerance is None else tolerance)
+        return write_pulsed(
+            self, Path(path), pulse, criteria, symbol=symbol, timeout=timeout, compression=compression_level
+        )
 
     def check_transform(
         self,

@@ -91,6 +91,10 @@ class TractNNEF(InferenceTarget):
         pulse: the check also runs the archive as a stream (tract's `pulse`), this many steps of its one dynamic axis at
             a time, and compares with PyTorch on the whole sequence, without the engine's delay. A node that the engine
             cannot stream fails at stage `optimise` and is named.
+        pulsed_archive: with `pulse`, the export also writes the stream as an archive, `model.pulsed.nnef.tgz` beside
+            `model.nnef.tgz`, as the engine itself writes its pulsed model. It is loaded anew and compared pulse by
+            pulse with PyTorch on the whole sequence, also without `check_io`; the notes of the result state its pulse
+            and by how many steps each output is late. A stream that is refused or differs fails the export.
         custom_extensions: further `extension` lines. An assertion on sizes, `["tract_assert T <= 16"]`, becomes part of
             the range of sizes that the archive is valid for, which the engine then checks; `tract_assert P >= 0` also
             allows a size of 0, where a range else starts at 1; of scenarios, `tract_assert tg: S == 1` (from 0.21.8
@@ -120,6 +124,7 @@ class TractNNEF(InferenceTarget):
         "weights": ("_writing.weights",),
         "precision": ("searches_precision", "_writing.precision"),
         "pulse": ("pulse", "_writing.streaming"),
+        "pulsed_archive": ("pulsed_archive",),
         "custom_extensions": ("custom_extensions",),
         "custom_fragments": ("_fragments",),
     }
@@ -144,6 +149,7 @@ class TractNNEF(InferenceTarget):
         weights: WeightOption = None,
         precision: str | Path | PrecisionPlan | None = None,
         pulse: int | None = None,
+        pulsed_archive: bool = False,
         custom_extensions: Sequence[str] = (),
         custom_fragments: Sequence[str | Fragment] = (),
         engine: ResolvedEngine | None = None,
@@ -154,7 +160,7 @@ class TractNNEF(InferenceTarget):
             raise InputError("pass either an engine or specific_tract_binary_path")
         if pulse is not None and pulse < 1:
             raise InputError(f"pulse={pulse}: a pulse has one step or more")
-        self.pulse = pulse
+        self.pulse, self.pulsed_archive = pulse, pulsed_archive
         self.searches_precision = precision == "auto"
         self._resolved = engine
         self._binary = None if specific_tract_binary_path is None else Path(specific_tract_binary_path)
@@ -269,6 +275,8 @@ class TractNNEF(InferenceTarget):
     def pre_trace(self, model: torch.nn.Module, input_names: list[str] | None, output_names: list[str] | None) -> None:
         from t2n_core.torch_graph.constraints.declared_axes import check_declared
 
+        if self.pulsed_archive and self.pulse is None:
+            raise InputError("pulsed_archive=True needs pulse=, the steps that the archive takes at a time")
         check_declared(self.dynamic_axes)
 
     def post_trace(self, nnef_graph: Graph, active_custom_extensions: list[str]) -> None:

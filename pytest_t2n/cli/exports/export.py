@@ -90,6 +90,8 @@ def run(options: argparse.Namespace) -> int:
     say(f"{result.archive}: {', '.join(result.input_names)} -> {', '.join(result.output_names)}")
     if str(result.range):
         say(f"holds for {result.range}")
+    if result.pulsed is not None:
+        say(f"{result.pulsed.archive}: proven pulse by pulse")
     say("not checked" if outcome is None else _check_text(result, outcome))
     return 0
 
@@ -128,6 +130,8 @@ def _prove(result: ExportResult) -> Outcome:
         return result.assert_parity()
     except Exception:
         remove_archive(result.archive)
+        if result.pulsed is not None:
+            remove_archive(result.pulsed.archive)
         raise
 
 
@@ -140,6 +144,7 @@ def _check_text(result: ExportResult, outcome: Outcome) -> str:
 def _summary(result: ExportResult, outcome: Outcome | None) -> dict[str, Any]:
     return {
         "archive": str(result.archive),
+        "pulsed": None if result.pulsed is None else str(result.pulsed.archive),
         "inputs": list(result.input_names),
         "outputs": list(result.output_names),
         "range": str(result.range),

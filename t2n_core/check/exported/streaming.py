@@ -5,8 +5,9 @@ outcome = check_streaming(result, 8, Judgement.parse("close"))
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -30,6 +31,17 @@ LONGER_PULSE = "longer_pulse"
 """Fact of the outcome: the length of the other pulse with which the stream returned the same."""
 ENOUGH = 0.5
 """Share of each output that must be known at the end of the sequence."""
+Run: TypeAlias = Callable[[Sequence[Array], int], EngineReply]
+"""Runs whole inputs as a stream in pulses of so many steps; the one batch of the reply is without delays."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedAxis:
+    """The engine of an archive, the symbol of its time axis, and the sizes that its other symbols keep."""
+
+    engine: TractEngine
+    symbol: str
+    others: Mapping[str, int]
 
 
 def check_streaming(
@@ -47,6 +59,20 @@ def check_streaming(
 
     Raises InputError for a model without such an axis, a pulse below 1, or a target that has no streams.
     """
+    axis = streamed_axis(result, pulse, criteria, symbol)
+
+    def run(inputs: Sequence[Array], size: int) -> EngineReply:
+        streamed = (axis.symbol, size)
+        return axis.engine.run(result.archive, [inputs], timeout=timeout, symbols=axis.others, pulse=streamed)
+
+    outcome, inputs, whole = compare_stream(result, axis, run, pulse, criteria, timeout)
+    if outcome.passed:
+        outcome = _judge_longer_pulse(outcome, run(inputs, 2 * pulse), 2 * pulse, whole, criteria)
+    return outcome.with_times(result.times)
+
+
+def streamed_axis(result: ExportedArchive, pulse: int, criteria: Judgement, symbol: str | None) -> StreamedAxis:
+    """Return the axis that a stream of an archive runs along. Raises InputError as `check_streaming` does."""
     engine, symbols = result.target.engine(), result.captured.symbols
     if not isinstance(engine, TractEngine):
         raise InputError(f"{engine.name} {engine.version} has no streams", hint="pulse= is for releases of tract")
@@ -60,11 +86,20 @@ def check_streaming(
         raise InputError(
             f"which dynamic axis is streamed? This model has {known}", hint="give dynamic_axes, and symbol="
         )
+    return StreamedAxis(engine, name, {other: size for other, size in symbols.items() if other != name})
+
+
+def compare_stream(
+    result: ExportedArchive, axis: StreamedAxis, run: Run, pulse: int, criteria: Judgement, timeout: float
+) -> tuple[Outcome, Sequence[Array], Sequence[Array]]:
+    """Return the outcome of a stream against PyTorch on a whole sequence, with its inputs and expected outputs.
+
+    Raises InputError if most of the outputs arrive after the longest sequence.
+    """
     count = PULSES
     while True:
-        sample = result.sample_at({**symbols, name: pulse * count})
-        others = {other: size for other, size in symbols.items() if other != name}
-        reply = engine.run(result.archive, [sample.inputs], timeout=timeout, symbols=others, pulse=(name, pulse))
+        sample = result.sample_at({**axis.others, axis.symbol: pulse * count})
+        reply = run(sample.inputs, pulse)
         got = reply.outputs[0] if reply.outputs else ()
         shares = [_known_share(want, have) for want, have in zip(sample.expected, got, strict=False)]
         if reply.status != "ok" or min(shares, default=1.0) >= ENOUGH:
@@ -89,12 +124,8 @@ def check_streaming(
         moved=movements(result.samples, names, criteria, result.constant_outputs),
         indifferent=indifferences(criteria.metrics, result.samples),
     )
-    outcome = check_parity(Answered(engine.version, reply), request)
-    outcome = replace(outcome, facts={**outcome.facts, "pulse": pulse})
-    if outcome.passed:
-        longer = engine.run(result.archive, [sample.inputs], timeout=timeout, symbols=others, pulse=(name, 2 * pulse))
-        outcome = _judge_longer_pulse(outcome, longer, 2 * pulse, whole, criteria)
-    return outcome.with_times(result.times)
+    outcome = check_parity(Answered(axis.engine.version, reply), request)
+    return replace(outcome, facts={**outcome.facts, "pulse": pulse}), sample.inputs, whole
 
 
 def _judge_longer_pulse(

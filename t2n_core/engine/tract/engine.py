@@ -170,6 +170,28 @@ class TractEngine(WorkerEngine):
         }
         return self._work(archive, [], options, timeout)
 
+    def write_stream(
+        self,
+        archive: Path,
+        pulse: tuple[str, int],
+        folder: Path,
+        *,
+        symbols: Mapping[str, int] | None = None,
+        timeout: float = 60.0,
+    ) -> EngineReply:
+        """Load `archive`, turn it into a stream as `run` does, and write that as an archive to a new folder.
+
+        The fact `stream` of the reply has the fields of `Stream`.
+        """
+        options = {
+            "timeout": timeout,
+            "memory_limit": chosen_limit(),
+            "symbols": dict(symbols or {}),
+            "pulse": {"symbol": pulse[0], "size": pulse[1]},
+            "folder": str(folder),
+        }
+        return self._work(archive, [], options, timeout)
+
     def _transform_options(self, transforms: Sequence[Transform], scratch: Path | None) -> dict[str, Any]:
         steps = [
             {

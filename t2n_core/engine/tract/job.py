@@ -17,7 +17,7 @@ from t2n_core.engine.tract.driver import TractDriver, TractModel, TractRunnable
 from t2n_core.engine.tract.kept_calls import KeptCalls
 from t2n_core.engine.tract.operators import list_operators, optimise_for_profile
 from t2n_core.engine.tract.profile_job import Send, run_profile
-from t2n_core.engine.tract.stream import Stream
+from t2n_core.engine.tract.stream import Stream, write_stream
 from t2n_core.engine.tract.transforms.job import apply_transforms, run_transforms
 from t2n_core.errors import EngineError, EngineRunError
 
@@ -54,6 +54,9 @@ def _run(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any
     header = job.header
     if header.get("profile"):
         run_profile(driver, job, send, stage)
+        return
+    if "folder" in header:
+        write_stream(driver, header, send, stage)
         return
     if "interface" in header:
         run_transforms(driver, header, send, stage)

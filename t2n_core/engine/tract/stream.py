@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from t2n_core.engine.protocol import Array
-from t2n_core.engine.tract.driver import TractModel, TractRunnable
-from t2n_core.errors import EngineRunError
+from t2n_core.engine.tract.driver import TractDriver, TractModel, TractRunnable
+from t2n_core.engine.tract.profile_job import Send
+from t2n_core.errors import EngineError, EngineRunError
+
+STREAM = "stream"
+"""Fact of a reply: the fields of the stream that was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +39,45 @@ class Stream:
 
         The length of every array along its axis is a multiple of the pulse. Raises EngineRunError.
         """
+        return self.join(runnable.run_steps(list(self.split_pulses(arrays))))
+
+    def split_pulses(self, arrays: Sequence[Array]) -> Iterator[list[Array]]:
+        """Yield the inputs of each pulse of whole sequences.
+
+        Raises EngineRunError for sequences that are not as many whole pulses each.
+        """
         lengths = {array.shape[axis] for array, axis in zip(arrays, self.input_axes, strict=True)}
         if len(lengths) != 1 or min(lengths) % self.size:
             raise EngineRunError(f"sequences of {sorted(lengths)} steps are not a multiple of the pulse of {self.size}")
-        steps = [self._pulse(arrays, start) for start in range(0, lengths.pop(), self.size)]
-        late = zip(*runnable.run_steps(steps), strict=True)
-        whole = zip(late, self.output_axes, self.delays, strict=True)
-        return [np.take(y, range(delay, y.shape[axis]), axis) for y, axis, delay in _concatenate(whole)]
+        for start in range(0, lengths.pop(), self.size):
+            places = range(start, start + self.size)
+            yield [np.take(array, places, axis) for array, axis in zip(arrays, self.input_axes, strict=True)]
 
-    def _pulse(self, arrays: Sequence[Array], start: int) -> list[Array]:
-        places = range(start, start + self.size)
-        return [np.take(array, places, axis) for array, axis in zip(arrays, self.input_axes, strict=True)]
+    def join(self, pulses: Sequence[Sequence[Array]]) -> list[Array]:
+        """Return whole outputs from those of each pulse, without the steps before the delay."""
+        whole = []
+        for late, axis, delay in zip(zip(*pulses, strict=True), self.output_axes, self.delays, strict=True):
+            y = np.concatenate(late, axis)
+            whole.append(np.take(y, range(delay, y.shape[axis]), axis))
+        return whole
 
 
-def _concatenate(outputs: Any) -> Any:
-    return ((np.concatenate(pulses, axis), axis, delay) for pulses, axis, delay in outputs)
+def write_stream(driver: TractDriver, header: Mapping[str, Any], send: Send, stage: Any) -> None:
+    """Load an archive, turn it into a stream, write that to a new folder, and send its numbers as a fact.
+
+    Raises EngineError.
+    """
+    with stage("load"):
+        model = driver.load(Path(header["archive"]))
+    with stage("optimise"):
+        if header["symbols"]:
+            model.set_symbols(header["symbols"])
+        model.declutter()
+        stream = Stream.of(model, header["pulse"])
+        folder = header["folder"]
+        try:
+            driver.write(model, Path(folder))
+        except EngineError as error:  # whose message names a folder that no longer exists
+            raise type(error)(str(error).replace(folder, "the written stream")) from None
+    axes = {"input_axes": list(stream.input_axes), "output_axes": list(stream.output_axes)}
+    send({"event": "facts", "facts": {STREAM: {"size": stream.size, **axes, "delays": list(stream.delays)}}})

@@ -28,6 +28,7 @@ VALUES: dict[str, Any] = {
     "weights": "q4_0",
     "precision": PrecisionPlan(),
     "pulse": 3,
+    "pulsed_archive": True,
     "custom_extensions": ["tract_assert T <= 16"],
     "custom_fragments": ["fragment twice(x: tensor<scalar>) -> (y: tensor<scalar>) { y = x * 2.0; }"],
 }

@@ -14,6 +14,7 @@ from torch import nn
 
 from t2n_core.errors import InputError
 from t2n_core.generative.calls import cache_argument
+from t2n_core.generative.grid_images import GRID, POSITIONS, GridImages
 from t2n_core.program import Part, Program, Statement, items, let, run, text, while_
 from t2n_core.torch_graph.frontend.pytree.objects import parts_at_any_depth
 from t2n_core.torch_graph.frontend.state.names import state_name
@@ -62,44 +63,53 @@ def multimodal_program(
     """Return the program of a model of transformers that reads a prompt with images or sounds.
 
     Args:
-        model: a model with `generate`, in evaluation mode, such as LLaVA, Idefics3, SmolVLM or Voxtral.
+        model: a model with `generate`, in evaluation mode, such as LLaVA, Idefics3, SmolVLM, Qwen2.5-VL or Voxtral.
         examples: arguments of `generate` by name: `input_ids` `[1, tokens]`, in which a token stands for each row of an
             image or a sound, and the encoder's arguments, such as `pixel_values`.
         steps: tokens to generate.
         encoder: a module that takes the encoder's arguments by name and returns the rows `[rows, width]`, for a model
             whose own method depends on its data, such as Idefics3, which leaves out images of zeros.
 
-    The number of tokens is dynamic; sizes of images and sounds are those of the examples. Raises InputError for a model
-    that encodes neither images nor sounds.
+    The number of tokens is dynamic; sizes of images and sounds are those of the examples, except with `image_grid_thw`
+    (Qwen2-VL, Qwen2.5-VL): then a prompt has one image of any size. Raises InputError for a model that encodes neither
+    images nor sounds.
     """
     method, token = _encoder_of(model)
     example = examples[0]
+    grid = GridImages(model) if GRID in example else None
     features = {name: value for name, value in example.items() if name != "input_ids"}
+    encoding: dict[str, Any] = {"output_names": ["rows"]}
+    if grid is not None:
+        features, encoder = grid.example(example), encoder or grid.encoder
+        encoding["dynamic_axes"] = grid.axes
     embeddings = model.get_input_embeddings()
-    step, caches = _decoder(model, embeddings, example["input_ids"])
+    step, caches = _decoder(model, embeddings, example["input_ids"], has_positions=grid is not None)
     parts = {
         "embedding": Part(
             Embedding(embeddings),
             {"tokens": example["input_ids"]},
             {"dynamic_axes": {"tokens": {1: "S"}}, "output_names": ["vectors"]},
         ),
-        "encoder": Part(encoder or Features(model, method), features, {"output_names": ["rows"]}),
+        "encoder": Part(encoder or Features(model, method), features, encoding),
         "decoder": step,
     }
     embed = run("embedding", {"tokens": "step"}, {"vectors": "vectors"})
     initial = {f"in_{name}": _empty(cache, axis) for name, (cache, axis) in caches.items()}
+    positions = {} if grid is None else {POSITIONS: POSITIONS}
     decode = run(
         "decoder",
-        {"inputs_embeds": "vectors", **{f"in_{name}": f"in_{name}" for name in caches}},
+        {"inputs_embeds": "vectors", **positions, **{f"in_{name}": f"in_{name}" for name in caches}},
         {"outputs": "logits", **{f"out_{name}": f"in_{name}" for name in caches}},
     )
     width = embeddings.weight.shape[-1]
+    next_place = [] if grid is None else [grid.of_step]
     choose = let(
         last=["slice", "logits", 1, -1, ["size", "logits", 1]],
         step=["argmax", "last", -1],
         tokens=["concat", 1, "tokens", "step"],
     )
     statements: list[Statement] = [
+        *([] if grid is None else [grid.layout, grid.of_prompt]),
         run("encoder", {name: name for name in features}, {"rows": "rows"}),
         let(step="input_ids", tokens=["slice", "input_ids", 1, 0, 0], **initial),
         embed,
@@ -113,12 +123,14 @@ def multimodal_program(
         ),
         decode,
         choose,
-        while_(["less", ["size", "tokens", 1], steps], embed, decode, choose),
+        while_(["less", ["size", "tokens", 1], steps], *next_place, embed, decode, choose),
     ]
 
     def reference(**inputs: torch.Tensor) -> torch.Tensor:
         prompt = inputs["input_ids"]
         options = {"attention_mask": torch.ones_like(prompt), "max_new_tokens": steps, "do_sample": False}
+        if grid is not None:  # without it the model takes the image's tokens for text
+            options["mm_token_type_ids"] = (prompt == token).to(torch.int32)
         found = model.generate(**inputs, **options, eos_token_id=None, pad_token_id=0)
         return found[:, prompt.shape[1] :] if found.shape[1] > steps else found  # type: ignore[no-any-return]
 
@@ -146,7 +158,7 @@ def _encoder_of(model: Any) -> tuple[str, int]:
 
 
 def _decoder(
-    model: Any, embeddings: nn.Module, prompt: torch.Tensor
+    model: Any, embeddings: nn.Module, prompt: torch.Tensor, *, has_positions: bool
 ) -> tuple[Part, dict[str, tuple[torch.Tensor, int]]]:
     """Return the decoder's archive, and by the names of its caches an example of each with its growing axis."""
     step = VectorStep(model).eval()
@@ -154,8 +166,11 @@ def _decoder(
         vectors = embeddings(prompt[:, : _PROMPT + _STEP])
         first = model(inputs_embeds=vectors[:, :_PROMPT], use_cache=True)
         cache = getattr(first, step.cache)
-    arguments = {"inputs_embeds": vectors[:, _PROMPT:], "cache": cache}
-    options = {"state": "cache", "dynamic_axes": {"inputs_embeds": {1: "S"}}, "output_names": ["outputs"]}
+    arguments, axes = {"inputs_embeds": vectors[:, _PROMPT:], "cache": cache}, {"inputs_embeds": {1: "S"}}
+    if has_positions:
+        arguments[POSITIONS] = torch.arange(_PROMPT, _PROMPT + _STEP).expand(3, 1, -1)
+        axes[POSITIONS] = {2: "S"}
+    options = {"state": "cache", "dynamic_axes": axes, "output_names": ["outputs"]}
     caches = {
         state_name("cache", path): (part, part.shape.index(_PROMPT, 1))
         for path, part in parts_at_any_depth(cache)

@@ -113,5 +113,48 @@ def voxtral() -> Program:
     return multimodal_program(model, examples)
 
 
-_MAKERS: tuple[Callable[[], Program], ...] = (llava, idefics3, smolvlm, gemma3, voxtral)
+def of_sizes(*grids: tuple[int, int]) -> list[dict[str, torch.Tensor]]:
+    """Return examples with an image each, of these rows and columns of patches."""
+    return [
+        {
+            "input_ids": prompt(rows * columns // 4, after),
+            "pixel_values": torch.randn(rows * columns, 3 * 2 * 4 * 4),
+            "image_grid_thw": torch.tensor([[1, rows, columns]]),
+        }
+        for after, (rows, columns) in zip((4, 9, 3), grids, strict=True)
+    ]
+
+
+QWEN: dict[str, Any] = {"patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "num_heads": 4, "depth": 3}
+POSITIONS: dict[str, Any] = {"rope_theta": 100.0, "rope_type": "default", "mrope_section": [1, 1, 2]}
+"""Few turns and large weights: tokens then depend on the shape of the image, too."""
+SIZES = (4, 6), (10, 6), (6, 12)
+
+
+def qwen_model(family: str) -> Any:
+    """Return a model of the family `qwen2_vl` or `qwen2_5_vl`."""
+    import transformers as t
+
+    text = {**TEXT, "rope_parameters": POSITIONS}
+    if family == "qwen2_vl":
+        vision = {**QWEN, "embed_dim": 32, "hidden_size": 32, "mlp_ratio": 2}
+        older = t.Qwen2VLConfig(vision_config=vision, text_config=text, image_token_id=SOFT)
+        return built(t.Qwen2VLForConditionalGeneration(older), 4.0)
+    windows = {"window_size": 16, "fullatt_block_indexes": [1]}
+    vision = {**QWEN, **windows, "hidden_size": 32, "intermediate_size": 48, "out_hidden_size": 32}
+    config = t.Qwen2_5_VLConfig(vision_config=vision, text_config=text, image_token_id=SOFT)
+    return built(t.Qwen2_5_VLForConditionalGeneration(config), 4.0)
+
+
+def qwen2_vl() -> Program:
+    return multimodal_program(qwen_model("qwen2_vl"), of_sizes(*SIZES))
+
+
+def qwen2_5_vl() -> Program:
+    return multimodal_program(qwen_model("qwen2_5_vl"), of_sizes(*SIZES))
+
+
+_MAKERS: tuple[Callable[[], Program], ...] = (
+    llava, idefics3, smolvlm, gemma3, voxtral, qwen2_vl, qwen2_5_vl
+)  # fmt: skip
 CASES: dict[str, Make] = {make.__name__: make for make in _MAKERS}

@@ -1,0 +1,123 @@
+"""Images of any size for Qwen2-VL and Qwen2.5-VL: what the program computes of a grid is what transformers computes."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from transformers.vision_utils import get_vision_position_ids, get_vision_window_index
+
+from conformance.cases.several_archives.multimodal import CASES, SIZES, SOFT, of_sizes, qwen_model
+from t2n_core import TractNNEF
+from t2n_core.errors import InputError
+from t2n_core.generative.grid_images import GridImages
+from t2n_core.generative.multimodal import multimodal_program
+from t2n_core.program import export_program
+from t2n_core.program.driver import execute
+
+both = pytest.mark.parametrize("family", ["qwen2_vl", "qwen2_5_vl"])
+GRIDS = pytest.mark.parametrize("size", [*SIZES, (2, 2), (8, 8), (4, 14)])
+
+
+def values_after(grid: GridImages, example: dict[str, torch.Tensor], *statements: str) -> dict[str, Any]:
+    values: dict[str, Any] = {name: tensor.numpy() for name, tensor in example.items()}
+    execute([getattr(grid, name) for name in statements], values, lambda name, inputs: {})
+    return values
+
+
+def example_of(size: tuple[int, int]) -> dict[str, torch.Tensor]:
+    torch.manual_seed(5)
+    return of_sizes(size, *SIZES[1:])[0]
+
+
+@both
+@GRIDS
+def test_positions_are_those_of_transformers(family: str, size: tuple[int, int]) -> None:
+    model, example = qwen_model(family), example_of(size)
+    values = values_after(GridImages(model), example, "layout", "of_prompt", "of_step")
+    grid = example["image_grid_thw"]
+    assert np.array_equal(values["positions"].reshape(-1, 2), get_vision_position_ids(grid, 2).numpy())
+
+    tokens = example["input_ids"]
+    kinds = (tokens == SOFT).to(torch.int32)
+    wanted, shift = model.model.get_rope_index(tokens, mm_token_type_ids=kinds, image_grid_thw=grid)
+    prompt = values_after(GridImages(model), example, "layout", "of_prompt")["position_ids"]
+    assert np.array_equal(prompt, wanted.numpy())
+    assert values["position_ids"].tolist() == [[[tokens.shape[1] + int(shift)]]] * 3
+    assert int(values["place"]) == tokens.shape[1] + int(shift) + 1
+
+
+@GRIDS
+def test_windows_are_those_of_transformers(size: tuple[int, int]) -> None:
+    model, example = qwen_model("qwen2_5_vl"), example_of(size)
+    windows = values_after(GridImages(model), example, "layout")["windows"]
+    index, ends = get_vision_window_index(example["image_grid_thw"], 2, window_size=16, patch_size=4)
+    wanted = np.zeros(len(index), np.int64)
+    for number, (begin, end) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
+        wanted[index[begin // 4 : end // 4]] = number
+    assert np.array_equal(windows[:, None] == windows[None], wanted[:, None] == wanted[None])
+
+
+@both
+@GRIDS
+def test_rows_are_those_of_the_model(family: str, size: tuple[int, int]) -> None:
+    model, example = qwen_model(family), example_of(size)
+    grid = GridImages(model)
+    with torch.no_grad():
+        found = grid.encoder(**grid.example(example))
+        given = {name: example[name] for name in ("pixel_values", "image_grid_thw")}
+        (wanted,) = model.get_image_features(**given, return_dict=True).pooler_output
+    torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+
+
+def test_one_archive_takes_images_of_several_sizes(tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    result = export_program(CASES["qwen2_5_vl"](), TractNNEF("0.23.9"), tmp_path / "qwen")
+    assert result.proof is not None
+    assert result.proof.outcome.status == "pass"
+    assert result.calls == {"embedding": 72, "encoder": 3, "decoder": 72}
+    inputs = {"patches": ["R", "4", "96"], "positions": ["R", "4", "2"], "windows": ["R"]}
+    assert result.manifest["parts"]["encoder"]["inputs"] == inputs
+
+
+@both
+def test_tokens_depend_on_the_shape_of_the_image(family: str) -> None:
+    """The program's check would find wrong positions: with rows and columns exchanged the model's tokens are others."""
+    torch.manual_seed(zlib.crc32(family.encode()))
+    program = CASES[family]()
+    for example in program.examples[1:]:
+        turned = {**example, "image_grid_thw": example["image_grid_thw"][:, [0, 2, 1]]}
+        assert (program.expected(turned)["tokens"] != program.expected(example)["tokens"]).sum() > 4
+
+
+def test_prompts_without_one_whole_image_are_refused() -> None:
+    model, example = qwen_model("qwen2_5_vl"), example_of((4, 6))
+    grid = GridImages(model)
+    with pytest.raises(InputError, match="an example has image_grid_thw, input_ids, noise, pixel_values"):
+        grid.example({**example, "noise": torch.zeros(1)})
+    with pytest.raises(InputError, match="the patches do not fit the grid"):
+        grid.example({**example, "image_grid_thw": torch.tensor([[1, 4, 4]])})
+    with pytest.raises(InputError, match="the patches do not fit the grid"):
+        grid.example({**example, "image_grid_thw": torch.tensor([[1, 2, 6], [1, 2, 6]])})
+    with pytest.raises(InputError, match="the patches do not fit the grid"):
+        grid.example({**example, "image_grid_thw": torch.tensor([[2, 2, 6]])})
+    apart = example["input_ids"].clone()
+    apart[0, :2] = apart[0, 2:4].clone()
+    apart[0, 3] = 5
+    with pytest.raises(ValueError, match="rows for"):
+        values_after(grid, {**example, "input_ids": apart}, "layout", "of_prompt")
+
+
+def test_another_family_with_a_grid_is_refused() -> None:
+    config = transformers.Qwen3VLConfig(image_token_id=SOFT)
+    config.text_config.num_hidden_layers = config.vision_config.depth = 1
+    config.text_config.hidden_size = config.text_config.vocab_size = 8
+    with torch.device("meta"):
+        model = transformers.Qwen3VLForConditionalGeneration(config)
+    with pytest.raises(InputError, match="reads a grid of patches in a way of its own"):
+        multimodal_program(model, [example_of((4, 6))])

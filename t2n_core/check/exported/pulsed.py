@@ -24,6 +24,7 @@ from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.outcome import Outcome
 from t2n_core.scratch import scratch_folder
 
+_REGISTRY: Final = re.compile(r"^extension tract_registry (\w+);$", re.MULTILINE)
 _SUFFIXES: Final = re.compile(r"((?:\.nnef)?(?:\.tgz|\.tar\.gz|\.tar)?)$", re.IGNORECASE)
 
 
@@ -76,7 +77,7 @@ def write_pulsed(
     archive. `timeout` is in seconds for each job of the engine.
 
     Raises InputError as `check_streaming` does, WriteError, and the EngineError or ParityError of a stream that the
-    engine refuses or computes differently; nothing is left at `path` then.
+    engine refuses or computes differently; a pulsed archive that fails its proof is removed.
     """
     axis = streamed_axis(result, pulse, criteria, symbol)
     check_archive_name(path)
@@ -89,6 +90,7 @@ def write_pulsed(
             common = {"engine": f"{axis.engine.name} {axis.engine.version}", "required": criteria.required}
             failure_outcome(reply, (), common, timeout).raise_for_failure()
         stream = Stream(**reply.facts[STREAM])
+        _check_registries(result, (folder / GRAPH_FILE).read_text("utf-8"))
         files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
         ordered = sorted(files, key=lambda name: name != GRAPH_FILE)
         write_files({name: folder / name for name in ordered}, path, compression=compression)
@@ -98,6 +100,18 @@ def write_pulsed(
         remove_archive(path)
         raise
     return PulsedArchive(path, axis.symbol, stream, result.input_names, result.output_names, outcome)
+
+
+def _check_registries(result: ExportedArchive, text: str) -> None:
+    """Raise InputError if the engine wrote operators of a registry that the target's engine is built without."""
+    allowed = result.target.spec.registries
+    needed = set(_REGISTRY.findall(text))
+    if allowed is not None and needed - allowed:
+        names = ", ".join(sorted(needed - allowed))
+        raise InputError(
+            f"the pulsed archive needs {names}, which the target's `registries` exclude",
+            hint="add `pulse` to registries if your engine is built with it",
+        )
 
 
 def _prove(

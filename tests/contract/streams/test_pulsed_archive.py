@@ -17,7 +17,7 @@ from pytest_t2n.cli.exports.export import _prove
 from t2n_core import export_model_to_nnef
 from t2n_core.check.exported.pulsed import PulsedArchive
 from t2n_core.engine.tract.engine import TractEngine
-from t2n_core.errors import EngineOptimiseError, InputError, ParityError
+from t2n_core.errors import EngineLoadError, EngineOptimiseError, InputError, ParityError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import KhronosNNEF, TractNNEF
@@ -209,6 +209,23 @@ def test_what_has_no_stream_is_refused(tmp_path):
     fixed = ModelExport(nn.Tanh().eval(), torch.randn(2, 3)).to(KhronosNNEF(), tmp_path / "b.tar")
     with pytest.raises(InputError, match="has no streams"):
         fixed.write_pulsed(tmp_path / "c.tar", 4)
+
+
+def test_an_engine_without_the_operators_of_streams_is_respected(tmp_path):
+    few = TractNNEF("0.23.9", pulse=8, pulsed_archive=True, registries=[])
+    with pytest.raises(InputError, match="needs tract_pulse, which the target's `registries` exclude"):
+        exported(causal(), few, tmp_path / "model.tar")
+    assert not list(tmp_path.iterdir())
+    assert exported(recurrent(nn.GRU), few, tmp_path / "model.tar").pulsed is not None, "only the state is kept"
+
+
+def test_what_the_engine_writes_and_cannot_read_is_found(tmp_path):
+    """0.23.9 writes 4-bit weights of a convolution in a shape that it refuses."""
+    torch.manual_seed(11)
+    export = ModelExport(nn.Conv1d(32, 64, 3).eval(), torch.randn(1, 32, 40), dynamic_axes={"input": {2: "S"}})
+    with pytest.raises(EngineLoadError, match="block_len"):
+        export.to(TractNNEF("0.23.9", pulse=8, pulsed_archive=True, weights="q4_0"), tmp_path / "model.tar")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_failed_check_leaves_neither(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Images of any size for Qwen2-VL and Qwen2.5-VL: what follows from an image's grid is computed by the program.
+"""Images of any size for the Qwen-VL models: what follows from an image's grid is computed by the program.
 
 The models read patches in rows of merged ones, and a grid `image_grid_thw` of their numbers. Of it follow the patches'
 positions, the windows of attention, and the three positions of each token in the decoder. Here they are statements for
@@ -24,7 +24,6 @@ POSITIONS: Final = "position_ids"
 """The input of the decoder with the positions of tokens in time, height and width, `[3, 1, tokens]`."""
 _PIXELS: Final = "pixel_values"
 _ARGUMENTS: Final = {"input_ids", _PIXELS, GRID}
-_FAMILIES: Final = ("qwen2_vl", "qwen2_5_vl")
 
 
 class GridEncoder(nn.Module):
@@ -54,9 +53,15 @@ class GridEncoder(nn.Module):
             within = of_patch[:, None] == of_patch[None, :]
         for place, block in enumerate(visual.blocks):
             mask = None if place in self.everywhere else within
-            hidden = hidden + _attend(block.attn, block.norm1(hidden), turn, mask)
-            hidden = hidden + block.mlp(block.norm2(hidden))
+            hidden = self.after_block(block, hidden, turn, mask)
         return visual.merger(hidden)  # type: ignore[no-any-return]
+
+    def after_block(
+        self, block: Any, hidden: torch.Tensor, turn: tuple[torch.Tensor, torch.Tensor], mask: torch.Tensor | None
+    ) -> torch.Tensor:
+        """Return the vectors of patches after a block; `turn` are cosines and sines of their positions."""
+        hidden = hidden + _attend(block.attn, block.norm1(hidden), turn, mask)
+        return hidden + block.mlp(block.norm2(hidden))  # type: ignore[no-any-return]
 
 
 def _attend(
@@ -79,22 +84,29 @@ def _turned(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch
 class GridImages:
     """The statements of a program for images of any size, and the encoder's example inputs."""
 
-    def __init__(self, model: Any) -> None:
-        """Take a model of transformers. Raises InputError for one of another family."""
-        family = model.config.model_type
-        if family not in _FAMILIES:
-            raise InputError(
-                f"{type(model).__name__} reads a grid of patches in a way of its own",
-                hint=f"images of any size are for {' and '.join(_FAMILIES)}",
-            )
-        vision = model.config.vision_config
-        self.encoder = GridEncoder(model.model.visual).eval()
+    def __init__(self, model: Any, encoder: nn.Module | None = None) -> None:
+        """Take a model of transformers, of a family whose encoder this is."""
+        vision, blocks = model.config.vision_config, model.model.visual.blocks
+        self.encoder = encoder or GridEncoder(model.model.visual).eval()
         self.token = int(model.config.image_token_id)
         self._merge, self._values = int(vision.spatial_merge_size), _values_of(vision)
+        everywhere = getattr(vision, "fullatt_block_indexes", range(len(blocks)))
         side = int(getattr(vision, "window_size", 0)) // self._merge // int(vision.patch_size)
-        has_windows = len(self.encoder.everywhere) < len(model.model.visual.blocks)
-        self._window = side if has_windows else 0
+        self._window = side if len(everywhere) < len(blocks) else 0
         """Rows along a side of a window; 0 if no block has windows."""
+
+    def step(self, model: Any) -> nn.Module | None:
+        """Return the module of a step of the decoder, if it is another than the one of all models."""
+        return None
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """Return the variables of the program by the names of the encoder's outputs."""
+        return {"rows": "rows"}
+
+    def of_decoder(self, tokens: range) -> dict[str, tuple[torch.Tensor, int]]:
+        """Return further inputs of the decoder for a step of tokens, each with the axis of the tokens."""
+        return {POSITIONS: (torch.tensor(tokens).expand(3, 1, -1), 2)}
 
     @property
     def names(self) -> list[str]:
@@ -136,10 +148,10 @@ class GridImages:
         return let(
             down=["floor_div", _number(["slice", GRID, 1, 1, 2]), merge],
             across=["floor_div", _number(["slice", GRID, 1, 2, 3]), merge],
-            rows=["mul", "down", "across"],
-            patches=["reshape", _PIXELS, items("rows", unit, self._values)],
-            row=["range", "rows"],
-            patch=["range", ["mul", "rows", unit]],
+            count=["mul", "down", "across"],
+            patches=["reshape", _PIXELS, items("count", unit, self._values)],
+            row=["range", "count"],
+            patch=["range", ["mul", "count", unit]],
             block=["floor_div", "patch", unit],
             high=[
                 "add",
@@ -150,7 +162,7 @@ class GridImages:
             positions=[
                 "reshape",
                 ["concat", 1, ["reshape", "high", items(-1, 1)], ["reshape", "wide", items(-1, 1)]],
-                items("rows", unit, 2),
+                items("count", unit, 2),
             ],
             **windows,
         )
@@ -161,7 +173,7 @@ class GridImages:
 
         It follows `layout`, and fails unless the image's tokens are one run in the prompt.
         """
-        run = ["and", "places", ["less", ["sub", "index", "first"], "rows"]]
+        run = ["and", "places", ["less", ["sub", "index", "first"], "count"]]
 
         def along(of_rows: Expression) -> Expression:
             return ["replace", "plain", "run", ["add", "first", of_rows]]
@@ -172,8 +184,8 @@ class GridImages:
             first=["argmax", "places", 0],
             run=run,
             # The tokens of an image count as many places as its longer side has rows.
-            shift=["sub", ["max", "down", "across"], "rows"],
-            plain=["where", ["less", "index", ["add", "first", "rows"]], "index", ["add", "index", "shift"]],
+            shift=["sub", ["max", "down", "across"], "count"],
+            plain=["where", ["less", "index", ["add", "first", "count"]], "index", ["add", "index", "shift"]],
             position_ids=[
                 "reshape",
                 [

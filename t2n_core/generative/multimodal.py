@@ -14,7 +14,8 @@ from torch import nn
 
 from t2n_core.errors import InputError
 from t2n_core.generative.calls import cache_argument
-from t2n_core.generative.grid_images import GRID, POSITIONS, GridImages
+from t2n_core.generative.deep_images import grid_images
+from t2n_core.generative.grid_images import GRID, GridImages
 from t2n_core.program import Part, Program, Statement, items, let, run, text, while_
 from t2n_core.torch_graph.frontend.pytree.objects import parts_at_any_depth
 from t2n_core.torch_graph.frontend.state.names import state_name
@@ -71,19 +72,20 @@ def multimodal_program(
             whose own method depends on its data, such as Idefics3, which leaves out images of zeros.
 
     The number of tokens is dynamic; sizes of images and sounds are those of the examples, except with `image_grid_thw`
-    (Qwen2-VL, Qwen2.5-VL): then a prompt has one image of any size. Raises InputError for a model that encodes neither
-    images nor sounds.
+    (Qwen2-VL, Qwen2.5-VL, Qwen3-VL): then a prompt has one image of any size.
+
+    Raises InputError for a model that encodes neither images nor sounds, and for one with another kind of grid.
     """
     method, token = _encoder_of(model)
     example = examples[0]
-    grid = GridImages(model) if GRID in example else None
+    grid = grid_images(model) if GRID in example else None
     features = {name: value for name, value in example.items() if name != "input_ids"}
     encoding: dict[str, Any] = {"output_names": ["rows"]}
     if grid is not None:
         features, encoder = grid.example(example), encoder or grid.encoder
-        encoding["dynamic_axes"] = grid.axes
+        encoding = {"output_names": list(grid.outputs), "dynamic_axes": grid.axes}
     embeddings = model.get_input_embeddings()
-    step, caches = _decoder(model, embeddings, example["input_ids"], has_positions=grid is not None)
+    step, caches = _decoder(model, embeddings, example["input_ids"], grid)
     parts = {
         "embedding": Part(
             Embedding(embeddings),
@@ -95,10 +97,10 @@ def multimodal_program(
     }
     embed = run("embedding", {"tokens": "step"}, {"vectors": "vectors"})
     initial = {f"in_{name}": _empty(cache, axis) for name, (cache, axis) in caches.items()}
-    positions = {} if grid is None else {POSITIONS: POSITIONS}
+    further = {} if grid is None else {name: name for name in grid.of_decoder(range(1))}
     decode = run(
         "decoder",
-        {"inputs_embeds": "vectors", **positions, **{f"in_{name}": f"in_{name}" for name in caches}},
+        {"inputs_embeds": "vectors", **further, **{f"in_{name}": f"in_{name}" for name in caches}},
         {"outputs": "logits", **{f"out_{name}": f"in_{name}" for name in caches}},
     )
     width = embeddings.weight.shape[-1]
@@ -109,8 +111,9 @@ def multimodal_program(
         tokens=["concat", 1, "tokens", "step"],
     )
     statements: list[Statement] = [
-        *([] if grid is None else [grid.layout, grid.of_prompt]),
-        run("encoder", {name: name for name in features}, {"rows": "rows"}),
+        *([] if grid is None else [grid.layout]),
+        run("encoder", {name: name for name in features}, {"rows": "rows"} if grid is None else grid.outputs),
+        *([] if grid is None else [grid.of_prompt]),
         let(step="input_ids", tokens=["slice", "input_ids", 1, 0, 0], **initial),
         embed,
         let(
@@ -158,18 +161,18 @@ def _encoder_of(model: Any) -> tuple[str, int]:
 
 
 def _decoder(
-    model: Any, embeddings: nn.Module, prompt: torch.Tensor, *, has_positions: bool
+    model: Any, embeddings: nn.Module, prompt: torch.Tensor, grid: GridImages | None
 ) -> tuple[Part, dict[str, tuple[torch.Tensor, int]]]:
     """Return the decoder's archive, and by the names of its caches an example of each with its growing axis."""
-    step = VectorStep(model).eval()
+    step: Any = (VectorStep(model) if grid is None else grid.step(model) or VectorStep(model)).eval()
     with torch.no_grad():
         vectors = embeddings(prompt[:, : _PROMPT + _STEP])
         first = model(inputs_embeds=vectors[:, :_PROMPT], use_cache=True)
         cache = getattr(first, step.cache)
     arguments, axes = {"inputs_embeds": vectors[:, _PROMPT:], "cache": cache}, {"inputs_embeds": {1: "S"}}
-    if has_positions:
-        arguments[POSITIONS] = torch.arange(_PROMPT, _PROMPT + _STEP).expand(3, 1, -1)
-        axes[POSITIONS] = {2: "S"}
+    further = {} if grid is None else grid.of_decoder(range(_PROMPT, _PROMPT + _STEP))
+    for name, (tensor, axis) in further.items():
+        arguments[name], axes[name] = tensor, {axis: "S"}
     options = {"state": "cache", "dynamic_axes": axes, "output_names": ["outputs"]}
     caches = {
         state_name("cache", path): (part, part.shape.index(_PROMPT, 1))

@@ -132,7 +132,7 @@ SIZES = (4, 6), (10, 6), (6, 12)
 
 
 def qwen_model(family: str) -> Any:
-    """Return a model of the family `qwen2_vl` or `qwen2_5_vl`."""
+    """Return a model of the family `qwen2_vl`, `qwen2_5_vl` or `qwen3_vl`."""
     import transformers as t
 
     text = {**TEXT, "rope_parameters": POSITIONS}
@@ -140,6 +140,11 @@ def qwen_model(family: str) -> Any:
         vision = {**QWEN, "embed_dim": 32, "hidden_size": 32, "mlp_ratio": 2}
         older = t.Qwen2VLConfig(vision_config=vision, text_config=text, image_token_id=SOFT)
         return built(t.Qwen2VLForConditionalGeneration(older), 4.0)
+    if family == "qwen3_vl":
+        inner = {"num_position_embeddings": 25, "deepstack_visual_indexes": [0, 2]}
+        vision = {**QWEN, **inner, "hidden_size": 32, "intermediate_size": 48, "out_hidden_size": 32}
+        newer = t.Qwen3VLConfig(vision_config=vision, text_config={**text, "head_dim": 8}, image_token_id=SOFT)
+        return built(t.Qwen3VLForConditionalGeneration(newer), 4.0)
     windows = {"window_size": 16, "fullatt_block_indexes": [1]}
     vision = {**QWEN, **windows, "hidden_size": 32, "intermediate_size": 48, "out_hidden_size": 32}
     config = t.Qwen2_5_VLConfig(vision_config=vision, text_config=text, image_token_id=SOFT)
@@ -154,7 +159,11 @@ def qwen2_5_vl() -> Program:
     return multimodal_program(qwen_model("qwen2_5_vl"), of_sizes(*SIZES))
 
 
+def qwen3_vl() -> Program:
+    return multimodal_program(qwen_model("qwen3_vl"), of_sizes(*SIZES))
+
+
 _MAKERS: tuple[Callable[[], Program], ...] = (
-    llava, idefics3, smolvlm, gemma3, voxtral, qwen2_vl, qwen2_5_vl
+    llava, idefics3, smolvlm, gemma3, voxtral, qwen2_vl, qwen2_5_vl, qwen3_vl
 )  # fmt: skip
 CASES: dict[str, Make] = {make.__name__: make for make in _MAKERS}

@@ -1,32 +1,37 @@
-"""Images of any size for Qwen2-VL and Qwen2.5-VL: what the program computes of a grid is what transformers computes."""
+"""Images of any size for the Qwen-VL models: the program computes of a grid what transformers does."""
 
 from __future__ import annotations
 
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-import transformers
 from transformers.vision_utils import get_vision_position_ids, get_vision_window_index
 
 from conformance.cases.several_archives.multimodal import CASES, SIZES, SOFT, of_sizes, qwen_model
 from t2n_core import TractNNEF
 from t2n_core.errors import InputError
+from t2n_core.generative.deep_images import grid_images
 from t2n_core.generative.grid_images import GridImages
-from t2n_core.generative.multimodal import multimodal_program
 from t2n_core.program import export_program
 from t2n_core.program.driver import execute
 
-both = pytest.mark.parametrize("family", ["qwen2_vl", "qwen2_5_vl"])
+each = pytest.mark.parametrize("family", ["qwen2_vl", "qwen2_5_vl", "qwen3_vl"])
 GRIDS = pytest.mark.parametrize("size", [*SIZES, (2, 2), (8, 8), (4, 14)])
+
+
+def empty_run(name: str, inputs: Any) -> dict[str, Any]:
+    """Return nothing in place of an archive's outputs."""
+    return {}
 
 
 def values_after(grid: GridImages, example: dict[str, torch.Tensor], *statements: str) -> dict[str, Any]:
     values: dict[str, Any] = {name: tensor.numpy() for name, tensor in example.items()}
-    execute([getattr(grid, name) for name in statements], values, lambda name, inputs: {})
+    execute([getattr(grid, name) for name in statements], values, empty_run)
     return values
 
 
@@ -35,7 +40,7 @@ def example_of(size: tuple[int, int]) -> dict[str, torch.Tensor]:
     return of_sizes(size, *SIZES[1:])[0]
 
 
-@both
+@each
 @GRIDS
 def test_positions_are_those_of_transformers(family: str, size: tuple[int, int]) -> None:
     model, example = qwen_model(family), example_of(size)
@@ -63,29 +68,35 @@ def test_windows_are_those_of_transformers(size: tuple[int, int]) -> None:
     assert np.array_equal(windows[:, None] == windows[None], wanted[:, None] == wanted[None])
 
 
-@both
+@each
 @GRIDS
 def test_rows_are_those_of_the_model(family: str, size: tuple[int, int]) -> None:
     model, example = qwen_model(family), example_of(size)
-    grid = GridImages(model)
+    grid = grid_images(model)
     with torch.no_grad():
         found = grid.encoder(**grid.example(example))
         given = {name: example[name] for name in ("pixel_values", "image_grid_thw")}
-        (wanted,) = model.get_image_features(**given, return_dict=True).pooler_output
-    torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+        wanted = model.get_image_features(**given, return_dict=True)
+    if family == "qwen3_vl":
+        found, inner = found
+        expected = torch.stack([rows for (rows,) in wanted.deepstack_features])
+        torch.testing.assert_close(inner, expected, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(found, wanted.pooler_output[0], atol=1e-4, rtol=1e-4)
 
 
-def test_one_archive_takes_images_of_several_sizes(tmp_path: Path) -> None:
+@each
+def test_one_archive_takes_images_of_several_sizes(family: str, tmp_path: Path) -> None:
     torch.manual_seed(2)
-    result = export_program(CASES["qwen2_5_vl"](), TractNNEF("0.23.9"), tmp_path / "qwen")
+    result = export_program(CASES[family](), TractNNEF("0.23.9"), tmp_path / "qwen")
     assert result.proof is not None
     assert result.proof.outcome.status == "pass"
     assert result.calls == {"embedding": 72, "encoder": 3, "decoder": 72}
-    inputs = {"patches": ["R", "4", "96"], "positions": ["R", "4", "2"], "windows": ["R"]}
+    of_family = {"qwen2_vl": {}, "qwen2_5_vl": {"windows": ["R"]}, "qwen3_vl": {"extent": ["2"]}}
+    inputs = {"patches": ["R", "4", "96"], "positions": ["R", "4", "2"], **of_family[family]}
     assert result.manifest["parts"]["encoder"]["inputs"] == inputs
 
 
-@both
+@each
 def test_tokens_depend_on_the_shape_of_the_image(family: str) -> None:
     """The program's check would find wrong positions: with rows and columns exchanged the model's tokens are others."""
     torch.manual_seed(zlib.crc32(family.encode()))
@@ -113,11 +124,10 @@ def test_prompts_without_one_whole_image_are_refused() -> None:
         values_after(grid, {**example, "input_ids": apart}, "layout", "of_prompt")
 
 
-def test_another_family_with_a_grid_is_refused() -> None:
-    config = transformers.Qwen3VLConfig(image_token_id=SOFT)
-    config.text_config.num_hidden_layers = config.vision_config.depth = 1
-    config.text_config.hidden_size = config.text_config.vocab_size = 8
-    with torch.device("meta"):
-        model = transformers.Qwen3VLForConditionalGeneration(config)
+def test_other_families_with_a_grid_are_refused() -> None:
     with pytest.raises(InputError, match="reads a grid of patches in a way of its own"):
-        multimodal_program(model, [example_of((4, 6))])
+        grid_images(SimpleNamespace(config=SimpleNamespace(model_type="glm4v")))
+    model = qwen_model("qwen3_vl")
+    model.model.visual.interpolation_align_corners = False
+    with pytest.raises(InputError, match="interpolates positions in another way"):
+        grid_images(model)

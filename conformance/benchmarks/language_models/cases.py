@@ -82,6 +82,26 @@ CASES: Final[Mapping[str, Case]] = {
             **_TEXT, head_dim=32, linear_num_value_heads=4, linear_num_key_heads=2, linear_key_head_dim=32,
             linear_value_head_dim=32, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=128,
             shared_expert_intermediate_size=128, layer_types=["linear_attention"] * 3 + ["full_attention"],
+        ),
+        prompt=128,
+    ),
+    "qwen3.5": Case(
+        lambda: hf.Qwen3_5TextConfig(
+            **_TEXT, head_dim=32, linear_num_value_heads=4, linear_num_key_heads=2, linear_key_head_dim=32,
+            linear_value_head_dim=32, layer_types=["linear_attention"] * 3 + ["full_attention"],
+        ),
+        prompt=128,
+    ),
+    "qwen2-moe": Case(
+        lambda: hf.Qwen2MoeConfig(
+            **_TEXT, num_experts=8, num_experts_per_tok=2, moe_intermediate_size=256,
+            shared_expert_intermediate_size=256,
+        )
+    ),
+    "gpt-oss": Case(
+        lambda: hf.GptOssConfig(
+            **_TEXT, head_dim=32, num_local_experts=8, num_experts_per_tok=2, sliding_window=WINDOW,
+            layer_types=_MIXED,
         )
     ),
     "llama, 125 million": Case(

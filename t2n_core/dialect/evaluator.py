@@ -13,11 +13,12 @@ from t2n_core.dialect.expressions import Scope, evaluate_expression
 from t2n_core.dialect.operators import functions
 from t2n_core.dialect.registry import Definition
 from t2n_core.dialect.statements import STATEMENTS
-from t2n_core.dialect.syntax import Call, Statement, names_in, parse_body
 from t2n_core.dialect.tensors import Tensor
 from t2n_core.dialect.without_meaning import WITHOUT_MEANING
 from t2n_core.errors import InputError, MalformedArchiveError, MeaningError, SpecError, T2NError, UndefinedOperatorError
 from t2n_core.nnef.reading.document import FragmentText
+from t2n_core.nnef.reading.grammar import parse_body
+from t2n_core.nnef.reading.tree import Call, Statement, names_in
 from t2n_core.nnef.signatures import Signature, fragment_signature
 
 _FAILURES: Final = (ValueError, IndexError, ZeroDivisionError, TypeError, KeyError, OverflowError, MemoryError)

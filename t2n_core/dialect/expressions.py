@@ -10,7 +10,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from t2n_core.dialect.sizes import Size
-from t2n_core.dialect.syntax import (
+from t2n_core.dialect.tensors import Tensor
+from t2n_core.errors import InputError, MalformedArchiveError
+from t2n_core.nnef.reading.flat import operation_of
+from t2n_core.nnef.reading.tree import (
     Call,
     Comprehension,
     Conditional,
@@ -21,16 +24,9 @@ from t2n_core.dialect.syntax import (
     Operator,
     Subscript,
 )
-from t2n_core.dialect.tensors import Tensor
-from t2n_core.errors import InputError, MalformedArchiveError
 
 CallOperator: TypeAlias = Callable[[Call, Sequence[tuple[str, Any]]], Any]
 
-_OPERATORS: Final[dict[str, str]] = {
-    "+": "add", "-": "sub", "*": "mul", "/": "div", "^": "pow", "<": "lt", ">": "gt", "<=": "le", ">=": "ge",
-    "==": "eq", "!=": "ne", "&&": "and", "||": "or",
-}  # fmt: skip
-"""The operators that expressions of tensors stand for."""
 _OF_NUMBERS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "^": operator.pow, "<": operator.lt, ">": operator.gt,
     "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
@@ -106,8 +102,7 @@ _BUILT_IN: Final[dict[str, Callable[..., Any]]] = {
 def _operator(node: Operator, scope: Scope) -> Any:
     operands = [evaluate_expression(operand, scope) for operand in node.operands]
     if any(isinstance(operand, Tensor) for operand in operands):
-        name = {"-": "neg", "!": "not"}[node.mark] if len(operands) == 1 else _OPERATORS[node.mark]
-        return scope.call(Call(name, "", ()), [("", operand) for operand in operands])
+        return scope.call(Call(operation_of(node), "", ()), [("", operand) for operand in operands])
     if len(operands) == 1:
         return not operands[0] if node.mark == "!" else -operands[0]
     left, right = operands

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from t2n_core.dialect.syntax import Statement
 from t2n_core.dialect.tensors import Tensor
+from t2n_core.nnef.reading.tree import Statement
 from t2n_core.nnef.signatures import Signature
 
 

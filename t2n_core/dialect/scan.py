@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2n_core.dialect.run import Run
-from t2n_core.dialect.syntax import Call
 from t2n_core.dialect.tensors import Tensor
 from t2n_core.errors import InputError
+from t2n_core.nnef.reading.tree import Call
 
 
 def scan(run: Run, operation: Call, arguments: Mapping[str, Any]) -> tuple[Tensor, ...]:

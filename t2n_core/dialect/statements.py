@@ -9,10 +9,10 @@ import numpy as np
 
 from t2n_core.dialect.run import Run
 from t2n_core.dialect.scan import scan
-from t2n_core.dialect.syntax import Call
 from t2n_core.dialect.tensors import Tensor, datum_type, tensor_of
 from t2n_core.errors import InputError, MalformedArchiveError
 from t2n_core.nnef.reading.archive import StoredTensor
+from t2n_core.nnef.reading.tree import Call
 
 
 def variable(run: Run, operation: Call, arguments: Mapping[str, Any]) -> Tensor:

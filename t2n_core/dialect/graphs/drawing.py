@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from t2n_core.dialect.graphs.evaluation import evaluate
 from t2n_core.dialect.graphs.externals import External, externals_of
 from t2n_core.dialect.graphs.symbols import check_assertions, size_of
-from t2n_core.dialect.syntax import names_in
 from t2n_core.errors import InputError, MalformedArchiveError, MeaningError, UndefinedOperatorError
 from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
+from t2n_core.nnef.reading.tree import names_in
 
 _SIZES: Final = (3, 5, 2, 7, 1, 4, 8, 16, 32, 0, 11, 64)
 """Sizes of symbols, those that prove more first."""

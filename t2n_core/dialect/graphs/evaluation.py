@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from t2n_core.dialect.evaluator import Evaluation
 from t2n_core.dialect.graphs.externals import External, externals_of
 from t2n_core.dialect.graphs.symbols import check_assertions, declared_symbols, solve
-from t2n_core.dialect.syntax import statement_of
 from t2n_core.dialect.tensors import Tensor
 from t2n_core.errors import InputError
 from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
+from t2n_core.nnef.reading.flat import statement_of
 
 
 def evaluate(

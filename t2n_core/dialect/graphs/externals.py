@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.dialect.syntax import Call, Items, Literal, Node, Statement, statement_of
 from t2n_core.dialect.tensors import datum_type
 from t2n_core.errors import InputError
 from t2n_core.nnef.reading.document import Document
+from t2n_core.nnef.reading.flat import statement_of
+from t2n_core.nnef.reading.tree import Call, Items, Literal, Node, Statement
 
 _OPERATORS = ("external", "tract_core_external")
 

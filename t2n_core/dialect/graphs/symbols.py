@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from t2n_core.dialect.expressions import Scope, evaluate_expression
-from t2n_core.dialect.syntax import Literal, Name, Node, names_in, parse_expression
 from t2n_core.errors import InputError
+from t2n_core.nnef.reading.grammar import parse_expression
+from t2n_core.nnef.reading.tree import Literal, Name, Node, names_in
 
 _ASSERTION: Final = "tract_assert"
 _SYMBOL: Final = "tract_symbol"

@@ -83,17 +83,53 @@ def test_a_call_of_min_or_max_is_part_of_an_expression_of_sizes() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("graph n(x) -> (y) { y = relu(x) }", "line 1 of the graph: `;` is expected"),
-        ("graph n(x) -> (y)\n{\n y = relu(x, $);\n}", "line 3 of the graph"),
-        ("graph n(x) -> (y) { y = relu(", "ends too early"),
-        ("graph n(x) -> (y) { y = x + 1; }", "an expression that is not a call"),
-        ("hello", "is expected, not 'hello'"),
+        ("graph n(x) -> (y) { y = relu(x) }", "line 1, column 33 of the graph: `;` is expected, not '}'"),
+        ("graph n(x) -> (y)\n{\n y = relu(x,  $);\n}", "line 3, column 15 of the graph: '$);\\n}' is not NNEF"),
+        ("graph n(x) -> (y) { y = relu(", "line 1, column 30 of the graph: the text ends too early"),
+        ("graph n(x) -> (y) { y = 1; }", "column 21 of the graph: `y` is assigned an expression that is neither"),
+        ("graph n(x) -> (y) { y = relu(x[0]); }", "column 21 of the graph: a subscript is not supported"),
+        ("graph n(x) -> (y) { y = x if c else z; }", "a conditional is not supported"),
+        ("graph n(x) -> (y) { y = f([for i in x yield i]); }", "a comprehension is not supported"),
+        ("graph n(x) -> (y) { y = x in z; }", "`in` is not supported between tensors"),
+        ("graph n(x) -> (y) { y = f(x + [1] in z); }", "`in` is not supported in a size"),
+        (f"graph n(x) -> (y) {{ y = f({'1' * 401}); }}", "a number of 401 digits"),
+        (f"graph n(x) -> (y) {{ y = f({'(' * 9999}", "nested too deeply"),
+        (
+            "hello",
+            "line 1, column 1 of the graph: `version`, `extension`, `fragment` or `graph` is expected, not 'hello'",
+        ),
     ],
 )
 def test_what_is_no_nnef_is_refused_with_its_line(text: str, words: str) -> None:
     with pytest.raises(InputError) as error:
         read_text(text)
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "assignments"),
+    [
+        ("y = a + b * 2;", ["mul_0 = mul(b, 2)", "y = add(a, mul_0)"]),
+        ("y = (a + b) * -2.0 ^ a;", ["add_0 = add(a, b)", "pow_0 = pow(-2.0, a)", "y = mul(add_0, pow_0)"]),
+        ("y = a - b - a;", ["sub_0 = sub(a, b)", "y = sub(sub_0, a)"]),
+        ("y = -a < b || !a;", ["neg_0 = neg(a)", "lt_0 = lt(neg_0, b)", "not_0 = not(a)", "y = or(lt_0, not_0)"]),
+        ("y = a * (T + 1);", ["y = mul(a, (T+1))"]),
+        ("y = max(a, b) / 2;", ["max_0 = max(a, b)", "y = div(max_0, 2)"]),
+        ("y = relu(a + exp(b));", ["exp_0 = exp(b)", "add_0 = add(a, exp_0)", "y = relu(add_0)"]),
+        ("y = pad(a, [(0, 2 * -T), (-T, - -T)]);", ["y = pad(a, [(0, 2*(0-T)), (0-T, 0-(0-T))])"]),
+        ("y = b;", ["y = copy(b)"]),
+    ],
+)
+def test_operators_between_tensors_are_operations(text: str, assignments: list[str]) -> None:
+    read = read_text(f"version 1.0;\ngraph g(a, b) -> (y) {{ {text} }}")
+    assert [one.text() for one in read.assignments] == assignments
+
+
+def test_the_body_of_a_fragment_may_have_operators() -> None:
+    fragment = "fragment f(x: tensor<scalar>, by: scalar = 2.0) -> (y: tensor<scalar>) { y = 0.5 * (x + by); }"
+    body = read_text(f"version 1.0;\n{fragment}\ngraph g(a) -> (y) {{ y = f(a); }}").fragments["f"].body
+    assert body is not None
+    assert [one.text() for one in body] == ["add_0 = add(x, by)", "y = mul(0.5, add_0)"]
 
 
 @pytest.mark.parametrize("name", ["folder", "archive.tar", "archive.tgz"])

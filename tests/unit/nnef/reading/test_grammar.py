@@ -1,4 +1,4 @@
-"""Expressions of NNEF."""
+"""The grammar of NNEF, with the values that the evaluator gives its expressions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 
 from t2n_core.dialect.expressions import Scope, evaluate_expression
 from t2n_core.dialect.sizes import Size
-from t2n_core.dialect.syntax import names_in, parse_body, parse_expression
 from t2n_core.errors import InputError
+from t2n_core.nnef.reading.grammar import parse_body, parse_expression
+from t2n_core.nnef.reading.tree import names_in
 
 
 def value(text: str, **values: Any) -> Any:
@@ -51,10 +52,27 @@ def test_what_is_computed_from_a_symbol_is_a_size() -> None:
     assert not isinstance(value("4 / 2"), Size)
 
 
-@pytest.mark.parametrize("text", ["1 +", "f(1", "[1, 2", "a b", "1 if 2", "$", "[for in x yield 1]"])
-def test_what_is_no_expression_is_refused(text: str) -> None:
-    with pytest.raises(InputError):
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("1 +", "column 4 of the expression: the text ends too early: a value is expected"),
+        ("f(1", "the text ends too early: `,` is expected"),
+        ("[1, 2", "the text ends too early"),
+        ("a b", "column 3 of the expression: the end is expected, not 'b'"),
+        ("1 if 2", "`else` is expected"),
+        ("a +\n  $", "line 2, column 3 of the expression: '$' is not NNEF"),
+        ("[for in x yield 1]", "`in` is expected, not 'x'"),
+    ],
+)
+def test_what_is_no_expression_is_refused_with_its_place(text: str, reason: str) -> None:
+    with pytest.raises(InputError) as error:
         parse_expression(text)
+    assert reason in str(error.value)
+
+
+def test_what_is_no_body_is_refused_with_its_place_in_the_fragment() -> None:
+    with pytest.raises(InputError, match="line 2, column 6 of the fragment: `=` is expected, not ';'"):
+        parse_body("fragment f(x: tensor<scalar>) -> (y: tensor<scalar>) {\n    y; }")
 
 
 def test_names_are_found_in_all_parts() -> None:

@@ -1,0 +1,169 @@
+"""Statements of the grammar as flat assignments, which hold one operation each, and assignments as statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from t2n_core.errors import InputError
+from t2n_core.nnef.reading.document import Argument, Assignment, Expression, value_text
+from t2n_core.nnef.reading.document import Name as NameText
+from t2n_core.nnef.reading.grammar import GrammarReader, parse_expression
+from t2n_core.nnef.reading.tree import Call, Items, Literal, Name, Node, Operator, Statement, names_in, nodes_in
+
+_OF_SIZES: Final = frozenset({"min", "max"})
+"""Functions in expressions of sizes."""
+_BINARY: Final = {
+    "+": "add", "-": "sub", "*": "mul", "/": "div", "^": "pow", "<": "lt", ">": "gt", "<=": "le", ">=": "ge",
+    "==": "eq", "!=": "ne", "&&": "and", "||": "or",
+}  # fmt: skip
+_UNARY: Final = {"-": "neg", "!": "not"}
+
+
+def operation_of(operator: Operator) -> str:
+    """Return the name of the operation that an operator stands for, such as `add` for `+`. Raises InputError."""
+    name = (_UNARY if len(operator.operands) == 1 else _BINARY).get(operator.mark)
+    if name is None:
+        raise InputError(f"`{operator.mark}` is not supported between tensors")
+    return name
+
+
+def flat_assignments(reader: GrammarReader, tensors: Iterable[str]) -> Iterator[Assignment]:
+    """Yield the assignments of a body in braces; a call or an operator inside another becomes one with a new name.
+
+    `tensors` are the names that are defined before the body. Raises InputError for comprehensions, branches and
+    subscripts, which have no place in a graph.
+    """
+    flattener = _Flattener({token.text for token in reader.tokens if token.kind == "name"}, set(tensors))
+    for statement, position in reader.body():
+        try:
+            yield from flattener.assignments(statement)
+        except InputError as wrong:
+            raise reader.error_at(position, wrong.message) from None
+
+
+class _Flattener:
+    """Gives names to the values inside expressions."""
+
+    def __init__(self, taken: set[str], tensors: set[str]) -> None:
+        self._taken = taken
+        self._tensors = tensors
+        self._assignments: list[Assignment] = []
+
+    def assignments(self, statement: Statement) -> list[Assignment]:
+        """Return a statement as assignments, the operands before what uses them."""
+        self._assignments = []
+        results, value = statement.results, statement.value
+        if isinstance(value, Name) and len(results) == 1:
+            value = Call("copy", "", (("", value),))
+        if isinstance(value, Operator):
+            operands = tuple(Argument("", self._operand(one)) for one in value.operands)
+            self._assignments.append(Assignment(results, operation_of(value), operands))
+        elif isinstance(value, Call):
+            arguments = tuple(Argument(name, self._argument(one)) for name, one in value.arguments)
+            self._assignments.append(Assignment(results, value.operator, arguments, value.dtype, statement.is_list))
+        else:
+            _check_support(value)
+            raise InputError(f"`{results[0]}` is assigned an expression that is neither a call nor an operation")
+        self._tensors.update(results)
+        return self._assignments
+
+    def _operand(self, node: Node) -> Any:
+        """Return an operand of a statement: an operation on tensors gets a name."""
+        if isinstance(node, Operator) and not self._tensors.isdisjoint(names_in(node)):
+            return self._assign_new(operation_of(node), "", [("", self._operand(one)) for one in node.operands])
+        return self._argument(node)
+
+    def _argument(self, node: Node) -> Any:
+        """Return an argument of a call: calls get names, and operators stay expressions, as those of sizes do."""
+        _check_support(node)
+        match node:
+            case Literal():
+                return node.value
+            case Name():
+                return NameText(node.name)
+            case Items():
+                items = map(self._argument, node.items)
+                return list(items) if node.is_list else tuple(items)
+            case Operator() if not any(
+                isinstance(one, Call) and one.operator not in _OF_SIZES for one in nodes_in(node)
+            ):
+                names = dict.fromkeys(NameText(one.name) for one in nodes_in(node) if isinstance(one, Name))
+                return Expression(_size_text(node), tuple(names))
+            case Operator():
+                return self._assign_new(operation_of(node), "", [("", self._argument(one)) for one in node.operands])
+            case Call():
+                arguments = [(name, self._argument(one)) for name, one in node.arguments]
+                return self._assign_new(node.operator, node.dtype, arguments)
+
+    def _assign_new(self, operator: str, dtype: str, arguments: list[tuple[str, Any]]) -> NameText:
+        number = 0
+        while (name := f"{operator}_{number}") in self._taken:
+            number += 1
+        self._taken.add(name)
+        self._tensors.add(name)
+        self._assignments.append(Assignment((name,), operator, tuple(Argument(*one) for one in arguments), dtype))
+        return NameText(name)
+
+
+def _may_be_size(node: Node) -> bool:
+    return not any(isinstance(one, Call) and one.operator not in _OF_SIZES for one in nodes_in(node))
+
+
+def _check_support(node: Node) -> None:
+    """Raise InputError for a node that only the body of a fragment holds, whose arguments decide what it is."""
+    if not isinstance(node, Literal | Name | Items | Operator | Call):
+        kind = type(node).__name__.lower()
+        raise InputError(f"a {kind} is not supported outside the definition of a fragment")
+
+
+def _size_text(node: Node) -> str:
+    """Return an expression as text, with a space between its tokens."""
+    match node:
+        case Literal():
+            return value_text(node.value)
+        case Name():
+            return node.name
+        case Items():
+            opening, closing = "[]" if node.is_list else "()"
+            return f"{opening} {' , '.join(map(_size_text, node.items))} {closing}"
+        case Call():
+            return f"{node.operator} ( {' , '.join(_size_text(value) for _, value in node.arguments)} )"
+        case Operator():
+            text = _operator_text(node)
+            return f"( {text} )" if node.in_parentheses else text
+    _check_support(node)
+    raise AssertionError(node)
+
+
+def _operator_text(node: Operator) -> str:
+    if node.mark not in _BINARY and node.mark != "!":
+        raise InputError(f"`{node.mark}` is not supported in a size")
+    operands = list(map(_operand_text, node.operands))
+    if len(operands) == 2:
+        return f" {node.mark} ".join(operands)
+    return f"! {operands[0]}" if node.mark == "!" else f"0 - {operands[0]}"
+
+
+def _operand_text(node: Node) -> str:
+    if isinstance(node, Operator) and node.mark == "-" and len(node.operands) == 1:
+        return f"( {_operator_text(node)} )"
+    return _size_text(node)
+
+
+def statement_of(assignment: Assignment) -> Statement:
+    """Return an assignment of a graph as a statement. Raises InputError for an expression that cannot be parsed."""
+    arguments = tuple((one.name, node_of(one.value)) for one in assignment.arguments)
+    call = Call(assignment.operator, assignment.dtype, arguments)
+    return Statement(assignment.results, assignment.is_list, call, assignment.text())
+
+
+def node_of(value: Any) -> Node:
+    """Return an argument of an assignment as a tree."""
+    if isinstance(value, NameText):
+        return Name(value)
+    if isinstance(value, Expression):
+        return parse_expression(value.text)
+    if isinstance(value, list | tuple):
+        return Items(tuple(map(node_of, value)), isinstance(value, list))
+    return Literal(value)

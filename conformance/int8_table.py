@@ -47,9 +47,9 @@ def table_of(records: Iterable[Mapping[str, Any]]) -> str:
     """Return the table in Markdown. Raises ValueError if no record is of the suite."""
     rows: dict[str, dict[str, str]] = {}
     for record in records:
-        found = _NET.search(str(record.get("nodeid", "")))
-        if found is not None and "status" in record:
-            rows.setdefault(found["net"], {})[found["version"]] = cell_of(record)
+        match = _NET.search(str(record.get("nodeid", "")))
+        if match is not None and "status" in record:
+            rows.setdefault(match["net"], {})[match["version"]] = cell_of(record)
     if not rows:
         raise ValueError("no record is of the suite `int8`")
     versions = sorted({version for row in rows.values() for version in row}, key=Version)

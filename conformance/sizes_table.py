@@ -142,21 +142,21 @@ def main() -> int:
     start = time.monotonic()
     cells = read(options.records) if options.records else run(options.words, options.tract.split(","))
     rows: dict[str, dict[str, tuple[str, str]]] = {}
-    for row, version, found in cells:
-        rows.setdefault(row, {})[version] = found
-        if options.details and found[0] != RIGHT:
-            print(f"{row:44s} {version:8s} {found[0]:8s} {found[1]}", flush=True)
+    for row, version, outcome in cells:
+        rows.setdefault(row, {})[version] = outcome
+        if options.details and outcome[0] != RIGHT:
+            print(f"{row:44s} {version:8s} {outcome[0]:8s} {outcome[1]}", flush=True)
     versions = sorted({v for row in rows.values() for v in row}, key=lambda v: tuple(map(int, v.split("."))))
     print(f"{'pattern-traced size':44s} " + " ".join(f"{v:8s}" for v in versions))
-    for row, found in rows.items():
-        words = [found.get(v, ("", ""))[0] for v in versions]
+    for row, outcome in rows.items():
+        words = [outcome.get(v, ("", ""))[0] for v in versions]
         if set(words) != {RIGHT}:
             print(f"{row:44s} " + " ".join(f"{word:8s}" for word in words))
     for version in versions:
         counts = Counter(row[version][0] for row in rows.values() if version in row)
         print(f"{version:8s} {sum(counts.values())} cells: " + ", ".join(f"{n} {w}" for w, n in counts.most_common()))
     print(f"{time.monotonic() - start:.0f} s")
-    return int(any(found[0] in (WRONG, UNGUARDED, CRASH, BUG) for row in rows.values() for found in row.values()))
+    return int(any(outcome[0] in (WRONG, UNGUARDED, CRASH, BUG) for row in rows.values() for outcome in row.values()))
 
 
 if __name__ == "__main__":

@@ -71,13 +71,13 @@ def support_page(lines: Iterable[CaseLine]) -> str:
 
     Raises ValueError for a refusal that is of none of the KINDS.
     """
-    known = sorted(lines, key=lambda line: (line.operator, line.dtype, line.engine))
-    engines = sorted({line.engine for line in known}, key=_engine_order)
+    ordered = sorted(lines, key=lambda line: (line.operator, line.dtype, line.engine))
+    engines = sorted({line.engine for line in ordered}, key=_engine_order)
     releases = list(dict.fromkeys(map(_release, engines)))
-    parts = [_HEAD, _totals(known, engines), _refusals(known, releases)]
+    parts = [_HEAD, _totals(ordered, engines), _refusals(ordered, releases)]
     for kind, title in _SECTIONS.items():
         rows: dict[tuple[str, str], dict[str, list[CaseLine]]] = defaultdict(lambda: defaultdict(list))
-        for line in known:
+        for line in ordered:
             if line.kind == kind and line.dtype in _LISTED and line.verdict != NO_SAMPLE:
                 rows[line.operator, line.dtype][_release(line.engine)].append(line)
         if rows:
@@ -169,7 +169,7 @@ def _refusals(lines: Sequence[CaseLine], releases: Sequence[str]) -> str:
                 rows[dtype, _these(engines, releases)].append(f"`{operator}`")
         parts.append(f"### {kind.name.capitalize()}\n\n{kind.reason}\n")
         if rows:
-            lines_of_kind = ([*key, ", ".join(found)] for key, found in sorted(rows.items()))
+            lines_of_kind = ([*key, ", ".join(operators)] for key, operators in sorted(rows.items()))
             parts += [table(["dtype", "engines", "operators"], lines_of_kind), ""]
     return "\n".join(parts)
 

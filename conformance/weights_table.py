@@ -85,9 +85,9 @@ def table_of(rows: Iterable[Mapping[str, Any]]) -> str:
     versions = sorted({version for one in cells.values() for version in one}, key=Version)
     order = sorted(cells, key=lambda key: list(dict.fromkeys(format for format, _ in cells)).index(key[0]))
     lines = ([*key, *(cells[key].get(version, "") for version in versions)] for key in order)
-    found = table(["format", "net", *versions], lines)
+    formats = table(["format", "net", *versions], lines)
     stays = [f"- {reason}: {', '.join(nets)}" for reason, nets in reasons.items()]
-    return "\n".join([found, "", "What stays float32, wholly or in part:", "", *stays]) if stays else found
+    return "\n".join([formats, "", "What stays float32, wholly or in part:", "", *stays]) if stays else formats
 
 
 def _reasons(notes: Sequence[str]) -> Iterator[str]:
@@ -111,11 +111,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     writing = commands.add_parser("write", help="write the table")
     writing.add_argument("rows", nargs="+", type=Path, help="what was measured")
     writing.add_argument("--page", type=Path, help="put the table between the marks of this page")
-    given = parser.parse_args(arguments)
-    if given.command == "measure":
-        _measure(given)
+    options = parser.parse_args(arguments)
+    if options.command == "measure":
+        _measure(options)
         return 0
-    show(table_of(read_rows(*given.rows)), BEGIN, given.page)
+    show(table_of(read_rows(*options.rows)), BEGIN, options.page)
     return 0
 
 

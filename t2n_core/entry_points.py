@@ -22,16 +22,16 @@ def load_entry_points(group: Group) -> dict[str, Any]:
 
     Raises InputError for an entry point that cannot be loaded, and for two of the same name.
     """
-    found: dict[str, Any] = {}
+    objects: dict[str, Any] = {}
     homes: dict[str, str] = {}
     for point in sorted(metadata.entry_points(group=group), key=lambda one: (one.name, one.value)):
         home = point.dist.name if point.dist is not None else "a package without a name"
-        if point.name in found:
+        if point.name in objects:
             raise InputError(f"both {homes[point.name]} and {home} provide `{point.name}` in {group}")
         try:
-            found[point.name] = point.load()
+            objects[point.name] = point.load()
         except Exception as cause:
             message = f"{home} provides `{point.name}` in {group}, and {point.value} cannot be loaded: {cause}"
             raise InputError(message) from cause
         homes[point.name] = home
-    return found
+    return objects

@@ -87,10 +87,10 @@ def read_file(path: Path, most: int) -> bytes:
 def decode_json(data: bytes, kind: type[_Content], where: str) -> _Content:
     """Decode JSON as a value of a type. Raises ForeignFileError, whose message begins with `where` and the line."""
     try:
-        found = msgspec.json.decode(data, type=kind)
+        content = msgspec.json.decode(data, type=kind)
         if _LONG_NUMBER.search(data):
-            msgspec.msgpack.encode(found)  # the format in which it is sent to other processes
-        return found
+            msgspec.msgpack.encode(content)  # the format in which it is sent to other processes
+        return content
     except RecursionError:
         raise ForeignFileError(f"{where}: it is nested too deeply") from None
     except OverflowError:

@@ -67,8 +67,8 @@ def _sweep(home: Path) -> None:
         if not _NAME.fullmatch(name):
             continue
         with suppress(OSError, Timeout):
-            found = (path if os.path.lexists(path) else _lock_of(path)).lstat()
-            if user in (None, found.st_uid) and not path.is_symlink() and (path.is_dir() or not path.exists()):
+            status = (path if os.path.lexists(path) else _lock_of(path)).lstat()
+            if user in (None, status.st_uid) and not path.is_symlink() and (path.is_dir() or not path.exists()):
                 lock = FileLock(_lock_of(path), thread_local=False)
                 lock.acquire(timeout=0)
                 _remove(path, lock)

@@ -34,26 +34,28 @@ def export_times(folder: Path, peer: Peer | None, longest: int) -> dict[str, Any
     command = [sys.executable, "-m", "pytest", "conformance/benchmarks/test_export_time.py"]
     command += ["--benchmark-only", f"--benchmark-json={path}", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
-    found: dict[str, Any] = {"ours": {}, "torch.export": {}}
+    times: dict[str, Any] = {"ours": {}, "torch.export": {}}
     nets: dict[str, dict[str, Any]] = {net: {} for net in EXPORTED}
     for entry in json.loads(path.read_text(encoding="utf-8"))["benchmarks"]:
         who = "ours" if entry["name"].startswith("test_ours") else "torch.export"
         if "net" in entry["params"]:
             nets[entry["params"]["net"]][who] = entry["stats"]["median"]
         else:
-            found[who][entry["params"]["length"]] = entry["stats"]["median"]
+            times[who][entry["params"]["length"]] = entry["stats"]["median"]
     if peer is not None:
-        found["peer"] = {}
+        times["peer"] = {}
         for n in (n for n in CHAIN_LENGTHS if n <= longest):
             say(f"the peer's export of {n} layers")
-            found["peer"][n] = _seconds(
+            times["peer"][n] = _seconds(
                 peer, {"chain": n, "repeats": 3 if n <= 50 else 1}, 600.0 if n > 200 else BUDGET
             )
         for net in EXPORTED:
             say(f"the peer's export of {net}")
-            known = found["peer"].get(400) if net.startswith("400 x") else _seconds(peer, {"export": net, "repeats": 1})
-            nets[net]["peer"] = known or "not run"
-    return {**found, "nets": nets}
+            seconds = (
+                times["peer"].get(400) if net.startswith("400 x") else _seconds(peer, {"export": net, "repeats": 1})
+            )
+            nets[net]["peer"] = seconds or "not run"
+    return {**times, "nets": nets}
 
 
 def _seconds(peer: Peer, job: dict[str, Any], budget: float = BUDGET) -> float | str:

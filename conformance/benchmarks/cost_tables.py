@@ -24,9 +24,9 @@ def growth_table(curves: dict[str, dict[Any, dict[str, float]]]) -> str:
 
 def memory_table(forms: dict[str, dict[str, Any]]) -> str:
     rows = []
-    for form, found in forms.items():
-        weights, peak = found["weights_bytes"], found["peak_beyond_bytes"]
-        plain, ours = (weights / found[name] / 1e9 for name in ("plain_s", "write_s"))
+    for form, figures in forms.items():
+        weights, peak = figures["weights_bytes"], figures["peak_beyond_bytes"]
+        plain, ours = (weights / figures[name] / 1e9 for name in ("plain_s", "write_s"))
         rows.append(
             [form, f"{weights / 1e9:.2f}", f"{peak / 1e6:.0f}", f"{peak / weights:.3f} x",
              f"{plain:.2f}", f"{ours:.2f}", f"{100 * ours / plain:.0f} %"]

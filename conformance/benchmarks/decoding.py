@@ -180,16 +180,16 @@ def _sequences(job: Mapping[str, Any]) -> dict[str, Callable[[], Step]]:
         empty["float16"] = [cache.astype(np.float16) for cache in empty["float16"]]
     loaded = {form: load(driver, archive) for form, archive in job["archives"].items()}
     one = loaded.pop("float32, one token")
-    found: dict[str, Callable[[], Step]] = {"torch": lambda: _in_torch(model)}
+    sequences: dict[str, Callable[[], Step]] = {"torch": lambda: _in_torch(model)}
     for form, runnable in loaded.items():
-        found[form] = functools.partial(with_cache, driver, runnable, [] if form == PRODUCTS else empty[form])
-    found["float32, one token"] = lambda: with_cache(driver, loaded["float32"], empty["float32"], one)
+        sequences[form] = functools.partial(with_cache, driver, runnable, [] if form == PRODUCTS else empty[form])
+    sequences["float32, one token"] = lambda: with_cache(driver, loaded["float32"], empty["float32"], one)
     if job["own_cache"]:
         stateful = load(driver, job["archives"]["float32"], "detect_kv_cache")
         if stateful.inputs != 1:
             raise EngineOptimiseError(f"{stateful.inputs - 1} inputs are left where the engine holds the caches")
-        found["float32, own cache"] = lambda: with_state(stateful)
-    return found
+        sequences["float32, own cache"] = lambda: with_state(stateful)
+    return sequences
 
 
 def main() -> None:
@@ -198,14 +198,14 @@ def main() -> None:
     pin_to_one_core()
     sequences = _sequences(job)
     prompt = np.random.default_rng(3).integers(0, job["size"]["words"], (1, job["prompt"]))
-    found: dict[str, dict[str, Any]] = {form: {"prompt_ms": [], "token_ms": []} for form in sequences}
+    figures: dict[str, dict[str, Any]] = {form: {"prompt_ms": [], "token_ms": []} for form in sequences}
     with torch.inference_mode():
         for form, begin in in_turns(sequences.items(), job["rounds"]):
             times, chosen, _ = run_steps(begin(), prompt, 1 + job["steps"])
-            found[form]["prompt_ms"].append(times[0])
-            found[form]["token_ms"].append(statistics.median(times[1:]))
-            found[form]["tokens"] = chosen
-    print(json.dumps(found))
+            figures[form]["prompt_ms"].append(times[0])
+            figures[form]["token_ms"].append(statistics.median(times[1:]))
+            figures[form]["tokens"] = chosen
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

@@ -79,17 +79,17 @@ CURVES: Mapping[str, Growth] = {
 
 def measure(folder: Path, say: Callable[[str], None], curves: Mapping[str, Growth] = CURVES) -> dict[str, Any]:
     """{what grows: {count: {ours, floor: CPU seconds}}}, each the median of a few, in turns."""
-    found: dict[str, Any] = {}
+    medians: dict[str, Any] = {}
     for name, growth in curves.items():
-        found[name] = {}
+        medians[name] = {}
         _turn(growth, growth.counts[0], folder)  # what is read or made once per process
         for count in growth.counts:
             say(f"export with {count} {name}")
             turns = [_turn(growth, count, folder)]
             while turns[0]["ours"] < _SHORT and len(turns) < ROUNDS:
                 turns.append(_turn(growth, count, folder))
-            found[name][count] = {who: statistics.median(turn[who] for turn in turns) for who in turns[0]}
-    return found
+            medians[name][count] = {who: statistics.median(turn[who] for turn in turns) for who in turns[0]}
+    return medians
 
 
 def _turn(growth: Growth, count: int, folder: Path) -> dict[str, float]:

@@ -46,7 +46,7 @@ def export_table(export: dict[str, dict[str, Any]]) -> str:
     rows = []
     for n in sorted(ours):
         other = peer.get(n, "not run")
-        known = isinstance(other, float)
+        has_time = isinstance(other, float)
         rows.append(
             [
                 str(n),
@@ -54,8 +54,8 @@ def export_table(export: dict[str, dict[str, Any]]) -> str:
                 f"{1e3 * ours[n] / n:.1f}",
                 f"{floor[n]:.2f}",
                 f"{ours[n] / floor[n]:.2f} x",
-                f"{other:.2f}" if known else str(other),
-                f"{other / ours[n]:.0f} x" if known else "",
+                f"{other:.2f}" if has_time else str(other),
+                f"{other / ours[n]:.0f} x" if has_time else "",
             ]
         )
     head = ["n", "ours, s", "ours per layer, ms", "torch.export, s", "ours / floor", "peer, s", "peer / ours"]
@@ -70,8 +70,8 @@ def nets_table(nets: dict[str, dict[str, Any]]) -> str:
     rows = []
     for name, times in nets.items():
         ours, floor, peer = times["ours"], times["torch.export"], times.get("peer", "not run")
-        known = isinstance(peer, float)
-        shown = [f"{peer:.2f}", f"{peer / ours:.0f} x"] if known else [str(peer), ""]
+        has_time = isinstance(peer, float)
+        shown = [f"{peer:.2f}", f"{peer / ours:.0f} x"] if has_time else [str(peer), ""]
         rows.append([name, f"{ours:.2f}", f"{floor:.2f}", f"{ours / floor:.2f} x", *shown])
     return table(["net", "ours, s", "torch.export, s", "ours / floor", "peer, s", "peer / ours"], rows)
 

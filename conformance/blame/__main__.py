@@ -56,16 +56,16 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100, help="faults of each side")
     parser.add_argument("--seed", type=int, default=1, help="which changes")
     options = parser.parse_args()
-    found: list[Fault] = []
+    faults: list[Fault] = []
     for side in options.of:
         with tempfile.TemporaryDirectory() as folder:
-            found += seen(side, options.count, options.seed, Path(folder))
-    print(table_of(found))
-    wrong = [fault for fault in found if fault.author != fault.side]
+            faults += seen(side, options.count, options.seed, Path(folder))
+    print(table_of(faults))
+    wrong = [fault for fault in faults if fault.author != fault.side]
     for fault in wrong:
         print(f"\n{fault.side}, named {fault.author}: {fault.name} on {fault.release}", end="")
     print()
-    return 1 if len(wrong) > len(found) // 100 else 0
+    return 1 if len(wrong) > len(faults) // 100 else 0
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ class SampleSource:
 
     def usable(self, most: int | None = None) -> Iterator[AtenSample]:
         """Yield the first `most` usable samples; ids count all samples, so that they stay when others become usable."""
-        found = 0
+        count = 0
         # PyTorch's generators switch gradients off and on when they end: not in the middle of some later capture
         with closing(self._calls(self.case.id)) as calls, closing(_Others(self.case)) as others:
             for index, (model, inputs) in enumerate(calls):
@@ -111,8 +111,8 @@ class SampleSource:
                 extra = others.inputs_of(index, model)
                 checked = self.case.operator not in UNCHECKED
                 yield AtenSample(f"{self.case.id}-{index}", model, inputs, extra, checked)
-                found += 1
-                if found == most:
+                count += 1
+                if count == most:
                     return
 
     def _calls(self, name: str) -> Generator[tuple[Call, tuple[Tensor, ...]], None, None]:
@@ -348,11 +348,11 @@ def _operators() -> dict[str, Any]:
         from torch.testing._internal.common_methods_invocations import op_db
     except ImportError as cause:
         raise ImportError("the suite `aten` needs PyTorch's op_db, which needs the package expecttest") from cause
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for info in op_db:
         variant = getattr(info, "variant_test_name", "")
-        found.setdefault(f"{info.name}.{variant}" if variant else info.name, info)
-    return found
+        entries.setdefault(f"{info.name}.{variant}" if variant else info.name, info)
+    return entries
 
 
 @cache
@@ -373,8 +373,8 @@ def all_aten_cases() -> tuple[AtenCase, ...]:
         if getattr(info, "inplace_variant", None) is not None and torch.float32 in info.dtypes:
             cases.append(AtenCase("inplace", name, "float32"))
     for name, info in _modules().items():
-        known = set(getattr(info, "dtypes", ()))
-        cases += [AtenCase("module", name, text) for text in ("float32", "float16") if DTYPES[text] in known]
+        dtypes = set(getattr(info, "dtypes", ()))
+        cases += [AtenCase("module", name, text) for text in ("float32", "float16") if DTYPES[text] in dtypes]
     return tuple(cases)
 
 

@@ -26,16 +26,16 @@ def free_axes(model: Callable[..., Any], inputs: Sequence[Tensor]) -> list[list[
     """
     varied = [i for i, x in enumerate(inputs) if x.is_floating_point() or x.dtype == torch.bool]
     lengths = dict.fromkeys(n for i in varied for n in inputs[i].shape if n > 1)
-    found = []
+    groups = []
     for length in lengths:
         left = [(i, axis) for i in varied for axis, n in enumerate(inputs[i].shape) if n == length]
         while left:
             group = next((g for g in _choices(left) if _runs(model, inputs, g, length)), None)
             if group is None:
                 break
-            found.append(group)
+            groups.append(group)
             left = [axis for axis in left if axis not in group]
-    return found
+    return groups
 
 
 def dynamic_axes_of(groups: Iterable[Sequence[Axis]], names: Sequence[str]) -> dict[str, dict[int, str]]:

@@ -125,8 +125,8 @@ def _net_of_one_layer(make: Callable[..., nn.Module], *args: Any, **words: Any) 
             self.layer = make(*args, **words)
 
         def forward(self, x: Tensor) -> Tensor:
-            found = self.layer(x)
-            return found[0] if isinstance(found, tuple) else found
+            output = self.layer(x)
+            return output[0] if isinstance(output, tuple) else output
 
     return Net
 

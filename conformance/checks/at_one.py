@@ -32,16 +32,16 @@ def symbols_at_one(
 ) -> list[str]:
     """Return as many symbols as can be 1 together in PyTorch, in the order in which they are declared."""
     source = source_of(model)
-    found: list[str] = []
+    at_one: list[str] = []
     for symbol in dict.fromkeys(symbol for of in axes.values() for symbol in of.values()):
         try:
-            call = bind_inputs(source, cut_to_one(inputs, axes, [*found, symbol]), input_names=input_names)
+            call = bind_inputs(source, cut_to_one(inputs, axes, [*at_one, symbol]), input_names=input_names)
             with torch.no_grad():
                 source.run(call.args, call.kwargs)
         except Exception:
             continue
-        found.append(symbol)
-    return found
+        at_one.append(symbol)
+    return at_one
 
 
 def export_at_one(model: nn.Module, inputs: Mapping[str, Any], axes: Axes, **options: Any) -> ModelExport:
@@ -65,7 +65,7 @@ def export_at_one(model: nn.Module, inputs: Mapping[str, Any], axes: Axes, **opt
 def in_rows(inputs: Mapping[str, Any], axes: Axes, symbols: Sequence[str], count: int) -> dict[str, Any]:
     """Return the inputs with `count` elements along every axis of these symbols: their own repeated, floats varied."""
     random = torch.Generator().manual_seed(count)
-    found: dict[str, Any] = {}
+    inputs_in_rows: dict[str, Any] = {}
     for name, value in inputs.items():
         for axis, symbol in axes.get(name, {}).items():
             if symbol in symbols and isinstance(value, Tensor):
@@ -74,5 +74,5 @@ def in_rows(inputs: Mapping[str, Any], axes: Axes, symbols: Sequence[str], count
                 if value.is_floating_point():  # no two elements alike
                     shape = [count if a == axis else 1 for a in range(value.dim())]
                     value = value * (1 + 0.2 * torch.rand(shape, generator=random))
-        found[name] = value
-    return found
+        inputs_in_rows[name] = value
+    return inputs_in_rows

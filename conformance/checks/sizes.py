@@ -68,10 +68,10 @@ def export_of(name: str, traced: tuple[int, ...]) -> ModelExport:
 
 def check_result(result: Any, name: str, traced: Mapping[str, int], timeout: float) -> Outcome:
     """Return the outcome of an archive at all sizes of its pattern, the traced ones first."""
-    known = samples_of(name)
-    samples = sorted(known, key=lambda sample: sample.sizes != traced)
-    inside = [place for place, sample in enumerate(known) if accepts(result, sample.sizes)]
-    largest = max(inside, key=lambda place: sum(x.size for x in known[place].expected), default=None)
+    of_pattern = samples_of(name)
+    samples = sorted(of_pattern, key=lambda sample: sample.sizes != traced)
+    inside = [place for place, sample in enumerate(of_pattern) if accepts(result, sample.sizes)]
+    largest = max(inside, key=lambda place: sum(x.size for x in of_pattern[place].expected), default=None)
     twin = None if largest is None else _twin(name, largest)
     samples += [] if twin is None else [twin]
     outcome = check_sizes(

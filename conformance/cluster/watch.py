@@ -57,11 +57,11 @@ def left_behind(folder: Path) -> list[str]:
     ended = time.monotonic() + _PATIENCE
     while (running := list(processes_of(folder))) and time.monotonic() < ended:
         time.sleep(_PERIOD)
-    found = [f"process {process.name}: {_kind(process)}" for process in running]
+    leftovers = [f"process {process.name}: {_kind(process)}" for process in running]
     for temporary in folder.glob("*/tmp"):
         subprocess.run([sys.executable, "-c", _SWEEP], env={**os.environ, "TMPDIR": str(temporary)}, check=True)
-        found += [str(path) for path in temporary.iterdir() if not path.name.startswith("dask-")]
-    return found
+        leftovers += [str(path) for path in temporary.iterdir() if not path.name.startswith("dask-")]
+    return leftovers
 
 
 def processes_of(folder: Path) -> Iterator[Path]:

@@ -47,27 +47,27 @@ def found_in(verdicts: Mapping[str, Mapping[tuple[str, int], Status]], releases:
     for (op, number), judged in by_case.items():
         everywhere = _filled(op, number, judged, order)
         for status in set(everywhere.values()) - {"right"}:
-            failing = tuple(release for release, found in everywhere.items() if found == status)
+            failing = tuple(release for release, of_release in everywhere.items() if of_release == status)
             groups[op, status, failing].append(number)
     return [Finding(op, status, failing, tuple(sorted(of))) for (op, status, failing), of in sorted(groups.items())]
 
 
 def _filled(op: str, number: int, judged: Mapping[str, Status], releases: list[str]) -> dict[str, Status]:
-    found: dict[str, Status] = {}
-    known = [release for release in releases if release in judged]
-    first, last = releases.index(known[0]), releases.index(known[-1])
+    statuses: dict[str, Status] = {}
+    judged_releases = [release for release in releases if release in judged]
+    first, last = releases.index(judged_releases[0]), releases.index(judged_releases[-1])
     waiting: list[str] = []
     for release in releases[first : last + 1]:
         if release not in judged:
             waiting.append(release)
             continue
         status = judged[release]
-        if waiting and found and status != list(found.values())[-1]:
+        if waiting and statuses and status != list(statuses.values())[-1]:
             raise InputError(f"case {number} of `{op}` changes within {', '.join(waiting)}, where it was not judged")
-        found.update(dict.fromkeys(waiting, status))
-        found[release] = status
+        statuses.update(dict.fromkeys(waiting, status))
+        statuses[release] = status
         waiting = []
-    return found
+    return statuses
 
 
 def write(findings: Iterable[Finding], releases: Iterable[str], file: Path = FILE) -> None:

@@ -120,8 +120,8 @@ def judge(
             for number in numbers:
                 case = cases[number]
                 count = len(case.results(signature))
-                found, results = results[:count], results[count:]
-                yield Verdict(case, number, engine.version, *_judged(case, definition, found), runtime)
+                of_case, results = results[:count], results[count:]
+                yield Verdict(case, number, engine.version, *_judged(case, definition, of_case), runtime)
         elif len(numbers) == 1:
             (number,) = numbers
             reason = f"{reply.stage}: {reply.message}"

@@ -56,12 +56,12 @@ def read_results(folder: Path, release: str) -> Mapping[str, Judged]:
 
     The unfinished last line of an interrupted run is ignored.
     """
-    path, found = _file(folder, release), {}
+    path, by_operator = _file(folder, release), {}
     for line in path.read_text("utf-8").splitlines(keepends=True) if path.exists() else ():
         if line.endswith("\n"):
             judged = Judged(**json.loads(line))
-            found[judged.op] = judged
-    return found
+            by_operator[judged.op] = judged
+    return by_operator
 
 
 def suspects_in(folder: Path, release: str) -> Mapping[str, set[int]]:

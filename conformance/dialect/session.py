@@ -30,7 +30,7 @@ def judge_release(release: str, ops: Sequence[str], count: int, folder: Path, ru
     Returns the seconds that the verdicts took, those of earlier runs too. Raises EngineLoadError if this machine lacks
     the runtime.
     """
-    spec, found, before = spec_for("tract", release), functions(), read_results(folder, release)
+    spec, definitions, before = spec_for("tract", release), functions(), read_results(folder, release)
     suspects, engine = suspects_in(folder, release), engine_for(_resolve(release, runtime))
     if problem := engine.why_unusable():
         raise EngineLoadError(f"tract {release} {runtime}: {problem}")
@@ -38,13 +38,13 @@ def judge_release(release: str, ops: Sequence[str], count: int, folder: Path, ru
     with TemporaryDirectory(prefix="t2n-dialect-") as scratch:
         for op in filter(spec.has, ops):
             drawn, signature = list(cases(op, count)), spec.operator(op)
-            digest = digest_of(drawn, found.get(op), signature)
+            digest = digest_of(drawn, definitions.get(op), signature)
             judged = before.get(op)
             if judged is None or judged.digest != digest:
                 began = time.monotonic()
                 alone = suspects.get(op, ())
                 verdicts = list(
-                    judge(drawn, found.get(op), signature, engine, Path(scratch), suspects=alone, runtime=runtime)
+                    judge(drawn, definitions.get(op), signature, engine, Path(scratch), suspects=alone, runtime=runtime)
                 )
                 rows = [(one.number, one.status, one.reason) for one in verdicts]
                 judged = Judged(op, digest, round(time.monotonic() - began, 2), rows)
@@ -107,8 +107,8 @@ def smallest(found: Iterable[Verdict]) -> list[Verdict]:
     for verdict in found:
         if verdict.status == "right":
             continue
-        known = explanation(verdict)
-        key = verdict.case.op, verdict.release, verdict.status, known.reason if known else ""
+        cause = explanation(verdict)
+        key = verdict.case.op, verdict.release, verdict.status, cause.reason if cause else ""
         if key not in chosen or _elements(verdict) < _elements(chosen[key]):
             chosen[key] = verdict
     return list(chosen.values())

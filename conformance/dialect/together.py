@@ -22,11 +22,11 @@ def write_cases(cases: Sequence[Case], signature: Signature, folder: Path) -> Pa
     head = ""
     for number, case in enumerate(cases):
         alone = case.write(folder / "alone", signature)
-        found = _GRAPH.fullmatch((alone / "graph.nnef").read_text("utf-8"))
-        assert found is not None
-        head, given, results, body = found.groups()
+        match = _GRAPH.fullmatch((alone / "graph.nnef").read_text("utf-8"))
+        assert match is not None
+        head, parameters, results, body = match.groups()
         names = re.compile(rf"\b({'|'.join(_names(case, signature))})\b")
-        inputs += _renamed(names, number, given)
+        inputs += _renamed(names, number, parameters)
         outputs += _renamed(names, number, results)
         lines.append(names.sub(rf"c{number}_\1", body))
         for file in alone.iterdir():

@@ -26,10 +26,10 @@ def write_upstream_cases(found: Iterable[Verdict], release: str, folder: Path) -
     names: list[str] = []
     seen = Counter[str]()
     for verdict in smallest(bad):
-        known = explanation(verdict)
+        cause = explanation(verdict)
         seen[verdict.case.op] += 1
         name = f"{verdict.case.op}-{seen[verdict.case.op]}".replace("_", "-")
-        title = f"`{verdict.case.op}` in tract {release}: {known.reason if known else verdict.reason}"
+        title = f"`{verdict.case.op}` in tract {release}: {cause.reason if cause else verdict.reason}"
         if _bundled(verdict, folder / name, release, title):
             names.append(name)
     return names

@@ -44,14 +44,14 @@ def reduce_one(plant: Plant, program: Program, folder: Path) -> Result | None:
         engine = _engine(plant.release, stack)
         oracle = _oracle(plant, folder, stack)
         try:
-            found = reduce_program(program, Judge(engine, oracle, folder, seconds=60.0))
+            reduction = reduce_program(program, Judge(engine, oracle, folder, seconds=60.0))
         except InputError:
             return None
-        again = Judge(engine, oracle, folder).first(found.program)
+        again = Judge(engine, oracle, folder).first(reduction.program)
     seconds = _processor_time() - start  # after the end of the engines, when their time is known
-    left, alike = found.program, again == found.failure
-    failed = found.failure.status
-    return Result(plant, program.operators, failed, left.operators, left.elements, found.runs, seconds, alike)
+    left, alike = reduction.program, again == reduction.failure
+    failed = reduction.failure.status
+    return Result(plant, program.operators, failed, left.operators, left.elements, reduction.runs, seconds, alike)
 
 
 def _processor_time() -> float:
@@ -79,23 +79,23 @@ def random_graphs(seed: int, folder: Path) -> Iterator[tuple[str, Plant, Program
 
 def run(source: Source, count: int, seed: int) -> list[Result]:
     """Return the reductions of `count` graphs that fail."""
-    found: list[Result] = []
+    reduced: list[Result] = []
     with tempfile.TemporaryDirectory(dir=home_in_memory(64 << 20)) as folder:
         for name, plant, program in source(seed, Path(folder)):
-            if len(found) >= count:
+            if len(reduced) >= count:
                 break
             one = reduce_one(plant, program, Path(folder))
             if one is None:
                 print(f"    {plant.name} in {plant.release}, {name}: does not show", flush=True)
                 continue
-            found.append(one)
+            reduced.append(one)
             small = "" if one.is_small else "  LARGE"
             print(
-                f"{len(found):3} {plant.name} in {plant.release}, {name}: {one.before} -> {one.operators} operators, "
+                f"{len(reduced):3} {plant.name} in {plant.release}, {name}: {one.before} -> {one.operators} operators, "
                 f"{one.elements} elements, {one.runs} runs, {one.seconds:.1f} s{small}",
                 flush=True,
             )
-    return found
+    return reduced
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

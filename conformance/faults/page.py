@@ -88,8 +88,8 @@ def _table(results: Sequence[Result]) -> str:
 
 def _row(plant: Plant, mine: Sequence[Result]) -> list[str]:
     def both(values: Iterable[float], form: str = ".0f") -> str:
-        known = list(values)
-        return f"{statistics.median(known):{form}} ({max(known):{form}})"
+        numbers = list(values)
+        return f"{statistics.median(numbers):{form}} ({max(numbers):{form}})"
 
     statuses = ", ".join(sorted({one.status for one in mine}))
     return [

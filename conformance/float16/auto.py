@@ -40,7 +40,7 @@ def _row(export: ModelExport, engine: ResolvedEngine, auto: ExportResult, folder
     reply = auto.target.engine().run(auto.archive, [sample.inputs for sample in samples])
     outcome = auto.check_parity()
     plain = export.to(TractNNEF(check_io=False, engine=engine), folder / "float32.nnef.tar")
-    found: dict[str, Any] = {
+    row: dict[str, Any] = {
         "told": auto.notes[-1],
         "plan": tomllib.loads(Path(f"{auto.archive}.precision.toml").read_text(encoding="utf-8")),
         "peaks": [peak(one.reference, got) for one, got in zip(samples, reply.outputs, strict=False)],
@@ -49,7 +49,7 @@ def _row(export: ModelExport, engine: ResolvedEngine, auto: ExportResult, folder
         "metrics": {metric.name: metric.value for metric in outcome.metrics},
         "bytes": [one.archive.stat().st_size for one in (plain, auto)],
     }
-    found["holds"] &= all(one <= LARGEST for one in found["peaks"]) and outcome.passed
+    row["holds"] &= all(one <= LARGEST for one in row["peaks"]) and outcome.passed
     archives = {"float32": plain.archive, "auto": auto.archive}
     times = time_archives(engine, archives, samples[0].inputs, folder, rounds=3)
-    return {**found, "ms": [times["float32"], times["auto"]], "ratio": times["auto ratio"]}
+    return {**row, "ms": [times["float32"], times["auto"]], "ratio": times["auto ratio"]}

@@ -75,15 +75,15 @@ def _stored_table(rows: Sequence[Row]) -> str:
 
 
 def _auto_words(rows: Sequence[Row]) -> str:
-    found = [_Search.of(row) for row in rows if "plan" in row]
+    searches = [_Search.of(row) for row in rows if "plan" in row]
     held = sum(bool(row.get("holds")) for row in rows)
-    shares = sorted(one.float16 / one.units for one in found)
+    shares = sorted(one.float16 / one.units for one in searches)
     times = sorted(row["ratio"] for row in rows if "ratio" in row)
-    few = [one for one in found if one.float16 < one.units / 2]
+    few = [one for one in searches if one.float16 < one.units / 2]
     off = min((one.whole for one in few), default=0.0)
     releases = ", ".join(_releases(rows))
-    counts = f"{len(rows)} architectures, {len(found)} plans"
-    complete = sum(one.float16 == one.units for one in found)
+    counts = f"{len(rows)} architectures, {len(searches)} plans"
+    complete = sum(one.float16 == one.units for one in searches)
     words = f"""`precision="auto"` on tract {releases}: {counts}, of which {held} hold the level with four inputs of
 no search as well. The share of operators in float16 is {statistics.median(shares):.0%} in the median; in {complete}
 architectures it is all of them, in {len(few)} less than half. A run takes {times[0]:.1f} to {times[-1]:.1f} times as

@@ -33,7 +33,7 @@ def _row(export: ModelExport, engine: ResolvedEngine, folder: Path) -> dict[str,
     plain = export.to(TractNNEF(check_io=False, engine=engine), folder / "float32.nnef.tar")
     stored = export.to(TractNNEF(check_io=False, engine=engine, weights="float16"), folder / "stored.nnef.tar")
     outcome = stored.check_parity("approximate")
-    found: dict[str, Any] = {
+    row: dict[str, Any] = {
         "bytes": [one.archive.stat().st_size for one in (plain, stored)],
         "weights": [_bytes_of_weights(one) for one in (plain, stored)],
         "status": str(outcome.status),
@@ -42,7 +42,7 @@ def _row(export: ModelExport, engine: ResolvedEngine, folder: Path) -> dict[str,
     }
     archives = {"float32": plain.archive, "stored": stored.archive}
     times = time_archives(engine, archives, stored.samples[0].inputs, folder)
-    return {**found, "ms": [times["float32"], times["stored"]], "ratio": times["stored ratio"]}
+    return {**row, "ms": [times["float32"], times["stored"]], "ratio": times["stored ratio"]}
 
 
 def _bytes_of_weights(result: ExportResult) -> int:

@@ -32,5 +32,5 @@ def time_archives(
     if failures or not figures:
         raise EngineError(answer.get("died") or failures[0])
     first = figures[next(iter(archives))]["turns_ms"]
-    found = {name: min(figures[name]["turns_ms"]) for name in archives}
-    return found | {f"{name} ratio": ratio(figures[name]["turns_ms"], first) for name in archives}
+    times = {name: min(figures[name]["turns_ms"]) for name in archives}
+    return times | {f"{name} ratio": ratio(figures[name]["turns_ms"], first) for name in archives}

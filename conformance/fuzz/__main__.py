@@ -72,21 +72,21 @@ def main() -> int:
             print(f"# seed {seed}, by {program.way} at {dict(program.example)}, {program.axes}\n{program.source}")
         return 0
     engines = resolve_engines(arguments.tract, offline=arguments.offline)
-    start, found = time.monotonic(), []
+    start, results = time.monotonic(), []
     rows = RowFile(arguments.json, anew=True)
     for one in judge_all(seeds, engines, arguments.jobs, arguments.mend, plan):
-        found.append(one)
+        results.append(one)
         rows.add(one.as_json())
         for verdict in one.verdicts:
             if verdict.failed:
                 print(f"seed {one.seed}: {verdict.status} on {verdict.engine}: {verdict.message.splitlines()[0][:160]}")
-    print_summary(found, time.monotonic() - start)
+    print_summary(results, time.monotonic() - start)
     if arguments.shrink or arguments.shrink_refused:
         wanted = FAILURES if arguments.shrink else ()
         _print_shrunk(
-            found, engines, (*wanted, REFUSED) if arguments.shrink_refused else wanted, arguments.shrink_seconds
+            results, engines, (*wanted, REFUSED) if arguments.shrink_refused else wanted, arguments.shrink_seconds
         )
-    return int(any(verdict.failed for one in found for verdict in one.verdicts))
+    return int(any(verdict.failed for one in results for verdict in one.verdicts))
 
 
 def _print_shrunk(

@@ -108,10 +108,10 @@ class Draft:
         if step.is_condition:
             return
         if step.is_size:
-            found = {tuple(-1 if value is None else int(value) for value in results)}
+            lengths = {tuple(-1 if value is None else int(value) for value in results)}
         else:
-            found = {self._extents_of(results, axis) for axis in range(results[0].dim())}
-        new = {one for one in found if len(set(one) - {-1}) > 1 and one not in self._lengths}
+            lengths = {self._extents_of(results, axis) for axis in range(results[0].dim())}
+        new = {one for one in lengths if len(set(one) - {-1}) > 1 and one not in self._lengths}
         if not new:
             return
         depth = 1 + max((self._depth_of(name) for name in step.reads), default=0)
@@ -224,15 +224,15 @@ class Draft:
 
     def pick(self, wanted: Callable[[str], bool] = lambda _: True, kind: str = "f") -> str:
         """Return a tensor, mostly a late one and one with an axis that varies. Raises Rejected if there is none."""
-        found = self.tensors(wanted, kind)
+        candidates = self.tensors(wanted, kind)
         if self.chance(0.8):
-            found = [name for name in found if self.moving(name)] or found
-        if not found:
+            candidates = [name for name in candidates if self.moving(name)] or candidates
+        if not candidates:
             raise Rejected
-        unread = [name for name in found if not any(name in names_in(step.text) for step in self.steps)]
+        unread = [name for name in candidates if not any(name in names_in(step.text) for step in self.steps)]
         if unread and self.chance(0.7):
             return str(self.one_of(unread))
-        return str(self.one_of(found[-4:] if self.chance(0.6) else found))
+        return str(self.one_of(candidates[-4:] if self.chance(0.6) else candidates))
 
     def axis(self, name: str, moving: float = 0.8) -> int:
         """Return an axis of a tensor, with that probability one whose size varies."""

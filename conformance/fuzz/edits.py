@@ -20,8 +20,8 @@ def operands(program: Program, step: Step) -> list[str]:
     """Return the values that may replace a step: those of its kind that it reads, for a size also a small number."""
     sizes = {one.name for one in program.steps if one.is_size}
     tensors = {one.name for one in (*program.steps, *program.inputs) if isinstance(one, Input) or one.is_tensor}
-    known = sizes | tensors
-    read = sorted(step.reads & known)
+    defined = sizes | tensors
+    read = sorted(step.reads & defined)
     if step.is_condition:
         return ["True", "False"]
     if step.is_size:

@@ -84,7 +84,7 @@ class Finding:
 def references(program: Program, sizes: Sequence[Sizes] | None = None) -> list[Reference]:
     """At the sizes where the model runs and all of its values, intermediate ones too, are finite and of some order."""
     inner, model = program.with_all_values().model(), program.model()
-    found = []
+    right = []
     for one in judged_sizes(program) if sizes is None else sizes:
         arguments = program.arguments(one)
         try:
@@ -93,8 +93,8 @@ def references(program: Program, sizes: Sequence[Sizes] | None = None) -> list[R
             outputs = _outputs(model, arguments)
         except Exception:  # the model has no numbers at this size
             continue
-        found.append(Reference(one, arguments, tuple(o.contiguous().numpy() for o in outputs)))
-    return found
+        right.append(Reference(one, arguments, tuple(o.contiguous().numpy() for o in outputs)))
+    return right
 
 
 def _outputs(model: torch.nn.Module, arguments: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
@@ -112,8 +112,8 @@ def _is_usual(value: Tensor) -> bool:
 
 def judge(program: Program, targets: Sequence[TractNNEF], sizes: Sequence[Sizes] | None = None) -> list[Verdict]:
     """Return one verdict per target. The model is captured once."""
-    known = references(program, sizes)
-    if not known or known[0].sizes != dict(program.example):
+    right = references(program, sizes)
+    if not right or right[0].sizes != dict(program.example):
         return [
             Verdict(str(target), NO_SIZE, "PyTorch's values are not finite, or out of scale, at the example's sizes")
             for target in targets
@@ -125,7 +125,7 @@ def judge(program: Program, targets: Sequence[TractNNEF], sizes: Sequence[Sizes]
     with warnings.catch_warnings(record=True) as warned:  # of the capture, which all targets share
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", FrozenDecision)
-        return [judge_one(program, export, target, known, warned) for target in targets]
+        return [judge_one(program, export, target, right, warned) for target in targets]
 
 
 class NotCapturableError(Exception):
@@ -173,8 +173,8 @@ def judge_one(
                 str(target), EXCEPTION, f"{text}\n{_place_of(error)}", cause_of(f"{text} {_place_of(error)}")
             )
         holds = result.range.holds
-        found = run_all(program, result, _runner(target), known)
-        findings = [one if holds(one.sizes) else outside(one) for one in found]
+        answers = run_all(program, result, _runner(target), known)
+        findings = [one if holds(one.sizes) else outside(one) for one in answers]
         if any(issubclass(one.category, FrozenDecision) for one in warned):
             findings = [replace(one, status=FROZEN) if one.status in _FROZEN else one for one in findings]
     return summed_up(str(target), findings, time.monotonic() - start)

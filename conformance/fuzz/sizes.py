@@ -27,17 +27,17 @@ def judged_sizes(program: Program) -> list[Sizes]:
     """Return the sizes to judge, the example's first; each symbol runs through its own, all differ from each other."""
     symbols = program.symbols
     rng = random.Random(program.seed)
-    found: list[Sizes] = [dict(program.example)]
+    to_judge: list[Sizes] = [dict(program.example)]
     lists = {s: _candidates(program, s, rng) for s in symbols}
     for index in range(max((len(c) for c in lists.values()), default=0)):
         sizes = {}
         for place, s in enumerate(symbols):
             candidates = lists[s]
             sizes[s] = candidates[(index + 3 * place) % len(candidates)]
-        if sizes not in found:
-            found.append(sizes)
-    found = found[:MOST_SIZES]
-    return found + [sizes for sizes in turning_sizes(program) if sizes not in found]
+        if sizes not in to_judge:
+            to_judge.append(sizes)
+    to_judge = to_judge[:MOST_SIZES]
+    return to_judge + [sizes for sizes in turning_sizes(program) if sizes not in to_judge]
 
 
 def turning_sizes(program: Program) -> list[Sizes]:
@@ -51,14 +51,14 @@ def turning_sizes(program: Program) -> list[Sizes]:
     deciding = replace(program, outputs=tuple(conditions))
     model = deciding.model()
     usual = _conditions_at(deciding, model, program.example)
-    found: dict[tuple[bool, ...], list[Sizes]] = {}
+    by_values: dict[tuple[bool, ...], list[Sizes]] = {}
     for sizes in _sizes_to_try(program):
         values = _conditions_at(deciding, model, sizes)
         if values is not None and values != usual:
-            same = found.setdefault(values, [])
+            same = by_values.setdefault(values, [])
             if len(same) < _MOST_OF_ONE_KIND:
                 same.append(sizes)
-    kinds = list(found.values())
+    kinds = list(by_values.values())
     random.Random(program.seed).shuffle(kinds)
     return [kind[i] for i in range(_MOST_OF_ONE_KIND) for kind in kinds if i < len(kind)][:_MOST_TURNING]
 
@@ -82,17 +82,17 @@ def _sizes_to_try(program: Program) -> list[Sizes]:
     example, rng = program.example, random.Random(f"turning {program.seed}")
     largest = _LARGEST_IMAGE if "W" in program.symbols else LARGE
     limit = {s: _LARGEST_BATCH if s == "B" else largest for s in example}
-    found: list[Sizes] = [{**example, s: n} for s in example for n in range(1, limit[s] + 1)]
+    to_try: list[Sizes] = [{**example, s: n} for s in example for n in range(1, limit[s] + 1)]
     for a, b in itertools.combinations(example, 2):
         for c in {0, 1, *numbers_in(program.steps)}:
             for n in range(1, min(limit[a], limit[b]) + 1):
                 others = {c - n, n - c, n + c, c // n, n}
-                found += [{**example, a: n, b: m} for m in others if 1 <= m <= limit[b]]
-    pairs = found[sum(limit.values()) :]
+                to_try += [{**example, a: n, b: m} for m in others if 1 <= m <= limit[b]]
+    pairs = to_try[sum(limit.values()) :]
     rng.shuffle(pairs)
-    found[sum(limit.values()) :] = pairs[:_MOST_PAIRS]
-    found += [{s: rng.randint(1, limit[s]) for s in example} for _ in range(_MOST_RANDOM)]
-    return found
+    to_try[sum(limit.values()) :] = pairs[:_MOST_PAIRS]
+    to_try += [{s: rng.randint(1, limit[s]) for s in example} for _ in range(_MOST_RANDOM)]
+    return to_try
 
 
 def _candidates(program: Program, symbol: str, rng: random.Random) -> list[int]:

@@ -93,22 +93,22 @@ def time_case(driver: TractDriver, case: dict[str, Any], rounds: int) -> dict[st
     arrays = np.load(case["arrays"])
     inputs = [arrays[key] for key in arrays.files if key.startswith("input")]
     wanted = [arrays[key] for key in arrays.files if key.startswith("output")]
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     ready: dict[str, TimedArchive] = {}
     for name, archive in case["archives"].items():
         try:
             timed = TimedArchive(driver, Path(archive), inputs)
         except EngineError as cause:
-            found[name] = {"error": str(cause)[-400:]}
+            figures[name] = {"error": str(cause)[-400:]}
             continue
         excess = largest_excess(timed.outputs, wanted) if wanted else 0.0
         if excess > 1:
-            found[name] = {"error": f"wrong values: {excess:.3g} times the tolerance"}
+            figures[name] = {"error": f"wrong values: {excess:.3g} times the tolerance"}
         else:
             ready[name] = timed
     for timed in in_turns(ready.values(), rounds):
         timed.run_for(TURN)
-    return {**found, **{name: timed.figures() for name, timed in ready.items()}}
+    return {**figures, **{name: timed.figures() for name, timed in ready.items()}}
 
 
 def time_in_process(engine: ResolvedEngine, cases: Sequence[dict[str, Any]], rounds: int) -> list[dict[str, Any]]:

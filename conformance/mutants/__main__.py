@@ -44,13 +44,15 @@ def table_of(groups: Iterable[tuple[str, Sequence[Verdict]]]) -> str:
     """Return a table with a line for each group."""
     head = ("", "mutants", "refused by the engine", "change an output", "caught", "share", "weak archives")
     rows = []
-    for name, found in groups:
-        proven = [one for one in found if not one.weak]
+    for name, verdicts in groups:
+        proven = [one for one in verdicts if not one.weak]
         runs = [one for one in proven if one.found != REFUSED and one.change > _VISIBLE]
         caught = sum(one.found == CAUGHT for one in runs)
         share = f"{caught / len(runs):.1%}" if runs else ""
         refused = sum(one.found == REFUSED for one in proven)
-        rows.append((name, *map(str, (len(proven), refused, len(runs), caught)), share, str(len(found) - len(proven))))
+        rows.append(
+            (name, *map(str, (len(proven), refused, len(runs), caught)), share, str(len(verdicts) - len(proven)))
+        )
     return figures_table(head, rows)
 
 
@@ -69,14 +71,14 @@ def main() -> int:
 
         return run(options.suites, options.jobs)
     options.suites = options.suites or list(SUITES)
-    found = list(verdicts_of(options.suites, options.cases, options.seed, options.tract, options.jobs))
+    verdicts = list(verdicts_of(options.suites, options.cases, options.seed, options.tract, options.jobs))
     rows = RowFile(options.json, anew=True)
-    for one in found:
+    for one in verdicts:
         rows.add(asdict(one))
-    suites = [(suite, [one for one in found if one.suite == suite]) for suite in options.suites]
-    kinds = [(kind, [one for one in found if one.kind == kind]) for kind in KINDS]
-    print(table_of([*suites, ("all", found)]), table_of(kinds), sep="\n\n")
-    missed = [one for one in found if one.found == PASSED and not one.weak and one.change > _VISIBLE]
+    suites = [(suite, [one for one in verdicts if one.suite == suite]) for suite in options.suites]
+    kinds = [(kind, [one for one in verdicts if one.kind == kind]) for kind in KINDS]
+    print(table_of([*suites, ("all", verdicts)]), table_of(kinds), sep="\n\n")
+    missed = [one for one in verdicts if one.found == PASSED and not one.weak and one.change > _VISIBLE]
     for one in missed:
         print(f"\npassed: {one.case}: {one.kind}, {one.where}, changes an output by {one.change:.2%}", end="")
     print()

@@ -91,15 +91,15 @@ def _judged(
         if unchanged not in (Status.PASS, Status.WEAK):
             return []
         batches, before = _answers(engine, folder, samples, seed)
-        found = []
+        verdicts = []
         for mutant in mutants_of(folder, random.Random(seed)):
             with _copy(folder, mutant) as changed:
                 status_of_mutant = status(changed)
                 change = _change(before, _run(engine, changed, batches))
             word = {Status.PASS: PASSED, Status.WEAK: PASSED, Status.MISMATCH: CAUGHT}.get(status_of_mutant, REFUSED)
             weak = unchanged is Status.WEAK
-            found.append(Verdict(suite, case, mutant.kind, mutant.where, word, change, weak))
-    return found
+            verdicts.append(Verdict(suite, case, mutant.kind, mutant.where, word, change, weak))
+    return verdicts
 
 
 def _answers(

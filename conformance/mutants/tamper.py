@@ -49,9 +49,9 @@ def mutants_of(folder: Path, rng: random.Random) -> Iterator[Mutant]:
         tried = (_changed_weight(kind, folder, name, change, rng) for name in rng.sample(weights, len(weights)))
         yield from islice((mutant for mutant in tried if mutant is not None), 1)
     for kind, statements in _STATEMENTS.items():
-        found = [Mutant(kind, where, text=new) for where, new in statements(text)]
-        if found:
-            yield rng.choice(found)
+        mutants = [Mutant(kind, where, text=new) for where, new in statements(text)]
+        if mutants:
+            yield rng.choice(mutants)
 
 
 def _changed_weight(
@@ -174,7 +174,7 @@ def _other_number(text: str) -> Iterator[tuple[str, str]]:
 
 def leaks(text: str, share: float) -> dict[str, list[tuple[str, str]]]:
     """Return ways to let rows see each other: outputs to which a share of other rows is added, by what is added."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    ways: dict[str, list[tuple[str, str]]] = {}
     for outputs, graph in _outputs(text):
         for name, (kind, (operator, arguments)) in product(outputs, _LEAKS.items()):
             renamed = ", ".join(f"{one}_leaky" if one == name else one for one in outputs)
@@ -185,8 +185,8 @@ def leaks(text: str, share: float) -> dict[str, list[tuple[str, str]]]:
                 f"  {name}_leaky = add({name}, {name}_share);",
             ]
             end = changed.rindex("}")
-            found.setdefault(kind, []).append((name, changed[:end] + "\n".join(lines) + "\n" + changed[end:]))
-    return found
+            ways.setdefault(kind, []).append((name, changed[:end] + "\n".join(lines) + "\n" + changed[end:]))
+    return ways
 
 
 def _leak_of(kind: str, share: float) -> Callable[[str], Iterator[tuple[str, str]]]:

@@ -67,7 +67,7 @@ def on_records(records: Path, cells: int, engines: int, folder: Path) -> Iterato
     yield f"| {count} cells, {engines} engines | MB | bytes a cell | CPU s | µs a cell | peak MB |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
     yield f"| matrix.jsonl | {size_of(matrix) / 1e6:.0f} | {size_of(matrix) / count:.0f} | | | |"
-    made = {
+    commands = {
         "merge": ([matrix, "-o", folder / "merged.jsonl"], folder / "merged.jsonl"),
         "diff": ([matrix, "--engines", *_first_and_last(matrix)], None),
         "query": ([matrix, "--status", "crash"], None),
@@ -75,7 +75,7 @@ def on_records(records: Path, cells: int, engines: int, folder: Path) -> Iterato
         "html": ([matrix, "-o", folder / "site"], folder / "site"),
         "export": ([matrix, "--parquet", folder / "cells.parquet"], folder / "cells.parquet"),
     }
-    for name, (words, output) in made.items():
+    for name, (words, output) in commands.items():
         seconds, peak = run(folder, "matrix", name, *words)
         bytes_of = (f"{size_of(output) / 1e6:.0f}", f"{size_of(output) / count:.0f}") if output else ("", "")
         yield f"| {name} | {bytes_of[0]} | {bytes_of[1]} | {seconds:.1f} | {seconds / count * 1e6:.0f} | {peak:.0f} |"
@@ -91,11 +91,11 @@ def on_bundle(bundle: Path, parts: int) -> Iterator[str]:
     yield "| engines | cells | own ms a cell | engines' ms a cell | statuses |"
     yield "| ---: | ---: | ---: | ---: | --- |"
     for engines in ("0.23.9", "all-minors", "all"):
-        found = ask_module("conformance.records.judging", bundle, engines, parts)
-        count, cells = found.pop("engines"), found.pop("cells")
-        times = [f"{found.pop(name) / cells * 1e3:.1f}" for name in ("own_s", "engines_s")]
-        found.pop("cases")
-        statuses = ", ".join(f"{number} {status}" for status, number in found.items())
+        figures = ask_module("conformance.records.judging", bundle, engines, parts)
+        count, cells = figures.pop("engines"), figures.pop("cells")
+        times = [f"{figures.pop(name) / cells * 1e3:.1f}" for name in ("own_s", "engines_s")]
+        figures.pop("cases")
+        statuses = ", ".join(f"{number} {status}" for status, number in figures.items())
         yield f"| {count} | {cells} | {times[0]} | {times[1]} | {statuses} |"
     for name in ("archives", "samples"):
         files = [one for one in (bundle / name).iterdir() if one.is_file()]

@@ -54,12 +54,12 @@ def _exports(case: Any, complete: bool) -> tuple[list[tuple[str, ModelExport]], 
     plain = case.dtype == "float32" and case.kind != "inplace"
     most = (None if complete else SELECTED) if plain else OTHER_DTYPES
     source = SampleSource(case)
-    found = list[tuple[str, ModelExport]]()
+    exports = list[tuple[str, ModelExport]]()
     for sample in source.usable():
-        if most is not None and len(found) >= most and (len(found) >= MOST or aten.proves_something(found)):
+        if most is not None and len(exports) >= most and (len(exports) >= MOST or aten.proves_something(exports)):
             break
         export = ModelExport(
             sample.model, sample.inputs, input_names=sample.input_names, extra_inputs=sample.extra_inputs
         )
-        found.append((sample.id, export))
-    return found, source.left_out
+        exports.append((sample.id, export))
+    return exports, source.left_out

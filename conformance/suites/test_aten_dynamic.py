@@ -50,7 +50,7 @@ def _exports(case: Any, complete: bool) -> tuple[list[tuple[str, ModelExport]], 
     from conformance.cases.aten import SampleSource
 
     source = SampleSource(case)
-    found, fixed = [], 0
+    exports, fixed = [], 0
     for sample in source.usable():
         axes = sample.dynamic_axes
         if not axes:
@@ -63,7 +63,7 @@ def _exports(case: Any, complete: bool) -> tuple[list[tuple[str, ModelExport]], 
             dynamic_axes=axes,
             extra_inputs=sample.extra_inputs,
         )
-        found.append((sample.id, export))
-        if not complete and len(found) == SELECTED:
+        exports.append((sample.id, export))
+        if not complete and len(exports) == SELECTED:
             break
-    return found, {**source.left_out, **({FIXED: fixed} if fixed else {})}
+    return exports, {**source.left_out, **({FIXED: fixed} if fixed else {})}

@@ -91,9 +91,9 @@ def test_streaming(name: str, nnef_export: Any) -> None:
     result = nnef_export(export)
     result.assert_parity("approximate")
     pairs = [(pair.input, pair.output) for pair in result.state]
-    given = dict(zip(result.input_names, result.samples[0].inputs, strict=True))
+    example = dict(zip(result.input_names, result.samples[0].inputs, strict=True))
     first = int(STREAMING[name].pads_first)
-    initial = [given[pair.input] if first else pair.initial for pair in result.state]
+    initial = [example[pair.input] if first else pair.initial for pair in result.state]
     with result.target.engine().session(result.archive, state=pairs, initial=initial) as session:
         for piece, expected in zip(pieces[first:], heard[first:], strict=True):
             (got, *_) = session.run([piece.numpy()])

@@ -155,8 +155,8 @@ FAILURES = (
 
 def write(failure: Failure, output: Path) -> int:
     """Write one case, and return the exit status of the command that replays it."""
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         program = failure.make(folder / "source")
         if failure.oracle == FLOAT64:
             oracle: Float64Oracle | ReleaseOracle = Float64Oracle(KhronosEngine.shared().interpreter, folder, 20.0)

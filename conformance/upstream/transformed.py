@@ -140,9 +140,9 @@ def write(changed: Changed, output: Path) -> None:
     from t2n_core import ModelExport, TractNNEF
 
     torch.manual_seed(0)
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory() as temporary:
         x = torch.randn(changed.shape)
-        result = ModelExport(changed.make().eval(), x).to(TractNNEF(RELEASE, offline=True), Path(made) / "model")
+        result = ModelExport(changed.make().eval(), x).to(TractNNEF(RELEASE, offline=True), Path(temporary) / "model")
         case = TractCase.of(result.archive, result.samples[0], changed.title, level=TractCheckTolerance.SUPER)
         folder = write_tract_case(case, output / changed.name)
     script = folder / SCRIPT

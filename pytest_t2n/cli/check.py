@@ -172,8 +172,8 @@ def _samples(archive: Path, inputs: list[Path], expected: list[Path]) -> tuple[l
     if len(inputs) != len(expected):
         raise InputError(f"{len(inputs)} files of --inputs and {len(expected)} of --expected: each has its own outputs")
     pairs = zip(inputs, expected, strict=True)
-    found = [Sample(in_order(x, input_names, "input"), in_order(y, output_names, "output")) for x, y in pairs]
-    return found, output_names
+    samples = [Sample(in_order(x, input_names, "input"), in_order(y, output_names, "output")) for x, y in pairs]
+    return samples, output_names
 
 
 def _show(outcomes: list[tuple[str, Outcome]]) -> None:

@@ -85,10 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status: 0 for success, 1 for an error, which is on stderr, 2 for wrong usage."""
     if "_ARGCOMPLETE" in os.environ:
         return _complete()
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    parser = _parser(given[0] if given else "")
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser(words[0] if words else "")
     try:
-        options = parser.parse_args(given)
+        options = parser.parse_args(words)
         with importing(f"t2n {options.family}"):
             status: int = options.run(options)
             sys.stdout.flush()

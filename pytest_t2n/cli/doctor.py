@@ -90,14 +90,14 @@ def _findings(store: EngineStore, *, offline: bool) -> Iterator[Finding]:
 def _project(folder: Path) -> Iterator[Finding]:
     """Yield the options that the pytest configuration of a folder lacks."""
     try:
-        found = find_configuration(folder)
+        configuration = find_configuration(folder)
     except ValueError as wrong:
         yield Finding("project", str(wrong), "note")
         return
-    if found is None:
+    if configuration is None:
         yield Finding("project", f"no pytest configuration in {folder} or above")
         return
-    path, options = found
+    path, options = configuration
     missing = missing_options(options)
     if not missing:
         yield Finding("project", f"{path} has the recommended options")
@@ -113,19 +113,19 @@ def _packages() -> Iterator[Finding]:
             continue
         base = wanted.marker is None
         try:
-            found = importlib.metadata.version(wanted.name)
+            installed = importlib.metadata.version(wanted.name)
         except importlib.metadata.PackageNotFoundError:
             how = "" if base else f": {install_command(wanted.name)}, to export models"
             yield Finding(wanted.name, f"not installed{how}", "bad" if base else "note")
             continue
-        untested = untested_note(found) if wanted.name == "torch" else ""
+        untested = untested_note(installed) if wanted.name == "torch" else ""
         if untested:
             yield Finding(wanted.name, untested, "note")
-        elif wanted.specifier.contains(found, prereleases=True):
+        elif wanted.specifier.contains(installed, prereleases=True):
             if not base or wanted.name in ("numpy", "pytest", "torch"):
-                yield Finding(wanted.name, found)
+                yield Finding(wanted.name, installed)
         else:
-            yield Finding(wanted.name, f"{found} is not {wanted.specifier}", "bad" if base else "note")
+            yield Finding(wanted.name, f"{installed} is not {wanted.specifier}", "bad" if base else "note")
 
 
 def _cache(store: EngineStore) -> Finding:
@@ -151,10 +151,10 @@ def _network(store: EngineStore) -> Finding:
 
 def _engine(store: EngineStore) -> Finding:
     """Return the result of a small graph in the newest engine of the cache."""
-    known = [version for version in store.versions_on_disk() if version not in UNUSABLE]
-    if not known:
+    usable = [version for version in store.versions_on_disk() if version not in UNUSABLE]
+    if not usable:
         return Finding("engine", "none in the cache yet: t2n engines fetch latest, or the first test", "note")
-    version = max(known)
+    version = max(usable)
     try:
         answer = _relu(store, version)
     except T2NError as wrong:

@@ -156,10 +156,10 @@ def _diff(options: argparse.Namespace) -> int:
     if (options.other is None) == (options.engines is None):
         raise T2NError("name a second file, or two engines with --engines BEFORE AFTER")
     if options.engines:
-        known = {cell.engine for cell in matrix.cells}
+        engines = {cell.engine for cell in matrix.cells}
         for engine in options.engines:
-            if engine not in known:
-                raise T2NError(f"no cell of {engine!r} in {options.file}; it has {', '.join(sorted(known))}")
+            if engine not in engines:
+                raise T2NError(f"no cell of {engine!r} in {options.file}; it has {', '.join(sorted(engines))}")
         found = each_column_change(matrix.by_case, *options.engines)
     else:
         found = each_change(matrix.by_case, load_matrix(options, options.other).by_case)
@@ -262,11 +262,11 @@ def _query(options: argparse.Namespace) -> int:
                 raise T2NError(f"--{name}={word}: there are {', '.join(one.value for one in known)}")
     matrix = load_matrix(options, options.file)
     rows = (row for row in matrix.rows if row.differs or not options.differs)
-    found = (cell for row in rows for cell in row.present if _fits(cell, options))
+    matching = (cell for row in rows for cell in row.present if _fits(cell, options))
     if not options.json:
         for notice in options.incomplete:
             say(notice)
-    return 0 if show_cells(found, as_json=options.json) else 1
+    return 0 if show_cells(matching, as_json=options.json) else 1
 
 
 def _fits(cell: CellLine, options: argparse.Namespace) -> bool:

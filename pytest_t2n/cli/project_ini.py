@@ -41,14 +41,14 @@ def find_configuration(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
 
 def missing_options(options: Mapping[str, Any]) -> list[str]:
     """Return the recommended options that a configuration lacks, each with what passes unchecked without it."""
-    given = _as_list(options.get("addopts"))
+    addopts = _as_list(options.get("addopts"))
     missing = []
     if not any(_is_plugin(word) for word in _requirements(options.get("required_plugins"))):
         missing.append(f'required_plugins = "{_PLUGIN}": without the plugin, tests that return a model pass')
-    strict = {"--strict-markers", "--strict"} & set(given) or any(map(_is_on, _strict(options)))
+    strict = {"--strict-markers", "--strict"} & set(addopts) or any(map(_is_on, _strict(options)))
     if not strict:
         missing.append('addopts = "--strict-markers": a misspelt marker checks nothing')
-    if not (_is_on(options.get("t2n_require")) or "--t2n-require" in given):
+    if not (_is_on(options.get("t2n_require")) or "--t2n-require" in addopts):
         missing.append("t2n_require = true: marked tests without an engine are skipped")
     return missing
 
@@ -64,10 +64,10 @@ def _options(path: Path, sections: tuple[str, ...]) -> Mapping[str, Any] | None:
         if path.suffix == ".toml":
             tables = tomllib.loads(path.read_text("utf-8"))
             for section in sections:
-                found = _table(tables, section)
+                options = _table(tables, section)
                 # `[tool.pytest]` holds options, or only the table `ini_options`.
-                if found is not None and set(found) != {"ini_options"}:
-                    return found
+                if options is not None and set(options) != {"ini_options"}:
+                    return options
             return {} if path.name.endswith("pytest.toml") else None
         parser = configparser.ConfigParser(interpolation=None, strict=False)
         parser.read_string(path.read_text("utf-8"))

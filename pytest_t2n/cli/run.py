@@ -196,19 +196,19 @@ def _units(options: argparse.Namespace, plan: Plan, journal: Journal) -> Iterato
 @contextmanager
 def _interrupts() -> Iterator[list[int]]:
     """Yield a list that has an item once Ctrl-C was pressed; pressed again it ends the program immediately."""
-    found: list[int] = []
+    signals: list[int] = []
 
     def note(number: int, frame: Any) -> None:
-        found.append(number)
+        signals.append(number)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     before = signal.getsignal(signal.SIGINT)
     if before is signal.SIG_IGN:  # as under nohup
-        yield found
+        yield signals
         return
     signal.signal(signal.SIGINT, note)
     try:
-        yield found
+        yield signals
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -46,7 +46,7 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
 
     if settings.khronos and (problem := why_no_khronos()):
         raise pytest.UsageError(f"--t2n-khronos: {problem}")
-    found: dict[str, ResolvedEngine] = {}
+    by_label: dict[str, ResolvedEngine] = {}
     for spec in settings.tract:
         try:
             resolved = load_resolver()(
@@ -60,8 +60,8 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
         except T2NError as exc:
             raise pytest.UsageError(f"--t2n-tract={spec}: {exc}") from None
         for engine in resolved:
-            found.setdefault(engine.label, engine)
-    releases = sorted(found.values(), key=lambda one: (one.kind != "wheel", version_of(one.version), one.label))
+            by_label.setdefault(engine.label, engine)
+    releases = sorted(by_label.values(), key=lambda one: (one.kind != "wheel", version_of(one.version), one.label))
     variants = variants_of(releases, settings.cpu, settings.runtime, progress)
     here = this_platform().key
     engines = [SelectedEngine("tract", one.version, one.label, one.to_dict(), here) for one in variants]
@@ -96,11 +96,11 @@ def engines_for(
     from t2n_core.engine.provision.versions import choose_versions
     from t2n_core.errors import EngineResolveError
 
-    known = [version_of(engine.version) for engine in chosen if engine.target == "tract"]
+    versions_of_tract = [version_of(engine.version) for engine in chosen if engine.target == "tract"]
     matching: set[Version] = set()
     for item in versions:
         with suppress(EngineResolveError):
-            matching.update(choice.version for choice in choose_versions([item], known))
+            matching.update(choice.version for choice in choose_versions([item], versions_of_tract))
     return [engine for engine in chosen if engine.target != "tract" or version_of(engine.version) in matching]
 
 

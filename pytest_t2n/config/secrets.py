@@ -15,7 +15,7 @@ _USER = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*://)[^/@\s]+@")
 
 def without_secrets(arguments: Sequence[str]) -> list[str]:
     """Return the arguments of a command line with the values of secret options, and users in URLs, as `***`."""
-    found: list[str] = []
+    shown: list[str] = []
     hides_next = False
     for argument in arguments:
         text = _USER.sub(rf"\g<scheme>{_HIDDEN}@", argument)
@@ -25,5 +25,5 @@ def without_secrets(arguments: Sequence[str]) -> list[str]:
         elif assigned is not None and _NAME.search(assigned["name"]):
             text = f"{assigned['name']}={_HIDDEN}"
         hides_next = argument.startswith("-") and "=" not in argument and _NAME.search(argument) is not None
-        found.append(text)
-    return found
+        shown.append(text)
+    return shown

@@ -71,10 +71,10 @@ def read_settings(config: pytest.Config) -> Settings:
         pytest.UsageError: the level does not exist, the timeout is not a positive number, or options exclude each
             other.
     """
-    given = config.getoption("t2n_tract")
-    if given and not any(spec.strip(", ") for spec in given):
+    of_command_line = config.getoption("t2n_tract")
+    if of_command_line and not any(spec.strip(", ") for spec in of_command_line):
         raise pytest.UsageError("--t2n-tract= names no version: is a variable empty? Leave it out to select none")
-    specs = given or config.getini("t2n_tract")
+    specs = of_command_line or config.getini("t2n_tract")
     return Settings(
         tract=tuple(spec.strip() for spec in specs if spec.strip()),
         cpu=_text(config, "t2n_cpu"),

@@ -37,12 +37,12 @@ def partition(costs: Mapping[str, float], count: int, before: Sequence[float] = 
     """
     loads = [(0.0, before[index] if before else 0.0, index + 1) for index in range(count)]
     heapq.heapify(loads)
-    found = {}
+    shards = {}
     for name, cost in sorted(costs.items(), key=lambda pair: (-pair[1], pair[0])):
         load, earlier, index = loads[0]
         heapq.heapreplace(loads, (load + cost, earlier, index))
-        found[name] = index
-    return found
+        shards[name] = index
+    return shards
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,12 @@ def read_transforms(given: Any) -> tuple[str, ...]:
     if not isinstance(given, str | list | tuple):
         raise ValueError(f"{given!r} is neither a name nor a list of names")
     try:
-        found = transforms_from(given)
-        for one in found:
+        transforms = transforms_from(given)
+        for one in transforms:
             one.refuse_unchecked()
     except InputError as exc:
         raise ValueError(f"{exc.message} ({exc.hint})" if exc.hint else exc.message) from None
-    return tuple(dict.fromkeys(map(str, found)))
+    return tuple(dict.fromkeys(map(str, transforms)))
 
 
 def require_transforms(transforms: Sequence[str], engines: Sequence[SelectedEngine]) -> None:

@@ -39,23 +39,23 @@ def variants_of(
     asked += [("--t2n-runtime", NATIVE, name) for name in runtimes if name != CPU]
     left: dict[str, str] = {}
     """The last reason why a release does not support a variant, by its label."""
-    found: dict[str, list[ResolvedEngine]] = {engine.label: [] for engine in engines}
+    by_release: dict[str, list[ResolvedEngine]] = {engine.label: [] for engine in engines}
     for option, tier, name in asked:
         problems = {}
         for engine in engines:
             variant = replace(engine, tier=tier, runtime=name)
             problems[engine.label] = problem = _why_not(variant, progress)
             if not problem:
-                found[engine.label].append(variant)
+                by_release[engine.label].append(variant)
         if all(problems.values()):
             raise pytest.UsageError(f"{option}={tier if name == CPU else name}: {next(reversed(problems.values()))}")
         left |= problems
-    for label, variants in found.items():
+    for label, variants in by_release.items():
         if not variants:
             raise pytest.UsageError(
                 f"{left[label]}; add {NATIVE} to --t2n-cpu and {CPU} to --t2n-runtime, or leave it out"
             )
-    return [variant for variants in found.values() for variant in variants]
+    return [variant for variants in by_release.values() for variant in variants]
 
 
 def without_variant(engines: Sequence[SelectedEngine]) -> list[str]:

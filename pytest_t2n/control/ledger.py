@@ -273,8 +273,8 @@ class Ledger:
         if self._plan.get(record.nodeid, record) is None:
             return
         if self._held is not None:
-            known = self._held.get(record.nodeid)
-            if known is None or _badness(known) < _badness(record):
+            earlier = self._held.get(record.nodeid)
+            if earlier is None or _badness(earlier) < _badness(record):
                 self._held[record.nodeid] = record
             return
         size = self._file.records.size if self._file is not None else 0

@@ -105,13 +105,13 @@ def _entries_of(
         reason, issue = (entry.reason, entry.issue) if entry is not None else (reason_of(cell), "")
         error = cell.error.error_class if cell.error is not None else ""
         groups.setdefault((cell.case, cell.stage, cell.status, reason, issue, error), []).append(failure)
-    found = []
+    entries = []
     for (case, stage, status, reason, issue, error), own in sorted(groups.items()):
         named = specifiers_of([failure.cell for failure in own], engines)
         sizes = [failure.size for failure in own if failure.size is not None]
         size = with_room(max(sizes)) if sizes else None
-        found.append(Expectation(literal_glob(case), named, stage, status, reason, issue, error, size))
-    return found
+        entries.append(Expectation(literal_glob(case), named, stage, status, reason, issue, error, size))
+    return entries
 
 
 def reason_of(cell: CellLine) -> str:

@@ -21,8 +21,8 @@ _ENGINE = re.compile(r"([A-Za-z_]\w*)\s*((?:[<>=!~].*?)?)((?:\s+(?:native|no-[a-
 def check_engine(text: str) -> None:
     """Raise ValueError for a text that is not an engine specifier."""
     match = _ENGINE.match(text.strip())
-    known = ("tract", "khronos")
-    if match is None or (match[1] not in known and difflib.get_close_matches(match[1].lower(), known)):
+    targets = ("tract", "khronos")
+    if match is None or (match[1] not in targets and difflib.get_close_matches(match[1].lower(), targets)):
         raise ValueError(
             f"{text!r} names no engine; write 'tract', 'tract>=0.20,<0.21', 'tract==0.23.9 no-fma' or 'khronos'"
         )
@@ -58,16 +58,16 @@ def variant_of(label: str) -> set[str]:
 
 def specifiers_of(cells: Sequence[CellLine], engines: Sequence[SelectedEngine]) -> tuple[str, ...]:
     """Return specifiers for the engines of these cells, and for no other engine of the session."""
-    found: list[str] = []
+    specifiers: list[str] = []
     for target in dict.fromkeys(cell.target for cell in cells):
         failing = {cell.label for cell in cells if cell.target == target}
         selected = [engine for engine in engines if engine.target == target]
         whole = failing == {engine.label for engine in selected}
         if target == "khronos" or (whole and len({engine.version for engine in selected}) > 1):
-            found.append(target)
+            specifiers.append(target)
         else:
-            found += [_specifier(engine, selected, failing) for engine in selected if engine.label in failing]
-    return tuple(dict.fromkeys(found))
+            specifiers += [_specifier(engine, selected, failing) for engine in selected if engine.label in failing]
+    return tuple(dict.fromkeys(specifiers))
 
 
 def _specifier(engine: SelectedEngine, selected: Sequence[SelectedEngine], failing: set[str]) -> str:

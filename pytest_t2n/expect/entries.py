@@ -151,17 +151,17 @@ def read_expectations(paths: Iterable[Path], root: Path, *, missing_ok: bool = F
     Raises:
         ExpectationError: a file is missing (unless `missing_ok`), is not TOML, or has a wrong entry.
     """
-    found: list[Expectation] = []
+    entries: list[Expectation] = []
     for path in paths:
         name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
         try:
-            found += parse_expectations(path.read_text(encoding="utf-8"), name)
+            entries += parse_expectations(path.read_text(encoding="utf-8"), name)
         except FileNotFoundError:
             if not missing_ok:
                 raise ExpectationError(f"{name}: there is no such file") from None
         except (OSError, UnicodeDecodeError) as exc:
             raise ExpectationError(f"{name}: {exc}") from None
-    return Expectations(found)
+    return Expectations(entries)
 
 
 def parse_expectations(text: str, file: str) -> list[Expectation]:

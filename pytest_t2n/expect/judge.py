@@ -62,18 +62,18 @@ def _advice(entry: Expectation, record: CellLine) -> str:
             f"Remove the entry, or narrow its `case` or `engine` so that it leaves {record.engine} out; "
             f"--t2n-accept does it for you."
         )
-    found = f"{record.status} at stage `{record.stage}`"
+    outcome = f"{record.status} at stage `{record.stage}`"
     keys: dict[str, str] = {"stage": record.stage, "status": record.status}
     if entry.error and record.error is not None:
         keys["error"] = record.error.error_class
-        found += f" ({record.error.error_class})"
+        outcome += f" ({record.error.error_class})"
     written = [f'{name} = "{value}"' for name, value in keys.items()]
     if record.status == "mismatch":
         size = off_by(record)
-        found += f", off by {size:g}"
+        outcome += f", off by {size:g}"
         written.append(f"off_by = {with_room(size):g}")
     return (
-        f"the result of this cell is not the expected one: {found}.\n"
+        f"the result of this cell is not the expected one: {outcome}.\n"
         f"{expected}: {entry.why}\n"
         f"If that is now right, write {' and '.join(written)}; --t2n-accept does it for you."
     )

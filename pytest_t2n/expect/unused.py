@@ -25,16 +25,16 @@ def unused_entries(
         used.update(fitting[:1])
         for index in fitting[1:]:
             shadowed.setdefault(index, expectations.entries[fitting[0]])
-    found = []
-    known = [(engine.target, engine.version, engine.label) for engine in engines]
+    unused = []
+    engine_names = [(engine.target, engine.version, engine.label) for engine in engines]
     for index, entry in enumerate(expectations.entries):
-        if index in used or not any(entry.fits_engine(*engine) for engine in known):
+        if index in used or not any(entry.fits_engine(*engine) for engine in engine_names):
             continue
         where = f"`{entry.case}` on {', '.join(entry.engines)}"
         if index in shadowed:
-            found.append(
+            unused.append(
                 (entry, f"the entry of {where} has no effect: {shadowed[index].place} fits its cells before it")
             )
         elif everything or names_suite(entry, selection.suites):
-            found.append((entry, f"the entry of {where} fits no cell of this session; remove or correct it"))
-    return found
+            unused.append((entry, f"the entry of {where} fits no cell of this session; remove or correct it"))
+    return unused

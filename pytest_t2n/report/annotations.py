@@ -20,7 +20,7 @@ def annotation_lines(matrix: Matrix, root: Path) -> list[str]:
 
     Files are relative to `root`, the checkout; a line outside it is named in the text.
     """
-    found = []
+    lines = []
     for cause in find_causes(cell for cell in matrix.cells if is_surprise(cell))[:_SHOWN]:
         file, line = _place(cause.first, root.resolve())
         place = f"file={_property(file)}" + (f",line={line}" if line else "")
@@ -29,8 +29,8 @@ def annotation_lines(matrix: Matrix, root: Path) -> list[str]:
         hint = cause.first.error.hint if cause.first.error is not None else ""
         body = [f"{cause.count} cells of {engines}, first {cause.first.case}", text, hint]
         title = f"{cause.first.status} at {cause.first.stage}"
-        found.append(f"::error {place},title={_property(title)}::{_data(chr(10).join(filter(None, body)))}")
-    return found
+        lines.append(f"::error {place},title={_property(title)}::{_data(chr(10).join(filter(None, body)))}")
+    return lines
 
 
 def _place(cell: CellLine, root: Path) -> tuple[str, int]:

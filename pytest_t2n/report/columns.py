@@ -110,7 +110,7 @@ class ColumnFold:
     def columns(self) -> list[Column]:
         """Return the columns in the order of the matrix."""
         times = self._common_times()
-        found: list[Column] = []
+        columns: list[Column] = []
         before: Sequence[float] | None = None
         for index, engine in enumerate(self._engines):
             own = times.get(index)
@@ -119,8 +119,8 @@ class ColumnFold:
                 before = own or before
             statuses, levels = self._statuses[index], self._levels[index]
             surprises, reused = self._surprises[index], self._reused[index]
-            found.append(Column(engine, statuses.total(), statuses, levels, surprises, reused, latency))
-        return found
+            columns.append(Column(engine, statuses.total(), statuses, levels, surprises, reused, latency))
+        return columns
 
     def _common_times(self) -> dict[int, Sequence[float]]:
         """Return times by column, of the same cases in each.
@@ -131,13 +131,13 @@ class ColumnFold:
         # An engine of another kind, or without times, does not restrict the common cases.
         releases = [i for i, e in enumerate(self._engines) if e.target == "tract"] or list(range(width))
         used = [i for i in releases if self._timed[i]]
-        found = {index: array("d") for index in used}
+        times_of = {index: array("d") for index in used}
         for start in range(0, len(self._times), width or 1):
             line = self._times[start : start + width]
             if not any(math.isnan(line[index]) for index in used):
                 for index in used:
-                    found[index].append(line[index])
-        return {index: values for index, values in found.items() if values}
+                    times_of[index].append(line[index])
+        return {index: values for index, values in times_of.items() if values}
 
 
 def columns_of(matrix: Matrix) -> list[Column]:

@@ -39,16 +39,16 @@ def support_ranges(shares: Sequence[Share]) -> str:
 
     `since` and `until` refer to the versions of this matrix, not of those between them.
     """
-    known = [share for share in shares if share.ran]
-    if not known:
+    tried = [share for share in shares if share.ran]
+    if not tried:
         return "not run"
-    whole = [share.passed == share.ran for share in known]
-    parts = [f"partly {s.label} ({s.passed} of {s.ran})" for s in known if 0 < s.passed < s.ran]
+    whole = [share.passed == share.ran for share in tried]
+    parts = [f"partly {s.label} ({s.passed} of {s.ran})" for s in tried if 0 < s.passed < s.ran]
     if all(whole):
         return "all"
     if not any(whole):
         return ", ".join(parts) or "none"
-    return ", ".join([*_runs([share.label for share in known], whole), *parts])
+    return ", ".join([*_runs([share.label for share in tried], whole), *parts])
 
 
 def row_support(matrix: Matrix, row: Row, ladder: Sequence[Sequence[int]]) -> str:

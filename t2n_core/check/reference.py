@@ -63,13 +63,13 @@ class Reference:
         in float64 runs as it is: its errors are far below those of float16. Raises InputError if a float16 model cannot
         run in float64.
         """
-        found = []
+        rerun = []
         for sample in samples:
             with without_rewrites():
                 double = tuple(self._in_float64(sample))
             rounded = tuple(a.astype(b.dtype) for a, b in zip(double, sample.expected, strict=True))
-            found.append(replace(sample, expected=sample.expected if keep else rounded, double=double))
-        return found
+            rerun.append(replace(sample, expected=sample.expected if keep else rounded, double=double))
+        return rerun
 
     def _in_float64(self, sample: Sample) -> list[Any]:
         try:

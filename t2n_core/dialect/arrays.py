@@ -42,10 +42,10 @@ def data_type(name: str) -> np.dtype[Any]:
     Raises SpecError for a type that has no array, such as a string or a blob.
     """
     quantised = _QUANTISED.fullmatch(name)
-    found = DATA_TYPES.get(quantised[1].lower() if quantised else name.lower())
-    if found is None:
+    dtype = DATA_TYPES.get(quantised[1].lower() if quantised else name.lower())
+    if dtype is None:
         raise SpecError(f"no data type of tract's NNEF is called {name!r}")
-    return found
+    return dtype
 
 
 def cast(values: Array, to: np.dtype[Any]) -> Array:

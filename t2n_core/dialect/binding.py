@@ -32,9 +32,9 @@ def bind(name: str, arguments: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     problem = SpecError(f"`{name}` is no operator of any release", op=name)
     for signature in _signatures(name):
         try:
-            found = bind_to(signature, arguments)
+            bound = bind_to(signature, arguments)
             names = newest_names(name, signature)
-            return {names[one]: value for one, value in found.items()}
+            return {names[one]: value for one, value in bound.items()}
         except SpecError as wrong:
             problem = wrong
     raise problem
@@ -50,14 +50,14 @@ def newest_names(name: str, signature: Signature) -> dict[str, str]:
 def bind_to(signature: Signature, arguments: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Return the arguments of a signature by name, defaults included. Raises SpecError if they do not fit."""
     positional = [value for name, value in arguments if not name]
-    given = signature.bind(positional, {name: value for name, value in arguments if name})
-    found = {}
+    passed = signature.bind(positional, {name: value for name, value in arguments if name})
+    bound = {}
     for parameter in signature.parameters:
-        if parameter.name in given:
-            found[parameter.name] = convert(given[parameter.name], parameter.type)
+        if parameter.name in passed:
+            bound[parameter.name] = convert(passed[parameter.name], parameter.type)
         elif parameter.default is not REQUIRED and parameter.default is not None:
-            found[parameter.name] = convert(parameter.default, parameter.type)
-    return found
+            bound[parameter.name] = convert(parameter.default, parameter.type)
+    return bound
 
 
 @cache
@@ -129,21 +129,21 @@ def common_type(tensors: Sequence[Tensor]) -> np.dtype[Any]:
     Raises InputError for operands that have no common type.
     Source: tract nnef/src/registry.rs.
     """
-    found, constant, single = tensors[0].dtype, tensors[0].is_constant, np.prod(tensors[0].shape) == 1
+    common, constant, single = tensors[0].dtype, tensors[0].is_constant, np.prod(tensors[0].shape) == 1
     for one in tensors[1:]:
         one_single = np.prod(one.shape) == 1
         if constant and single:
-            found = one.dtype
+            common = one.dtype
         elif one.is_constant and one_single:
             pass
         elif constant:
-            found = one.dtype
+            common = one.dtype
         elif not one.is_constant:
-            if found.kind != one.dtype.kind:
-                raise InputError(f"{found} and {one.dtype} have no common type")
-            found = np.promote_types(found, one.dtype)
+            if common.kind != one.dtype.kind:
+                raise InputError(f"{common} and {one.dtype} have no common type")
+            common = np.promote_types(common, one.dtype)
         constant, single = constant and one.is_constant, single and one_single
-    return found
+    return common
 
 
 def call(definition: Definition, arguments: Mapping[str, Any]) -> Any:

@@ -20,8 +20,8 @@ def deepest_first(message: str) -> str:
     tract writes the outermost step first, and quotes a graph that it cannot parse in full. A message without a chain
     keeps its order, and so does one whose head has several lines: the first of them explains the error.
     """
-    head, found, chain = _partition(message)
-    if not found or "\n" in head:
+    head, separator, chain = _partition(message)
+    if not separator or "\n" in head:
         return _shorten(message)
     causes = [head, *(cause for cause in map(_in_one_line, _NEXT.split(f"{chain}\n")) if cause)]
     first, *outer = reversed(causes)

@@ -54,11 +54,11 @@ def parse_cpuinfo(text: str, cores: int) -> Processor:
     facts: dict[str, str] = {}
     common: set[str] | None = None
     for line in text.splitlines():
-        name, found, value = line.partition(":")
+        name, colon, value = line.partition(":")
         name, value = name.strip(), value.strip()
-        if found and name in ("flags", "Features"):
+        if colon and name in ("flags", "Features"):
             common = set(value.split()) if common is None else common & set(value.split())
-        elif found:
+        elif colon:
             facts.setdefault(name, value)
     vendor = facts.get("vendor_id") or _ARM_VENDORS.get(facts.get("CPU implementer", ""), "")
     numbers = [

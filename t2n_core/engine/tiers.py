@@ -111,10 +111,13 @@ def _check(tier: str, kind: str) -> None:
     """Raise InputError for a name that is not a tier of this kind of processor."""
     if tier == NATIVE:
         return
-    known = [*_NEEDS.get(kind, {}), *(other for other, name in _OTHER_NAMES.items() if name in _NEEDS.get(kind, {}))]
+    names_of_kind = [
+        *_NEEDS.get(kind, {}),
+        *(other for other, name in _OTHER_NAMES.items() if name in _NEEDS.get(kind, {})),
+    ]
     feature = tier.removeprefix(_PREFIX)
-    tiers = [NATIVE, *(f"{_PREFIX}{one}" for one in known)]
-    if tier.startswith(_PREFIX) and feature in known:
+    tiers = [NATIVE, *(f"{_PREFIX}{one}" for one in names_of_kind)]
+    if tier.startswith(_PREFIX) and feature in names_of_kind:
         return
     home = next((one for one, features in _NEEDS.items() if _feature(tier) in features), None)
     if tier.startswith(_PREFIX) and home is not None:

@@ -57,8 +57,8 @@ def assert_nnef_parity(
     axes = of_export.pop("dynamic_axes", None)
     targets: list[InferenceTarget] = []
     if tract:
-        found = resolve_engines(tract, offline=offline)
-        targets += [TractNNEF(one.version, engine=one, dynamic_axes=axes, **of_target) for one in found]
+        engines = resolve_engines(tract, offline=offline)
+        targets += [TractNNEF(one.version, engine=one, dynamic_axes=axes, **of_target) for one in engines]
     if khronos:
         targets.append(KhronosNNEF())
     if not targets:

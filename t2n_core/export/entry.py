@@ -68,12 +68,12 @@ def _with_own_options(target: InferenceTarget, options: dict[str, Any]) -> Infer
     from t2n_core.export.options import ExportOptions
 
     kind = type(target)
-    given = {name: options.pop(name) for name in target.OPTIONS if name in options}
-    for name, value in given.items():
+    of_target = {name: options.pop(name) for name in target.OPTIONS if name in options}
+    for name, value in of_target.items():
         if target.has_other(name, value):
             raise InputError(f"{name} of the export and of its target differ", hint="pass it once")
     own = set(inspect.signature(kind).parameters) - {option.name for option in fields(ExportOptions)}
     for name in options:
         if name in own:
             raise InputError(f"`{name}` is an option of the target", hint=f"write {kind.__name__}(…, {name}=…)")
-    return target.with_options(**given) if given else target
+    return target.with_options(**of_target) if of_target else target

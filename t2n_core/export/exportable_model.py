@@ -121,9 +121,9 @@ class ExportableModel(ABC):
 
     def _reference(self, captured: CapturedModel) -> Reference:
         """Return the reference for a capture, created once."""
-        known = next((one for one in self._references if one.captured is captured), None)
-        if known is None:
-            known = Reference(
+        reference = next((one for one in self._references if one.captured is captured), None)
+        if reference is None:
+            reference = Reference(
                 self.source,
                 self.inputs,
                 captured,
@@ -133,8 +133,8 @@ class ExportableModel(ABC):
                 self.input_function,
                 (...,) if self.options.sizes is None else self.options.sizes,
             )
-            self._references.append(known)
-        return known
+            self._references.append(reference)
+        return reference
 
     def lowering_for(self, target: InferenceTarget) -> TargetLowering:
         """Return the lowering of the capture for a target. Raises like `captured`."""
@@ -179,9 +179,9 @@ class ExportableModel(ABC):
         return self.dynamic_axes if name == "dynamic_axes" else getattr(self.options, name)
 
     def _capture(self, target: InferenceTarget | None, selection: Selection) -> Capture:
-        known = self._captures.find(selection, target)
-        if known is not None:
-            return known
+        cached = self._captures.find(selection, target)
+        if cached is not None:
+            return cached
         refusal = self._captures.find_refusal(selection)
         if refusal is not None:
             raise refusal

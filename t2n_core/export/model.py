@@ -146,11 +146,11 @@ class ModelExport(ExportableModel):
 def _run_hooks(target: InferenceTarget, result: ExportResult, bundle: Path | None, *, check: bool) -> None:
     """Call the hooks of a target on a written archive, and run its check unless a hook has. Raises T2NError."""
     export = result.export
-    given = (export.model, result.graph, export.inputs.tensors, result.archive, bundle)
-    target.post_write(*given)
+    arguments = (export.model, result.graph, export.inputs.tensors, result.archive, bundle)
+    target.post_write(*arguments)
     pending = PendingCheck(result.assert_parity)
     if check or type(target).post_export is not InferenceTarget.post_export:
         with pending.active():
-            target.post_export(*given)
+            target.post_export(*arguments)
     if check and target.check_io and not target.checks_in_hook:
         pending.run()

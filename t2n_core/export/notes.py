@@ -142,14 +142,14 @@ def _unused_fragments(fragments: Iterable[Fragment], graph: Graph) -> Iterator[s
 def _wider_assertions(target: InferenceTarget, graph: Graph) -> Iterator[str]:
     """Yield a line for each asserted lower bound below the range, which an assertion cannot widen."""
     for line in target.custom_extensions if isinstance(target, TractNNEF) else ():
-        found = _LOWER_BOUND.fullmatch(line)
-        if found is None or found["name"] not in graph.sizes.bounds:
+        match = _LOWER_BOUND.fullmatch(line)
+        if match is None or match["name"] not in graph.sizes.bounds:
             continue
-        low, wanted = graph.sizes.bounds[found["name"]][0], int(found["low"])
+        low, wanted = graph.sizes.bounds[match["name"]][0], int(match["low"])
         if wanted < low:
             yield (
-                f"custom_extensions: `{line}` had no effect: the archive is valid for {found['name']} >= {low}; "
-                f'declare Dim("{found["name"]}", min={wanted}, max=…) in dynamic_axes'
+                f"custom_extensions: `{line}` had no effect: the archive is valid for {match['name']} >= {low}; "
+                f'declare Dim("{match["name"]}", min={wanted}, max=…) in dynamic_axes'
             )
 
 

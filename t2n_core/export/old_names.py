@@ -51,11 +51,11 @@ def export_tensors_from_disk_to_nnef(
 
     `fn_check_found_tensors` is called with them before they are written. Raises InputError, WriteError.
     """
-    found = dict(iter_torch_tensors_from_disk(store_filepath, filter_key))
+    tensors = dict(iter_torch_tensors_from_disk(store_filepath, filter_key))
     if fn_check_found_tensors is not None:
-        fn_check_found_tensors(found)
-    export_tensors(store_filepath, output_dir, [glob.escape(name) for name in found])
-    return found
+        fn_check_found_tensors(tensors)
+    export_tensors(store_filepath, output_dir, [glob.escape(name) for name in tensors])
+    return tensors
 
 
 def iter_torch_tensors_from_disk(

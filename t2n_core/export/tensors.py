@@ -170,8 +170,8 @@ def _in_storage_format(
     shape, dtype = tuple(tensor.shape), form.dtype
 
     def number() -> torch.Tensor:
-        found = tensors[name]
-        return found.float() if found.dtype in (torch.bfloat16, torch.float16) and dtype != np.float16 else found
+        stored = tensors[name]
+        return stored.float() if stored.dtype in (torch.bfloat16, torch.float16) and dtype != np.float16 else stored
 
     if dtype is None and form.shape in (shape, (shape[0], tensor[:1].numel())):
         return {

@@ -276,7 +276,7 @@ def fragments_of(given: object, where: str) -> list[Fragment]:
         entries = [(None, one) for one in given]
     else:
         raise InputError(f"{where}: {given!r} is neither texts by name nor a list", hint=_FRAGMENTS)
-    found = []
+    fragments = []
     for name, one in entries:
         try:
             fragment = one if isinstance(one, Fragment) else fragment_of(one)
@@ -286,8 +286,8 @@ def fragments_of(given: object, where: str) -> list[Fragment]:
             raise InputError(f"{where}: {one!r} is neither NNEF text nor a Fragment", hint=_FRAGMENTS) from None
         if name is not None and fragment.name != name:
             raise InputError(f"{where}: the text of `{name}` declares the fragment `{fragment.name}`")
-        found.append(fragment)
-    return found
+        fragments.append(fragment)
+    return fragments
 
 
 _FRAGMENTS = 'such as {"twice": "fragment twice(x: tensor<scalar>) -> (y: tensor<scalar>) { y = x * 2.0; }"}'

@@ -78,8 +78,8 @@ class TargetLowering:
         target, symbols = self.target, self.captured.symbols
         sizes = target.size_range(self.captured.range)
         if not sizes.holds(symbols):
-            given = ", ".join(f"{name}={size}" for name, size in symbols.items())
-            raise InputError(f"the example's sizes {given} are outside of the range {sizes}")
+            example = ", ".join(f"{name}={size}" for name, size in symbols.items())
+            raise InputError(f"the example's sizes {example} are outside of the range {sizes}")
         fragments = target.custom_fragments
         writing = (target.writing, fragments, self.naming, sizes, target)
         graph = lower(simple, target.spec, self.rules, list(names), *writing)

@@ -308,9 +308,9 @@ class Emitter(ABC):
     # ---------------------------------------------------------------------------------------------------- constants
     def variable(self, label: str, weight: WeightSource, *, format: str = "") -> Value:
         """Return the variable of a weight; the same label with the same storage format returns the same value."""
-        known = self._variables.get(label + format)
-        if known is not None:
-            return known
+        existing = self._variables.get(label + format)
+        if existing is not None:
+            return existing
         value = Value(self.unique(label), weight.dtype, weight.shape, weight=weight)
         operation = Operation(
             "variable", {"shape": list(weight.shape), "label": label}, (value,), None, self.variable_dtype(weight.dtype)

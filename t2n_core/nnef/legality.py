@@ -49,16 +49,16 @@ def check_graph(graph: Graph, spec: Spec) -> list[SpecError]:
             except SpecError:
                 signatures[operation.name] = None
         signature = signatures[operation.name]
-        found: list[SpecError | str] = [*_check_order(operation, defined, names)]
+        of_operation: list[SpecError | str] = [*_check_order(operation, defined, names)]
         if signature is None:
-            found.append(_absent(spec, operation.name))
+            of_operation.append(_absent(spec, operation.name))
         else:
-            found += _check_operation(graph, spec, operation, signature)
-            if not found:  # predicates rely on arguments that are present and valid
+            of_operation += _check_operation(graph, spec, operation, signature)
+            if not of_operation:  # predicates rely on arguments that are present and valid
                 view = OperationView.of(operation, facts)
-                found += _check_errata(hazards.get(operation.name, ()), view.with_defaults(signature), spec)
-                found += _check_errata(quirks.get(operation.name, ()), view, spec)
-        problems += [_with_origin(problem, operation, spec) for problem in found]
+                of_operation += _check_errata(hazards.get(operation.name, ()), view.with_defaults(signature), spec)
+                of_operation += _check_errata(quirks.get(operation.name, ()), view, spec)
+        problems += [_with_origin(problem, operation, spec) for problem in of_operation]
     problems += [_with_origin(problem, None, spec) for problem in _check_outputs(graph, defined)]
     if spec.target == "khronos":
         problems += [_with_origin(problem, operation, spec) for operation, problem in khronos_lint.check(graph)]
@@ -113,20 +113,20 @@ def _check_interface(graph: Graph, spec: Spec) -> Iterator[SpecError]:
 
 def _check_fragments(graph: Graph, spec: Spec) -> Iterator[SpecError]:
     for fragment in graph.fragments.values():
-        found: list[SpecError | str | None] = [identifier_problem(fragment.name)]
+        of_fragment: list[SpecError | str | None] = [identifier_problem(fragment.name)]
         if spec.target == "khronos":
-            found.append(f"the fragment `{fragment.name}`: strict NNEF is flat, without fragments")
+            of_fragment.append(f"the fragment `{fragment.name}`: strict NNEF is flat, without fragments")
         if spec.has(fragment.name):
-            found.append(f"the fragment `{fragment.name}` redefines an operator of {spec}")
+            of_fragment.append(f"the fragment `{fragment.name}` redefines an operator of {spec}")
         try:
             fragment_signature(fragment.name, fragment.text)
         except SpecError as wrong:
-            found.append(wrong)
+            of_fragment.append(wrong)
         for name in sorted(fragment.uses - graph.fragments.keys()):
             if not spec.has(name):
                 hint = f"it is used by the fragment `{fragment.name}`"
-                found.append(SpecError(_unusable(spec, name), hint=hint))
-        yield from (_with_origin(problem, None, spec) for problem in found if problem)
+                of_fragment.append(SpecError(_unusable(spec, name), hint=hint))
+        yield from (_with_origin(problem, None, spec) for problem in of_fragment if problem)
 
 
 def _unusable(spec: Spec, name: str) -> str:
@@ -139,21 +139,21 @@ def _unusable(spec: Spec, name: str) -> str:
 def _check_extensions(graph: Graph, spec: Spec) -> Iterator[SpecError]:
     for extension in graph.extensions:
         word, _, rest = extension.partition(" ")
-        found = None
+        problem = None
         if spec.target == "khronos":
-            found = f"the extension `{extension}`: strict NNEF has none"
+            problem = f"the extension `{extension}`: strict NNEF has none"
         elif word == "tract_registry":
             since = spec.registry_since(rest.strip())
             if spec.registries is not None and rest.strip() not in spec.registries:
-                found = f"the registry `{rest}` is one that the target's `registries` exclude"
+                problem = f"the registry `{rest}` is one that the target's `registries` exclude"
             elif since is None or spec.version not in Releases(since):
-                found = f"{spec} has no registry `{rest}`" + (f"; available since {since}" if since else "")
+                problem = f"{spec} has no registry `{rest}`" + (f"; available since {since}" if since else "")
         elif word == "tract_assert":
             trait = "checks_scenarios" if ":" in rest else "reads_equalities" if "==" in rest else "reads_size_bounds"
             if not getattr(traits_of(spec.version), trait):
-                found = f"{spec} cannot parse `{extension}`; available since {first_release(trait)}"
-        if found:
-            yield _with_origin(found, None, spec)
+                problem = f"{spec} cannot parse `{extension}`; available since {first_release(trait)}"
+        if problem:
+            yield _with_origin(problem, None, spec)
 
 
 def _check_order(operation: Operation, defined: set[int], names: dict[str, Value]) -> Iterator[str]:
@@ -254,8 +254,8 @@ def _check_source(spec: Spec, operation: Operation) -> Iterator[str]:
     if operation.name == "variable" and weight is None:
         yield f"the variable `{value.name}` has no weight"
     elif weight is not None and (weight.dtype != value.dtype or tuple(weight.shape) != tuple(value.shape)):
-        found, wanted = f"{weight.dtype}{list(weight.shape)}", f"{value.dtype}{shape_text(value.shape)}"
-        yield f"the weight of `{value.name}` is {found}, the value {wanted}"
+        stored, wanted = f"{weight.dtype}{list(weight.shape)}", f"{value.dtype}{shape_text(value.shape)}"
+        yield f"the weight of `{value.name}` is {stored}, the value {wanted}"
 
 
 def _kinds(text: str) -> str:

@@ -69,17 +69,17 @@ class Signature:
         if len(args) > len(self.parameters):
             wrong = f"`{self.name}` takes {len(self.parameters)} arguments, {len(args)} were passed"
             raise SpecError(wrong, op=self.name)
-        given = {p.name: value for p, value in zip(self.parameters, args, strict=False)}
+        bound = {p.name: value for p, value in zip(self.parameters, args, strict=False)}
         for name, value in kwargs.items():
-            if name in given:
+            if name in bound:
                 raise SpecError(f"`{self.name}` got the argument `{name}` twice", op=self.name)
             if self.parameter(name) is None:
                 raise SpecError(self.unknown_argument(name), op=self.name)
-            given[name] = value
-        missing = self.missing(given)
+            bound[name] = value
+        missing = self.missing(bound)
         if missing:
             raise SpecError(f"`{self.name}` needs the argument `{'`, `'.join(missing)}`", op=self.name)
-        return {p.name: given[p.name] for p in self.parameters if p.name in given}
+        return {p.name: bound[p.name] for p in self.parameters if p.name in bound}
 
     def missing(self, arguments: Mapping[str, Any]) -> list[str]:
         """Return the names of required parameters that are not in `arguments`."""
@@ -94,7 +94,7 @@ def parse_parameters(text: str) -> tuple[Parameter, ...]:
 
     Raises ValueError for text that is not a parameter list.
     """
-    found = []
+    parameters = []
     for part in _split(text):
         match = _PARAMETER.fullmatch(part)
         if match is None:
@@ -103,8 +103,8 @@ def parse_parameters(text: str) -> tuple[Parameter, ...]:
         if match["default"] is not None:
             word = match["default"]
             default = _WORDS[word] if word in _WORDS else ast.literal_eval(word)
-        found.append(Parameter(match["name"], re.sub(r"\s", "", match["type"]), default))
-    return tuple(found)
+        parameters.append(Parameter(match["name"], re.sub(r"\s", "", match["type"]), default))
+    return tuple(parameters)
 
 
 def fragment_signature(name: str, text: str) -> Signature:

@@ -84,9 +84,9 @@ class Gates:
         single = x.rank == 3 and x.shape[1] == 1 and x.dtype != np.float64
         flat = g.squeeze(x, axes=[1]) if single else x
         out = g.stacked_product(flat, self.rows(w.w_ih, gates))
-        known = [self.rows(b, gates) for b in (w.b_ih, None if gates[0] in apart else w.b_hh) if b is not None]
-        if known:
-            out = g.add(out, known[0] if len(known) == 1 else g.add(known[0], known[1]))
+        biases = [self.rows(b, gates) for b in (w.b_ih, None if gates[0] in apart else w.b_hh) if b is not None]
+        if biases:
+            out = g.add(out, biases[0] if len(biases) == 1 else g.add(biases[0], biases[1]))
         return g.unsqueeze(out, axes=[1]) if single else out
 
     def recurrent_product(self, h: Value, gates: str) -> Value:
@@ -154,8 +154,8 @@ def gru_steps(g: Emitter, x: Value, weights: CellWeights) -> Step:
     scan = _scan("gru_step", gates)
 
     def write(initial: Sequence[Value], mask: Value | None, backwards: bool) -> tuple[Value, list[Value]]:
-        found = None if mask is not None or g.options.streaming else _gru_sequence(gates, initial[0], backwards)
-        return found or scan(initial, mask, backwards)
+        whole = None if mask is not None or g.options.streaming else _gru_sequence(gates, initial[0], backwards)
+        return whole or scan(initial, mask, backwards)
 
     def once(states: Sequence[Value]) -> list[Value]:
         (h,) = states
@@ -174,10 +174,10 @@ def _gru_sequence(gates: Gates, h: Value, backwards: bool) -> tuple[Value, list[
     if weights.w_ih.weight is None or weights.w_hh.weight is None:
         return None
     substitutions = {"way": "_back" if backwards else "", "pace": "-1" if backwards else "1"}
-    found = find_fragment(g, "gru_sequence", x.dtype, gates.hidden, x.shape[1], substitutions)
-    if found is None:
+    variant = find_fragment(g, "gru_sequence", x.dtype, gates.hidden, x.shape[1], substitutions)
+    if variant is None:
         return None
-    name, parameters = found
+    name, parameters = variant
     order = parameters[1].removeprefix("w_")
     recurrent = gates.recurrent_bias(order)
     bias = g.fill(0.0, recurrent.shape, x.dtype) if weights.b_ih is None else gates.rows(weights.b_ih, order)

@@ -85,11 +85,11 @@ def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
         message = f"the engine answered {len(reply.outputs)} of {len(samples)} batches and called that a success"
         return Outcome(Status.ERROR, Stage.RUN, error=ErrorInfo.of(Stage.RUN, "EngineRunError", message), **common)
     common["refused_sizes"] = tuple(outside[index].sizes for index in sorted(beyond.refused))
-    found = comparison_outcome(reply, request, common)
+    outcome = comparison_outcome(reply, request, common)
     for comparison, own in zip(comparisons, replies, strict=True):
-        if found.passed:
-            found = comparison.judge(found, request, reply, own)
-    return _check_outside_range(found, beyond, outside) if found.passed and outside else found
+        if outcome.passed:
+            outcome = comparison.judge(outcome, request, reply, own)
+    return _check_outside_range(outcome, beyond, outside) if outcome.passed and outside else outcome
 
 
 def _plan_comparisons(engine: Engine, request: CheckRequest) -> list[SelfComparison]:
@@ -165,10 +165,10 @@ def comparison_outcome(reply: EngineReply, request: CheckRequest, common: Mappin
                 tuple(_narrow(*pair) for pair in zip(sample.expected, got, strict=False)) + got[len(sample.expected) :]
             )
         answers.append(got)
-        found = compare_outputs(sample.expected, got, names=names, criteria=criteria)
-        if not all(output.passed for output in found):
+        compared = compare_outputs(sample.expected, got, names=names, criteria=criteria)
+        if not all(output.passed for output in compared):
             differing.append(sample)
-        for index, output in enumerate(found):
+        for index, output in enumerate(compared):
             if index >= len(worst):
                 worst.append(output)
             elif _badness(output) > _badness(worst[index]):

@@ -189,21 +189,27 @@ def compare_outputs(
     criteria: Judgement = DEFAULT_CRITERIA,
 ) -> tuple[OutputComparison, ...]:
     """Compare output by output, in order; a missing or extra output is a separate mismatch."""
-    found = []
+    compared = []
     for index in range(max(len(expected), len(actual))):
         name = names[index] if index < len(names) else f"output_{index}"
         if index < len(expected) and index < len(actual):
-            found.append(compare(expected[index], actual[index], name=name, criteria=criteria))
+            compared.append(compare(expected[index], actual[index], name=name, criteria=criteria))
             continue
         missing = index >= len(actual)
-        known = np.asarray(expected[index] if missing else actual[index])
+        existing = np.asarray(expected[index] if missing else actual[index])
         problem = f"{'missing' if missing else 'extra'} output: {len(actual)} came, expected {len(expected)}"
-        found.append(
+        compared.append(
             OutputComparison(
-                name, str(known.dtype), tuple(known.shape), "mismatch", criteria.level_of(name), None, problem=problem
+                name,
+                str(existing.dtype),
+                tuple(existing.shape),
+                "mismatch",
+                criteria.level_of(name),
+                None,
+                problem=problem,
             )
         )
-    return tuple(found)
+    return tuple(compared)
 
 
 def _tally(a: Array, b: Array, required: TractCheckTolerance, own: Bounds | None) -> _Tally:

@@ -57,16 +57,16 @@ def size_assignments(
     for name, traced in symbols.items():
         choices[name] = _choices(name, traced, (limits or {}).get(name, (None, None)), taken)
     traced_sizes = dict(symbols)
-    found = [traced_sizes]
+    assignments = [traced_sizes]
     for name, sizes in choices.items():
-        found += [{**traced_sizes, name: size} for size in (*sizes, *(edges or {}).get(name, ()))]
+        assignments += [{**traced_sizes, name: size} for size in (*sizes, *(edges or {}).get(name, ()))]
     if len(symbols) > 1:
         room = {name: [size for size in sizes if size % 2 or size == sizes[0]] for name, sizes in choices.items()}
         room = {name: sizes or [symbols[name]] for name, sizes in room.items()}
         for step in range(max(map(len, room.values()))):
-            found.append({name: sizes[step % len(sizes)] for name, sizes in room.items()})
+            assignments.append({name: sizes[step % len(sizes)] for name, sizes in room.items()})
     unique: list[dict[str, int]] = []
-    for one in found:
+    for one in assignments:
         if one not in unique:
             unique.append(one)
     return unique

@@ -44,7 +44,7 @@ def movements(
     among their inputs do not count if the example has none, unless `strays` is true. The `constant` outputs, which no
     input reaches, are not weak unless all outputs are constant.
     """
-    found = []
+    moved = []
     count = len(samples[0].expected)
     if len(constant) >= count:
         return [Movement(None, weak="depends on no input")] * count
@@ -56,8 +56,8 @@ def movements(
             groups.setdefault(sample.expected[place].shape, []).append(sample.expected[place])
         several = [group for group in groups.values() if len(group) > 1]
         movement = _movement(several, name, criteria, is_constant=name in constant)
-        found.append(replace(movement, not_finite=_share_not_finite([one.expected[place] for one in counted])))
-    return found
+        moved.append(replace(movement, not_finite=_share_not_finite([one.expected[place] for one in counted])))
+    return moved
 
 
 def _share_not_finite(arrays: Sequence[Array]) -> float:

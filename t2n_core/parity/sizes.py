@@ -125,24 +125,24 @@ def _judge(
     common: Mapping[str, Any],
 ) -> Outcome:
     """Return the outcome: wrong results come first, then crashes, then refusals of sizes within the range."""
-    found = None
+    outcome = None
     if answers.ran:
         widened = answers.first is not None and answers.first.widened
         reply = EngineReply("ok", "run", outputs=tuple(outputs for _, outputs in answers.ran), widened=widened)
-        found = comparison_outcome(reply, replace(request, samples=[sample for sample, _ in answers.ran]), common)
-        if not found.passed:
-            return _with_hint_if_unguarded(found, accepts)
+        outcome = comparison_outcome(reply, replace(request, samples=[sample for sample, _ in answers.ran]), common)
+        if not outcome.passed:
+            return _with_hint_if_unguarded(outcome, accepts)
     if answers.died:
         sizes = tuple(sample.sizes for sample, _ in answers.died)
         return replace(failure_outcome(answers.died[0][1], [answers.died[0][0]], common), failed_sizes=sizes)
     missing = [(sample.sizes, text) for sample, text in answers.refused if accepts(sample.sizes)]
-    if missing or found is None:
+    if missing or outcome is None:
         sizes = tuple(sizes for sizes, _ in missing)
         text = missing[0][1] if missing else answers.refused[0][1]
         hint = f"it ran at {sizes_text([s.sizes for s, _ in answers.ran])}" if answers.ran else "it ran at no size"
         info = ErrorInfo.of(Stage.RUN, error_name(Status.ERROR, Stage.RUN), text, hint=hint)
         return Outcome(Status.ERROR, Stage.RUN, error=info, failed_sizes=sizes, **common)
-    return found
+    return outcome
 
 
 def _with_hint_if_unguarded(wrong: Outcome, accepts: Callable[[Sizes], bool]) -> Outcome:

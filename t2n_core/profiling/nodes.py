@@ -36,10 +36,10 @@ def read_nodes(text: str) -> list[ProfiledNode]:
         for node in nodes:
             for outer in node["qualified_id"][0][:1]:
                 nested[outer[0]] = nested.get(outer[0], 0) + 1
-        found = [_node(node, nested) for node in nodes if not node["qualified_id"][0]]
+        profiled = [_node(node, nested) for node in nodes if not node["qualified_id"][0]]
     except (ValueError, KeyError, TypeError, IndexError) as wrong:
         raise InputError(f"the engine's profile cannot be read: {wrong!r}") from wrong
-    return sorted((node for node in found if node.seconds > 0), key=lambda node: -node.seconds)
+    return sorted((node for node in profiled if node.seconds > 0), key=lambda node: -node.seconds)
 
 
 def _node(node: Mapping[str, Any], nested: Mapping[int, int]) -> ProfiledNode:

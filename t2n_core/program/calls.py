@@ -69,9 +69,9 @@ def engine_calls(parts: Mapping[str, ExportResult], timeout: float) -> Iterator[
             part = parts[name]
             count[name] += 1
             try:
-                found = sessions[name].run([np.asarray(inputs[one]) for one in part.input_names])
+                outputs = sessions[name].run([np.asarray(inputs[one]) for one in part.input_names])
             except T2NError as error:
                 raise type(error)(f"call {count[name]} of {name}: {error.message}", hint=error.hint) from error
-            return dict(zip(part.output_names, found, strict=True))
+            return dict(zip(part.output_names, outputs, strict=True))
 
         yield call

@@ -63,11 +63,11 @@ def check_with_modules(program: Program, manifest: Manifest, parts: Mapping[str,
     calls = ModuleCalls(parts)
     for place, example in enumerate(program.examples):
         expected, got = program.expected(example), _run(program, manifest, example, calls)
-        found = _compare(program, expected, got, Judgement())
-        if not all(one.passed for one in found):
+        compared = _compare(program, expected, got, Judgement())
+        if not all(one.passed for one in compared):
             raise InputError(
                 f"the program differs from its reference on example {place}, with PyTorch's modules in place of its "
-                f"archives:\n{comparison_table(found)}",
+                f"archives:\n{comparison_table(compared)}",
                 hint="mend the statements, or the reference",
             )
     if unused := [name for name in parts if not calls.count[name]]:
@@ -96,11 +96,11 @@ def check_program(
         with engine_calls(parts, timeout) as call:
             for place, example in enumerate(program.examples):
                 got = _run(program, manifest, example, call)
-                found = _compare(program, expected[place], got, criteria)
-                if not all(one.passed for one in found):
-                    outcome = _mismatch(program, manifest, parts, place, found, criteria, call)
+                compared = _compare(program, expected[place], got, criteria)
+                if not all(one.passed for one in compared):
+                    outcome = _mismatch(program, manifest, parts, place, compared, criteria, call)
                     return ProgramOutcome(replace(outcome, **common), calls)
-                worst = found if not worst else tuple(map(_worse, worst, found))
+                worst = compared if not worst else tuple(map(_worse, worst, compared))
     except Exception as error:
         return ProgramOutcome(Outcome.from_error(error, Stage.RUN, **common), calls)
     level = max((one.level for one in worst if one.level), key=lambda one: one.rank, default=LEVELS[0])

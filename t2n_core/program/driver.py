@@ -151,8 +151,8 @@ def tract_call(folder: Path, program: Mapping[str, Any]) -> Call:
 
     def call(name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         part = program["parts"][name]
-        found = models[name].run([np.ascontiguousarray(inputs[one]) for one in part["inputs"]])
-        return {one: output.to_numpy() for one, output in zip(part["outputs"], found, strict=True)}
+        outputs = models[name].run([np.ascontiguousarray(inputs[one]) for one in part["inputs"]])
+        return {one: output.to_numpy() for one, output in zip(part["outputs"], outputs, strict=True)}
 
     return call
 

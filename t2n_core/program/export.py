@@ -46,9 +46,9 @@ class ProgramResult:
         `timeout` is in seconds for each check of an archive, and for each call. Failures are outcomes.
         """
         for name, part in self.parts.items():
-            found = part.check_parity(tolerance, timeout=timeout)
-            if not found.passed:
-                return ProgramOutcome(found, self.calls, name)
+            outcome = part.check_parity(tolerance, timeout=timeout)
+            if not outcome.passed:
+                return ProgramOutcome(outcome, self.calls, name)
         return self.check_whole(tolerance, timeout=timeout)
 
     def check_whole(

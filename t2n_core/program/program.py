@@ -58,16 +58,16 @@ class Program:
 
     def expected(self, example: Mapping[str, Tensor]) -> dict[str, Array]:
         """Return the results of the reference for an example. Raises InputError for others than `outputs`."""
-        found = self.reference(**example)
-        if isinstance(found, Tensor):
-            found = (found,)
-        if not isinstance(found, Mapping):
-            if len(found) != len(self.outputs):
-                raise InputError(f"the reference returned {len(found)} results for {len(self.outputs)} outputs")
-            found = dict(zip(self.outputs, found, strict=True))
-        if missing := [name for name in self.outputs if name not in found]:
+        results = self.reference(**example)
+        if isinstance(results, Tensor):
+            results = (results,)
+        if not isinstance(results, Mapping):
+            if len(results) != len(self.outputs):
+                raise InputError(f"the reference returned {len(results)} results for {len(self.outputs)} outputs")
+            results = dict(zip(self.outputs, results, strict=True))
+        if missing := [name for name in self.outputs if name not in results]:
             raise InputError(f"the reference returned no {', '.join(missing)}")
-        return {name: as_array(found[name]) for name in self.outputs}
+        return {name: as_array(results[name]) for name in self.outputs}
 
 
 def as_array(value: Any) -> Array:

@@ -121,8 +121,8 @@ def reduce_case(
             progress(name, smaller)
 
         reduced = reduce_program(program, judge, progress=keep)
-        found = judge.oracle.values(reduced.program, reduced.program.outputs) if judge.oracle is not None else None
-        expected = {name: _narrow(array) for name, array in (found or {}).items()}
+        values = judge.oracle.values(reduced.program, reduced.program.outputs) if judge.oracle is not None else None
+        expected = {name: _narrow(array) for name, array in (values or {}).items()}
         _write(output, reduced.program, expected, case.origins)
         name = judge.oracle.name if judge.oracle is not None else ""
         return ReducedCase(output, reduced, name, expected, report)
@@ -146,9 +146,9 @@ def _failing_sample(case: FailingCase, engine: Engine, timeout: float) -> tuple[
     """Return the first sample that fails, and how. Raises InputError if none does."""
     request = replace(case.request, timeout=timeout)
     for sample in request.samples:
-        found = check_parity(engine, replace(request, samples=[sample]))
-        if not found.passed and found.error is not None:
-            return sample, found.error
+        outcome = check_parity(engine, replace(request, samples=[sample]))
+        if not outcome.passed and outcome.error is not None:
+            return sample, outcome.error
     together = check_parity(engine, request)
     if ROWS in together.facts:
         raise InputError("rows of a batch depend on each other: that needs two runs, and is not reduced")

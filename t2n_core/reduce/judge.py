@@ -107,24 +107,24 @@ class Judge:
         this program, for example because all releases crash on it, is not used.
         """
         worst = 0.0
-        found: list[Failure | None] = []
+        endings: list[Failure | None] = []
         want = self._right(program)
         if want is None:
             self.oracle = None
         for _ in range(_REPEATS):
             reply = self.run(program)
             if reply.status != "ok":
-                found.append(failure_of(reply))
+                endings.append(failure_of(reply))
                 if reply.status in _DEADLY:
                     break  # crashes are slow, and hardly ever random
                 continue
             worst = self._error(want, reply, program)
             fine = max(_FINEST, worst / 4)
-            found.append(Failure(WRONG_VALUES, "compare") if worst > _FINEST else None)
+            endings.append(Failure(WRONG_VALUES, "compare") if worst > _FINEST else None)
             self.tolerance = min(self.tolerance, fine) if worst > _FINEST else self.tolerance
-        failures = [one for one in found if one is not None]
+        failures = [one for one in endings if one is not None]
         self._trusts_engine = bool(failures) and failures[0].status != WRONG_VALUES
-        if len(set(found)) > 1:
+        if len(set(endings)) > 1:
             self._repeats = _REPEATS
         return failures[0] if failures else None
 

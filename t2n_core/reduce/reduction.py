@@ -46,11 +46,11 @@ class Reduction(Minimiser[Program]):
         key = self.program.text()
         if self._values[0] != key:
             self._values = (key, dict(self.judge.values(self.program, self.program.results()) or {}))
-        known = self._values[1]
-        missing = [name for name in names if name not in known]
+        values = self._values[1]
+        missing = [name for name in names if name not in values]
         if missing:
-            known |= self.judge.values(self.program, missing) or {}
-        return known
+            values |= self.judge.values(self.program, missing) or {}
+        return values
 
     def with_outputs(self, *names: str) -> Program:
         return replace(self.program, outputs=names)

@@ -163,8 +163,8 @@ def replay(folder: Path, engine: Engine, timeout: float = 60.0) -> Outcome:
     sample = Sample(inputs, outputs)
     level = re.search(r"--approx (\w+)", script)
     criteria = Judgement(TractCheckTolerance.parse(level[1]) if level else TractCheckTolerance.CLOSE)
-    found = check_parity(engine, CheckRequest(archive, [sample], document.outputs, criteria, timeout))
-    return _with_names(found, document.inputs)
+    outcome = check_parity(engine, CheckRequest(archive, [sample], document.outputs, criteria, timeout))
+    return _with_names(outcome, document.inputs)
 
 
 def _with_names(found: Outcome, inputs: Sequence[str]) -> Outcome:

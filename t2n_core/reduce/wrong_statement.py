@@ -71,9 +71,11 @@ def describe_wrong_statement(engine: Engine, request: CheckRequest, version: str
     signatures, level = Signatures.of("tract", version), request.criteria.level
     try:
         for sample in request.samples:
-            found = find_wrong_statement(engine, request.archive, sample, signatures, level, timeout=request.timeout)
-            if found is not None:
-                return found.describe()
+            statement = find_wrong_statement(
+                engine, request.archive, sample, signatures, level, timeout=request.timeout
+            )
+            if statement is not None:
+                return statement.describe()
     except T2NError as wrong:
         return f"no first wrong statement: {wrong.message}"
     return "every statement is computed as it is defined, each by itself"
@@ -101,11 +103,11 @@ class _Search:
             return None
         while low < high:
             middle = (low + high) // 2
-            found = self._wrong_at(middle)
-            if found is None:
+            wrong = self._wrong_at(middle)
+            if wrong is None:
                 low = middle + 1
             else:
-                high, last = middle, found
+                high, last = middle, wrong
         return last
 
     def _wrong_at(self, place: int) -> WrongStatement | None:

@@ -51,20 +51,20 @@ def ending_of(outcome: Outcome) -> str:
 
 def boundaries_of(endings: Mapping[Version, str], releases: Sequence[Version]) -> list[Boundary]:
     """Return the boundaries among known endings, along the branches of all releases; oldest first."""
-    found = {}
+    boundaries = {}
     for branch in branches(releases):
-        known = [place for place, release in enumerate(branch) if release in endings]
-        for left, right in itertools.pairwise(known):
+        tried = [place for place, release in enumerate(branch) if release in endings]
+        for left, right in itertools.pairwise(tried):
             before, after = branch[left], branch[right]
             if endings[before] != endings[after]:
                 gap = right - left - 1
-                found[before, after] = Boundary(before, after, endings[before], endings[after], gap)
-    return [found[pair] for pair in sorted(found)]
+                boundaries[before, after] = Boundary(before, after, endings[before], endings[after], gap)
+    return [boundaries[pair] for pair in sorted(boundaries)]
 
 
 def stretches_of(endings: Mapping[Version, str], releases: Sequence[Version]) -> list[Stretch]:
     """Return the known outcomes as stretches of releases; the first release of a branch is in its own branch only."""
-    found: list[Stretch] = []
+    stretches: list[Stretch] = []
     listed: set[Version] = set()
     for branch in branches(releases):
         begins = True
@@ -73,9 +73,9 @@ def stretches_of(endings: Mapping[Version, str], releases: Sequence[Version]) ->
                 continue
             listed.add(release)
             ending = endings[release]
-            if begins or found[-1].ending != ending:
-                found.append(Stretch(release, release, ending))
+            if begins or stretches[-1].ending != ending:
+                stretches.append(Stretch(release, release, ending))
                 begins = False
             else:
-                found[-1] = Stretch(found[-1].first, release, ending)
-    return found
+                stretches[-1] = Stretch(stretches[-1].first, release, ending)
+    return stretches

@@ -50,7 +50,7 @@ class SpeedReport:
     @property
     def changes(self) -> list[SpeedChange]:
         """Return the changes of speed, along the branches of the releases that run, oldest first."""
-        found = {}
+        changes = {}
         for branch in branches(list(self.seconds)):
             for before, after in itertools.pairwise(branch):
                 pairs = zip(self.seconds[before], self.seconds[after], strict=True)
@@ -58,8 +58,8 @@ class SpeedReport:
                 ratio = statistics.median(ratios)
                 same_way = sum((one > 1) == (ratio > 1) for one in ratios)
                 if max(ratio, 1 / ratio) >= CLEAR and same_way >= _AGREEING * len(ratios):
-                    found[before, after] = SpeedChange(before, after, ratio)
-        return [found[pair] for pair in sorted(found)]
+                    changes[before, after] = SpeedChange(before, after, ratio)
+        return [changes[pair] for pair in sorted(changes)]
 
     def describe(self) -> str:
         """Return medians and changes as text for a terminal."""

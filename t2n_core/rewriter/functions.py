@@ -60,9 +60,9 @@ class RulesOfAnExport(Registry):
         """Return a rewriter as a rule that counts its calls. Raises RegistryError for an unknown argument."""
         if rewriter.replacement is None:
             return None
-        made = Registry()
-        op(key, registry=made)(rewriter.replacement)
-        (rule,) = made
+        registry = Registry()
+        op(key, registry=registry)(rewriter.replacement)
+        (rule,) = registry
 
         def counting_rule(g: Any, *args: Any, **kwargs: Any) -> Any:
             self.hits[rewriter] += 1

@@ -49,9 +49,9 @@ def inputs_of_replacement(source: Source, replacement: torch.nn.Module, inputs: 
     if replacement is source.module:
         return inputs
     bound = source.signature().bind(*inputs.args, **inputs.kwargs)
-    found = ModelInputs(bound.args, bound.kwargs, inputs.names)
-    same_order = [id(t) for t in found.tensors] == [id(t) for t in inputs.tensors]
-    return found if same_order else inputs
+    by_position = ModelInputs(bound.args, bound.kwargs, inputs.names)
+    same_order = [id(t) for t in by_position.tensors] == [id(t) for t in inputs.tensors]
+    return by_position if same_order else inputs
 
 
 def restore_labels(
@@ -107,13 +107,14 @@ def _replacement(rewriter: Rewriter, module: torch.nn.Module, path: str, session
     if isinstance(rewriter.replacement, torch.nn.Module):
         return rewriter.replacement
     with running(session.context(module, path)) as context:
-        found = rewriter.replacement(context, module)
-    if not isinstance(found, torch.nn.Module):
+        replacement = rewriter.replacement(context, module)
+    if not isinstance(replacement, torch.nn.Module):
         raise RewriteError(
-            f"{rewriter.place}: the replacement of {rewriter.subject_name} is a {type(found).__name__}, not a module",
+            f"{rewriter.place}: the replacement of {rewriter.subject_name} is a "
+            f"{type(replacement).__name__}, not a module",
             hint="a factory takes (ctx, module) and returns a torch.nn.Module",
         )
-    return found
+    return replacement
 
 
 def _attributes_of(model: torch.nn.Module) -> Undo:

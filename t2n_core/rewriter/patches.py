@@ -129,16 +129,16 @@ def _replace_names(subject: Any, dispatch: Dispatch) -> _Patch:
     def replacement(*args: Any, **kwargs: Any) -> Any:
         return dispatch(subject, subject, args, kwargs)
 
-    found: list[tuple[dict[str, Any], str]] = []
+    places: list[tuple[dict[str, Any], str]] = []
     for module in list(sys.modules.values()):
         namespace = getattr(module, "__dict__", None)
         if isinstance(namespace, dict):
-            found += [(namespace, name) for name, value in list(namespace.items()) if value is subject]
-    for namespace, name in found:
+            places += [(namespace, name) for name, value in list(namespace.items()) if value is subject]
+    for namespace, name in places:
         namespace[name] = replacement
 
     def undo() -> None:
-        for namespace, name in found:
+        for namespace, name in places:
             if namespace.get(name) is replacement:  # otherwise it has been set by others since
                 namespace[name] = subject
 

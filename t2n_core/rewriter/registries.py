@@ -234,8 +234,8 @@ def _as_rule(function: Callable[..., Any], subject: Any, descriptors: tuple[str,
 
     @functools.wraps(function)
     def rule(g: Any, /, *args: Any, **kwargs: Any) -> Any:
-        given = [*args, *(kwargs.pop(name) for name in names if name in kwargs)] if renamed else list(args)
-        bound = inspect.Signature(parameters).bind(OnnxEmitter(g), *given, **kwargs)
+        positional = [*args, *(kwargs.pop(name) for name in names if name in kwargs)] if renamed else list(args)
+        bound = inspect.Signature(parameters).bind(OnnxEmitter(g), *positional, **kwargs)
         for (name, value), descriptor in zip(list(bound.arguments.items())[1:], descriptors, strict=False):
             bound.arguments[name] = parse(g, name, value, descriptor)
         context = (get_context(),) if first else ()

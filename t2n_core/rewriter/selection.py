@@ -55,17 +55,17 @@ def select(rewriters: Iterable[Rewriter], target: Any) -> Selection:
             selection.absent[rewriter] = str(reason)
             continue
         for key, value in sites.items():
-            known = best.get(key)
-            if known is not None and known.rank == rewriter.rank and not rewriter.registered:
+            chosen = best.get(key)
+            if chosen is not None and chosen.rank == rewriter.rank and not rewriter.registered:
                 raise RewriteError(
                     f"two rewriters for {rewriter.subject_name} are equally specific: "
-                    f"{known.place} and {rewriter.place}",
+                    f"{chosen.place} and {rewriter.place}",
                     target=str(target) if target is not None else None,
                     hint="remove one, or restrict one of them to a target or a range of versions",
                 )
-            if known is not None and rewriter.registered and known.rank == rewriter.rank:
-                replaced[known] = rewriter
-            if known is None or rewriter.rank > known.rank or (rewriter.registered and rewriter.rank == known.rank):
+            if chosen is not None and rewriter.registered and chosen.rank == rewriter.rank:
+                replaced[chosen] = rewriter
+            if chosen is None or rewriter.rank > chosen.rank or (rewriter.registered and rewriter.rank == chosen.rank):
                 best[key], values[key] = rewriter, value
     for earlier, later in replaced.items():
         warnings.warn(RewriteWarning(f"{later} takes the place of {earlier}, registered before"), stacklevel=2)

@@ -59,12 +59,12 @@ def spellings(subject: Any) -> Iterator[tuple[Any, bool]]:
     yield subject, False
     for name in _SAME.get(subject.__name__, (subject.__name__,)):
         for home in (torch, torch.Tensor, neural_functions, linalg_functions, special_functions):
-            yield from ((found, False) for found in _overridable(home, name))
+            yield from ((spelling, False) for spelling in _overridable(home, name))
         for word in _OPERATORS.get(name, "").split():
-            yield from ((found, False) for found in _overridable(torch.Tensor, word))
+            yield from ((spelling, False) for spelling in _overridable(torch.Tensor, word))
         for word in _REFLECTED.get(name, "").split():
             for home in (torch, torch.Tensor):
-                yield from ((found, True) for found in _overridable(home, word))
+                yield from ((spelling, True) for spelling in _overridable(home, word))
 
 
 def _overridable(home: Any, name: str) -> list[Any]:

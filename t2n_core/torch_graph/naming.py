@@ -42,11 +42,11 @@ def source_line(file: str, line: int | str, function: str, code: str) -> str:
 
 def origin_of(kind: str, meta: dict[str, Any]) -> Origin:
     """Return the origin of a node of the captured graph: the innermost line outside PyTorch, if there is one."""
-    known = (meta.get("custom") or {}).get(ORIGIN)
-    if known is not None:
-        return Origin(kind, *known)
-    found = _FRAME.finditer(trace := meta.get("stack_trace") or "")
-    frames = [f for f in found if not f["file"].startswith(_HERE)]
+    noted = (meta.get("custom") or {}).get(ORIGIN)
+    if noted is not None:
+        return Origin(kind, *noted)
+    matches = _FRAME.finditer(trace := meta.get("stack_trace") or "")
+    frames = [f for f in matches if not f["file"].startswith(_HERE)]
     source = ""
     if frames:
         own = [f for f in frames if "/torch/nn/modules/" not in f["file"] and "/torch/nn/functional" not in f["file"]]

@@ -44,12 +44,12 @@ def named_tensors(source: TensorSource) -> Mapping[str, torch.Tensor]:
     if path.suffix == _SAFETENSORS or path.is_dir():
         return _SafeTensors(files)
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except Exception as cause:  # a damaged file can raise any exception
         raise InputError(f"{path} holds no state_dict: {cause}") from cause
-    if not isinstance(found, Mapping) or not all(isinstance(one, torch.Tensor) for one in found.values()):
+    if not isinstance(loaded, Mapping) or not all(isinstance(one, torch.Tensor) for one in loaded.values()):
         raise InputError(f"{path} holds no state_dict: a mapping of names to tensors")
-    return found
+    return loaded
 
 
 class _Place(msgspec.Struct):

@@ -51,22 +51,22 @@ def export_all(
     nets: Sequence[Net], engine: ResolvedEngine, folder: Path, peers: Mapping[str, Peer]
 ) -> dict[str, dict[str, Any]]:
     """{net: {exporter: archive, or error}}."""
-    found: dict[str, dict[str, Any]] = {}
+    archives: dict[str, dict[str, Any]] = {}
     for net in nets:
         model, x = net.build()
         ours = folder / f"{net.name}-ours.nnef.tgz"
         export = ModelExport(model, (x,), input_names=["input"], dynamic_axes=net.dynamic_axes("input"))
         export.to(TractNNEF(engine.version, check_io=False, engine=engine), ours)
-        found[net.name] = {"ours": ours}
+        archives[net.name] = {"ours": ours}
         for who, peer in peers.items():
             # what torch.onnx writes is the same for all engines
             path = (folder.parent if who == "onnx" else folder) / f"{net.name}-{who}{ENDINGS[who]}"
             if path.exists():
-                found[net.name][who] = path
+                archives[net.name][who] = path
                 continue
             answer = peer.ask({"net": net.name, "version": engine.version, "path": str(path)}, BUDGET)
-            found[net.name][who] = answer.get("error") or path
-    return found
+            archives[net.name][who] = answer.get("error") or path
+    return archives
 
 
 def measure(

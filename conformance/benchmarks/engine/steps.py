@@ -48,12 +48,12 @@ def with_cache(
     caches = [driver.make_tensor(cache) for cache in empty]
 
     def step(tokens: Array) -> Array:
-        given = [driver.make_tensor(tokens), *caches]
+        inputs = [driver.make_tensor(tokens), *caches]
         chosen = runnable if of_one_token is None or tokens.shape[1] > 1 else of_one_token
-        logits, *caches[:] = chosen.run_tensors(given)
-        found = driver.read_tensor(logits)
-        driver.drop_tensors([*given, logits])
-        return found
+        logits, *caches[:] = chosen.run_tensors(inputs)
+        values = driver.read_tensor(logits)
+        driver.drop_tensors([*inputs, logits])
+        return values
 
     return step
 
@@ -66,12 +66,12 @@ def with_state(runnable: TractRunnable) -> Step:
 
 def run_steps(step: Step, prompt: Array, steps: int) -> tuple[list[float], list[int], list[Array]]:
     """Return CPU milliseconds, greedy token and logits of each step; the first one takes the prompt."""
-    given, times, chosen, rows = prompt, list[float](), list[int](), list[Array]()
+    tokens, times, chosen, rows = prompt, list[float](), list[int](), list[Array]()
     for _ in range(steps):
         watch = Stopwatch()
-        logits = step(given)
+        logits = step(tokens)
         times.append(1e3 * watch.cpu)
         rows.append(logits[0, -1].astype(np.float32))
         chosen.append(int(rows[-1].argmax()))
-        given = np.array([[chosen[-1]]])
+        tokens = np.array([[chosen[-1]]])
     return times, chosen, rows

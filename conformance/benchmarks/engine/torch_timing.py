@@ -18,7 +18,7 @@ SECONDS = 0.4
 def main() -> None:
     torch.set_num_threads(1)
     pin_to_one_core()
-    found = {}
+    figures = {}
     with torch.inference_mode():
         for net in GROUPS[sys.argv[1]]:
             model, x = net.build()
@@ -29,8 +29,8 @@ def main() -> None:
                 watch = Stopwatch()
                 model(x)
                 times.append(watch.cpu)
-            found[net.name] = {"cpu_ms": 1e3 * float(np.median(times)), "runs": len(times)}
-    print(json.dumps(found))
+            figures[net.name] = {"cpu_ms": 1e3 * float(np.median(times)), "runs": len(times)}
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

@@ -39,16 +39,16 @@ def run(python: Path | str, module: str, *words: str, job: object = None) -> dic
 
 def exports(folder: Path, python: dict[str, Path | str], scratch: Path) -> dict[str, dict[str, Any]]:
     """Return the figures of each exporter: the least time and peak of two turns, and the archive."""
-    found: dict[str, dict[str, Any]] = {}
+    figures_of: dict[str, dict[str, Any]] = {}
     for turn, order in enumerate(_ORDER):
         for who in order:
             out = scratch / f"{who}-{turn}"
             figures = run(python[who], "exporting", who, str(folder), str(out))
-            known = found.setdefault(who, figures)
+            best = figures_of.setdefault(who, figures)
             for name in ("seconds", "cpu_seconds", "process_seconds", "peak_bytes"):
-                if name in known and name in figures:
-                    known[name] = min(known[name], figures[name])
-    return found
+                if name in best and name in figures:
+                    best[name] = min(best[name], figures[name])
+    return figures_of
 
 
 def decode(engine: ResolvedEngine, folder: Path, case: Case, archives: dict[str, str], rounds: int) -> dict[str, Any]:
@@ -89,8 +89,8 @@ def main() -> None:
             written = exports(folder, python, Path(scratch))
             written["steps"] = run(python["ours"], "exporting", "steps", str(folder), str(Path(scratch) / "steps"))
             archives = {who: one["archive"] for who, one in written.items() if "archive" in one}
-            found = {"prompt": case.prompt, "weights_bytes": weights, "exports": written}
-            results["models"][name] = {**found, "tokens": decode(engine, folder, case, archives, arguments.rounds)}
+            of_case = {"prompt": case.prompt, "weights_bytes": weights, "exports": written}
+            results["models"][name] = {**of_case, "tokens": decode(engine, folder, case, archives, arguments.rounds)}
         write_results(output / "results.json", results)
         (output / "results.md").write_text(markdown(results), encoding="utf-8")
     print(markdown(results))

@@ -31,10 +31,10 @@ Tokens = np.ndarray[Any, Any]
 
 def generate_reference(model: Any, prompt: Tokens, steps: int) -> tuple[list[int], Tokens]:
     """Return the tokens of the model's own `generate`, greedy and without an end, and their logits."""
-    given = torch.from_numpy(prompt)
+    tokens = torch.from_numpy(prompt)
     answer = model.generate(
-        given,
-        attention_mask=torch.ones_like(given),
+        tokens,
+        attention_mask=torch.ones_like(tokens),
         max_new_tokens=steps,
         do_sample=False,
         eos_token_id=None,
@@ -51,9 +51,9 @@ def in_torch(model: Any) -> Step:
 
     def step(tokens: Tokens) -> Tokens:
         nonlocal cache
-        found = model(torch.from_numpy(tokens), use_cache=True, logits_to_keep=1, **{name: cache})
-        cache = getattr(found, name)
-        logits: Tokens = found.logits.numpy()
+        answer = model(torch.from_numpy(tokens), use_cache=True, logits_to_keep=1, **{name: cache})
+        cache = getattr(answer, name)
+        logits: Tokens = answer.logits.numpy()
         return logits
 
     return step
@@ -102,17 +102,17 @@ def run(job: Mapping[str, Any]) -> dict[str, Any]:
     tokens, wanted = generate_reference(model, prompt, job["steps"])
     sequences = {who: in_tract(driver, archive) for who, archive in job["archives"].items()}
     sequences["torch"] = functools.partial(in_torch, model)
-    found: dict[str, dict[str, Any]] = {who: {"prompt_ms": [], "token_ms": []} for who in sequences}
+    figures: dict[str, dict[str, Any]] = {who: {"prompt_ms": [], "token_ms": []} for who in sequences}
     for who, begin in in_turns(sequences.items(), job["rounds"]):
         times, chosen, rows = run_steps(begin(), prompt, job["steps"])
-        found[who]["prompt_ms"].append(times[0])
-        found[who]["token_ms"].append(statistics.median(times[1:]))
-        found[who] |= compare_tokens(chosen, rows, tokens, wanted)
+        figures[who]["prompt_ms"].append(times[0])
+        figures[who]["token_ms"].append(statistics.median(times[1:]))
+        figures[who] |= compare_tokens(chosen, rows, tokens, wanted)
     for who, begin in sequences.items():
-        if not found[who]["right"]:  # is it the prompt at once that is wrong?
+        if not figures[who]["right"]:  # is it the prompt at once that is wrong?
             _, chosen, rows = run_steps(one_by_one(begin()), prompt, job["steps"])
-            found[who]["one_by_one"] = compare_tokens(chosen, rows, tokens, wanted)
-    return {**found, "different_tokens": len(set(tokens))}
+            figures[who]["one_by_one"] = compare_tokens(chosen, rows, tokens, wanted)
+    return {**figures, "different_tokens": len(set(tokens))}
 
 
 def main() -> None:

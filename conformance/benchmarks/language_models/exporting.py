@@ -70,15 +70,15 @@ def main(who: str, folder: str, out: str) -> None:
     torch.set_num_threads(1)
     export = peer() if who == "peer" else ours(who == "steps")
     held, watch = memory_of_process("VmRSS"), Stopwatch()
-    found: dict[str, Any]
+    figures: dict[str, Any]
     try:
         archive = export(Path(folder), Path(out))
-        found = {"archive": str(archive), "bytes": archive.stat().st_size}
+        figures = {"archive": str(archive), "bytes": archive.stat().st_size}
     except BaseException as cause:
-        found = {"error": f"{type(cause).__name__}: {cause}"[:400]}
-    found |= {"seconds": watch.wall, "cpu_seconds": watch.cpu}
-    found["process_seconds"] = time.process_time()
-    print(json.dumps({**found, "peak_bytes": memory_of_process("VmHWM") - held}), file=answer, flush=True)
+        figures = {"error": f"{type(cause).__name__}: {cause}"[:400]}
+    figures |= {"seconds": watch.wall, "cpu_seconds": watch.cpu}
+    figures["process_seconds"] = time.process_time()
+    print(json.dumps({**figures, "peak_bytes": memory_of_process("VmHWM") - held}), file=answer, flush=True)
 
 
 if __name__ == "__main__":

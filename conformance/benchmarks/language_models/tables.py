@@ -32,16 +32,16 @@ def tokens_table(models: Mapping[str, Any]) -> str:
 
 
 def _tokens(model: Mapping[str, Any], who: str) -> tuple[str, str]:
-    found = _figures(model, who)
-    if "error" in found:
-        return str(found["error"]).replace("|", "/")[:120], ""
-    told = f"{found['right']} of {found['of']}"
-    if found["right"] < found["of"]:
-        told += f", first wrong at step {found['right']}"
-    alone = found.get("one_by_one")
+    figures = _figures(model, who)
+    if "error" in figures:
+        return str(figures["error"]).replace("|", "/")[:120], ""
+    told = f"{figures['right']} of {figures['of']}"
+    if figures["right"] < figures["of"]:
+        told += f", first wrong at step {figures['right']}"
+    alone = figures.get("one_by_one")
     if alone:
         told += f"; {alone['right']} with the prompt token by token"
-    return told, f"{found['largest_error']:.1e}"
+    return told, f"{figures['largest_error']:.1e}"
 
 
 def _figures(model: Mapping[str, Any], who: str) -> Mapping[str, Any]:

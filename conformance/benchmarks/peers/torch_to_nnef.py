@@ -42,8 +42,8 @@ def work(job: dict[str, Any], folder: Path) -> dict[str, Any]:
                 model, (x,), path, target(job["version"], folder), input_names=["input"], output_names=["output"]
             )
             seconds.append(time.perf_counter() - started)
-            for made in folder.glob("chain*"):  # it may choose another ending
-                made.unlink() if made.is_file() else shutil.rmtree(made)
+            for written in folder.glob("chain*"):  # it may choose another ending
+                written.unlink() if written.is_file() else shutil.rmtree(written)
         return {"seconds": seconds}
     net = next(n for n in [*RECURRENT, *LAYERS] if n.name == job["net"])
     model, x = net.build()

@@ -95,7 +95,7 @@ def measure(say: Callable[[str], None], cases: Sequence[int] = CASES) -> list[di
     CPU seconds of the session, and of the same number of plain tests with PyTorch loaded and without; CPU seconds and
     MB of xdist's controller of two workers, with records and without.
     """
-    found = []
+    figures = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _session(folder, SUITE.format(cases=2), [], with_plugin=True)  # compiles, and takes engines from the network
@@ -107,7 +107,7 @@ def measure(say: Callable[[str], None], cases: Sequence[int] = CASES) -> list[di
             bare = _session(folder, PLAIN.format(cells=cells), [], with_plugin=False)
             spread = _session(folder, SUITE.format(cases=count), ["-n", "2"], with_plugin=True)
             alone = _session(folder, PLAIN.format(cells=cells), ["-n", "2"], with_plugin=False)
-            found.append(
+            figures.append(
                 {
                     "cells": cells,
                     "cpu_s": ours["cpu_s"],
@@ -119,7 +119,7 @@ def measure(say: Callable[[str], None], cases: Sequence[int] = CASES) -> list[di
                     "plain_controller_cpu_s": alone["cpu_s"],
                 }
             )
-    return found
+    return figures
 
 
 def _session(folder: Path, suite: str, options: Sequence[str], *, with_plugin: bool) -> dict[str, float]:

@@ -88,8 +88,8 @@ def quantise_net(net: nn.Module, shape: tuple[int, ...], qconfig: Any = None) ->
     with torch.no_grad():
         for _ in range(8):
             prepared(torch.randn(*shape) * 3.0)
-    found: nn.Module = ao.convert(prepared)
-    return found
+    quantised: nn.Module = ao.convert(prepared)
+    return quantised
 
 
 def of_layer(make: Callable[[], nn.Module], shape: tuple[int, ...], **settings: Any) -> Int8Net:
@@ -115,12 +115,12 @@ def rms(expected: Sequence[Any], actual: Sequence[Any]) -> float:
 @torch.no_grad()
 def spread_of(build: Callable[[], tuple[Any, Inputs]], seed: int) -> float:
     """Return the largest `rms` between two engines of PyTorch, of one net and the same random inputs."""
-    found: list[list[Any]] = []
+    outputs: list[list[Any]] = []
     for engine in ENGINES:
         torch.manual_seed(seed)
         with packing(engine):
             model, inputs = build()
             random = torch.Generator().manual_seed(1)
             shapes = [x.shape for x in inputs.values()]
-            found.append([model(*(torch.randn(s, generator=random) for s in shapes)).numpy() for _ in range(_INPUTS)])
-    return max(rms([a], [b]) for one in found for other in found for a, b in zip(one, other, strict=True))
+            outputs.append([model(*(torch.randn(s, generator=random) for s in shapes)).numpy() for _ in range(_INPUTS)])
+    return max(rms([a], [b]) for one in outputs for other in outputs for a, b in zip(one, other, strict=True))

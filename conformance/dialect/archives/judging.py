@@ -34,19 +34,19 @@ def judge_archive(archive: Path, folder: Path, engine: Engine) -> dict[str, Any]
     """
     try:
         content = read_archive(archive)
-        given, expected = _examples(folder, content.document.inputs)
+        batches, expected = _examples(folder, content.document.inputs)
     except (T2NError, KeyError) as wrong:
         return {"definitions": "not evaluated", "reason": _text(wrong)}
     names = list(content.document.outputs)
-    reply = engine.run(archive, given)
-    pytorch, why = _verdict(reply, archive, names, given, expected)
+    reply = engine.run(archive, batches)
+    pytorch, why = _verdict(reply, archive, names, batches, expected)
     row: dict[str, Any] = {"pytorch": pytorch, "pytorch_reason": why, "engine_seconds": dict(reply.times)}
     began = time.perf_counter()
     try:
-        meant = [_evaluated(content, one) for one in given]
-        row["evaluation_seconds"] = (time.perf_counter() - began) / len(given)
-        row["meaning"] = "; ".join(map(_difference, [names] * len(given), expected, meant)).strip("; ") or "right"
-        row["same_inputs"], row["same_reason"] = _verdict(reply, archive, names, given, meant)
+        meant = [_evaluated(content, one) for one in batches]
+        row["evaluation_seconds"] = (time.perf_counter() - began) / len(batches)
+        row["meaning"] = "; ".join(map(_difference, [names] * len(batches), expected, meant)).strip("; ") or "right"
+        row["same_inputs"], row["same_reason"] = _verdict(reply, archive, names, batches, meant)
         drawn = [tuple(one.values()) for one in dialect.draw_inputs(content, count=2)]
         row["definitions"], row["reason"] = _verdict(
             engine.run(archive, drawn), archive, names, drawn, [_evaluated(content, one) for one in drawn]

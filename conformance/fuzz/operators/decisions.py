@@ -161,24 +161,24 @@ def quotient(d: Draft) -> str:
 def masked(d: Draft) -> str:
     """Use an input of lengths, indices or truth values as models do."""
     names = [one for one in d.inputs if one.kind in (LENGTHS, INDICES, MASK)]
-    given = d.one_of(names)
-    if given.kind == MASK:
-        v = d.pick(lambda one: d.rank(one) > 2 and _equal(d, one, given.name))
+    chosen = d.one_of(names)
+    if chosen.kind == MASK:
+        v = d.pick(lambda one: d.rank(one) > 2 and _equal(d, one, chosen.name))
         return d.tensor(
             d.one_of(
                 (
-                    f"{v}.masked_fill({given.name}[..., None], 0.0)",
-                    f"{v} * ({given.name}.float().mean(1) == 1)[:, None, None]",
-                    f"({v} * {given.name}[..., None]).sum(1) / {given.name}.sum(1, keepdim=True).clamp(min=1)",
+                    f"{v}.masked_fill({chosen.name}[..., None], 0.0)",
+                    f"{v} * ({chosen.name}.float().mean(1) == 1)[:, None, None]",
+                    f"({v} * {chosen.name}[..., None]).sum(1) / {chosen.name}.sum(1, keepdim=True).clamp(min=1)",
                 )
             )
         )
-    if given.kind == INDICES:
-        v = d.pick(lambda one: any(_same(d, one, a, given.of) for a in range(d.rank(one))))
-        axis = next(a for a in range(d.rank(v)) if _same(d, v, a, given.of))
-        return d.tensor(f"{v}.index_select({axis}, {given.name})")
-    v = d.pick(lambda one: d.rank(one) > 1 and _same(d, one, 1, given.of) and _equal(d, one, given.name))
-    mask = f"(torch.arange({d.extent(v, 1)}) < {given.name}[:, None])"
+    if chosen.kind == INDICES:
+        v = d.pick(lambda one: any(_same(d, one, a, chosen.of) for a in range(d.rank(one))))
+        axis = next(a for a in range(d.rank(v)) if _same(d, v, a, chosen.of))
+        return d.tensor(f"{v}.index_select({axis}, {chosen.name})")
+    v = d.pick(lambda one: d.rank(one) > 1 and _same(d, one, 1, chosen.of) and _equal(d, one, chosen.name))
+    mask = f"(torch.arange({d.extent(v, 1)}) < {chosen.name}[:, None])"
     mask = f"{mask}{'[..., None]' * (d.rank(v) - 2)}"
     return d.tensor(d.one_of((f"{v} * {mask}", f"{v}.masked_fill(~{mask}, -1.0)", f"({v} * {mask}).sum(1)")))
 

@@ -22,7 +22,7 @@ EQUIVALENT: Final[dict[str, str]] = {
     "onnx.detection._overlap: common / total if total > 0 else 0.0 -> common / total if total > 0 else 0.125": (
         "boxes that share an area do not cover one of 0"
     ),
-    "onnx.lookup.direct_lookup: np.where(known, index, 0) -> np.where(known, index, 1)": (
+    "onnx.lookup.direct_lookup: np.where(in_table, index, 0) -> np.where(in_table, index, 1)": (
         "the value that is read for an unknown index is not taken"
     ),
     "onnx.lookup.reverse_lookup: np.zeros -> np.ones": "without keys the fallback is taken everywhere",

@@ -81,11 +81,11 @@ class Mutant:
         module = ast.fix_missing_locations(ast.Module([self.tree], []))
         names: dict[str, Any] = dict(function.__globals__)
         exec(compile(module, f"mutant of {self.function}", "exec", dont_inherit=True), names)
-        made = names[self.tree.name]
+        compiled_function = names[self.tree.name]
         function.__code__, function.__defaults__, function.__kwdefaults__ = (
-            made.__code__,
-            made.__defaults__,
-            made.__kwdefaults__,
+            compiled_function.__code__,
+            compiled_function.__defaults__,
+            compiled_function.__kwdefaults__,
         )
 
 

@@ -126,7 +126,7 @@ class MutantSession:
     def _callers(self, items: list[pytest.Item], functions: Functions) -> dict[str, list[pytest.Item]]:
         """Return the tests that call each function, the fastest first; those that fail are in `failed`."""
         keys = {one.__code__: key for key, one in functions.items()}
-        found: dict[str, list[tuple[float, int]]] = {key: [] for key in functions}
+        calls: dict[str, list[tuple[float, int]]] = {key: [] for key in functions}
         for place, (item, following) in enumerate(zip_longest(items, items[1:])):
             called: set[str] = set()
 
@@ -143,8 +143,8 @@ class MutantSession:
             if not passed:
                 self.failed.append(item.nodeid)
             for key in called if passed else ():
-                found[key].append((time.perf_counter() - before, place))
-        return {key: [items[place] for _, place in sorted(places)] for key, places in found.items()}
+                calls[key].append((time.perf_counter() - before, place))
+        return {key: [items[place] for _, place in sorted(places)] for key, places in calls.items()}
 
 
 def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:

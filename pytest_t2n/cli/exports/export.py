@@ -155,7 +155,7 @@ def _summary(result: ExportResult, outcome: Outcome | None) -> dict[str, Any]:
 
 def dynamic_axes(texts: Sequence[str]) -> dict[str, dict[int, Any]] | None:
     """Return the axes that `audio:1=T` and `audio:1=T:2:512` name; None for none. Raises InputError."""
-    found: dict[str, dict[int, Any]] = {}
+    axes: dict[str, dict[int, Any]] = {}
     for text in texts:
         match = _DYNAMIC.fullmatch(text)
         if match is None:
@@ -166,8 +166,8 @@ def dynamic_axes(texts: Sequence[str]) -> dict[str, dict[int, Any]] | None:
             from torch.export import Dim
 
             size = Dim(match["symbol"], min=low, max=high)
-        found.setdefault(match["name"], {})[int(match["axis"])] = size
-    return found or None
+        axes.setdefault(match["name"], {})[int(match["axis"])] = size
+    return axes or None
 
 
 def _target(options: argparse.Namespace, axes: Any, more: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

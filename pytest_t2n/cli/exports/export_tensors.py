@@ -36,11 +36,11 @@ def run(options: argparse.Namespace) -> int:
     names, like = options.names or "*", options.like or options.into
     with tempfile.TemporaryDirectory(prefix="t2n-") as folder:
         alone = options.output if options.into is None else Path(folder) / "tensors"
-        found = export_tensors(options.tensors, alone, names, like=like, changed_from=options.changed_from)
+        exported = export_tensors(options.tensors, alone, names, like=like, changed_from=options.changed_from)
         if options.into is not None:
             replace_tensors(options.into, alone, options.output)
     where = "" if options.into is None else f" in place of those of {options.into}"
-    say(f"{options.output}: {len(found.names)} tensors{where}")
-    if found.left:
-        say(f"not in the archive, and without effect: {', '.join(found.left)}")
+    say(f"{options.output}: {len(exported.names)} tensors{where}")
+    if exported.left:
+        say(f"not in the archive, and without effect: {', '.join(exported.left)}")
     return 0

@@ -34,9 +34,9 @@ def options_of_marks(owners: list[Any], target: str) -> dict[str, Any]:
             hint="give --no-check, and judge the archive with `t2n check`",
         )
     plain = read_marks(()).export.arguments()
-    given = {name: value for name, value in options.export.arguments().items() if value is not plain[name]}
+    of_export = {name: value for name, value in options.export.arguments().items() if value is not plain[name]}
     level = {"check_io_tolerance": options.judged_by["tolerance"]} if "tolerance" in options.judged_by else {}
-    return {**given, **options.options_of(target), **level}
+    return {**of_export, **options.options_of(target), **level}
 
 
 def _marks_of(owner: Any) -> list[Any]:

@@ -239,19 +239,19 @@ def _contents(bundle: Path, case: str, names: set[str]) -> dict[str, bytes]:
 
     Raises T2NError if they are too large.
     """
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for name in sorted(names):
         try:
             for file, path in _files(bundle, name):
-                if path.stat().st_size > _MOST_INSIDE - sum(map(len, found.values())):
+                if path.stat().st_size > _MOST_INSIDE - sum(map(len, contents.values())):
                     raise T2NError(
                         f"the files of {case} have more than {_MOST_INSIDE >> 20} MB, too much for the scheduler",
                         hint="put the bundle where all hosts can read it, and give its --source URL",
                     )
-                found[file] = read_file(path, _MOST_INSIDE)
+                contents[file] = read_file(path, _MOST_INSIDE)
         except (OSError, ForeignFileError):
             continue
-    return found
+    return contents
 
 
 def _files(bundle: Path, name: str) -> Iterator[tuple[str, Path]]:

@@ -112,8 +112,8 @@ def judge_remote(data: bytes) -> bytes:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         for name in sorted(remote.unit.files) if remote.source else ():
-            if found := _STORED.fullmatch(name):  # any other name is an error of its cell
-                _link(_fetch(remote.source, name, found[1]), folder / name)
+            if match := _STORED.fullmatch(name):  # any other name is an error of its cell
+                _link(_fetch(remote.source, name, match[1]), folder / name)
         answer = judge(pack_unit(msgspec.structs.replace(remote.unit, cells=cells, bundle=str(folder))))
     judged = msgspec.msgpack.decode(answer, type=JudgedUnit)
     return msgspec.msgpack.encode(msgspec.structs.replace(judged, host=_host_name()))

@@ -78,9 +78,9 @@ class Reuse:
         cells = (one for group in plan.cases.values() for one in group if wanted(one.cell.nodeid))
         keyed = ((key, one) for one in cells if (key := self.key_of(one)))
         while batch := list(islice(keyed, _BATCH)):
-            found = self._store.get([key for key, _ in batch])
+            stored = self._store.get([key for key, _ in batch])
             for key, planned in batch:
-                if key in found and (result := self._read(key, planned, found[key])) is not None:
+                if key in stored and (result := self._read(key, planned, stored[key])) is not None:
                     yield result
 
     def keep(self, planned: PlannedCell, judged: JudgedCell) -> None:

@@ -98,7 +98,7 @@ class Spread:
     def _take(self, future: Future[bytes]) -> None:
         unit = self._out.pop(future)
         try:
-            found = msgspec.msgpack.decode(future.result(), type=JudgedUnit)
+            judged = msgspec.msgpack.decode(future.result(), type=JudgedUnit)
         except BrokenExecutor:
             self._broken = True
             if self._alone:
@@ -110,7 +110,7 @@ class Spread:
             why = f"{type(exc).__name__}: {text_of(exc)}"
             self._handle_failure(unit, why, self._waiting, self._workers.tries_after(exc))
         else:
-            self._keep(unit, found)
+            self._keep(unit, judged)
 
     def _handle_failure(self, unit: Unit, why: str, queue: deque[Unit], most: int) -> None:
         self._tries[unit.case] += 1

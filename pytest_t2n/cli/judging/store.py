@@ -50,15 +50,15 @@ class ResultStore:
         assert self._remote is not None
         paths = [f"{self._root}/{_name(key)}" for key in keys]
         try:
-            found = self._remote.cat_ranges(paths, 0, _MOST + 1, on_error="return")
+            answers = self._remote.cat_ranges(paths, 0, _MOST + 1, on_error="return")
         except Exception as exc:
             self._tell("read", exc)
             return {}
-        for data in found:
+        for data in answers:
             if isinstance(data, Exception) and not isinstance(data, FileNotFoundError):
                 self._tell("read", data)
         return {
-            key: data for key, data in zip(keys, found, strict=True) if isinstance(data, bytes) and len(data) <= _MOST
+            key: data for key, data in zip(keys, answers, strict=True) if isinstance(data, bytes) and len(data) <= _MOST
         }
 
     def put(self, key: str, data: bytes) -> None:

@@ -17,27 +17,27 @@ def rename_options(arguments: Sequence[str]) -> list[str]:
 
     Raises InputError, with what to write, for an old option without a counterpart.
     """
-    known = {name: move for move in moves() if move.kind == "option" for name in move.old.split()}
-    given, found = list(arguments), list[str]()
-    while given:
-        name, equal, value = given.pop(0).partition("=")
-        move = known.get(name)
+    moves_by_name = {name: move for move in moves() if move.kind == "option" for name in move.old.split()}
+    rest, renamed = list(arguments), list[str]()
+    while rest:
+        name, equal, value = rest.pop(0).partition("=")
+        move = moves_by_name.get(name)
         if move is None:
-            found.append(name + equal + value)
+            renamed.append(name + equal + value)
             continue
-        following = value if equal else "".join(given[:1])
-        special = known.get(f"{name}={following}")
+        following = value if equal else "".join(rest[:1])
+        special = moves_by_name.get(f"{name}={following}")
         move = special or move
         if move.change == "error":
             raise InputError(f"`{name}` is an option of t2n_export_llm_to_tract", hint=move.note)
         warn(_note(f"{name} {following}" if special else name, move))
         if (special or move.change.endswith("value")) and not equal:
-            del given[:1]
+            del rest[:1]
         if move.new == FIRST:
-            found.insert(0, following)
+            renamed.insert(0, following)
         elif move.new:
-            found += [*move.new.split("="), *([following] if move.change == "rename value" else [])]
-    return found
+            renamed += [*move.new.split("="), *([following] if move.change == "rename value" else [])]
+    return renamed
 
 
 def _note(name: str, move: Move) -> str:

@@ -71,14 +71,14 @@ def _of_bundles(path: Path, case: str | None) -> Iterable[Given]:
     folders = bundle_folders(path)
     if not folders:
         raise InputError(f"{path} is neither a bundle nor a folder of bundles", hint="or name a .npz with --inputs")
-    found: dict[tuple[str, str, str], Given] = {}
+    archives: dict[tuple[str, str, str], Given] = {}
     for folder in folders:
         for entry in read_bundle(folder).checks:
             if not case or any(glob_fits(case, name) for name in names_of(entry.case)):
-                found.setdefault((entry.case, entry.archive, entry.samples), _of_entry(folder, entry))
-    if not found:
+                archives.setdefault((entry.case, entry.archive, entry.samples), _of_entry(folder, entry))
+    if not archives:
         raise InputError(f"no case of {path} fits {case!r}" if case else f"the bundle {path} is empty")
-    return found.values()
+    return archives.values()
 
 
 def _of_entry(folder: Path, entry: CheckEntry) -> Given:
@@ -106,21 +106,21 @@ def _of_archive(name: str, path: Path, inputs: Path | None) -> Given:
 def _samples(arrays: Mapping[str, Any], inputs: Sequence[str], outputs: Sequence[str], where: Path) -> list[Sample]:
     from t2n_core.parity.samples import Sample
 
-    found: list[Sample] = []
-    while f"{len(found)}.input.0" in arrays:
-        number = len(found)
+    samples: list[Sample] = []
+    while f"{len(samples)}.input.0" in arrays:
+        number = len(samples)
         groups = {}
         for kind, names in (("input", inputs), ("expected", outputs)):
             keys = [f"{number}.{kind}.{index}" for index in range(len(names))]
             groups[kind] = tuple(arrays[key] for key in keys if key in arrays)
-        found.append(Sample(groups["input"], groups["expected"]))
-    if not found:
+        samples.append(Sample(groups["input"], groups["expected"]))
+    if not samples:
         missing = [name for name in inputs if name not in arrays]
         if missing:
             raise InputError(f"{where} has no array `{missing[0]}`, an input of the graph")
         expected = tuple(arrays[name] for name in outputs if name in arrays)
-        found.append(Sample(tuple(arrays[name] for name in inputs), expected))
-    return found
+        samples.append(Sample(tuple(arrays[name] for name in inputs), expected))
+    return samples
 
 
 def with_outputs_by_definitions(given: Given) -> Given:

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
                 if not isinstance(engine, TractEngine):
                     raise InputError("a command line of tract is not profiled: name a release")
                 with busy(f"profiling {given.name} in tract {resolved.version}"):
-                    found = profile_archive(
+                    profile = profile_archive(
                         engine,
                         given.request.archive,
                         sample.inputs,
@@ -49,11 +49,11 @@ def run(options: argparse.Namespace) -> int:
                         seconds=options.seconds,
                         timeout=options.timeout,
                     )
-                profiles.append(found)
+                profiles.append(profile)
                 if options.json:
-                    print(json.dumps({"case": given.name, **asdict(found)}))
+                    print(json.dumps({"case": given.name, **asdict(profile)}))
                 else:
-                    say(f"{given.name} in {found.describe(options.most)}")
+                    say(f"{given.name} in {profile.describe(options.most)}")
     finally:
         close_all()
     if len(profiles) > 1 and not options.json:

@@ -64,8 +64,8 @@ class Questions:
         self._base = base
         asked = [name for name in COLUMNS if name not in OPTIONAL]
         for path in files:
-            found = {name: kind for name, kind, *_ in base.read_parquet(str(path)).limit(0).description}
-            missing = [name for name in asked if name not in found]
+            kinds = {name: kind for name, kind, *_ in base.read_parquet(str(path)).limit(0).description}
+            missing = [name for name in asked if name not in kinds]
             if missing:
                 raise T2NError(f"{path} has no column {', '.join(missing)}")
         names = ", ".join(f'"{name}"' for name in asked)

@@ -49,9 +49,9 @@ def add_run(records: Path, matrix: Matrix, history: Path, source: str = "") -> t
     first = min(matrix.runs, key=lambda run: run.started)
     stamp = "".join(letter for letter in first.started[:19] if letter.isdigit())
     name = f"{stamp}-{file_sha256(records)[:12]}"
-    known = history / _RUNS / f"{name}.json"
-    if known.exists():
-        return _read(known), False
+    description = history / _RUNS / f"{name}.json"
+    if description.exists():
+        return _read(description), False
     totals = ColumnFold(matrix)
     matrix.fold(totals)
     run = RunOfHistory(
@@ -66,14 +66,14 @@ def add_run(records: Path, matrix: Matrix, history: Path, source: str = "") -> t
         matrix.completeness.notice,
         source,
     )
-    write_parquet(matrix, known.with_suffix(".parquet"))
-    write_whole(known, msgspec.json.encode(run))  # after the cells: a described run is complete
+    write_parquet(matrix, description.with_suffix(".parquet"))
+    write_whole(description, msgspec.json.encode(run))  # after the cells: a described run is complete
     return run, True
 
 
 def read_runs(history: Path) -> tuple[list[tuple[RunOfHistory, Path]], list[str]]:
     """Return the runs by their start, each with its Parquet file, and the problems of those that are left out."""
-    found: list[tuple[RunOfHistory, Path]] = []
+    runs: list[tuple[RunOfHistory, Path]] = []
     problems: list[str] = []
     for path in sorted((history / _RUNS).glob("*.json")):
         try:
@@ -83,10 +83,10 @@ def read_runs(history: Path) -> tuple[list[tuple[RunOfHistory, Path]], list[str]
             continue
         cells = path.with_suffix(".parquet")
         if cells.is_file():
-            found.append((run, cells))
+            runs.append((run, cells))
         else:
             problems.append(f"{cells} is missing")
-    return sorted(found, key=lambda one: (one[0].started, one[0].id)), problems
+    return sorted(runs, key=lambda one: (one[0].started, one[0].id)), problems
 
 
 def _read(path: Path) -> RunOfHistory:

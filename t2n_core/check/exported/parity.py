@@ -30,8 +30,8 @@ def criteria_for(result: ExportedArchive, tolerance: Tolerance = None, **judged_
     """
     __tracebackhide__ = True
     try:
-        given = result.own_level if tolerance is None and not judged_by else tolerance
-        criteria = Judgement.of(given, **judged_by, default=result.target.check_io_tolerance)
+        level = result.own_level if tolerance is None and not judged_by else tolerance
+        criteria = Judgement.of(level, **judged_by, default=result.target.check_io_tolerance)
     except InputError as wrong:
         raise wrong.with_traceback(None) from None  # the error is in the user's call
     if unknown := criteria.unmatched(result.output_names):
@@ -50,15 +50,15 @@ def check_exported(result: ExportedArchive, criteria: Judgement, *, timeout: flo
             request = replace(request, samples=result.reference.in_float64(request.samples))
     except Exception as cause:
         return Outcome.from_error(cause, Stage.SETUP)
-    found = check_parity(engine, request)
-    if found.passed and result.target.pulse is not None:
+    outcome = check_parity(engine, request)
+    if outcome.passed and result.target.pulse is not None:
         from t2n_core.check.exported.streaming import check_streaming  # few archives are for streams
 
         return check_streaming(result, result.target.pulse, criteria, timeout=timeout)
-    if found.status is Status.MISMATCH:
-        found = _add_causes(found, result, request)
+    if outcome.status is Status.MISMATCH:
+        outcome = _add_causes(outcome, result, request)
     drawn = result.drawn
-    return replace(found, facts={**found.facts, DRAWN: drawn} if drawn else found.facts).with_times(result.times)
+    return replace(outcome, facts={**outcome.facts, DRAWN: drawn} if drawn else outcome.facts).with_times(result.times)
 
 
 def _add_causes(mismatch: Outcome, result: ExportedArchive, request: CheckRequest) -> Outcome:

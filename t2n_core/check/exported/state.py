@@ -25,10 +25,10 @@ def state_pairs(
     tensors = {one.input: one for one in state.tensors}
     paths = [path for path, leaf in leaves_with_path((inputs.args, inputs.kwargs)) if isinstance(leaf, torch.Tensor)]
     after = {path[0]: name for path, name in zip(results.paths, output_names, strict=True)}
-    found = []
+    pairs = []
     for path, name in zip(paths, inputs.names, strict=True):
         one = tensors.get(path[-1]) if path[:1] == (1,) and path[1] in state.examples else None
         if one is not None and not one.is_kept and name in input_names:
             initial = np.asarray(zeros_of(one).numpy())  # the example's state is not an initial one
-            found.append(StatePair(name, after[one.output], initial, one.growing))
-    return tuple(found)
+            pairs.append(StatePair(name, after[one.output], initial, one.growing))
+    return tuple(pairs)

@@ -68,11 +68,11 @@ def find_first_wrong_step(
     `state` is the state before the first step, if not the export's own. `timeout` is in seconds for each run of the
     engine. Raises InputError if no step differs.
     """
-    found = check_result(result, prompts, steps, tolerance, model=model, state=state, timeout=timeout)
-    shown, level = found.first_different, found.outcome.required
+    generation = check_result(result, prompts, steps, tolerance, model=model, state=state, timeout=timeout)
+    shown, level = generation.first_different, generation.outcome.required
     if shown is None or level is None:
-        if not found.passed:
-            found.raise_for_failure()
+        if not generation.passed:
+            generation.raise_for_failure()
         raise InputError("every step passes: there is no wrong node")
     continuation = continuations_of(result, prompts, steps, model=model, state=state)[0][shown.prompt]
     with torch.no_grad(), without_rewrites():

@@ -71,11 +71,11 @@ def continuations_of(
         fixed = {name: tensor.detach().cpu().numpy() for name, tensor in stepper.fixed.items()}
     config = getattr(model, "config", None)
     window, most = _number(config, "sliding_window"), _number(config, "max_position_embeddings")
-    found: list[Continuation] = []
+    continuations: list[Continuation] = []
     with torch.no_grad(), without_rewrites():
         generate = _by_generate(model, steps, _weights(result)) if has_own else _by_steps(stepper, steps)
-        known = _number(config, "vocab_size") or stepper.vocabulary()
-        for prompt in _prompts(prompts, steps, window, known, found):
+        vocabulary = _number(config, "vocab_size") or stepper.vocabulary()
+        for prompt in _prompts(prompts, steps, window, vocabulary, continuations):
             if not prompt.shape[1]:
                 raise InputError("a prompt has one token or more")
             if most is not None and prompt.shape[1] + steps > most:
@@ -83,14 +83,14 @@ def continuations_of(
                     f"a prompt of {prompt.shape[1]} tokens and {steps} steps: the model takes {most} tokens"
                 )
             tokens, logits = (tensor.detach().cpu().numpy() for tensor in generate(prompt))
-            found.append(Continuation(prompt.numpy(), tokens, logits, fixed))
-    if not found:
+            continuations.append(Continuation(prompt.numpy(), tokens, logits, fixed))
+    if not continuations:
         raise InputError("give one prompt or more")
-    reached = max(one.prompt.shape[1] + one.steps for one in found)
+    reached = max(one.prompt.shape[1] + one.steps for one in continuations)
     notes = []
     if window is not None and reached <= window:
         notes.append(f"no prompt with its {steps} steps passes the sliding window of {window} tokens")
-    return found, notes
+    return continuations, notes
 
 
 def is_divisible(stepper: Stepper, prompt: Array, level: TractCheckTolerance) -> bool:

@@ -47,7 +47,7 @@ def check_result(
         raise InputError(f"{engine.name} has no sessions, so that it cannot generate: tract has")
     continuations, notes = continuations_of(result, prompts, steps, model=model, state=state, fixed=fixed)
     longest = max((one.prompt for one in continuations), key=lambda prompt: prompt.shape[1])
-    found = check_generation(
+    generation = check_generation(
         engine,
         result.archive,
         state,
@@ -57,4 +57,4 @@ def check_result(
         divisible=is_divisible(Stepper(result, state, fixed), longest, level),
         notes=notes,
     )
-    return replace(found, outcome=found.outcome.with_times(result.times))
+    return replace(generation, outcome=generation.outcome.with_times(result.times))

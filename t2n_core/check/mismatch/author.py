@@ -53,12 +53,12 @@ def with_author(mismatch: Outcome, engine: Engine, request: CheckRequest) -> Out
     if sample is None:
         return mismatch
     again = mismatch.error.error_class == SecondCallError.__name__
-    found = author_of(engine, request, sample, in_second_call=again)
-    if found is None:
+    author = author_of(engine, request, sample, in_second_call=again)
+    if author is None:
         return mismatch
     where = f" (at {sizes_text([sample.sizes])})" if sample.sizes else ""
-    facts = {**mismatch.facts, AUTHOR: found.value} if isinstance(found, Author) else mismatch.facts
-    return replace(mismatch, facts=facts).with_details(f"who is wrong{where}: {author_text(found)}")
+    facts = {**mismatch.facts, AUTHOR: author.value} if isinstance(author, Author) else mismatch.facts
+    return replace(mismatch, facts=facts).with_details(f"who is wrong{where}: {author_text(author)}")
 
 
 def author_text(found: Author | str) -> str:
@@ -76,7 +76,7 @@ def author_of(
     if in_second_call:  # the engine in a fresh State agrees with the model
         return Author.EXPORTER if keeps_state(graph_text(request.archive)) else Author.ENGINE
     try:
-        found = dialect.evaluate(request.archive, sample.inputs, timeout=_MOST_SECONDS)
+        by_definitions = dialect.evaluate(request.archive, sample.inputs, timeout=_MOST_SECONDS)
     except UndefinedOperatorError as unknown:
         return _unknown(unknown)
     except MeaningError as wrong:
@@ -84,11 +84,11 @@ def author_of(
     except Exception as unknown:  # an error of a definition is none of the check
         return _unknown(unknown)
     reply = engine.run(request.archive, [sample.inputs], timeout=request.timeout)
-    if reply.status != "ok" or len(reply.outputs[0]) != len(found):
+    if reply.status != "ok" or len(reply.outputs[0]) != len(by_definitions):
         return None
-    if len(found) != len(sample.expected):
+    if len(by_definitions) != len(sample.expected):
         return Author.EXPORTER  # the archive declares other outputs than the model has
-    triples = list(zip(found.values(), sample.expected, reply.outputs[0], strict=True))
+    triples = list(zip(by_definitions.values(), sample.expected, reply.outputs[0], strict=True))
     is_model = _agree(request, [(one.array, one.dtype, wanted, answer.dtype) for one, wanted, answer in triples])
     is_engine = _agree(request, [(one.array, one.dtype, answer, wanted.dtype) for one, wanted, answer in triples])
     if is_model and is_engine:  # each is within the tolerance of the definitions, on different sides

@@ -26,13 +26,13 @@ def with_causes(outcome: Outcome, reference: Reference, samples: Sequence[Sample
         return outcome
     captured = reference.captured
     decision = deciding([*captured.decisions, *captured.dropped], outcome.failed_sizes, outcome.sizes)
-    found = [] if decision is None else [f"it fails exactly where this does not hold: {decision}"]
+    causes = [] if decision is None else [f"it fails exactly where this does not hold: {decision}"]
     wrong = next((sample for sample in samples if sample.sizes in outcome.failed_sizes and _nan(sample.expected)), None)
     if wrong is not None:
-        found.append(_cause_of_nan(wrong, reference))
+        causes.append(_cause_of_nan(wrong, reference))
     own = outcome.error.hint if wrong is None or outcome.level is not None else _NAN_IN_ENGINES
-    hint = "; ".join([*found, own] if own else found)
-    return replace(outcome, error=replace(outcome.error, hint=hint)) if found else outcome
+    hint = "; ".join([*causes, own] if own else causes)
+    return replace(outcome, error=replace(outcome.error, hint=hint)) if causes else outcome
 
 
 def deciding(

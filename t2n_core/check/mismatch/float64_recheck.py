@@ -27,8 +27,8 @@ def recheck_in_float64(
     try:
         expected = [output for sample in samples for output in double_outputs(source.run_in_float64, example, sample)]
         replies = KhronosEngine.shared().interpreter.run_double(archive, [sample.inputs for sample in samples]).outputs
-        found = [output for reply in replies for output in reply]
-        errors = [_relative_error(a, b) for a, b in zip(expected, found, strict=True) if a.dtype.kind == "f"]
+        answered = [output for reply in replies for output in reply]
+        errors = [_relative_error(a, b) for a, b in zip(expected, answered, strict=True) if a.dtype.kind == "f"]
     except Exception as cause:  # a model that cannot run in float64 is judged only in float32
         return replace(outcome, facts={**outcome.facts, "float64": f"not compared: {cause}"})
     largest = max(errors, default=0.0)

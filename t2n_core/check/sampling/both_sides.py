@@ -81,16 +81,16 @@ class BothSides:
         return there[0] if there else None
 
     def _take_across(self, question: Question, before: Sequence[Question], here: Sizes, wanted: int) -> list[Sizes]:
-        found: list[Sizes] = []
+        crossed: list[Sizes] = []
         points = [p for p in self._points(question, before, here) if p not in self.known]
         for sizes in [*points[: wanted - 1], *_further(points, here), *points[wanted - 1 :]][:_TRIED]:
-            if len(found) >= wanted or self._added >= _MOST:
+            if len(crossed) >= wanted or self._added >= _MOST:
                 break
-            if sizes not in found and self.take(sizes):
-                found.append(sizes)
+            if sizes not in crossed and self.take(sizes):
+                crossed.append(sizes)
                 self.known.append(sizes)
                 self._added += 1
-        return found
+        return crossed
 
     def _points(self, question: Question, before: Sequence[Question], here: Sizes) -> list[Sizes]:
         """Return allowed sizes on the other side of a question, the nearest first.
@@ -103,16 +103,16 @@ class BothSides:
         tied = [one for one in before if _symbols(one) & names]
         names = names.union(*map(_symbols, tied))
         for kept in dict.fromkeys((tuple(tied), ())):
-            found: list[Sizes] = []
+            candidates: list[Sizes] = []
             for grid in self._grids(sorted(names), here):
                 across = _turns(question, kept, grid)
                 (at,) = np.nonzero(np.broadcast_to(across, len(next(iter(grid.values())))))
                 distance = sum(np.abs(grid[name][at] - here[name]) for name in names)
                 at = at[np.argsort(distance, kind="stable")][:_NEAREST]
                 points = ({**here, **{name: int(grid[name][place]) for name in names}} for place in at)
-                found += itertools.islice(filter(self.allowed, points), _TRIED**2)
-            if found:
-                return sorted(found, key=lambda sizes: _distance(sizes, here))
+                candidates += itertools.islice(filter(self.allowed, points), _TRIED**2)
+            if candidates:
+                return sorted(candidates, key=lambda sizes: _distance(sizes, here))
         return []
 
     def _grids(self, names: Sequence[str], here: Sizes) -> Iterator[Grid]:

@@ -59,12 +59,12 @@ class CodeSizes:
             runs.append(run_of(self.code, self.run, other))
             if not any(varying(runs)):
                 return []
-        found = self._near_compared_integers([example, *others])
-        return [*found, *self._across(runs, [*others, *found], other)]
+        near = self._near_compared_integers([example, *others])
+        return [*near, *self._across(runs, [*others, *near], other)]
 
     def _near_compared_integers(self, known: Sequence[Sample]) -> list[Sample]:
         """Return samples of sizes next to the integers that the code compares with, if the model can run there."""
-        found: list[Sample] = []
+        near: list[Sample] = []
         seen = [sample.sizes for sample in known]
         for sizes in sizes_near(compared_numbers(self.code), self.symbols):
             low = all(size >= 1 for size in sizes.values())
@@ -73,16 +73,16 @@ class CodeSizes:
             seen.append(sizes)
             sample = self.sample(sizes)
             if sample is not None:
-                found.append(sample)
-            if len(found) >= _DECIDED:
+                near.append(sample)
+            if len(near) >= _DECIDED:
                 break
-        return found
+        return near
 
     def _across(self, runs: Sequence[Run], samples: Sequence[Sample], other: Sample | None) -> list[Sample]:
         """Return samples on the other side of the conditions that the model evaluates, if it can run there."""
-        found: list[Sample] = []
+        across: list[Sample] = []
         if not leaves_open(self.code, self.run, runs, samples):
-            return found
+            return across
 
         def ask(sizes: _Sizes) -> list[Question]:
             return questions(self.code, self.run, self.inputs, self.shapes, sizes)
@@ -93,15 +93,15 @@ class CodeSizes:
         def take(sizes: _Sizes) -> bool:
             sample = self.sample(sizes)
             if sample is not None:
-                found.append(sample)
+                across.append(sample)
             return sample is not None
 
         bounds = dict.fromkeys(self.symbols, (1, None)) if self.held is None else self.held.bounds
-        known: list[_Sizes] = [self.symbols, *(sample.sizes for sample in samples)]
+        tried: list[_Sizes] = [self.symbols, *(sample.sizes for sample in samples)]
         starts = [self.symbols]  # at sizes of 0 and 1 a model may have fewer conditions, or not run on fake tensors
         starts += [other.sizes] if other is not None and min(self.symbols.values()) < 2 else []
-        BothSides(ask, is_allowed, take, bounds, known).search(*starts)
-        return found
+        BothSides(ask, is_allowed, take, bounds, tried).search(*starts)
+        return across
 
     def _count_changed(self, sample: Sample) -> int:
         """Return the number of symbols with another size than in the example."""

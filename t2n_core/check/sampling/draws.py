@@ -324,26 +324,26 @@ def _integers(one: _Input, shape: Extents, rng: np.random.Generator, *, permuted
 
 
 def _floats(one: _Input, shape: Extents, rng: np.random.Generator, distribution: Distribution) -> Array:
-    known, dtype = one.finite, one.example.dtype
-    if not known.size:
+    finite, dtype = one.finite, one.example.dtype
+    if not finite.size:
         return np.zeros(shape, dtype)
     if distribution is Distribution.SPECIAL:
-        return rng.choice(np.array([-np.inf, np.inf, np.nan, 0.0, *known[:_FEW]]), shape).astype(dtype)
-    if distribution is Distribution.OWN and known[0] == known[-1]:
-        drawn = np.full(shape, known[0])
+        return rng.choice(np.array([-np.inf, np.inf, np.nan, 0.0, *finite[:_FEW]]), shape).astype(dtype)
+    if distribution is Distribution.OWN and finite[0] == finite[-1]:
+        drawn = np.full(shape, finite[0])
     elif distribution in (Distribution.SIGNED, Distribution.WIDE):
         scale = 10.0 if distribution is Distribution.WIDE else 1.0
-        mean, deviation = known.mean(), known.std()
-        if not known[0] < 0 < known[-1]:
+        mean, deviation = finite.mean(), finite.std()
+        if not finite[0] < 0 < finite[-1]:
             mean, deviation = -mean / 2, np.hypot(mean, deviation)
         drawn = mean + scale * (deviation or 1.0) * rng.standard_normal(shape)
-    elif known[0] == known[-1]:
-        drawn = _around(float(known[0]), shape, rng, signed=known.size > 1 and distribution in _FREE)
-    elif known.size < _FEW and known[0] < 0 < known[-1]:
-        drawn = known.mean() + known.std() * rng.standard_normal(shape)
+    elif finite[0] == finite[-1]:
+        drawn = _around(float(finite[0]), shape, rng, signed=finite.size > 1 and distribution in _FREE)
+    elif finite.size < _FEW and finite[0] < 0 < finite[-1]:
+        drawn = finite.mean() + finite.std() * rng.standard_normal(shape)
     else:
-        drawn = np.interp(rng.random(shape) * (known.size - 1), np.arange(known.size), known)
-    if distribution is Distribution.ALIKE and known[0] < 0 < known[-1]:
+        drawn = np.interp(rng.random(shape) * (finite.size - 1), np.arange(finite.size), finite)
+    if distribution is Distribution.ALIKE and finite[0] < 0 < finite[-1]:
         drawn = np.where(rng.random(shape) < _FAR, _FURTHER * drawn, drawn)
     biggest = float(np.finfo(dtype).max)
     return _sort(np.asarray(np.clip(drawn, -biggest, biggest), dtype), one.order)

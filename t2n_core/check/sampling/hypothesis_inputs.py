@@ -26,7 +26,7 @@ def draw_inputs(strategy: Any, count: int = EXAMPLES) -> list[Any]:
 
     from t2n_core.torch_graph.compat.private import pytree
 
-    found: list[Any] = []
+    values: list[Any] = []
 
     @settings(
         max_examples=count,
@@ -38,7 +38,7 @@ def draw_inputs(strategy: Any, count: int = EXAMPLES) -> list[Any]:
     )
     @given(strategy)
     def collect(value: Any) -> None:
-        found.append(value)
+        values.append(value)
 
     collect()
-    return [pytree.tree_map_only(np.ndarray, torch.from_numpy, value) for value in found]
+    return [pytree.tree_map_only(np.ndarray, torch.from_numpy, value) for value in values]

@@ -38,18 +38,18 @@ class InputFunction:
         where = ", ".join(f"{name}={size}" for name, size in sizes.items()) or "the example's sizes"
         try:
             with _seeded_generators((sorted(sizes.items()), turn)):
-                given = self.function(dict(sizes))
+                returned = self.function(dict(sizes))
         except Exception as cause:
             raise InputError(f"the function of `inputs` failed at {where}: {type(cause).__name__}: {cause}") from cause
-        if given is None:
+        if returned is None:
             return None
-        call = self.bind(given)
+        call = self.bind(returned)
         if call.names != example.names:
             raise InputError(
                 f"the function of `inputs` returned {', '.join(call.names)} at {where}; the model has "
                 f"{', '.join(example.names)}"
             )
-        found = []
+        converted = []
         for name, tensor, like, shape in zip(call.names, call.tensors, example.tensors, shapes, strict=True):
             wanted = [evaluate(extent, sizes) for extent in shape]
             if list(tensor.shape) != wanted:
@@ -63,8 +63,8 @@ class InputFunction:
                 raise InputError(
                     f"the function of `inputs` returned `{name}` in {tensor.dtype}, the example has {like.dtype}"
                 )
-            found.append(np.array(tensor.detach().cpu().numpy()))
-        return found
+            converted.append(np.array(tensor.detach().cpu().numpy()))
+        return converted
 
 
 @contextlib.contextmanager

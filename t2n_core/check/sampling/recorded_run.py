@@ -134,12 +134,12 @@ def questions(
         FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True) as mode,
         disable_fake_tensor_cache(mode),  # most entries of a single run are used once; they ask questions of their own
     ):
-        given = [
+        example = [
             torch.empty([_size(d, symbols) for d in shape], dtype=tensor.dtype)
             for tensor, shape in zip(tensors, shapes, strict=True)
         ]
         with CaptureMode():
-            run(given)
+            run(example)
     return list(environment.found.values())
 
 

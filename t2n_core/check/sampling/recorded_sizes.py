@@ -156,13 +156,13 @@ def run_of(model: Any, run: Callable[[Sequence[torch.Tensor]], Any], sample: Sam
     become plain numbers.
     """
     recording = RecordingSizes()
-    found, alive = recording.run, weakref.ref(recording)
+    recorded, alive = recording.run, weakref.ref(recording)
     with quiet(), torch.no_grad(), suppress(Exception), recording:
         run([torch.from_numpy(np.array(array)) for array in sample.inputs])
     del recording
     if alive() is not None:  # only recording numbers refer to it
         replace_stored(model, _plain)
-    return found
+    return recorded
 
 
 def varying(runs: Sequence[Run]) -> list[list[Note]]:
@@ -173,14 +173,14 @@ def varying(runs: Sequence[Run]) -> list[list[Note]]:
     """
     found = []
     for run in runs:
-        known, differ = 0, set[int]()
+        common, differ = 0, set[int]()
         for other in runs:
             if other is not run:
                 alike = _alike(run, other)
-                known = max(known, alike)
+                common = max(common, alike)
                 differ |= {k for k in range(alike) if run.sizes[k] != other.sizes[k]}
         found.append(
-            [note for note in run.notes if note.sizes is None or any(k >= known or k in differ for k in note.sizes)]
+            [note for note in run.notes if note.sizes is None or any(k >= common or k in differ for k in note.sizes)]
         )
     return found
 
@@ -220,13 +220,13 @@ def leaves_open(
     notes = varying(runs)
     if any(note.name in _NUMBERS for one in notes for note in one):
         return True
-    known = list(runs)
+    recorded = list(runs)
     by_size = sorted(samples, key=lambda sample: sum(array.size for array in sample.inputs))
     for sample in [*by_size[: _CALLS // 2], *by_size[_CALLS // 2 :][-_CALLS // 2 :]]:
-        if not _is_open(varying(known)):
+        if not _is_open(varying(recorded)):
             return False
-        known.append(run_of(model, run, sample))
-    return _is_open(varying(known))
+        recorded.append(run_of(model, run, sample))
+    return _is_open(varying(recorded))
 
 
 def _path(notes: Sequence[Note]) -> tuple[tuple[str, bool], ...]:

@@ -140,8 +140,8 @@ class Sampler:
         found = []
         for one in wanted:
             if unknown := sorted(set(one) - set(self._symbols)):
-                known = ", ".join(self._symbols) or "none"
-                raise InputError(f"sizes: there is no dynamic axis {', '.join(unknown)}; there are {known}")
+                symbols = ", ".join(self._symbols) or "none"
+                raise InputError(f"sizes: there is no dynamic axis {', '.join(unknown)}; there are {symbols}")
             sizes = {**self._symbols, **one}
             if held is not None and not held.holds(sizes):
                 raise InputError(f"sizes: {ranges_text([sizes])} is outside the range {held}")
@@ -153,12 +153,12 @@ class Sampler:
 
         If an output changes with the user's calls, none is drawn: the user knows best which inputs the model accepts.
         """
-        found: list[Sample] = []
+        further: list[Sample] = []
         still = _unmoved_outputs(known)
         if len(still) < len(self.example.expected):
             return []
         for turn, distributions in enumerate((_DISTRIBUTIONS, *((distribution,) for distribution in _BOLDER))):
-            is_wanted = not found or (
+            is_wanted = not further or (
                 distributions == (Distribution.SIGNED,) and self._function is None and self._draws.has_one_sign
             )
             if not is_wanted and not still:
@@ -166,11 +166,11 @@ class Sampler:
             drawn = self._draw_sample(self._symbols, distributions, turn)
             if isinstance(drawn, InputError) or _equal(drawn.inputs, self.example.inputs):
                 continue
-            left = _unmoved_outputs([*known, *found, drawn])
-            if not found or ((is_wanted or len(left) < len(still)) and not overflows(drawn, self.example)):
-                found.append(drawn)
+            left = _unmoved_outputs([*known, *further, drawn])
+            if not further or ((is_wanted or len(left) < len(still)) and not overflows(drawn, self.example)):
+                further.append(drawn)
                 still = left
-        return found
+        return further
 
     def _samples_at_other_sizes(self, held: SizeRange | None, dims: Iterable[Dim]) -> list[Sample]:
         found, seen = [], {tuple(sorted(self._symbols.items()))}

@@ -56,12 +56,12 @@ def plan_runs(
         samples, outputs = steps, kept if outputs is None else outputs
         return Plan([given_dtypes(one, now.inputs) for one in samples], outputs, one_state=True)
     if outputs is None:
-        found = positions(before.outputs, now.outputs)
-        if found is None or len(found) != len(before.outputs):
+        kept_outputs = positions(before.outputs, now.outputs)
+        if kept_outputs is None or len(kept_outputs) != len(before.outputs):
             raise InputError(
                 f"after {_names_text(transforms)} the model has {len(now.outputs)} outputs, of unknown origin"
             )
-        outputs = tuple(found)
+        outputs = tuple(kept_outputs)
     samples = [
         replace(
             sample,
@@ -80,34 +80,34 @@ def _of_sizes(result: ExportedArchive, samples: Sequence[Sample], values: Mappin
     """Return the samples at the sizes of `set_symbols`, drawn if there are none."""
     if not values:
         return samples
-    known = result.captured.symbols
+    symbols = result.captured.symbols
     for name, size in values.items():
-        if name not in known:
-            sizes = ", ".join(known) or "none"
+        if name not in symbols:
+            sizes = ", ".join(symbols) or "none"
             raise InputError(f"set_symbols: the archive has no size {name}", hint=f"it has {sizes}")
         if not isinstance(size, int) or isinstance(size, bool):
             raise InputError(f"set_symbols: {name} = {size!r} is not an integer, and samples have integer sizes")
     of_them = [one for one in samples if all(one.sizes.get(name) == size for name, size in values.items())]
-    return of_them or [result.sample_at({**known, **values})]
+    return of_them or [result.sample_at({**symbols, **values})]
 
 
 def _selected_outputs(result: ExportedArchive, before: Interface, arguments: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the indices of the outputs that `select_outputs` names, by the archive's names or the engine's."""
     engine_names = [port.name for port in before.outputs]
-    found = []
+    indices = []
     for name in arguments.get("outputs", ()):
         if name in result.output_names:
-            found.append(result.output_names.index(name))
+            indices.append(result.output_names.index(name))
         elif engine_names.count(name) == 1:
-            found.append(engine_names.index(name))
+            indices.append(engine_names.index(name))
         else:
             raise InputError(
                 f"select_outputs: {name!r} is not an output of the archive, and inner nodes have no reference",
                 hint=f"it has {', '.join(result.output_names)}",
             )
-    if not found:
+    if not indices:
         raise InputError("select_outputs names no output", hint=f"the archive has {', '.join(result.output_names)}")
-    return tuple(found)
+    return tuple(indices)
 
 
 def _batches(

@@ -151,10 +151,12 @@ class Case:
             floating = isinstance(value, np.ndarray) and value.dtype.kind == "f"
             return value.astype(np.float64) if floating and not definition.raw else value
 
-        given = {f"{name}_" if iskeyword(name) else name: in_float64(value) for name, value in self.arguments.items()}
+        arguments = {
+            f"{name}_" if iskeyword(name) else name: in_float64(value) for name, value in self.arguments.items()
+        }
         with np.errstate(all="ignore"):
-            found = definition.function(**given)
-        return tuple(map(np.asarray, found if isinstance(found, tuple | list) else (found,)))
+            results = definition.function(**arguments)
+        return tuple(map(np.asarray, results if isinstance(results, tuple | list) else (results,)))
 
     def _evaluated(self) -> tuple[Array, ...]:
         with TemporaryDirectory(prefix="t2n-case-") as folder:

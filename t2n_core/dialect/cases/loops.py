@@ -34,7 +34,7 @@ def _scan(draw: Draw) -> Case:
     if draw.number % 5 == 4:
         outputs = outputs[: draw.integer(1, 2)]
     has_whole = name == "decay"
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "body": name,
         "scan": [("chunk", draw.floats(shape), axis, chunk)],
         "full": [("w", draw.floats([1] * len(shape)))] if has_whole else [],
@@ -43,4 +43,4 @@ def _scan(draw: Draw) -> Case:
         "skip": 0,
     }
     dynamic = {"scan": axis} if draw.number % 4 == 3 and abs(chunk) == 1 else {}
-    return Case(draw.op, given, dynamic=dynamic, fragments=_fragment(name, has_whole))
+    return Case(draw.op, arguments, dynamic=dynamic, fragments=_fragment(name, has_whole))

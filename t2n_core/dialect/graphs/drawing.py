@@ -34,7 +34,7 @@ def draw_inputs(archive: str | Path | ArchiveContent, count: int = 6, seed: int 
     content = archive if isinstance(archive, ArchiveContent) else read_archive(Path(archive))
     declared = externals_of(content.document)
     random = np.random.default_rng(seed)
-    found: list[dict[str, NDArray[Any]]] = []
+    drawn: list[dict[str, NDArray[Any]]] = []
     reason = "no sizes satisfy its assertions"
     for sizes in itertools.islice(_assignments(content, declared), _MOST_TRIES):
         for most in _INTEGERS:
@@ -46,13 +46,13 @@ def draw_inputs(archive: str | Path | ArchiveContent, count: int = 6, seed: int 
             except (InputError, MeaningError) as wrong:
                 reason = wrong.message
                 continue
-            found.append(inputs)
+            drawn.append(inputs)
             break
-        if len(found) == count:
-            return found
-    if not found:
+        if len(drawn) == count:
+            return drawn
+    if not drawn:
         raise InputError(f"no inputs could be drawn for the archive: {reason}", hint="give some: --inputs x.npz")
-    return found
+    return drawn
 
 
 def _assignments(content: ArchiveContent, declared: Mapping[str, External]) -> Iterator[dict[str, int]]:

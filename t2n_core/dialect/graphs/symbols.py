@@ -20,7 +20,7 @@ def solve(shapes: Mapping[str, tuple[Sequence[Node], Sequence[int]]]) -> dict[st
     An extent is a number, a symbol, or an expression that is linear in each of its symbols. Raises InputError for an
     input of another rank or extent, and for a symbol that no extent determines.
     """
-    found: dict[str, int] = {}
+    symbols: dict[str, int] = {}
     left = []
     for name, (declared, extents) in shapes.items():
         if len(declared) != len(extents):
@@ -30,21 +30,21 @@ def solve(shapes: Mapping[str, tuple[Sequence[Node], Sequence[int]]]) -> dict[st
     while left:
         waiting = []
         for name, axis, node, extent in left:
-            unknown = names_in(node) - found.keys()
+            unknown = names_in(node) - symbols.keys()
             if len(unknown) == 1:
                 symbol = unknown.pop()
-                found[symbol] = _solution(node, symbol, extent, found)
-            if names_in(node) <= found.keys():
-                if size_of(node, found) != extent:
-                    size = size_of(node, found)
+                symbols[symbol] = _solution(node, symbol, extent, symbols)
+            if names_in(node) <= symbols.keys():
+                if size_of(node, symbols) != extent:
+                    size = size_of(node, symbols)
                     raise InputError(f"axis {axis} of the input `{name}` has {extent} elements, and not {size}")
             else:
                 waiting.append((name, axis, node, extent))
         if len(waiting) == len(left):
-            unknown = names_in(waiting[0][2]) - found.keys()
+            unknown = names_in(waiting[0][2]) - symbols.keys()
             raise InputError(f"no input determines the size `{sorted(unknown)[0]}`")
         left = waiting
-    return found
+    return symbols
 
 
 def size_of(node: Node, symbols: Mapping[str, int]) -> int:
@@ -80,7 +80,7 @@ def check_assertions(extensions: Iterable[str], symbols: Mapping[str, int]) -> N
         if word != _ASSERTION or ":" in text:
             continue
         node = parse_expression(text)
-        known = names_in(node) <= symbols.keys()
-        if known and not evaluate_expression(node, Scope({}, symbols, _no_call)):
+        is_decided = names_in(node) <= symbols.keys()
+        if is_decided and not evaluate_expression(node, Scope({}, symbols, _no_call)):
             sizes = ", ".join(f"{name} = {symbols[name]}" for name in sorted(names_in(node)))
             raise InputError(f"the graph asserts `{text}`, and {sizes}")

@@ -33,13 +33,13 @@ class Windows:
 
         Raises ValueError for a window that is larger than the padded axis.
         """
-        found = tuple(
+        counts = tuple(
             (extent + before + after - span) // step + 1
             for extent, (before, after), span, step in zip(extents, self.padding, self.span, self.stride, strict=True)
         )
-        if any(number < 1 and extent for number, extent in zip(found, extents, strict=True)):
+        if any(number < 1 and extent for number, extent in zip(counts, extents, strict=True)):
             raise ValueError(f"a window of {list(self.span)} is larger than {list(extents)} with its padding")
-        return tuple(max(number, 0) for number in found)
+        return tuple(max(number, 0) for number in counts)
 
     def offsets(self) -> Iterator[tuple[int, ...]]:
         """Yield the positions inside a window in row-major order, with the gaps of its dilation."""

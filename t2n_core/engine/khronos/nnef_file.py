@@ -77,19 +77,19 @@ def _unsupported_syntax(text: str) -> Iterator[str]:
         return
     for statement in body.rpartition("}")[0].split(";"):
         _, _, call = statement.partition("=")
-        found = _CALL.match(call)
-        if not found:
+        match = _CALL.match(call)
+        if not match:
             if call.strip():
                 yield f"`{statement.strip()}` is not a call of an operator"
             continue
-        inside = call[found.end() :]
+        inside = call[match.end() :]
         nested = _NESTED.search(inside)
         if nested:
-            yield f"`{nested[1]}` is called inside `{found[1]}`: strict NNEF is flat"
+            yield f"`{nested[1]}` is called inside `{match[1]}`: strict NNEF is flat"
         if _OPERATION.search(_NUMBER.sub("0", inside)):
-            yield f"an expression among the arguments of `{found[1]}`: strict NNEF is flat"
-        for name in _named_tensors(found[1], inside):
-            yield f"the tensor `{name}` of `{found[1]}` is passed by name, which is deprecated"
+            yield f"an expression among the arguments of `{match[1]}`: strict NNEF is flat"
+        for name in _named_tensors(match[1], inside):
+            yield f"the tensor `{name}` of `{match[1]}` is passed by name, which is deprecated"
 
 
 def _named_tensors(operator: str, inside: str) -> list[str]:

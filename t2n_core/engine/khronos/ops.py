@@ -153,8 +153,8 @@ def _upsample_axis(input: Tensor, axis: int, factor: int, method: str, border: s
     def column(k: Tensor) -> Tensor:
         if border != "constant":
             return input.index_select(axis, fold(k, extent, border))
-        known = ((k >= 0) & (k < extent)).to(input.dtype).reshape(along)
-        return input.index_select(axis, k.clamp(0, extent - 1)) * known
+        inside = ((k >= 0) & (k < extent)).to(input.dtype).reshape(along)
+        return input.index_select(axis, k.clamp(0, extent - 1)) * inside
 
     return torch.lerp(column(left), column(left + 1), weight)
 

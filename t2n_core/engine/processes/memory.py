@@ -72,12 +72,12 @@ def _mapped_bytes(page: int) -> int:
 
 def machine_memory() -> int | None:
     """Return the bytes of the machine, or of the container; None if the system does not report them."""
-    found = []
+    limits = []
     for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
-            found.append(int(Path(file).read_text()))
+            limits.append(int(Path(file).read_text()))
         except (OSError, ValueError):
             continue  # not a container, or no limit: `max`
     with suppress(AttributeError, OSError, ValueError):
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    return min(found, default=None)
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return min(limits, default=None)

@@ -24,9 +24,9 @@ def resolve_binary(path: Path, requested: str) -> ResolvedEngine:
     except OSError as cause:
         raise EngineProvisionError(f"{path} cannot be read: {cause.strerror}", hint=hint) from cause
     answer = ask_binary(path, "--version")
-    found = re.search(r"\btract\S*\s+v?(\d\S*)", answer)
+    match = re.search(r"\btract\S*\s+v?(\d\S*)", answer)
     try:
-        version = Version(found[1]) if found else None
+        version = Version(match[1]) if match else None
     except InvalidVersion:
         version = None
     if version is None:

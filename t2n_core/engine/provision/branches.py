@@ -29,7 +29,7 @@ def branches(releases: Sequence[Version]) -> list[list[Version]]:
     made_from = {one: predecessor(one, releases) for one in sorted(releases)}
     parents = set(made_from.values())
     ends = [one for one in made_from if one not in parents]
-    found, taken = [], set()
+    all_branches, taken = [], set()
     for end in sorted(ends, reverse=True):
         branch: list[Version] = []
         one: Version | None = end
@@ -39,5 +39,5 @@ def branches(releases: Sequence[Version]) -> list[list[Version]]:
                 break
             taken.add(one)
             one = made_from[one]
-        found.append(branch[::-1])
-    return found
+        all_branches.append(branch[::-1])
+    return all_branches

@@ -226,17 +226,17 @@ class EngineStore:
             downloads.mkdir()
             record = wheel_record(version, scratch / "target")
             wheel = download_wheel(version, downloads)
-            found = file_sha256(wheel)
-            if found != record.sha256 or wheel.name != record.filename:
+            digest = file_sha256(wheel)
+            if digest != record.sha256 or wheel.name != record.filename:
                 raise EngineProvisionError(
                     f"the download of tract {version} is not what the index announced: "
-                    f"{wheel.name} has sha256 {found}, expected {record.filename} with {record.sha256}",
+                    f"{wheel.name} has sha256 {digest}, expected {record.filename} with {record.sha256}",
                     hint="nothing was kept; try again, and if it stays so, ask who runs your mirror or proxy",
                 )
-            known = known_wheels().get(str(version), {})
-            if known and found not in {one.sha256 for one in known.values()}:
+            released = known_wheels().get(str(version), {})
+            if released and digest not in {one.sha256 for one in released.values()}:
                 raise EngineProvisionError(
-                    f"the download of tract {version} is no released wheel: {wheel.name} has sha256 {found}",
+                    f"the download of tract {version} is no released wheel: {wheel.name} has sha256 {digest}",
                     hint="nothing was kept; your own build can be used through its command line, path:/to/tract",
                 )
             _unpack(version, wheel, record.sha256, draft)
@@ -339,9 +339,9 @@ def is_listed(version: Version) -> bool:
 
 def _is_released(manifest: Manifest) -> bool:
     """Return whether the library is known to be that of its release. Raises _DamagedError if it is known not to be."""
-    known = known_wheels().get(manifest.version, {})
-    wheel = known.get(manifest.wheel)
-    if known and (wheel is None or wheel.sha256 != manifest.wheel_sha256):
+    released = known_wheels().get(manifest.version, {})
+    wheel = released.get(manifest.wheel)
+    if released and (wheel is None or wheel.sha256 != manifest.wheel_sha256):
         raise _DamagedError(f"{manifest.wheel} is not one of the released wheels")
     if wheel is None or not wheel.library:
         return False

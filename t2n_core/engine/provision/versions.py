@@ -116,7 +116,7 @@ def choose_versions(items: Iterable[SpecItem], available: Iterable[Version]) -> 
 
 def _matches(item: SpecItem, everything: Sequence[Version]) -> list[Version]:
     releases = [v for v in everything if not v.is_prerelease and v not in UNUSABLE]
-    found: list[Version]
+    matching: list[Version]
     if item.kind == "exact":
         wanted = Version(item.text)
         if wanted in UNUSABLE:
@@ -124,24 +124,24 @@ def _matches(item: SpecItem, everything: Sequence[Version]) -> list[Version]:
                 f"tract {wanted} cannot load tract_core operators, so it cannot be used",
                 hint=_nearby(wanted, releases),
             )
-        found = [v for v in everything if v == wanted]
+        matching = [v for v in everything if v == wanted]
     elif item.kind == "line":
         prefix = Version(item.text).release
-        found = [v for v in releases if v.release[: len(prefix)] == prefix][-1:]
+        matching = [v for v in releases if v.release[: len(prefix)] == prefix][-1:]
     elif item.kind == "range":
         from packaging.specifiers import SpecifierSet
 
-        found = list(SpecifierSet(item.text).filter(releases))
+        matching = list(SpecifierSet(item.text).filter(releases))
     elif item.kind == "latest":
-        found = releases[-1:]
+        matching = releases[-1:]
     elif item.kind == "all-minors":
-        found = list({v.release[:2]: v for v in releases}.values())
+        matching = list({v.release[:2]: v for v in releases}.values())
     else:
-        found = releases
-    if not found:
+        matching = releases
+    if not matching:
         named = Version(item.text) if item.kind in ("exact", "line") else None
         raise EngineResolveError(f"no release of tract matches {item.text!r}", hint=_nearby(named, releases))
-    return found
+    return matching
 
 
 def _nearby(wanted: Version | None, releases: Sequence[Version]) -> str:

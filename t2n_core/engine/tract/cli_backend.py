@@ -102,8 +102,8 @@ class CliEngine:
         """Return why the binary is no longer the one that was chosen; '' if it still is."""
         library, sha256 = self.resolved.library, self.resolved.sha256
         try:
-            found = library.stat()
-            seen = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            status = library.stat()
+            seen = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             now = sha256 if seen == self._seen else file_sha256(library)
         except OSError as cause:
             return f"{library} cannot be read: {cause.strerror}"
@@ -162,11 +162,11 @@ class CliEngine:
         self, archive: Path, flags: Sequence[str], inputs: Mapping[str, Array], timeout: float, memory: int
     ) -> EngineReply:
         with scratch_folder() as scratch:
-            given, got = scratch / "in.npz", scratch / "out.npz"
+            inputs_file, got = scratch / "in.npz", scratch / "out.npz"
             float16 = any(array.dtype == np.float16 for array in inputs.values())
-            _save_npz(given, inputs)
+            _save_npz(inputs_file, inputs)
             command = [str(self.resolved.library), str(archive.absolute()), "-f", "nnef", *flags]
-            command += ["run", f"--input-from-bundle={given}", f"--save-outputs={got}"]
+            command += ["run", f"--input-from-bundle={inputs_file}", f"--save-outputs={got}"]
             command += ["--allow-float-casts"] if float16 else []
             memory_kills = count_memory_kills()
             # the lines of this log show the stage

@@ -229,17 +229,17 @@ class TractModel:
     def facts(self) -> dict[str, list[tuple[str, str]]]:
         """Return node name and fact (`3,8,F32`) of each `input` and `output`, in graph order."""
         driver = self._driver
-        found: dict[str, list[tuple[str, str]]] = {}
+        by_kind: dict[str, list[tuple[str, str]]] = {}
         for kind, count in zip(("input", "output"), driver.counts("model", self.pointer), strict=True):
-            found[kind] = []
+            by_kind[kind] = []
             for index in range(count):
                 name = driver.text(driver.function(f"tract_model_{kind}_name"), self.pointer, c.c_size_t(index))
                 fact = c.c_void_p()
                 get = driver.function(f"tract_model_{kind}_fact")
                 driver.check(get(self.pointer, c.c_size_t(index), c.byref(fact)), EngineLoadError)
-                found[kind].append((name, driver.text(driver.function("tract_fact_dump"), fact)))
+                by_kind[kind].append((name, driver.text(driver.function("tract_fact_dump"), fact)))
                 driver.lib.tract_fact_destroy(c.byref(fact))
-        return found
+        return by_kind
 
     def set_symbols(self, values: Mapping[str, int]) -> None:
         """Give symbolic sizes a value. Raises EngineOptimiseError."""

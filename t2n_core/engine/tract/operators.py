@@ -61,14 +61,14 @@ def count_operators(text: str) -> dict[str, int]:
     """
     nodes: list[dict[str, Any]] = json.loads(text)["nodes"]
     names = {_place(*node["qualified_id"]): str(node["op_name"]) for node in nodes}
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for node in nodes:
         outer, own = node["qualified_id"]
         if node["op_name"] in _STORED:
             continue
         around = [names[_place(outer[:depth], place)] for depth, (place, _) in enumerate(outer)]
-        found["/".join([*around, names[_place(outer, own)]])] += 1
-    return dict(sorted(found.items()))
+        counts["/".join([*around, names[_place(outer, own)]])] += 1
+    return dict(sorted(counts.items()))
 
 
 def _place(outer: Sequence[Sequence[Any]], own: int) -> tuple[Any, ...]:

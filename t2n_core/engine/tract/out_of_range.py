@@ -21,15 +21,15 @@ _SCENARIO: Final = re.compile(r"^extension tract_assert range: (.*);$", re.MULTI
 
 def explain(reply: EngineReply, archive: Path, batches: Sequence[Sequence[Array]]) -> EngineReply:
     """Return the reply, in which an error about a size outside the archive's range names that size and the range."""
-    found = {index: text for index, text in reply.refused.items() if _GUARD.search(text)}
+    guards = {index: text for index, text in reply.refused.items() if _GUARD.search(text)}
     failed = reply.status == "error" and reply.stage == "run" and _GUARD.search(reply.message)
-    if not found and not failed:
+    if not guards and not failed:
         return reply
     try:
         text = graph_text(archive)
     except (OSError, ValueError):
         return reply
-    refused = {index: f"{_sentence(text, batches[index])}\n{message}" for index, message in found.items()}
+    refused = {index: f"{_sentence(text, batches[index])}\n{message}" for index, message in guards.items()}
     message = reply.message
     if failed and len(reply.outputs) < len(batches):
         message = f"{_sentence(text, batches[len(reply.outputs)])}\n{message}"

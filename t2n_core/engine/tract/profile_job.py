@@ -44,8 +44,8 @@ def run_profile(driver: TractDriver, job: Frame, send: Send, stage: Callable[[st
             seconds.append(time.perf_counter() - start)
         cpu = (time.process_time() - started) / len(seconds)
         profile, graph = optimise_for_profile(driver, _load(driver, header))
-        with driver.tensors(arrays) as given:
-            values = (c.c_void_p * len(given))(*[one.value for one in given])
+        with driver.tensors(arrays) as tensors:
+            values = (c.c_void_p * len(tensors))(*[one.value for one in tensors])
             started = time.process_time()
             text = driver.text(
                 profile or driver.function("tract_runnable_profile_json"), graph.pointer, values, *driver.no_states

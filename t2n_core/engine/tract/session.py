@@ -207,15 +207,15 @@ class EngineSession:
         facts = self._facts()
         places = [place for place, _ in self._pairs]
         taken = {name for place, (shape, _) in enumerate(facts) if place not in places for name in shape}
-        found = []
+        zeros = []
         for name, place in zip(self._state_names, places, strict=True):
             shape, dtype = facts[place]
             sizes = [size if isinstance(size, int) else symbols.get(size, size) for size in shape]
             unknown = [size for size in sizes if isinstance(size, str) and (size in taken or not size.isidentifier())]
             if unknown:
                 raise InputError(f"`{name}` has no initial size: axis {unknown[0]} is dynamic", hint="pass initial=")
-            found.append(np.zeros([size if isinstance(size, int) else 0 for size in sizes], dtype))
-        return tuple(found)
+            zeros.append(np.zeros([size if isinstance(size, int) else 0 for size in sizes], dtype))
+        return tuple(zeros)
 
 
 _HELD = "a session without held_by_engine=True can return to an earlier state"

@@ -110,10 +110,10 @@ class _FedSteps:
         if len(arrays) != wanted:
             raise EngineRunError(f"{len(arrays)} inputs passed, the model takes {wanted}")
         driver = self._driver
-        with driver.tensors(arrays) as made:
-            given = dict(zip(self._inputs, self._state, strict=True))
-            rest = iter(made)
-            order = [given[place] if place in given else next(rest) for place in range(self._runnable.inputs)]
+        with driver.tensors(arrays) as tensors:
+            states = dict(zip(self._inputs, self._state, strict=True))
+            rest = iter(tensors)
+            order = [states[place] if place in states else next(rest) for place in range(self._runnable.inputs)]
             results = self._runnable.run_tensors(order)
         state = [results[place] for place in self._outputs]
         try:

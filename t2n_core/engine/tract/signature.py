@@ -35,14 +35,14 @@ class Signature:
         Raises InputError for a name that the graph does not have, or one that is used twice.
         """
         places = []
-        for index, known, kind in ((0, self.inputs, "input"), (1, self.outputs, "output")):
+        for index, names_of_kind, kind in ((0, self.inputs, "input"), (1, self.outputs, "output")):
             names = [pair[index] for pair in state]
             for name in names:
-                if name not in known:
-                    raise InputError(f"the archive has no {kind} {name!r}", hint=f"it has {', '.join(known)}")
+                if name not in names_of_kind:
+                    raise InputError(f"the archive has no {kind} {name!r}", hint=f"it has {', '.join(names_of_kind)}")
                 if names.count(name) > 1:
                     raise InputError(f"the {kind} {name!r} is in two pairs of state")
-            places.append([known.index(name) for name in names])
+            places.append([names_of_kind.index(name) for name in names])
         inputs = tuple(name for place, name in enumerate(self.inputs) if place not in places[0])
         outputs = tuple(name for place, name in enumerate(self.outputs) if place not in places[1])
         return inputs, outputs, list(zip(*places, strict=True))

@@ -51,8 +51,8 @@ def main(arguments: Sequence[str]) -> int:
     if hasattr(signal, "SIGINT"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes this process
     try:
-        given = dict(one.removeprefix("--").split("=", 1) for one in arguments[1:] if "=" in one)
-        libraries = Libraries(arguments[0], given["sha256"], given.get("runtime"))
+        options = dict(one.removeprefix("--").split("=", 1) for one in arguments[1:] if "=" in one)
+        libraries = Libraries(arguments[0], options["sha256"], options.get("runtime"))
     except EngineLoadError as error:
         write_frame(channel, {"event": "failed", "message": str(error)})
         return 1

@@ -42,9 +42,9 @@ def scatter_elements(g: KhronosBuilder, input: Value, indices: Value, updates: V
     named = g.eq(g.unsqueeze(g.cast(indices, FLOAT32), axes=[axis]), places)
     last = g.squeeze(g.max_reduce(g.select(named, numbers, 0.0), axes=[axis + 1]), axes=[axis + 1])
     source = g.cast(g.max(g.sub(last, 1.0), 0.0), INT64)
-    found = g.gt(last, 0.0)
+    is_written = g.gt(last, 0.0)
     reached = [size if i != axis else extents[axis] for i, size in enumerate(shape)]
-    written = g.select(found, gather_elements(g, updates, source, axis), _crop(g, input, reached))
+    written = g.select(is_written, gather_elements(g, updates, source, axis), _crop(g, input, reached))
     for other, (have, want) in enumerate(zip(reached, extents, strict=True)):
         if have != want:  # indices may cover only a part of the other axes
             kept = _crop(g, g.take(input, other, have, want), [*extents[:other], want - have, *reached[other + 1 :]])

@@ -71,8 +71,8 @@ class PrecisionPlan:
         wrong = [f"{key} = {dtype!r}" for key, dtype in dtypes.items() if dtype not in _DTYPES]
         wrong += [f"`{key}`" for key in sorted(table.keys() - {*dtypes, *_DTYPES})]
         if wrong:
-            known = "default, accumulation, [[float16]], [[float32]]"
-            raise InputError(f"a precision plan has no {wrong[0]}", hint=known)
+            sections = "default, accumulation, [[float16]], [[float32]]"
+            raise InputError(f"a precision plan has no {wrong[0]}", hint=sections)
         # float32 entries come first: in a plan with both, they are the exceptions
         entries = [_entry(dtype, one) for dtype in reversed(_DTYPES) for one in table.get(dtype, ())]
         return cls(dtypes["default"], tuple(entries), dtypes["accumulation"])
@@ -89,9 +89,9 @@ class PrecisionPlan:
 
 
 def _entry(dtype: Precision, table: Any) -> PlanEntry:
-    known = {"modules", "operators", "reason"}
-    if not isinstance(table, Mapping) or table.keys() - known:
-        raise InputError(f"an entry [[{dtype}]] of a plan has no {table!r}", hint=", ".join(sorted(known)))
+    fields = {"modules", "operators", "reason"}
+    if not isinstance(table, Mapping) or table.keys() - fields:
+        raise InputError(f"an entry [[{dtype}]] of a plan has no {table!r}", hint=", ".join(sorted(fields)))
     lists = {}
     for key in ("modules", "operators"):
         patterns = table.get(key, ["*"])

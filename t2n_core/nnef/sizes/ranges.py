@@ -112,7 +112,7 @@ class SizeRange:
         Raises EmptyRangeError, a ValueError, if nothing is left, and ValueError for anything but a condition on
         these symbols.
         """
-        found, more = dict(self.bounds), list(self.conditions)
+        narrower, more = dict(self.bounds), list(self.conditions)
         pending: list[tuple[str, Bounds]] = list(bounds.items())
         for condition in conditions:
             condition = _simpler_remainder(condition)
@@ -121,33 +121,33 @@ class SizeRange:
             if condition == sympy.false:
                 raise EmptyRangeError("no size fulfils this condition")
             bound = _bound_of(condition)
-            if bound is not None and bound[0] in found:
+            if bound is not None and bound[0] in narrower:
                 pending.append(bound)
             elif condition not in more:
                 more.append(condition)
         for name, (low, high) in pending:
-            known_low, known_high = found[name]
+            known_low, known_high = narrower[name]
             highs = [one for one in (known_high, high) if one is not None]
-            found[name] = max(known_low, low), min(highs, default=None)
-        return SizeRange(found, tuple(more), self.scenarios)
+            narrower[name] = max(known_low, low), min(highs, default=None)
+        return SizeRange(narrower, tuple(more), self.scenarios)
 
     def just_outside(self, base: Mapping[str, int]) -> list[dict[str, int]]:
         """Return sizes that violate exactly one bound or condition, as near as possible to `base`, which is inside."""
         relations = self.relations()
-        found: list[dict[str, int]] = []
+        violating: list[dict[str, int]] = []
         for relation in relations:
             others = [other for other in relations if other is not relation]
             for sizes in self._near(relation, base):
                 alone = not relation_holds(relation, sizes) and all(relation_holds(other, sizes) for other in others)
                 if alone and self._has_scenario(sizes):
-                    found += [sizes] if sizes not in found else []
+                    violating += [sizes] if sizes not in violating else []
                     break
         for relation in itertools.chain.from_iterable(self.scenarios.values()):
             near = (sizes for sizes in self._near(relation, base) if not self._has_scenario(sizes))
             outside = next((sizes for sizes in near if all(relation_holds(one, sizes) for one in relations)), None)
-            if outside is not None and outside not in found:
-                found.append(outside)
-        return found
+            if outside is not None and outside not in violating:
+                violating.append(outside)
+        return violating
 
     def _near(self, relation: Relational, base: Mapping[str, int]) -> Iterator[dict[str, int]]:
         """Yield candidate sizes, those nearest to `base` first."""

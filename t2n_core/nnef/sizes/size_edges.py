@@ -22,14 +22,14 @@ def edges(dims: Iterable[Dim]) -> dict[str, list[int]]:
     They are the sizes just before and at each point where another operand of a maximum or minimum becomes the larger
     one, and a multiple of each divisor and its successor; at most eight, the smallest first.
     """
-    found: dict[str, set[int]] = {}
+    by_symbol: dict[str, set[int]] = {}
     for dim in {d for d in dims if not isinstance(d, int)}:
         for part in dim.atoms(Max, Min, FloorDiv, Modulo):
             symbols = part.free_symbols
             if len(symbols) == 1:
                 (symbol,) = symbols
-                found.setdefault(symbol.name, set()).update(_edges_of(part, symbol))
-    return {name: sorted(sizes)[:_MOST] for name, sizes in found.items()}
+                by_symbol.setdefault(symbol.name, set()).update(_edges_of(part, symbol))
+    return {name: sorted(sizes)[:_MOST] for name, sizes in by_symbol.items()}
 
 
 def _edges_of(part: sympy.Expr, symbol: Size) -> Iterator[int]:

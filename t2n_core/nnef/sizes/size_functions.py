@@ -199,11 +199,11 @@ def least(e: sympy.Expr) -> int | None:
     for term, number in terms.items():
         if isinstance(term, _Extreme):
             rest = sympy.Add(*(n * t for t, n in terms.items() if t is not term))
-            found = [least(rest + number * a) for a in term.args]
-            known = [bound for bound in found if bound is not None]
+            lows = [least(rest + number * a) for a in term.args]
+            known = [bound for bound in lows if bound is not None]
             if (number > 0) == (term.sign > 0):  # the largest of these alternatives
                 return max(known, default=None)
-            return min(known) if len(known) == len(found) else None
+            return min(known) if len(known) == len(lows) else None
     for term, number in terms.items():
         if isinstance(term, FloorDiv) and term.args[1].is_Integer and term.args[1] > 0:
             a, b = term.args
@@ -276,12 +276,12 @@ def fold_extremes(total: sympy.Expr) -> sympy.Expr:
     multiple = _multiple(terms)
     if multiple is not None:
         return multiple
-    found = [(term, number) for term, number in terms.items() if isinstance(term, _Extreme)]
-    if len(found) == 2:
-        return _without_complements(total, *found)
-    if len(found) != 1:
+    extremes = [(term, number) for term, number in terms.items() if isinstance(term, _Extreme)]
+    if len(extremes) == 2:
+        return _without_complements(total, *extremes)
+    if len(extremes) != 1:
         return total
-    ((term, number),) = found
+    ((term, number),) = extremes
     times = abs(number)
     rest = sympy.Add(*(n * t / times for t, n in terms.items() if t is not term))
     if not rest.free_symbols or not all(n.is_Integer for n in rest.as_coefficients_dict().values()):

@@ -62,7 +62,7 @@ def write_loop(
     news, rows = step(body, chunks, olds, wholes)
     results = [*news, *rows]
     count, pace = scanned[0].shape[0], -1 if backwards else 1
-    found = write_scan(
+    of_scan = write_scan(
         g,
         count,
         body=g.fragment(_fragment(g, body, parameters.inner, results)),
@@ -75,7 +75,7 @@ def write_loop(
             *(Expected((count, *v.shape[1:]), v.dtype) for v in rows),
         ],
     )
-    return list(found[: len(news)]), list(found[len(news) :])
+    return list(of_scan[: len(news)]), list(of_scan[len(news) :])
 
 
 def write_scan(g: Emitter, count: Dim, *, outs: Sequence[Expected], **arguments: Any) -> tuple[Value, ...]:

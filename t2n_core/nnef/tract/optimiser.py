@@ -132,29 +132,29 @@ def unit_axis() -> Propagated:
 
 
 def _gets_unit_axis(value: Value) -> bool:
-    made = value.producer
-    if made is None:
+    producer = value.producer
+    if producer is None:
         return False
-    if made.name == "sum_reduce":  # a product with ones, after which the axis is inserted again
-        return not is_static(next(iter(made.inputs())).shape)
+    if producer.name == "sum_reduce":  # a product with ones, after which the axis is inserted again
+        return not is_static(next(iter(producer.inputs())).shape)
     if is_static(value.shape):
         return False
-    return made.name == "unsqueeze" or (
-        made.name == "reshape" and _inserts(next(iter(made.inputs())).shape, value.shape)
+    return producer.name == "unsqueeze" or (
+        producer.name == "reshape" and _inserts(next(iter(producer.inputs())).shape, value.shape)
     )
 
 
 def _of_same_axes(value: Value) -> list[Value]:
     """Return the operands whose axes, as the engine represents them, `value` may have inherited."""
-    made = value.producer
-    if made is None or made.name in _OWN_MEMORY or _gets_unit_axis(value):
+    producer = value.producer
+    if producer is None or producer.name in _OWN_MEMORY or _gets_unit_axis(value):
         return []
-    sources = list(made.inputs())
+    sources = list(producer.inputs())
     if (
-        made.name == "tract_core_gather"
+        producer.name == "tract_core_gather"
     ):  # the engine rewrites a gather of one element to a slice, which it moves before axes
         return sources[:1]
-    if made.name in IN_PLACE:
+    if producer.name in IN_PLACE:
         return [v for v in sources if not is_broadcast(v.shape, value.shape)][:1]
     return sources
 

@@ -30,11 +30,11 @@ def with_assertions(sizes: SizeRange, lines: Iterable[str]) -> SizeRange:
         words, colon, rest = line.removeprefix(_ASSERT).partition(":")
         try:
             symbols = {name: symbol(name, *bounds) for name, bounds in sizes.bounds.items()}
-            found = condition(rest if colon else words, symbols)
+            asserted = condition(rest if colon else words, symbols)
             if colon:
-                scenarios[words.strip()] = (*scenarios.get(words.strip(), ()), found)
+                scenarios[words.strip()] = (*scenarios.get(words.strip(), ()), asserted)
             else:
-                sizes = sizes.narrowed(found)
+                sizes = sizes.narrowed(asserted)
         except ValueError as wrong:
             raise InputError(
                 f"custom_extensions: `{line}` cannot be checked against the sizes {sizes or 'of this model'}: {wrong}",
@@ -48,22 +48,22 @@ def to_write(lines: Iterable[str], sizes: SizeRange, traits: TractTraits) -> lis
 
     Where the engine checks the range, a plain assertion is written if it is a bound of one size, which the engine uses.
     """
-    found = []
+    written = []
     for line in lines:
         scenario = ":" in line
         if not line.startswith(_ASSERT) or (scenario and not traits.checks_scenarios):
-            found.append(line)
+            written.append(line)
         elif not scenario and traits.checks_scenarios:
             relation = condition(line.removeprefix(_ASSERT), {name: symbol(name) for name in sizes.names})
             names = [s.name for s in relation.free_symbols]
             bounds = SizeRange(dict.fromkeys(names, (0, None))).narrowed(relation)
-            found += [] if bounds.conditions else [f"{_ASSERT}{assertion(one)}" for one in bounds.relations()]
-    return found
+            written += [] if bounds.conditions else [f"{_ASSERT}{assertion(one)}" for one in bounds.relations()]
+    return written
 
 
 def sizes_from_zero(lines: Iterable[str]) -> frozenset[str]:
     """Return the symbols that an assertion allows to be 0: P for `P >= 0`, `0 <= P` and `P > -1`."""
-    found = set()
+    names = set()
     for line in lines:
         words = line.removeprefix(_ASSERT)
         symbols = {name: symbol(name) for name in re.findall(r"[A-Za-z_]\w*", words)}
@@ -72,5 +72,5 @@ def sizes_from_zero(lines: Iterable[str]) -> frozenset[str]:
         (name,) = symbols
         with suppress(ValueError):  # reported with the sizes of the model
             alone = SizeRange({name: (0, None)})
-            found |= {name} if alone.narrowed(condition(words, symbols)) == alone else set()
-    return frozenset(found)
+            names |= {name} if alone.narrowed(condition(words, symbols)) == alone else set()
+    return frozenset(names)

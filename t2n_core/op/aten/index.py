@@ -32,15 +32,15 @@ def gather_axis(g: Emitter, value: Value, index: Value, axis: int) -> Value:
 
     Old engines abort on an index that is not a vector, and on a constant index of a single element.
     """
-    known = constant_values(index)
-    if known is not None and known.size == 1 and index.rank <= 1:
-        at = int(known.item())
+    constant = constant_values(index)
+    if constant is not None and constant.size == 1 and index.rank <= 1:
+        at = int(constant.item())
         one = g.take(value, axis, at, at + 1)
         return one if index.rank else g.squeeze(one, axes=[axis])
     if axis == 0 or index.rank == 1:
         return g.pick(value, index, axis=axis)
-    found = g.pick(value, flatten(g, index), axis=axis)
-    return g.reshape_to(found, [*value.shape[:axis], *index.shape, *value.shape[axis + 1 :]])
+    picked = g.pick(value, flatten(g, index), axis=axis)
+    return g.reshape_to(picked, [*value.shape[:axis], *index.shape, *value.shape[axis + 1 :]])
 
 
 @op("aten::embedding", implied=("padding_idx", "scale_grad_by_freq", "sparse"))

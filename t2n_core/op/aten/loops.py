@@ -81,8 +81,8 @@ def cholesky(g: LoopEmitter, a: Value) -> tuple[Value, Value]:
 
     runs = g.fill(1, (*a.shape[:-2], 1, 1), a.dtype)
     (factor, _), (pivots,) = g.loop(step, [_steps(g, a.shape[-1], a)], [a, runs], _row_and_column_indices(g, a))
-    found = _join_columns(g, pivots)
-    return factor, g.squeeze(found, axes=[found.rank - 2])
+    inverses = _join_columns(g, pivots)
+    return factor, g.squeeze(inverses, axes=[inverses.rank - 2])
 
 
 @op("t2n_loops::lu", target="tract")
@@ -106,9 +106,9 @@ def lu(g: LoopEmitter, a: Value) -> tuple[Value, Value]:
         return [b.select(b.and_(mine, below), factors, rest)], [_row(b, b.add(chosen, 1.0))]
 
     count = minimum(*a.shape[-2:])
-    (found,), (pivots,) = g.loop(step, [_steps(g, count, a)], [a], _row_and_column_indices(g, a))
+    (packed,), (pivots,) = g.loop(step, [_steps(g, count, a)], [a], _row_and_column_indices(g, a))
     numbers = _join_columns(g, pivots)
-    return found, g.cast(g.squeeze(numbers, axes=[a.rank - 2]), np.dtype(np.int32))
+    return packed, g.cast(g.squeeze(numbers, axes=[a.rank - 2]), np.dtype(np.int32))
 
 
 _NOWHERE = 1e9
@@ -149,8 +149,8 @@ def solve(g: LoopEmitter, a: Value, b: Value, upper: bool, unit: bool) -> Value:
         return [body.select(here, row, body.select(left, rest, x))], []
 
     steps = _steps(g, a.shape[-1], a)
-    (found,), _ = g.loop(step, [steps], [b], [a, *_row_and_column_indices(g, a)], backwards=upper)
-    return found
+    (solution,), _ = g.loop(step, [steps], [b], [a, *_row_and_column_indices(g, a)], backwards=upper)
+    return solution
 
 
 @op("t2n_loops::reflections", target="tract")
@@ -176,8 +176,8 @@ def reflections(g: LoopEmitter, a: Value) -> tuple[Value, Value]:
 
     count = minimum(*a.shape[-2:])
     (packed,), (scales,) = g.loop(step, [_steps(g, count, a)], [a], _row_and_column_indices(g, a))
-    found = _join_columns(g, scales)
-    return packed, g.squeeze(found, axes=[found.rank - 2])
+    factors = _join_columns(g, scales)
+    return packed, g.squeeze(factors, axes=[factors.rank - 2])
 
 
 @op("t2n_loops::reflect", target="tract")
@@ -263,6 +263,6 @@ def _pairs(g: LoopEmitter, size: Dim) -> tuple[Value, Value]:
     j = g.select(g.lt(apart, 0.0), g.add(apart, m), apart)
     half = g.mul(r, 0.5)
     lone = g.select(g.eq(g.floor(half), half), half, g.add(half, g.mul(m, 0.5)))
-    found = g.select(g.eq(i, m), lone, g.select(g.eq(j, i), g.select(g.lt(m, n), m, i), j))
-    side = g.sub(g.cast(g.gt(found, i), FLOAT32), g.cast(g.lt(found, i), FLOAT32))
-    return found, side
+    partner = g.select(g.eq(i, m), lone, g.select(g.eq(j, i), g.select(g.lt(m, n), m, i), j))
+    side = g.sub(g.cast(g.gt(partner, i), FLOAT32), g.cast(g.lt(partner, i), FLOAT32))
+    return partner, side

@@ -85,7 +85,7 @@ def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) ->
     pairs = [(p, max(q, 0)) for p, q in zip(window.padding, window.padding_after(), strict=True)]
     wide = _lowest_around(g, value, {axis: pair for axis, pair in zip(axes, pairs, strict=True) if pair != (0, 0)})
     places = out.shape[front:]
-    known = is_static((*value.shape[front:], *places))
+    has_static_shape = is_static((*value.shape[front:], *places))
     best: Value | None = None
     steps: list[Value] = []
     for offset in itertools.product(*map(range, window.size)):
@@ -93,7 +93,7 @@ def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) ->
         end = [as_dim(b + (n - 1) * s + 1) for b, n, s in zip(begin, places, window.stride, strict=True)]
         expected = Expected((*value.shape[:front], *places), value.dtype)
         piece = g.slice(wide, axes=axes, begin=begin, end=end, stride=window.stride, out=expected)
-        if known:
+        if has_static_shape:
             here = [_constant_index(g, value, places, window, begin, first=best is None)]
         else:
             here = [g.constant(np.full((1,) * value.rank, b, np.int64)) for b in begin]
@@ -105,18 +105,18 @@ def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) ->
             steps = [
                 g.select(better, new, old) if new is not old else old for new, old in zip(here, steps, strict=True)
             ]
-    if known:
+    if has_static_shape:
         return g.expand(steps[0], out.shape)
-    found: Value | None = None
+    flat: Value | None = None
     for place, axis in enumerate(axes):
         start = g.sub(g.mul(g.positions(out.shape[axis]), window.stride[place]), window.padding[place])
         start = g.unsqueeze(start, axes=[*range(axis), *range(axis + 1, value.rank)])
         index = g.add(steps[place], start)
         if window.padding[place]:
             index = _first_after_padding(g, index, start, window.dilation[place])
-        found = _digit(g, found, index, value.shape[axis])
-    assert found is not None
-    return g.expand(found, out.shape)
+        flat = _digit(g, flat, index, value.shape[axis])
+    assert flat is not None
+    return g.expand(flat, out.shape)
 
 
 def _constant_index(
@@ -223,8 +223,8 @@ def positions_in_slots(g: Emitter, value: Value, out: Value, sizes: Sequence[Dim
     if not is_static(places):
         return None
     windows = [slots(extent, int(n)) for extent, n in zip(extents, places, strict=True)]
-    found = [_in_slot(g, value, list(slot)) for slot in itertools.product(*windows)]
-    return g.reshape_to(g.stack(found, axis=front), out.shape)
+    positions = [_in_slot(g, value, list(slot)) for slot in itertools.product(*windows)]
+    return g.reshape_to(g.stack(positions, axis=front), out.shape)
 
 
 def _in_constant_slots(g: Emitter, value: Value, out: Value, first: int) -> Value:
@@ -240,9 +240,11 @@ def _in_constant_slots(g: Emitter, value: Value, out: Value, first: int) -> Valu
     widest = max(map(len, seen))
     table = np.array([[*window, *[window[-1]] * (widest - len(window))] for window in seen], dtype=np.int64)
     flat = g.reshape_to(value, [*value.shape[:first], math.prod(extents)])
-    found = g.reshape_to(g.pick(flat, g.constant(table.reshape(-1)), axis=first), [*value.shape[:first], *table.shape])
-    hits = has_extreme(g, found, extreme(g, found, [first + 1], "max_reduce"))
-    indices = g.select(hits, g.lift(g.constant(table), found.rank), math.prod(extents))
+    elements = g.reshape_to(
+        g.pick(flat, g.constant(table.reshape(-1)), axis=first), [*value.shape[:first], *table.shape]
+    )
+    hits = has_extreme(g, elements, extreme(g, elements, [first + 1], "max_reduce"))
+    indices = g.select(hits, g.lift(g.constant(table), elements.rank), math.prod(extents))
     return g.reshape_to(g.min_reduce(indices, axes=[first + 1]), out.shape)
 
 

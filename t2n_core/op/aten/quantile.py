@@ -84,8 +84,8 @@ def _quantile_rule(name: str, skip_nan: bool) -> None:
         values, _ = sort_by_counting(g, rows, rows.rank - 1, False, rows.shape[-1])
         share = tensor(g, q, x.dtype)
         shares = g.reshape_to(share, [*[1] * (rows.rank - 1), product(share.shape)])
-        found = _interpolate(g, rows, values, shares, interpolation, skip_nan)  # [… rest, q]
-        ahead = g.permute(found, [found.rank - 1, *range(found.rank - 1)])
+        quantiles = _interpolate(g, rows, values, shares, interpolation, skip_nan)  # [… rest, q]
+        ahead = g.permute(quantiles, [quantiles.rank - 1, *range(quantiles.rank - 1)])
         return g.cast(g.reshape_to(ahead, g.output.shape), g.output.dtype)
 
 

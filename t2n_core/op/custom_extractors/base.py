@@ -53,13 +53,13 @@ class ModuleInfoExtractor:
             return  # a base class of other extractors
         if not (isinstance(cls.MODULE_CLASS, type) and issubclass(cls.MODULE_CLASS, torch.nn.Module)):
             raise RegistryError(f"{cls.__qualname__}.MODULE_CLASS={cls.MODULE_CLASS!r} is not a class of modules")
-        known = ModuleInfoExtractor._registered.get(cls.MODULE_CLASS)
-        if known is not None and type(known).__qualname__ != cls.__qualname__:
+        existing = ModuleInfoExtractor._registered.get(cls.MODULE_CLASS)
+        if existing is not None and type(existing).__qualname__ != cls.__qualname__:
             _note(
-                f"{cls.__qualname__} takes the place of {type(known).__qualname__}, "
+                f"{cls.__qualname__} takes the place of {type(existing).__qualname__}, "
                 f"the extractor of {cls.MODULE_CLASS.__name__}"
             )
-        cls._replaced = known
+        cls._replaced = existing
         ModuleInfoExtractor._registered[cls.MODULE_CLASS] = cls()
 
     @classmethod
@@ -217,5 +217,5 @@ def module_call(
     inference_target: Any,
 ) -> list[Value]:
     of_call = {"node": node, "name_to_tensor": name_to_tensor, "torch_graph": torch_graph}
-    found = key.writer.write(g, key, inputs, params, {**of_call, "inference_target": inference_target})
-    return [found] if isinstance(found, Value) else list(found)
+    written = key.writer.write(g, key, inputs, params, {**of_call, "inference_target": inference_target})
+    return [written] if isinstance(written, Value) else list(written)

@@ -59,7 +59,7 @@ def fragment_files() -> Iterator[Traversable]:
 @functools.cache
 def variants_of(name: str) -> tuple[Variant, ...]:
     """Return the variants of a fragment, newest first, then those for a dtype and for a batch; empty without a file."""
-    found = []
+    variants = []
     for file in fragment_files():
         stem, ending, _ = file.name.rpartition(".nnef")
         base, *conditions = stem.split("__")
@@ -67,7 +67,7 @@ def variants_of(name: str) -> tuple[Variant, ...]:
             stated = dict(condition.split("_") for condition in conditions if "_" in condition)
             text = file.read_text("utf-8")
             comments = dict(re.findall(r"^# (dtypes|largest state|not for): (.*)$", text, re.MULTILINE))
-            found.append(
+            variants.append(
                 Variant(
                     text,
                     Releases.of(stated.get("since")),
@@ -77,7 +77,7 @@ def variants_of(name: str) -> tuple[Variant, ...]:
                     Releases.parse(comments["not for"]) if "not for" in comments else None,
                 )
             )
-    return tuple(sorted(found, key=lambda f: (f.releases.rank, bool(f.dtypes), bool(f.batch)), reverse=True))
+    return tuple(sorted(variants, key=lambda f: (f.releases.rank, bool(f.dtypes), bool(f.batch)), reverse=True))
 
 
 def find_fragment(

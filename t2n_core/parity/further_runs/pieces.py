@@ -154,7 +154,7 @@ def _joined_axes(samples: Sequence[Sample], pairs: Pairs, name: str) -> dict[int
     An output whose other sizes depend on the number of steps is left out, such as attention weights.
     """
     state = {output for _, output in pairs}
-    found: dict[int, int | None] = {}
+    axis_of: dict[int, int | None] = {}
     for place in range(len(samples[0].expected)):
         arrays = [sample.expected[place] for sample in samples]
         axes = [] if place in state else _axes_of(arrays, samples, name)
@@ -163,8 +163,8 @@ def _joined_axes(samples: Sequence[Sample], pairs: Pairs, name: str) -> dict[int
             others = tuple(size for one, size in sample.sizes.items() if one != name)
             rest.setdefault(others, set()).add(tuple(n for axis, n in enumerate(array.shape) if axis not in axes))
         if place in state or (len(axes) < 2 and all(len(shapes) == 1 for shapes in rest.values())):
-            found[place] = axes[0] if axes else None
-    return found
+            axis_of[place] = axes[0] if axes else None
+    return axis_of
 
 
 def _axes_of(arrays: Sequence[Array], samples: Sequence[Sample], name: str) -> list[int]:
@@ -185,7 +185,7 @@ def _compare(
     allowed: Mapping[int, float] | None = None,
 ) -> tuple[OutputComparison, ...]:
     """Return the comparison of each output; `allowed` are the differences of the model by the index of the output."""
-    found = []
+    compared = []
     for place, joined in _join(plan, pieces).items():
         difference = 0.0 if allowed is None else allowed.get(place, math.inf)
         is_float = whole[place].dtype.kind == "f"
@@ -194,8 +194,8 @@ def _compare(
         name = names[place] if place < len(names) else f"output_{place}"
         limits = {name: (_ROUNDINGS * max(difference, _rounding(whole[place])), 0.0)} if is_float else {}
         criteria = Judgement(TractCheckTolerance.EXACT, limits=limits)
-        found.append(compare(whole[place], joined, name=name, criteria=criteria))
-    return tuple(found)
+        compared.append(compare(whole[place], joined, name=name, criteria=criteria))
+    return tuple(compared)
 
 
 def _join(plan: Pieces, pieces: Sequence[Sequence[Array]]) -> dict[int, Array]:
@@ -223,8 +223,8 @@ def _differences(model: Answer, plan: Pieces, sample: Sample) -> dict[int, float
             inputs[place] = pieces[-1][output]
         pieces.append(model(inputs))
     whole = model(sample.inputs)
-    found = {}
+    differences = {}
     for place, joined in _join(plan, pieces).items():
         compared = compare(whole[place], joined)
-        found[place] = math.inf if compared.problem else compared.max_abs
-    return found
+        differences[place] = math.inf if compared.problem else compared.max_abs
+    return differences

@@ -94,10 +94,10 @@ def check_generation(
             hint = f"{len(steps)} of {total} tokens were generated before"
             outcome = replace(outcome, error=replace(outcome.error, hint=outcome.error.hint or hint))
         return _with_facts(GenerationOutcome(outcome, tuple(steps), total, tuple(further), tuple(notes)))
-    found = GenerationOutcome(
+    generation = GenerationOutcome(
         Outcome(Status.PASS, Stage.COMPARE, **common), tuple(steps), total, tuple(further), tuple(notes)
     )
-    return _with_facts(replace(found, outcome=_judge(found, stateless)))
+    return _with_facts(replace(generation, outcome=_judge(generation, stateless)))
 
 
 def _pairs(state: Sequence[StatePair]) -> list[tuple[str, str]]:

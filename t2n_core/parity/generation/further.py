@@ -62,13 +62,13 @@ def _in_chunks(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -
         return "the archive takes one token a step"
     if not long:
         return "no prompt has three tokens"
-    found: list[GeneratedStep] = []
+    steps: list[GeneratedStep] = []
     for number, one in long.items():
         decoder.start()
         size = one.prompt.shape[1]
         places = sorted({max(size // 3, 1), max(2 * size // 3, 2)})
-        found += decoder.follow({number: one}, level, chunks=places, steps=STEPS)
-    return found
+        steps += decoder.follow({number: one}, level, chunks=places, steps=STEPS)
+    return steps
 
 
 def _one_by_one(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> list[GeneratedStep] | str:
@@ -99,12 +99,12 @@ def _back(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> lis
         return "after one step there is no earlier state"
     vocabulary = one.logits.shape[1]
     decoder.start()
-    found = list(decoder.follow({number: one}, level, steps=middle))
+    steps = list(decoder.follow({number: one}, level, steps=middle))
     kept = decoder.session.state()
     wrong = (one.tokens[None, :3] + 1 + vocabulary // 2) % vocabulary
     decoder.feed(wrong, one.fixed)
     decoder.session.set_state(kept)
-    return [*found, *decoder.follow({number: one}, level, begin=middle)]
+    return [*steps, *decoder.follow({number: one}, level, begin=middle)]
 
 
 def held_check(open_held: Callable[[], Decoder], prompts: Prompts, level: TractCheckTolerance) -> FurtherCheck:
@@ -115,10 +115,10 @@ def held_check(open_held: Callable[[], Decoder], prompts: Prompts, level: TractC
             decoder = open_held()
         except EngineError as error:
             return error.message.splitlines()[0]
-        found: list[GeneratedStep] = []
+        steps: list[GeneratedStep] = []
         for number, one in prompts.items():
             decoder.start()
-            found += decoder.follow({number: one}, level)
-        return found
+            steps += decoder.follow({number: one}, level)
+        return steps
 
     return run_variant(HELD, run)

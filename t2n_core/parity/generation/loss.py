@@ -68,9 +68,9 @@ def weight_loss(text: Array, got: Array, wanted: Array) -> WeightLoss:
     places = np.arange(len(text) - 1)
     perplexity, reference = (float(np.exp(-one[places, text[1:]].mean())) for one in (small, exact))
     agreement = float((got.argmax(-1) == wanted.argmax(-1)).mean())
-    known = np.exp(exact)
+    probabilities = np.exp(exact)
     with np.errstate(invalid="ignore"):  # both are -inf for a token that a model forbids
-        terms = np.where(known > 0, known * (exact - small), 0.0)
+        terms = np.where(probabilities > 0, probabilities * (exact - small), 0.0)
     return WeightLoss(len(text), perplexity, reference, agreement, float(terms.sum(-1).mean()))
 
 

@@ -98,14 +98,14 @@ class Judgement:
         Raises:
             InputError: an unknown level, a negative number, or a metric without its bound.
         """
-        known = tolerance if isinstance(tolerance, Judgement) else cls._of_levels(tolerance, default)
-        limits = {**known.limits, **_limits(atol, rtol)}
-        metrics = (*known.metrics, *_metrics(metric, bound))
-        by_level = tolerance is not None and not known.in_float64
+        levels = tolerance if isinstance(tolerance, Judgement) else cls._of_levels(tolerance, default)
+        limits = {**levels.limits, **_limits(atol, rtol)}
+        metrics = (*levels.metrics, *_metrics(metric, bound))
+        by_level = tolerance is not None and not levels.in_float64
         if isinstance(tolerance, Judgement):
-            by_level = known.elementwise
+            by_level = levels.elementwise
         elementwise = by_level or bool(limits) or not metrics
-        return cls(known.level, known.levels, limits, metrics, elementwise, known.in_float64)
+        return cls(levels.level, levels.levels, limits, metrics, elementwise, levels.in_float64)
 
     @classmethod
     def _of_levels(cls, tolerance: Any, default: TractCheckTolerance) -> Judgement:
@@ -176,14 +176,14 @@ def _metrics(metric: Any, bound: Any) -> list[Metric]:
         bounds: Mapping[str, Any] = dict.fromkeys(functions, bound)
     else:
         functions, bounds = metric, bound if isinstance(bound, Mapping) else {}
-    found = []
+    metrics = []
     for name, function in functions.items():
         if not callable(function):
             raise _input_error(f"metric={function!r} is not a function of the expected and the actual outputs")
         if bounds.get(name) is None:
             raise _input_error(f"metric `{name}` has no bound: give bound=0.01, or bound='>= 0.99' if larger is better")
-        found.append(_with_bound(str(name), function, bounds[name]))
-    return found
+        metrics.append(_with_bound(str(name), function, bounds[name]))
+    return metrics
 
 
 def _with_bound(name: str, function: MetricFunction, bound: Any) -> Metric:

@@ -40,15 +40,15 @@ def measure(
 
     Raises InputError for a metric that returns no number, and any exception of a metric.
     """
-    found = []
+    results = []
     for metric in metrics:
         values = [_value(metric, s.reference, got) for s, got in zip(samples, outputs, strict=True)]
         worst = max(range(len(values)), key=lambda place: _badness(metric, values[place]))
         value, weak = values[worst], indifferent.get(metric.name, "")
-        found.append(
+        results.append(
             MetricResult(metric.name, metric.required, value, metric.holds(value), dict(samples[worst].sizes), weak)
         )
-    return tuple(found)
+    return tuple(results)
 
 
 def indifferences(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[str, str]:
@@ -57,15 +57,15 @@ def indifferences(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[
     for sample in samples:
         groups.setdefault(tuple(output.shape for output in sample.expected), []).append(sample)
     pairs = [(group[0], other) for group in groups.values() for other in group[1:]]
-    found = {}
+    reasons = {}
     for metric in metrics:
         if metric.decides_nothing:
             continue
         if not pairs:
-            found[metric.name] = "was measured for one set of inputs only"
+            reasons[metric.name] = "was measured for one set of inputs only"
         elif all(_accepts(metric, *pair) for pair in pairs):
-            found[metric.name] = "accepts the outputs of other inputs too"
-    return found
+            reasons[metric.name] = "accepts the outputs of other inputs too"
+    return reasons
 
 
 def _accepts(metric: Metric, one: Sample, other: Sample) -> bool:

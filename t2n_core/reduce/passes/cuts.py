@@ -75,11 +75,11 @@ def with_recorded_values(state: Reduction, kept: Iterable[Assignment]) -> Progra
     """
     kept = tuple(kept)
     program = state.program
-    made = {name for one in kept for name in one.results}
+    results = {name for one in kept for name in one.results}
     inputs = dict(program.inputs)
     sizes: dict[str, int] = {}
-    known = {*made, *inputs, *program.weights}
-    missing = {str(n) for one in kept for n in one.names() if n not in known and n in set(program.results())}
+    defined = {*results, *inputs, *program.weights}
+    missing = {str(n) for one in kept for n in one.names() if n not in defined and n in set(program.results())}
     right = state.values(missing) if missing else {}
     for name in sorted(missing):
         array = right.get(name)

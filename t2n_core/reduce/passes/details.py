@@ -87,15 +87,15 @@ def _inline(program: Program, place: int) -> Program | None:
     fragment = program.fragments.get(call.operator)
     if fragment is None or fragment.body is None:
         return None
-    given = {one.name: one.value for one in call.arguments}
+    arguments_of_call = {one.name: one.value for one in call.arguments}
     signature = program.signatures.find(call.operator)
     for parameter in signature.parameters if signature else ():
-        given.setdefault(parameter.name, parameter.default)
+        arguments_of_call.setdefault(parameter.name, parameter.default)
     results = dict(zip(fragment.results, call.results, strict=True))
     body = []
     for one in fragment.body:
         bound = program.signatures.bind(one)
-        arguments = tuple(Argument(a.name, _fill(a.value, given, results, call)) for a in bound.arguments)
+        arguments = tuple(Argument(a.name, _fill(a.value, arguments_of_call, results, call)) for a in bound.arguments)
         named = tuple(results.get(name, f"{call.results[0]}_{name}") for name in one.results)
         body.append(replace(bound, results=named, arguments=arguments))
     calls = program.assignments

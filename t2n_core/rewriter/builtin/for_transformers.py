@@ -61,8 +61,8 @@ _windowed: ContextVar[bool] = ContextVar("t2n_windowed_attention", default=False
 
 def _without_global_attention(ctx: RewriteContext, self: Any, *args: Any, **kwargs: Any) -> Any:
     """Run the model without global tokens, on which its shapes would depend. Raises CaptureError for a mask."""
-    given = inspect.signature(ctx.original).bind(self, *args, **kwargs).arguments
-    if given.get("global_attention_mask") is not None:
+    arguments = inspect.signature(ctx.original).bind(self, *args, **kwargs).arguments
+    if arguments.get("global_attention_mask") is not None:
         raise CaptureError(
             f"{type(self).__name__} has a global_attention_mask, and the shapes inside depend on its values",
             hint="export the model without it: windowed attention only",

@@ -137,17 +137,17 @@ def _of_quantised(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str,
     stem = name.rstrip("_") if not name.endswith("__") else name
     in_place = name != stem or kwargs.get("inplace") is True
     if stem in _SAME_GRID:
-        found = _SAME_GRID[stem](*args, **kwargs)
+        result = _SAME_GRID[stem](*args, **kwargs)
     elif name in _LAYOUT and isinstance(args[0], QuantisedTensor):
         grid = args[0]
         moved = func(grid.numbers, *_integers(args[1:]), **{key: _integers(value) for key, value in kwargs.items()})
-        found = type(moved)(map(grid.like, moved)) if isinstance(moved, list | tuple) else grid.like(moved)
+        result = type(moved)(map(grid.like, moved)) if isinstance(moved, list | tuple) else grid.like(moved)
     else:
         raise CaptureError(f"`{name}` of a quantised tensor is not supported", op=name, hint=_HINT)
-    if in_place and isinstance(args[0], QuantisedTensor) and isinstance(found, QuantisedTensor):
-        vars(args[0]).update(vars(found))
+    if in_place and isinstance(args[0], QuantisedTensor) and isinstance(result, QuantisedTensor):
+        vars(args[0]).update(vars(result))
         return args[0]
-    return found
+    return result
 
 
 def _integers(value: Any) -> Any:
@@ -160,8 +160,8 @@ def _integers(value: Any) -> Any:
 def _quantise(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if name != "quantize_per_tensor":
         raise CaptureError(f"torch.{name} while the model runs is not supported", op=name, hint=_HINT)
-    given = dict(zip(("input", "scale", "zero_point", "dtype"), args, strict=False)) | kwargs
-    x, scale, zero = given["input"], given["scale"], given["zero_point"]
+    arguments = dict(zip(("input", "scale", "zero_point", "dtype"), args, strict=False)) | kwargs
+    x, scale, zero = arguments["input"], arguments["scale"], arguments["zero_point"]
     x = x.real() if isinstance(x, QuantisedTensor) else x
     if any(isinstance(number, Tensor) for number in (scale, zero)):
         raise CaptureError(
@@ -169,7 +169,7 @@ def _quantise(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             op=name,
             hint="convert the model with torch.ao.quantization.convert, which makes it a constant",
         )
-    return quantise(x, float(scale), int(zero), given["dtype"])
+    return quantise(x, float(scale), int(zero), arguments["dtype"])
 
 
 def _products(of: Products) -> dict[str, Callable[..., Any]]:

@@ -49,13 +49,13 @@ class Dynamic:
         (hidden, cell), ends = hx, list[tuple[Tensor, Tensor]]()
         sequence = x.transpose(0, 1) if settings.batch_first else x
         for layer in range(settings.layers):
-            found = []
+            directions = []
             for direction in range(settings.directions):
                 place = layer * settings.directions + direction
                 outs, end = self._lstm_layer(sequence, (hidden[place], cell[place]), cells[place], bool(direction))
-                found.append(outs)
+                directions.append(outs)
                 ends.append(end)
-            sequence = found[0] if len(found) == 1 else torch.cat(found, -1)
+            sequence = directions[0] if len(directions) == 1 else torch.cat(directions, -1)
         out = sequence.transpose(0, 1) if settings.batch_first else sequence
         return out, torch.stack([h for h, _ in ends]), torch.stack([c for _, c in ends])
 
@@ -64,13 +64,13 @@ class Dynamic:
         ends = list[Tensor]()
         sequence = x.transpose(0, 1) if settings.batch_first else x
         for layer in range(settings.layers):
-            found = []
+            directions = []
             for direction in range(settings.directions):
                 place = layer * settings.directions + direction
                 outs, end = self._gru_layer(sequence, hx[place], cells[place], bool(direction))
-                found.append(outs)
+                directions.append(outs)
                 ends.append(end)
-            sequence = found[0] if len(found) == 1 else torch.cat(found, -1)
+            sequence = directions[0] if len(directions) == 1 else torch.cat(directions, -1)
         out = sequence.transpose(0, 1) if settings.batch_first else sequence
         return out, torch.stack(ends)
 

@@ -50,8 +50,8 @@ def add_scalar(x: QuantisedTensor, number: float, relu: bool = False) -> Quantis
         end, zero = (high, low) if zero < low else (low, high)
         wider = abs(end - (x.zero - steps)) / (high - low) * scale
         return requantise((x.centred + steps) * single(scale * reciprocal(wider)), wider, zero, x.dtype, relu)
-    found = QuantisedTensor(x.numbers, x.scale, zero, x.dtype)
-    return rectify(found) if relu else found
+    shifted = QuantisedTensor(x.numbers, x.scale, zero, x.dtype)
+    return rectify(shifted) if relu else shifted
 
 
 def mul_scalar(x: QuantisedTensor, number: float, relu: bool = False) -> QuantisedTensor:

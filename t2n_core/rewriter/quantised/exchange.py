@@ -90,9 +90,9 @@ def _open(
     for name in _compiled_methods(type(module)):  # torch.jit.trace would compile them, with the packed objects
         _put(vars(module), name, functools.partial(getattr(module, name)), undo)
     for name, packed in held.items():
-        found = unpack(packed, module, f"{_STEM}{name}_")
-        _put(vars(module), name, found.replacement, undo)
-        for buffer, tensor in found.tensors.items():
+        unpacked = unpack(packed, module, f"{_STEM}{name}_")
+        _put(vars(module), name, unpacked.replacement, undo)
+        for buffer, tensor in unpacked.tensors.items():
             module._buffers[buffer] = tensor
             word = buffer.removeprefix(f"{_STEM}{name}_")
             labels[memory_key(tensor)] = label_of(path, name, word, paths)

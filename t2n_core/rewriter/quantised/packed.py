@@ -164,9 +164,9 @@ def _cell(packed: Any, owner: torch.nn.Module, stem: str) -> Unpacked:
     replacements, tensors = [], dict[str, Tensor]()
     for part, bias, word in zip(parts, biases, ("ih", "hh"), strict=True):
         weight, own = operator("quantized::linear_unpack")(part)
-        found = _of_tensor(weight, own if own is not None else bias, owner, f"{stem}{word}_", {})
-        replacements.append(found.replacement)
-        tensors |= found.tensors
+        unpacked = _of_tensor(weight, own if own is not None else bias, owner, f"{stem}{word}_", {})
+        replacements.append(unpacked.replacement)
+        tensors |= unpacked.tensors
     return Unpacked(CellWeights(*replacements), tensors)  # type: ignore[arg-type]
 
 

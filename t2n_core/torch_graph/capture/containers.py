@@ -31,10 +31,10 @@ def preserve_containers(model: torch.nn.Module) -> Iterator[list[FunctionType]]:
     The model's own objects are always restored. Globals, classes and closures of its code are restored only if a fake
     tensor got into one of them, and an `lru_cache` with a fake tensor in it is cleared.
     """
-    found = Reachable()
-    found.follow(model)
-    objects = _Snapshot(found)
-    beyond = Reachable(_seen=found._seen, _code=found._code)
+    reachable = Reachable()
+    reachable.follow(model)
+    objects = _Snapshot(reachable)
+    beyond = Reachable(_seen=reachable._seen, _code=reachable._code)
     beyond.follow_code()
     code = _Snapshot(beyond)
     caches = [(cache, cache.cache_info().misses) for cache in beyond.caches]
@@ -58,10 +58,10 @@ def replace_stored(model: torch.nn.Module, replacement: Callable[[Any], Any]) ->
         model: the module; its parameters are ignored.
         replacement: returns the replacement of a value, or the value itself if it may stay.
     """
-    found = Reachable()
-    found.follow(model)
-    found.follow_code()
-    for container in found.contents:
+    reachable = Reachable()
+    reachable.follow(model)
+    reachable.follow_code()
+    for container in reachable.contents:
         if isinstance(container, dict):
             items = [
                 (_replace_in(key, replacement), _replace_in(value, replacement))
@@ -70,15 +70,15 @@ def replace_stored(model: torch.nn.Module, replacement: Callable[[Any], Any]) ->
         else:
             items = [_replace_in(value, replacement) for value in contents_of(container)]
         refill(container, items)
-    for cell in found.cells:
+    for cell in reachable.cells:
         value = _cell_content(cell)
         if (new := _replace_in(value, replacement)) is not value:
             cell.cell_contents = new
-    for owner, name in found.names:
+    for owner, name in reachable.names:
         value = _get_name(owner, name)
         if (new := _replace_in(value, replacement)) is not value:
             _set_name(owner, name, new)
-    for cache in found.caches:
+    for cache in reachable.caches:
         if any(_replace_in(value, replacement) is not value for value in _contents(gc.get_referents(cache))):
             cache.cache_clear()
 

@@ -76,8 +76,10 @@ class FakeTensors:
             )
 
     def _leftovers(self, program: torch.export.ExportedProgram) -> list[Any]:
-        graphs = [program.graph, *filter(None, (made() for made in self._graphs))]
-        nodes = itertools.chain(*(graph.nodes for graph in graphs), filter(None, (made() for made in self._erased)))
+        graphs = [program.graph, *filter(None, (reference() for reference in self._graphs))]
+        nodes = itertools.chain(
+            *(graph.nodes for graph in graphs), filter(None, (reference() for reference in self._erased))
+        )
         of_program = set[int]()
         for node in nodes:
             for entry in map(node.meta.get, _META):
@@ -85,7 +87,7 @@ class FakeTensors:
                     of_program.add(id(entry))
                 elif entry is not None:
                     of_program.update(id(leaf) for leaf in pytree.tree_leaves(entry))
-        alive = [tensor for tensor in (made() for made in self._tensors) if tensor is not None]
+        alive = [tensor for tensor in (reference() for reference in self._tensors) if tensor is not None]
         modes = {id(t.fake_mode): t.fake_mode for t in alive}.values()
         for sizes in (mode.shape_env for mode in modes if mode.shape_env is not None):
             of_program.update(id(tracked.fake) for tracked in sizes.tracked_fakes or ())

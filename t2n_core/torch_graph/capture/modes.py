@@ -146,11 +146,11 @@ class CaptureMode(TorchFunctionMode):
         return result
 
     def _follow(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
-        given = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         real_values = self._real_values
-        if (not given and name not in _MAKERS) or not all(t in real_values for t in given):
-            if given and (name.endswith("_") or name == "__setitem__"):
-                real_values.pop(given[0], None)  # unknown values are written to it
+        if (not tensors and name not in _MAKERS) or not all(t in real_values for t in tensors):
+            if tensors and (name.endswith("_") or name == "__setitem__"):
+                real_values.pop(tensors[0], None)  # unknown values are written to it
             return func(*args, **kwargs)
         if name in _FACTORIES:
             kept = 1 if name.startswith("new_") else 0  # `self` of a method

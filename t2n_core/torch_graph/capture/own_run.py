@@ -45,12 +45,12 @@ def refusal_of_training(source: Source, inputs: ModelInputs) -> InputError | Non
     if not any(reads_training(type(module)) for module in source.module.modules() if module.training):
         return None
     try:
-        given = run_unchanged(source, inputs, inputs.tensors)
+        trained = run_unchanged(source, inputs, inputs.tensors)
         with evaluating(source.module):
             evaluated = run_unchanged(source, inputs, inputs.tensors)
     except Exception:
         return None  # the export itself reports a model that fails in one of the modes
-    if _are_equal(given, evaluated):
+    if _are_equal(trained, evaluated):
         return None
     message = f"{source.name} is in training mode, and computes something else in evaluation mode"
     return InputError(message, hint="call model.eval() before exporting")

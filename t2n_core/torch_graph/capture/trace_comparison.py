@@ -32,7 +32,7 @@ def frozen_sizes(
     `sizes` are those of the trace, `decisions` the integers of `compared_numbers`; `trace_at` raises if the model does
     not run at a size.
     """
-    found: dict[str, FrozenDecision] = {}
+    by_line: dict[str, FrozenDecision] = {}
 
     def compare_at(others: Mapping[str, int]) -> None:
         try:
@@ -41,7 +41,7 @@ def frozen_sizes(
             return
         for line in differing_lines(script, again):
             if not any(str(one).startswith(line.partition(" in ")[0] + ":") for one in frozen if line):
-                found.setdefault(line, frozen_size(line, {name: sizes[name] for name in others}))
+                by_line.setdefault(line, frozen_size(line, {name: sizes[name] for name in others}))
 
     def is_within(others: Mapping[str, int]) -> bool:
         limits = {name: bounds.get(name, (LEAST, None)) for name in others}
@@ -61,7 +61,7 @@ def frozen_sizes(
     changed = ({n: size for n, size in near.items() if size != sizes[n]} for near in sizes_near(decisions, sizes))
     for others in islice((one for one in changed if one and is_within(one)), _NEAR_DECISIONS):
         compare_at(others)
-    return list(found.values())
+    return list(by_line.values())
 
 
 def differing_lines(one: torch.jit.ScriptModule, other: torch.jit.ScriptModule) -> list[str]:

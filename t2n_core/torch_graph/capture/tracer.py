@@ -105,8 +105,8 @@ class TorchModuleTracer:
             capture: `trace` freezes data-dependent Python control flow, which torch.export refuses.
         """
         if traced_module is not None and not isinstance(traced_module, torch.jit.ScriptModule):
-            given = type(traced_module).__name__
-            raise InputError(f"traced_module is TorchScript, not {given}", hint="the example inputs are args=...")
+            type_name = type(traced_module).__name__
+            raise InputError(f"traced_module is TorchScript, not {type_name}", hint="the example inputs are args=...")
         if capture not in CAPTURE_WAYS:
             raise InputError(f"capture={capture!r} is not one of {', '.join(CAPTURE_WAYS)}")
         self.module, self._traced = module, traced_module
@@ -178,13 +178,13 @@ class TorchModuleTracer:
             return None
 
         try:
-            found = capture()
+            first = capture()
         except DataDependentError:
             other = with_constants()
             if other is None:
                 raise
             return other
-        return (with_constants() or found) if found.captured.graph.reads_elements else found
+        return (with_constants() or first) if first.captured.graph.reads_elements else first
 
     def _at_free_sizes(self, axes: Axes) -> _Attempt | None:
         """Return a capture without dynamic sizes of 0 or 1; None if the example has none, or if no others fit."""
@@ -294,11 +294,11 @@ class TorchModuleTracer:
             name: {axis: size for axis, size in of_input.items() if size.name not in static}
             for name, of_input in axes.items()
         }
-        found = Decisions()
-        program = self._export(module, free, modes, tensors, found)
+        decisions = Decisions()
+        program = self._export(module, free, modes, tensors, decisions)
         fakes = dict(zip(self.inputs.names, user_fakes(program), strict=True))
         sizes = [(fakes[name].shape[axis], size) for name, of in axes.items() for axis, size in of.items()]
-        return Recaptured(program, sizes, [*found.all(), *implied_decisions(program)])
+        return Recaptured(program, sizes, [*decisions.all(), *implied_decisions(program)])
 
     def _read(
         self,

@@ -54,10 +54,10 @@ def capture_sizes(
     taken = {int(size) for tensor in tensors for size in tensor.shape}
     seen: list[dict[str, int]] = []
     free = {name: _free(name, every, (limits or {}).get(name, (None, None))) for name in wanted}
-    for found in _choices(wanted, taken, free):
-        if found is not None and found not in seen:
-            seen.append(found)
-            yield found
+    for choice in _choices(wanted, taken, free):
+        if choice is not None and choice not in seen:
+            seen.append(choice)
+            yield choice
 
 
 def _free(name: str, sizes: Iterable[AxisSize], limit: tuple[int | None, int | None]) -> tuple[int, int | None]:
@@ -82,17 +82,17 @@ def _choices(wanted: Sequence[str], taken: set[int], limits: Limits) -> Iterator
 
 def _choose(wanted: Sequence[str], numbers: Sequence[int], taken: set[int], limits: Limits) -> dict[str, int] | None:
     """Return a size for each symbol from a list; if the limits exclude all of them, the next size that they allow."""
-    found: dict[str, int] = {}
+    chosen: dict[str, int] = {}
     for symbol in wanted:
         low, high = limits.get(symbol, (None, None))
         least = max(2, low or 2)
         most = high if high is not None else max(numbers[-1], 2 * least + len(taken) + len(wanted))
         allowed = (n for n in itertools.chain(numbers, range(least, most + 1)) if least <= n <= most)
-        size = next((n for n in allowed if n not in taken and n not in found.values()), None)
+        size = next((n for n in allowed if n not in taken and n not in chosen.values()), None)
         if size is None:
             return None
-        found[symbol] = size
-    return found
+        chosen[symbol] = size
+    return chosen
 
 
 def resize_example(
@@ -124,9 +124,9 @@ def fit_example(
     smaller = {new for before, now in pairs for old, new in zip(before.shape, now.shape, strict=True) if new < old}
     for most in (None, *(size - beyond for beyond in (1, 0) for size in sorted(smaller) if size > beyond)):
         for whole in (spread, plain):
-            found = whole if most is None else [_clip(tensor, most) for tensor in whole]
-            if runs(found):
-                return found
+            clipped = whole if most is None else [_clip(tensor, most) for tensor in whole]
+            if runs(clipped):
+                return clipped
     return plain
 
 

@@ -52,14 +52,14 @@ def _exact(table: SymbolTable, number: Any) -> Any:
     """Return a bound or a step as an expression that float64 computes without rounding; None for any other."""
     try:
         if isinstance(number, torch.SymInt | torch.SymFloat):
-            found = sympy.expand(sympy.sympify(table.expression(number.node.expr)))
+            exact = sympy.expand(sympy.sympify(table.expression(number.node.expr)))
         else:
-            found = sympy.Rational(number)
+            exact = sympy.Rational(number)
     except (CaptureError, TypeError, ValueError):
         return None
-    parts = found.as_coefficients_dict()
+    parts = exact.as_coefficients_dict()
     fits = all(_is_integer(term) and _is_short(part) for term, part in parts.items())
-    return found if fits else None
+    return exact if fits else None
 
 
 def _is_rational(part: Any) -> bool:

@@ -78,7 +78,7 @@ def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]])
     """
     axes: dict[str, dict[int, AxisSize]] = {}
     said: dict[str, tuple[Any, Bounds]] = {}
-    found: dict[str, tuple[int, str]] = {}
+    example_sizes: dict[str, tuple[int, str]] = {}
     kept: set[str] = set()
     for name, axis, wanted in _pairs(declared, shapes):
         size, bounds = size_of(wanted, f"{name}_dim{axis}")
@@ -87,19 +87,19 @@ def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]])
         if axes.setdefault(name, {}).setdefault(axis, size) != size:
             raise InputError(f"dynamic_axes: axis {axis} of `{name}` is given twice")
         if bounds is not None:
-            known, first = said.setdefault(size.name, (wanted, bounds))
+            earlier, first = said.setdefault(size.name, (wanted, bounds))
             kept.update({size.name} if isinstance(wanted, SizeFrom) else ())
             if first != bounds:
-                raise InputError(f"dynamic_axes: {size.name} has different bounds in {known!r} and {wanted!r}")
+                raise InputError(f"dynamic_axes: {size.name} has different bounds in {earlier!r} and {wanted!r}")
         place = f"axis {axis} of `{name}`"
         here = size.symbol_at(shapes[name][axis])
         if here is None:
             raise InputError(f"the example has size {shapes[name][axis]} in {place}, which is declared as {size}")
-        other, at = found.setdefault(size.name, (here, place))
+        other, at = example_sizes.setdefault(size.name, (here, place))
         if other != here:
             raise InputError(f"the example has {size.name} = {other} in {at} and {size.name} = {here} in {place}")
     explicit = {name: both for name, (_, both) in said.items()}
-    return DeclaredAxes(axes, _range_of(axes, explicit, found), frozenset(explicit), frozenset(kept))
+    return DeclaredAxes(axes, _range_of(axes, explicit, example_sizes), frozenset(explicit), frozenset(kept))
 
 
 def check_declared(declared: DynamicAxes | None) -> None:
@@ -125,11 +125,11 @@ def from_zero(declared: DynamicAxes | None, names: Collection[str]) -> DynamicAx
 
     if not declared or not names:
         return declared
-    found: dict[str, Mapping[int, Any]] = {}
+    widened: dict[str, Mapping[int, Any]] = {}
     for name, axes in declared.items():
         by_axis = axes if isinstance(axes, Mapping) else dict.fromkeys(axes, "")
-        found[name] = {axis: widen(name, axis, wanted) for axis, wanted in by_axis.items()}
-    return found
+        widened[name] = {axis: widen(name, axis, wanted) for axis, wanted in by_axis.items()}
+    return widened
 
 
 def example_sizes(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:

@@ -49,10 +49,10 @@ class SymbolTable:
                 if tied is None
                 else 'declare it so: 2 * torch.export.Dim("T") is the size of an axis, too',
             )
-        known = self._names.setdefault(expression.name, extent)
-        if known != extent:
+        earlier = self._names.setdefault(expression.name, extent)
+        if earlier != extent:
             raise CaptureError(
-                f"the axes `{known}` and `{extent}` must be equal in this model",
+                f"the axes `{earlier}` and `{extent}` must be equal in this model",
                 hint="give both axes the same symbol in dynamic_axes",
             )
         if declared.is_plain or declared.name not in self.symints:

@@ -41,15 +41,15 @@ def sizes_in(
     tensors: Sequence[torch.Tensor],
 ) -> dict[str, int]:
     """Return symbol -> its size in these tensors."""
-    found: dict[str, int] = {}
+    by_symbol: dict[str, int] = {}
     for name, tensor, fake in zip(names, tensors, fakes, strict=True):
         for axis, size in enumerate(tensor.shape):
-            known = table.name_of(fake.shape[axis])
-            declared = axes.get(name, {}).get(axis) or (None if known is None else AxisSize(known))
+            symbol = table.name_of(fake.shape[axis])
+            declared = axes.get(name, {}).get(axis) or (None if symbol is None else AxisSize(symbol))
             here = None if declared is None else declared.symbol_at(int(size))
             if declared is not None and here is not None:
-                found[declared.name] = here
-    return dict(sorted(found.items()))
+                by_symbol[declared.name] = here
+    return dict(sorted(by_symbol.items()))
 
 
 def _is_tied(size: int | torch.SymInt) -> bool:

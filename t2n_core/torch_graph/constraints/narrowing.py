@@ -161,14 +161,14 @@ def _remainders(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
 
     It is that of the captured size, such as two even sizes for `H * W == 4 * (H // 2) * (W // 2)`.
     """
-    found: list[Any] = []
+    remainders: list[Any] = []
     for name in sorted(s.name for s in decision.condition.free_symbols):
         near = range(max(sizes.bounds[name][0], captured[name] - 70), captured[name] + 70)
         flags = [decision.holds({**captured, name: n}) for n in near]
         period = next((p for p in _PERIODS if _is_periodic(flags, p)), None)
         if period is not None:
-            found.append(_as_captured(name, period, captured))
-    return found if found and _covers(decision, sizes, found, captured) else []
+            remainders.append(_as_captured(name, period, captured))
+    return remainders if remainders and _covers(decision, sizes, remainders, captured) else []
 
 
 def _remainder_of_one(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Any]:
@@ -180,9 +180,9 @@ def _remainder_of_one(decision: SizeDecision, sizes: SizeRange, captured: Sizes)
     names = sorted(s.name for s in decision.condition.free_symbols)
     divisors = {int(n) for n in decision.condition.atoms(sympy.Integer) if int(n) in _PERIODS}
     for name, period in itertools.product(names, sorted(divisors)):
-        found = [_as_captured(name, period, captured)]
-        if _covers(decision, sizes, found, captured):
-            return found
+        remainders = [_as_captured(name, period, captured)]
+        if _covers(decision, sizes, remainders, captured):
+            return remainders
     return []
 
 
@@ -227,18 +227,18 @@ def _without_extreme(part: Any) -> Any:
 def _bounds(name: str, decision: SizeDecision, sizes: SizeRange, here: int) -> list[Any]:
     """Return the bounds of the sizes around `here` with the same decision, or their common remainder."""
     size = symbol(name, *sizes.bounds[name])
-    known = truths(decision.condition, name, *sizes.bounds[name], reach=here + 2 * _PERIODS.stop)
-    near = [flag for n, flag in zip(known.sizes, known.flags, strict=True) if abs(n - here) < _PERIODS.stop + 5]
-    periods = [p for p in _PERIODS if known.period % p == 0 and _is_periodic(near, p)]
-    period = periods[0] if known.exact and periods else None
+    flags = truths(decision.condition, name, *sizes.bounds[name], reach=here + 2 * _PERIODS.stop)
+    near = [flag for n, flag in zip(flags.sizes, flags.flags, strict=True) if abs(n - here) < _PERIODS.stop + 5]
+    periods = [p for p in _PERIODS if flags.period % p == 0 and _is_periodic(near, p)]
+    period = periods[0] if flags.exact and periods else None
     if period is not None:
         if isinstance(decision.condition, sympy.Ne) and sum(near[:period]) > 1:
             return [decision.condition]
-        if known.all_like(here, period):
+        if flags.all_like(here, period):
             return [sympy.Eq(Modulo(size, period), here % period, evaluate=False)]
-    low, high = known.around(here)
-    if high is None and not known.exact:
-        high = known.sizes[-1]
+    low, high = flags.around(here)
+    if high is None and not flags.exact:
+        high = flags.sizes[-1]
     found = [] if low is None else [sympy.Ge(size, low, evaluate=False)]
     return found if high is None else [*found, sympy.Le(size, high, evaluate=False)]
 

@@ -97,5 +97,5 @@ def computes_alike(
             expected = call(*(t.detach().clone() for t in tensors))
     except Exception:
         return True
-    found = replay(program, tensors, as_captured)
-    return found is not None and agree(list(expected), found)
+    replayed = replay(program, tensors, as_captured)
+    return replayed is not None and agree(list(expected), replayed)

@@ -117,10 +117,10 @@ def other_side(condition: Any, sizes: SizeRange, captured: Sizes) -> OtherSide:
     else:
         (name,) = free
         bounds = system.bounds[name]
-        found = truths(wanted, name, *bounds)
-        at, more = found.true_sizes()
+        table = truths(wanted, name, *bounds)
+        at, more = table.true_sizes()
         points = [{**system.captured, name: size} for size in at]
-        exact = found.exact and not more
+        exact = table.exact and not more
     inside = [whole for whole in map(system.full_point, points) if sizes.holds(whole)]
     exact = exact and len(inside) == len(points) and not (loose and points)
     return OtherSide(tuple(inside[: MOST + 1]), exact)
@@ -146,11 +146,11 @@ class _System:
     def reduce(self) -> None:
         """Eliminate each symbol that equals an expression, has a fixed remainder, or can have only one size."""
         while True:
-            found = next((one for part in self.parts if (one := self._solve(part)) is not None), None)
-            found = found or self._only_size()
-            if found is None:
+            solved = next((one for part in self.parts if (one := self._solve(part)) is not None), None)
+            solved = solved or self._only_size()
+            if solved is None:
                 return
-            own, other, taken = found
+            own, other, taken = solved
             low, high = self.bounds[own.name]
             limits = [sympy.Ge(other, low, evaluate=False)]
             limits += [] if high is None else [sympy.Le(other, high, evaluate=False)]
@@ -165,9 +165,9 @@ class _System:
             if len(part.free_symbols) == 1:
                 alone.setdefault(next(iter(part.free_symbols)), []).append(part)
         for own, parts in alone.items():
-            known = truths(sympy.And(*parts, evaluate=False), own.name, *self.bounds[own.name])
-            sizes, more = known.true_sizes()
-            if not known.exact or more or len(sizes) > 1:
+            table = truths(sympy.And(*parts, evaluate=False), own.name, *self.bounds[own.name])
+            sizes, more = table.true_sizes()
+            if not table.exact or more or len(sizes) > 1:
                 continue
             if not sizes:
                 self.parts = [sympy.false]
@@ -210,17 +210,17 @@ def _of_several(system: _System, names: Sequence[str], sizes: SizeRange) -> Othe
     counts = [high - low + 1 for low, high in spans if high is not None]
     small = len(counts) == len(names) and math.prod(counts) <= _BOX
     wanted = sympy.And(*system.parts, evaluate=False)
-    found: list[Sizes] = []
+    points: list[Sizes] = []
     for point in _box(names, spans) if small else _search(wanted, names, system):
         reduced = {**system.captured, **point}
         at = system.full_point(reduced) if holds(wanted, reduced) else None
-        if at is not None and sizes.holds(at) and at not in found:
-            found.append(at)
-            if len(found) >= _FOUND:
+        if at is not None and sizes.holds(at) and at not in points:
+            points.append(at)
+            if len(points) >= _FOUND:
                 break
     # PyTorch specialises sizes of 0 and 1, so they would prove nothing about other sizes
-    found.sort(key=lambda at: (sum(size < 2 for size in at.values()), max(at.values())))
-    return OtherSide(tuple(found[: MOST + 1]), small and len(found) <= MOST)
+    points.sort(key=lambda at: (sum(size < 2 for size in at.values()), max(at.values())))
+    return OtherSide(tuple(points[: MOST + 1]), small and len(points) <= MOST)
 
 
 def _box(names: Sequence[str], spans: Sequence[tuple[int, int | None]]) -> Iterator[Sizes]:

@@ -20,20 +20,20 @@ def with_state_axes(declared: DynamicAxes | None, state: ModelState | None) -> D
     """
     if state is None:
         return declared
-    found: dict[str, dict[int, Any]] = {}
+    all_axes: dict[str, dict[int, Any]] = {}
     for name, axes in (declared or {}).items():
         tensors = state.of(name)
         for wanted in [one.input for one in tensors] or [name]:
-            found[wanted] = {**found.get(wanted, {}), **_sizes(axes, name if tensors else wanted)}
+            all_axes[wanted] = {**all_axes.get(wanted, {}), **_sizes(axes, name if tensors else wanted)}
     lengths: dict[int, str] = {}
     for one in state.tensors:
-        known = found.setdefault(one.input, {})
+        of_input = all_axes.setdefault(one.input, {})
         for axis in one.growing:
-            if axis not in known and axis - one.example.dim() not in known:
+            if axis not in of_input and axis - one.example.dim() not in of_input:
                 length = one.example.shape[axis]
                 symbol = lengths.setdefault(length, f"{PAST}{len(lengths) or ''}")
-                known[axis] = SizeFrom(symbol, 0)
-    return {name: axes for name, axes in found.items() if axes}
+                of_input[axis] = SizeFrom(symbol, 0)
+    return {name: axes for name, axes in all_axes.items() if axes}
 
 
 def _sizes(axes: Any, name: str) -> Mapping[int, Any]:

@@ -86,9 +86,9 @@ def bind_inputs(
         raise InputError(f"{source.name} cannot take these arguments: {wrong}") from wrong
     if source.state is not None:
         positional, keywords = source.state.flat_arguments(signature, positional, keywords)
-    found = list(leaves_with_path((positional, keywords)))
+    leaves = list(leaves_with_path((positional, keywords)))
     by_position = _parameter_names(bound, len(positional))
-    for path, leaf in found:
+    for path, leaf in leaves:
         if not isinstance(leaf, torch.Tensor) and holds_tensor(leaf):
             raise _frozen(source, _leaf_name(path, by_position, source.state), leaf)
         if isinstance(leaf, torch.Tensor) and leaf.is_quantized:
@@ -97,7 +97,7 @@ def bind_inputs(
                 "archives do not support",
                 hint="pass a float tensor, and quantise it in the model: torch.ao.quantization.QuantStub at its start",
             )
-    paths = [path for path, leaf in found if isinstance(leaf, torch.Tensor)]
+    paths = [path for path, leaf in leaves if isinstance(leaf, torch.Tensor)]
     if not paths:
         raise InputError("the example inputs hold no tensor", hint="pass at least one tensor")
     names = list(input_names) if input_names is not None else None

@@ -62,17 +62,17 @@ class Results:
 
     def note(self, leaves: Iterable[tuple[Path, Any]]) -> tuple[Any, ...]:
         """Return the outputs among leaves with paths, and record the paths."""
-        found = [(path, leaf) for path, leaf in leaves if leaf is not None]
-        quantised = [path for path, leaf in found if getattr(leaf, "is_quantized", False) is True]
+        values = [(path, leaf) for path, leaf in leaves if leaf is not None]
+        quantised = [path for path, leaf in values if getattr(leaf, "is_quantized", False) is True]
         if quantised:
             raise CaptureError(
                 f"the model returns a quantised tensor ({_place(quantised[0])}), which archives do not support",
                 hint="return a float tensor: x.dequantize(), or torch.ao.quantization.DeQuantStub at the model's end",
             )
-        others = [(path, leaf) for path, leaf in found if not is_output(leaf)]
-        self.paths = [path for path, leaf in found if is_output(leaf)]
+        others = [(path, leaf) for path, leaf in values if not is_output(leaf)]
+        self.paths = [path for path, leaf in values if is_output(leaf)]
         self.others = [f"{_place(path)}: {type(leaf).__name__}" for path, leaf in others]
-        return tuple(leaf for _, leaf in found if is_output(leaf))
+        return tuple(leaf for _, leaf in values if is_output(leaf))
 
     def notes(self) -> list[str]:
         """Return a line on the results that are neither tensors nor numbers, if there are any."""

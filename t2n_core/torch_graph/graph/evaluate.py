@@ -17,24 +17,24 @@ def evaluate_graph(
     Its result is None for a tensor that cannot be computed here, or that depends on one: custom operators without a
     kernel, such as packing. `sizes` has the size of each symbol.
     """
-    known: dict[int, torch.Tensor] = {id(v): t for v, t in zip(graph.inputs, inputs, strict=True)}
+    computed: dict[int, torch.Tensor] = {id(v): t for v, t in zip(graph.inputs, inputs, strict=True)}
 
     def value(variable: TensorVariable) -> torch.Tensor | None:
-        return known.get(id(variable)) if variable.data is None else variable.data
+        return computed.get(id(variable)) if variable.data is None else variable.data
 
     for op in graph.op_nodes:
         tensors = [value(v) for v in op.inputs]
-        given = [t for t in tensors if t is not None]
-        if len(given) < len(tensors):
+        present = [t for t in tensors if t is not None]
+        if len(present) < len(tensors):
             continue
         try:
             with torch.no_grad():
-                results = results_of(op, given, sizes)
+                results = results_of(op, present, sizes)
         except (NotImplementedError, RuntimeError, TypeError):
             continue
         for variable, result in zip(op.outputs, results, strict=True):
             if variable is not None:
-                known[id(variable)] = result
+                computed[id(variable)] = result
     return value
 
 

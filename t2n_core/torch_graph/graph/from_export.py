@@ -143,19 +143,19 @@ def _outputs(
                 hint="call model.eval() if it is a training statistic, else return the new value instead",
             )
         if spec.kind is OutputKind.USER_INPUT_MUTATION:
-            known = dict(zip(program.graph_signature.user_inputs, input_names, strict=False))
-            name = known.get(str(spec.target), str(spec.target))
+            user_names = dict(zip(program.graph_signature.user_inputs, input_names, strict=False))
+            name = user_names.get(str(spec.target), str(spec.target))
             raise CaptureError(
                 f"the model writes into its input `{name}`; an exported graph cannot",
                 hint=f"write into a copy, {name} = {name}.clone(), or inplace=False; return a state as an output",
             )
         if spec.kind is not OutputKind.USER_OUTPUT:
             continue
-        found = spec.arg.value if isinstance(spec.arg, ConstantArgument) else reader.env[spec.arg.name]
-        if isinstance(found, TensorVariable):
-            outputs.append(found)
-        elif is_output(found):
-            outputs.append(reader.number(f"result_{len(outputs)}", found, dtype_of(found)))
+        output = spec.arg.value if isinstance(spec.arg, ConstantArgument) else reader.env[spec.arg.name]
+        if isinstance(output, TensorVariable):
+            outputs.append(output)
+        elif is_output(output):
+            outputs.append(reader.number(f"result_{len(outputs)}", output, dtype_of(output)))
     if not outputs:
         raise CaptureError("the model returns no tensor")
     return outputs

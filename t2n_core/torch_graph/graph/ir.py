@@ -182,14 +182,14 @@ class TorchOp:
             raise InputError(f"call_op of {self.kind} takes the tensors {names}, and was given {len(given)} tensors")
         if self.kind == MODULE_CALL:
             return self.arguments["key"].compute(given[: len(self.arguments["inputs"])])[0]
-        known = sizes_of([v.shape or () for v in self.inputs], given) if sizes is None else sizes
+        symbols = sizes_of([v.shape or () for v in self.inputs], given) if sizes is None else sizes
         supply = iter(given)
 
         def size(wanted: sympy.Expr) -> int:
-            unknown = sorted({s.name for s in wanted.free_symbols} - known.keys())
+            unknown = sorted({s.name for s in wanted.free_symbols} - symbols.keys())
             if unknown:
                 raise InputError(f"call_op of {self.kind} needs sizes={{...}} of {', '.join(unknown)}")
-            return evaluate(wanted, known)
+            return evaluate(wanted, symbols)
 
         arguments = {
             name: replace_sizes(replace_tensors(given, lambda _: next(supply)), size)
@@ -218,8 +218,8 @@ class TorchOp:
             values: list[Any] = [v.data if v.data is not None else v._traced_data for v in self.inputs]
             if any(value is None for value in values):
                 values = [torch.empty(v.shape, dtype=v.dtype, device="meta") for v in self.inputs]
-            found, is_folded = self.call_op(*values), all(v.data is not None for v in self.inputs)
-            results = [found] if isinstance(found, torch.Tensor) else found
+            returned, is_folded = self.call_op(*values), all(v.data is not None for v in self.inputs)
+            results = [returned] if isinstance(returned, torch.Tensor) else returned
             for output, result in zip(self.outputs, results, strict=True):
                 if output is not None:
                     output.shape, output.dtype = tuple(result.shape), result.dtype

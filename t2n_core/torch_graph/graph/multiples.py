@@ -31,7 +31,7 @@ def multiples(sizes: SizeRange, where: Iterable[Any], known: Mapping[str, int]) 
     """
     quotients = {q for one in where if not isinstance(one, int) for q in one.atoms(FloorDiv, Modulo)}
     divided = {size.name for quotient in quotients for size in quotient.free_symbols}
-    found: dict[str, Dim] = {}
+    multiple_of: dict[str, Dim] = {}
     for name in sorted(divided & sizes.bounds.keys()):
         divisor = math.lcm(*_divisors(sizes.conditions, name))
         if divisor == 1:
@@ -41,8 +41,8 @@ def multiples(sizes: SizeRange, where: Iterable[Any], known: Mapping[str, int]) 
         sizes = sizes.narrowed(**{name: (first, high)})
         missing = -known[name] % divisor
         size = symbol(name, first, high)
-        found[name] = as_dim(divisor * FloorDiv(size + missing, sympy.Integer(divisor)) - missing)
-    return sizes, found
+        multiple_of[name] = as_dim(divisor * FloorDiv(size + missing, sympy.Integer(divisor)) - missing)
+    return sizes, multiple_of
 
 
 def _divisors(conditions: Iterable[Relational], name: str) -> Iterator[int]:

@@ -26,8 +26,8 @@ def changes_nothing(program: torch.export.ExportedProgram, write: OutputSpec) ->
         if node.name not in values:
             if node.op == "placeholder":
                 name = held[node.name]
-                found: Any = program.state_dict[name] if name in program.state_dict else program.constants[name]
-                values[node.name] = found.detach().clone()
+                stored: Any = program.state_dict[name] if name in program.state_dict else program.constants[name]
+                values[node.name] = stored.detach().clone()
             elif node.op == "call_function" and isinstance(node.target, OpOverload):
                 args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), value)
                 values[node.name] = node.target(*args, **kwargs)

@@ -60,7 +60,7 @@ def affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool | None =
     _check(theta.shape[0] == size[0])
     axes = size[2:]
     rank = len(axes)
-    found = theta[:, :, rank].reshape(-1, *[1] * rank, rank)
+    grid = theta[:, :, rank].reshape(-1, *[1] * rank, rank)
     for axis, extent in enumerate(axes):
         place = _arange(extent).to(theta.dtype)
         last = extent - 1
@@ -69,8 +69,8 @@ def affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool | None =
         else:
             at = (2 * place - last) / _full((), extent, dtype=theta.dtype)
         column = theta[:, :, rank - 1 - axis].reshape(-1, *[1] * rank, rank)  # its columns begin with the last axis
-        found = found + at.reshape(-1, *[1] * (rank - axis)) * column
-    return found
+        grid = grid + at.reshape(-1, *[1] * (rank - axis)) * column
+    return grid
 
 
 @override(functional.one_hot, reason=FIXES_SIZES)

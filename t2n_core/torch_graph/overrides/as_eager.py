@@ -104,13 +104,13 @@ def split_at(plain: Callable[..., Any], input: torch.Tensor, *given: Any, **name
 @override(torch.linspace, reason=FIXES_SIZES)
 def linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = None, **options: Any) -> torch.Tensor:
     """Compute `torch.linspace` from both ends to the middle; the `steps` of PyTorch's own cannot be a dynamic size."""
-    found = dtype or torch.get_default_dtype()
-    if not isinstance(steps, torch.SymInt) or not found.is_floating_point:
+    float_type = dtype or torch.get_default_dtype()
+    if not isinstance(steps, torch.SymInt) or not float_type.is_floating_point:
         return torch.linspace(start, end, steps, dtype=dtype, **options)
     arange: Any = torch.arange  # takes sizes, whatever its annotations say
     full: Any = torch.full
     place = arange(steps)
-    step = full((), end - start, dtype=found) / full((), steps - 1, dtype=found).clamp(min=1)
+    step = full((), end - start, dtype=float_type) / full((), steps - 1, dtype=float_type).clamp(min=1)
     near = (place < steps // 2) | (place == 0)
     return torch.where(near, start + step * place, end - step * (steps - 1 - place))
 

@@ -114,19 +114,19 @@ def cov(
     x = input if input.dim() == 2 else input.reshape(1, -1)
     if not x.is_floating_point() and not x.is_complex():
         x = x.to(torch.get_default_dtype())
-    given = [w for w in (fweights, aweights) if w is not None]
-    if not given:
+    weights = [w for w in (fweights, aweights) if w is not None]
+    if not weights:
         number: Any = torch.full((), x.shape[1], dtype=torch.float64)
         mean, weighted, less = x.mean(1, keepdim=True), x, correction
     else:
-        w = functools.reduce(torch.mul, given)
+        w = functools.reduce(torch.mul, weights)
         number = w.sum()
         mean, weighted = (x * w).sum(1, keepdim=True) / number, w
         less = correction * (w * aweights).sum() / number if aweights is not None and correction else correction
     centred = x - mean
-    weighted = centred if not given else centred * weighted
-    found: Tensor = centred @ weighted.mT.conj() / (number - less).clamp(min=0).to(x.real.dtype)
-    return found.squeeze()
+    weighted = centred if not weights else centred * weighted
+    covariance: Tensor = centred @ weighted.mT.conj() / (number - less).clamp(min=0).to(x.real.dtype)
+    return covariance.squeeze()
 
 
 @override(torch.corrcoef, torch.Tensor.corrcoef, reason=FIXES_SIZES)
@@ -185,20 +185,20 @@ def gaussian_nll_loss(
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """`torch.nn.functional.adaptive_max_pool3d`, axis by axis from the last one, which finds the first maximum."""
     sizes = list(output_size) if isinstance(output_size, Sequence) else [output_size] * 3
-    found, place = input, torch.zeros((), dtype=torch.int64)
+    maxima, place = input, torch.zeros((), dtype=torch.int64)
     for axis, step in ((-1, 1), (-2, input.shape[-1]), (-3, input.shape[-1] * input.shape[-2])):
-        rows = torch.arange(found.shape[axis]).reshape(-1, *[1] * (-1 - axis))
+        rows = torch.arange(maxima.shape[axis]).reshape(-1, *[1] * (-1 - axis))
         if sizes[axis] is None:
             place = place + rows * step
             continue
-        last = found.transpose(axis, -1)
+        last = maxima.transpose(axis, -1)
         pooled = [
             x.reshape(*last.shape[:-1], sizes[axis]).transpose(axis, -1)
             for x in functional.adaptive_max_pool1d(last.flatten(0, -2).unsqueeze(1), sizes[axis], return_indices=True)
         ]
-        place = (place + rows * step).expand(found.shape).gather(axis, pooled[1])
-        found = pooled[0]
-    return (found, place.expand(found.shape)) if return_indices else found
+        place = (place + rows * step).expand(maxima.shape).gather(axis, pooled[1])
+        maxima = pooled[0]
+    return (maxima, place.expand(maxima.shape)) if return_indices else maxima
 
 
 @override(functional.adaptive_max_pool3d_with_indices, reason=FIXES_SIZES)
@@ -229,11 +229,11 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         return torch.bincount(input, weights)
     hits = input.unsqueeze(0) == torch.arange(minlength).unsqueeze(1)
     if weights is None:
-        found = hits.to(torch.int64).sum(1)
+        counts = hits.to(torch.int64).sum(1)
     else:
         given = weights if weights.dtype == torch.float32 else weights.to(torch.float64)
-        found = torch.where(hits, given, 0).sum(1)
-    return found + found.new_zeros(minlength).index_select(0, input).sum()  # reads out of range
+        counts = torch.where(hits, given, 0).sum(1)
+    return counts + counts.new_zeros(minlength).index_select(0, input).sum()  # reads out of range
 
 
 @override(torch.lu_unpack, reason=FIXES_SIZES)

@@ -77,11 +77,11 @@ class _Rewriter:
         return now if now.dtype is dtype else self._cast(now, dtype)
 
     def _half(self, weight: TensorVariable) -> TensorVariable:
-        known = self._weights.get(id(weight))
-        if known is None:
+        half = self._weights.get(id(weight))
+        if half is None:
             assert weight.data is not None
             label = f"{weight.label}.float16" if weight.label and self._is_wide_too(weight) else weight.label
-            known = replace(
+            half = replace(
                 weight,
                 data=weight.data.half(),
                 dtype=F16,
@@ -91,8 +91,8 @@ class _Rewriter:
                 stored=None,
                 moved=None,
             )
-            self._weights[id(weight)] = known
-        return known
+            self._weights[id(weight)] = half
+        return half
 
     def _is_wide_too(self, weight: TensorVariable) -> bool:
         """Return whether operators in float32 read the weight as well, under its own label."""
@@ -109,13 +109,13 @@ class _Rewriter:
             op_ref = _TO_COPY
             arguments: dict[str, Any] = {a.name: a.default_value for a in op_ref._schema.arguments}
             arguments.update({"self": value, "dtype": dtype})
-            made = replace(value, name=f"{value.name}_cast", dtype=dtype, producer=None)
+            cast = replace(value, name=f"{value.name}_cast", dtype=dtype, producer=None)
             origin = value.producer.origin if value.producer else None
-            made.producer = TorchOp(
-                "aten::_to_copy", "", (), (made,), made.name, op_ref, arguments=arguments, origin=origin
+            cast.producer = TorchOp(
+                "aten::_to_copy", "", (), (cast,), cast.name, op_ref, arguments=arguments, origin=origin
             )
-            self._ops.append(made.producer)
-            self._casts[key] = made
+            self._ops.append(cast.producer)
+            self._casts[key] = cast
         return self._casts[key]
 
     def _result(self, old: TensorVariable, dtype: torch.dtype) -> TensorVariable:

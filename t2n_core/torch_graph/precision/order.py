@@ -19,16 +19,16 @@ def order_of(units: Sequence[Unit], roundings: Sequence[Rounding]) -> list[tuple
         for unit in rounding.units & of_unit.keys():
             of_unit[unit].append(rounding)
     added = {unit: sum(one.error for one in mine) for unit, mine in of_unit.items() if mine}
-    found: list[tuple[Unit, float]] = []
+    ordered: list[tuple[Unit, float]] = []
     seen: set[int] = set()
     total = 0.0
     while added:
         unit = min(added, key=added.__getitem__)
         total += max(added.pop(unit), 0.0)
-        found.append((unit, total))
+        ordered.append((unit, total))
         for one in of_unit[unit]:
             if id(one) not in seen:
                 seen.add(id(one))
                 for other in one.units & added.keys():
                     added[other] -= one.error
-    return [*found, *((unit, total) for unit in units if not of_unit[unit])]
+    return [*ordered, *((unit, total) for unit in units if not of_unit[unit])]

@@ -54,8 +54,8 @@ class _Estimate:
         for op in self._graph.op_nodes:
             unit = unit_of(op)
             values = [self._value(v) for v in op.inputs]
-            given = [value for value in values if value is not None]
-            results = self._results(op, unit, given, sizes) if len(given) == len(values) else None
+            present = [value for value in values if value is not None]
+            results = self._results(op, unit, present, sizes) if len(present) == len(values) else None
             if results is None:
                 continue
             moved = [self._sources.get(id(v), frozenset()) for v in op.inputs] if name_of(op.kind) in MOVERS else []
@@ -118,8 +118,8 @@ class _Estimate:
                 finite = torch.where(out.detach().isfinite(), out, 0.0)
                 signs = torch.randint(0, 2, out.shape, generator=draw) * 2.0 - 1.0
                 probed = probed + (finite * signs).sum() / finite.detach().abs().max().clamp(min=1e-30)
-            found = torch.autograd.grad(probed, self._scales, retain_graph=True, materialize_grads=True)
-            errors += torch.stack(found).square().nan_to_num(0.0, 0.0, 0.0) / _PROBES
+            gradients = torch.autograd.grad(probed, self._scales, retain_graph=True, materialize_grads=True)
+            errors += torch.stack(gradients).square().nan_to_num(0.0, 0.0, 0.0) / _PROBES
         named = zip(self._units, errors.tolist(), strict=True)
         return [Rounding(units, error) for units, error in named if error > 0]
 

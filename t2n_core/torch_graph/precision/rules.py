@@ -20,7 +20,7 @@ _BOUNDING: Final = ("clamp", "maximum", "minimum", "max", "min")
 def ruled_out(graph: TorchModuleIRGraph, inputs: Sequence[torch.Tensor], sizes: Mapping[str, int]) -> dict[Unit, str]:
     """Return the units of a simplified graph that must stay float32, each with the reason."""
     value = evaluate_graph(graph, inputs, sizes)
-    found: dict[Unit, str] = {}
+    reasons: dict[Unit, str] = {}
     bounded: set[int] = set()
     for op in graph.op_nodes:
         unit = unit_of(op)
@@ -32,18 +32,18 @@ def ruled_out(graph: TorchModuleIRGraph, inputs: Sequence[torch.Tensor], sizes: 
         epsilon = _epsilon(op)
         if epsilon:
             bounded.update(id(o) for o in op.outputs if o is not None)
-            found.setdefault(unit, f"epsilon {epsilon:.0e}")
+            reasons.setdefault(unit, f"epsilon {epsilon:.0e}")
         elif follows:
-            found.setdefault(unit, "reads a value that an epsilon bounds")
+            reasons.setdefault(unit, "reads a value that an epsilon bounds")
         tensors = [value(v) for v in (*op.inputs, *(o for o in op.outputs if o is not None))]
         largest = max((_largest(t) for t in tensors if t is not None and t.is_floating_point()), default=0.0)
         results = [value(o) for o in op.outputs if o is not None]
         smallest = max((_largest(t) for t in results if t is not None and t.is_floating_point()), default=1.0)
         if largest > _LARGE:
-            found.setdefault(unit, f"values of {largest:.1e}")
+            reasons.setdefault(unit, f"values of {largest:.1e}")
         elif 0 < smallest < _SMALL:
-            found.setdefault(unit, f"results below {smallest:.1e}")
-    return found
+            reasons.setdefault(unit, f"results below {smallest:.1e}")
+    return reasons
 
 
 def _epsilon(op: TorchOp) -> float:

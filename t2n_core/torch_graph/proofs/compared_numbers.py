@@ -141,7 +141,7 @@ def _names(code: CodeType) -> frozenset[str]:
 @functools.lru_cache(1 << 12)
 def _decisions(code: CodeType) -> tuple[tuple[int | str, ...], ...]:
     """Return the integers and names before each comparison, loop and branch of a function, on the same line."""
-    found: list[tuple[int | str, ...]] = []
+    decided: list[tuple[int | str, ...]] = []
     line, pending = None, list[int | str]()
     for instruction in dis.get_instructions(code):
         if instruction.positions is not None and instruction.positions.lineno != line:
@@ -153,7 +153,7 @@ def _decisions(code: CodeType) -> tuple[tuple[int | str, ...], ...]:
             pending += filter(_is_number, constant if isinstance(constant, tuple | frozenset) else [constant])
         elif instruction.opname in _DECIDES or "JUMP_IF" in instruction.opname or "_IF_" in instruction.opname:
             if pending:
-                found.append(tuple(dict.fromkeys(pending)))
+                decided.append(tuple(dict.fromkeys(pending)))
             pending = []
     inner = [const for const in code.co_consts if isinstance(const, CodeType)]
-    return (*found, *(decision for one in inner for decision in _decisions(one)))
+    return (*decided, *(decision for one in inner for decision in _decisions(one)))

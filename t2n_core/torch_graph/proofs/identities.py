@@ -116,16 +116,16 @@ def simpler_arguments(kind: str, bound: Mapping[str, Any]) -> Mapping[str, Any]:
     Slices are without their end, which the shape determines, and attention is without a mask that masks nothing.
     """
     name = kind.removeprefix("aten::").partition(".")[0]
-    found = dict(bound)
+    simpler = dict(bound)
     if name == "slice":
-        extent = found["self"].shape[found["dim"]]
-        start = found["start"] or 0
-        found["start"] = start + extent if isinstance(start, int) and start < 0 else start
-        found["end"] = None
+        extent = simpler["self"].shape[simpler["dim"]]
+        start = simpler["start"] or 0
+        simpler["start"] = start + extent if isinstance(start, int) and start < 0 else start
+        simpler["end"] = None
     if name == "scaled_dot_product_attention":
-        mask = _element(found["attn_mask"])
+        mask = _element(simpler["attn_mask"])
         if mask is True or (mask == 0 and not isinstance(mask, bool)):
-            found["attn_mask"] = None
-        if found["is_causal"] and found["query"].shape[-2] == found["key"].shape[-2] == 1:
-            found["is_causal"] = False
-    return found
+            simpler["attn_mask"] = None
+        if simpler["is_causal"] and simpler["query"].shape[-2] == simpler["key"].shape[-2] == 1:
+            simpler["is_causal"] = False
+    return simpler

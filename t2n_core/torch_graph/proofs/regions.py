@@ -65,12 +65,12 @@ class Regions:
         side = other_side(negate(sympy.And(*region, evaluate=False)), sizes, self.captured)
         if not side.points:
             return side.complete
-        found = self._captured_at(side.points[0], _static(region, sizes, self.captured))
-        if found is None:
+        capture = self._captured_at(side.points[0], _static(region, sizes, self.captured))
+        if capture is None:
             return False
-        key = (id(found), str(sizes))
+        key = (id(capture), str(sizes))
         if key not in self._compared:
-            self._compared[key] = self._alike(found, sizes)
+            self._compared[key] = self._alike(capture, sizes)
         conditions = self._compared[key]
         if conditions is None:
             return False

@@ -179,9 +179,9 @@ class _Reader:
         same = identity(kind, bound, shape, dtype)
         if isinstance(same, Value):
             return same
-        found = self._fold(target, kind, bound, shape, dtype)
-        if found is not None:
-            return found
+        folded = self._fold(target, kind, bound, shape, dtype)
+        if folded is not None:
+            return folded
         source = bound.get("self")
         if isinstance(source, Value) and source.dtype == dtype:
             if is_reshape(kind, bound, shape):

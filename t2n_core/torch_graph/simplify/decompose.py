@@ -149,8 +149,8 @@ def _read(traced: torch.fx.GraphModule, op: TorchOp, inputs: Sequence[TensorVari
                 raise CaptureError(f"the decomposition of {op.kind} holds a tensor constant", origin=op.origin)
             reader.env[node.name] = TensorVariable(str(node.target), data)
         elif node.op == "output":
-            found = reader.resolve(node.args[0])
-            results = list(found) if isinstance(found, list | tuple) else [found]
+            outputs = reader.resolve(node.args[0])
+            results = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
     for step in reader.ops:
         step.scope = op.scope
     return reader.ops, results

@@ -34,15 +34,15 @@ def exact_ops(graph: TorchModuleIRGraph) -> frozenset[int]:
     """
     read = {id(v) for v in graph.outputs}
     deciding: set[int] = set()
-    found: set[int] = set()
+    exact: set[int] = set()
     for op in reversed(graph.op_nodes):
         is_exact = any(id(o) in deciding for o in op.outputs) and not _SUMMED.fullmatch(_name(op))
         if is_exact:
-            found.add(id(op))
+            exact.add(id(op))
         if is_exact or _is_discontinuous(op, read):
             deciding.update(id(v) for v in op.inputs if _is_float(v))
         read.update(id(v) for v in op.inputs)
-    return frozenset(found)
+    return frozenset(exact)
 
 
 def _is_discontinuous(op: TorchOp, read: set[int]) -> bool:

@@ -106,9 +106,9 @@ def _normed_weights(
     if not all(n.isfinite().all() for n in numbers):
         return None
     statistics = (mean, var, norm.arguments["weight"], norm.arguments["bias"], norm.arguments["eps"])
-    found = [FoldedNorm(is_filter, weight, bias, *statistics) for is_filter in (True, False)]
-    return _add_weight(new_weights, weight, numbers[0], found[0]), _add_weight(
-        new_weights, bias or mean, numbers[1], found[1]
+    folded = [FoldedNorm(is_filter, weight, bias, *statistics) for is_filter in (True, False)]
+    return _add_weight(new_weights, weight, numbers[0], folded[0]), _add_weight(
+        new_weights, bias or mean, numbers[1], folded[1]
     )
 
 

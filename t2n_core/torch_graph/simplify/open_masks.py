@@ -98,13 +98,15 @@ class _Shown:
             return Line(int(value.data)) if value.data.numel() == 1 else None
         if value.producer is None:
             return None
-        name, given = _name(value.producer), value.producer.arguments
+        name, arguments = _name(value.producer), value.producer.arguments
         if name == "arange":
-            start, step, index = self.number(given.get("start", 0), ()), given.get("step", 1), place[0]
+            start, step, index = self.number(arguments.get("start", 0), ()), arguments.get("step", 1), place[0]
             return None if start is None or index is None or not isinstance(step, int) else start.plus(index, step)
-        if name in ("add", "sub") and isinstance(given.get("alpha", 1), int):
-            one, other = (self.number(v, _broadcast_position(v, place)) for v in (given["self"], given["other"]))
-            times = given.get("alpha", 1) * (1 if name == "add" else -1)
+        if name in ("add", "sub") and isinstance(arguments.get("alpha", 1), int):
+            one, other = (
+                self.number(v, _broadcast_position(v, place)) for v in (arguments["self"], arguments["other"])
+            )
+            times = arguments.get("alpha", 1) * (1 if name == "add" else -1)
             return None if one is None or other is None else one.plus(other, times)
         return _follow(self.number, value.producer, place)
 
@@ -115,20 +117,22 @@ class _Shown:
         if not isinstance(value, TensorVariable) or value.dtype is not torch.bool:
             return None
         if value.data is not None:
-            found = {bool(value.data.any()), bool(value.data.all())}
-            return found.pop() if len(found) == 1 else None
+            truths = {bool(value.data.any()), bool(value.data.all())}
+            return truths.pop() if len(truths) == 1 else None
         if value.producer is None:
             return None
-        name, given = _name(value.producer), value.producer.arguments
+        name, arguments = _name(value.producer), value.producer.arguments
         if name in ("logical_not", "bitwise_not"):
-            opposite = self.truth(given["self"], place)
+            opposite = self.truth(arguments["self"], place)
             return None if opposite is None else not opposite
         if name in _DECIDING:
-            both = [self.truth(v, _broadcast_position(v, place)) for v in (given["self"], given["other"])]
+            both = [self.truth(v, _broadcast_position(v, place)) for v in (arguments["self"], arguments["other"])]
             decides = _DECIDING[name]
             return decides if decides in both else None if None in both else not decides
         if name in _COMPARED:
-            one, other = (self.number(v, _broadcast_position(v, place)) for v in (given["self"], given["other"]))
+            one, other = (
+                self.number(v, _broadcast_position(v, place)) for v in (arguments["self"], arguments["other"])
+            )
             return None if one is None or other is None else self._compare(name, one, other)
         return _follow(self.truth, value.producer, place)
 
@@ -152,12 +156,12 @@ class _Shown:
             return bool(value.data.isfinite().all())
         if value.producer is None:
             return False
-        name, given = _name(value.producer), value.producer.arguments
+        name, arguments = _name(value.producer), value.producer.arguments
         if name in ("where", "masked_fill"):
             taken, left = ("self", "other") if name == "where" else ("value", "self")
-            condition = given["condition" if name == "where" else "mask"]
+            condition = arguments["condition" if name == "where" else "mask"]
             test = self.truth(condition, _broadcast_position(condition, place))
-            read = [given[branch] for branch, unread in ((taken, False), (left, True)) if test is not unread]
+            read = [arguments[branch] for branch, unread in ((taken, False), (left, True)) if test is not unread]
             return all(self.is_finite(v, _broadcast_position(v, place)) for v in read)
         return _follow(self.is_finite, value.producer, place)
 
@@ -177,17 +181,17 @@ def _broadcast_position(operand: Any, place: Place) -> Place:
 
 def _follow(ask: Callable[[Any, Place], Found], op: TorchOp, place: Place) -> Found | None:
     """Apply `ask` to the source of an element that an operator moves; return None for an operator that computes."""
-    name, given, source = _name(op), op.arguments, op.arguments.get("self")
+    name, arguments, source = _name(op), op.arguments, op.arguments.get("self")
     if name in _FILLED:
-        return ask(_FILLED[name](given), ())
+        return ask(_FILLED[name](arguments), ())
     if not isinstance(source, TensorVariable):
         return None
     if name in COPIES:
         return ask(source, place)
     if name == "expand":
         return ask(source, _broadcast_position(source, place))
-    if name == "slice" and given["step"] == 1:
-        axis, start = given["dim"] % source.rank, given["start"] or 0
+    if name == "slice" and arguments["step"] == 1:
+        axis, start = arguments["dim"] % source.rank, arguments["start"] or 0
         index = place[axis] if isinstance(start, int | sympy.Expr) and at_most(0, start) else None
         moved = None if index is None else index.plus(Line(start))
         return ask(source, (*place[:axis], moved, *place[axis + 1 :]))

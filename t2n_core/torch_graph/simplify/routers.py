@@ -30,12 +30,12 @@ def with_routers(graph: TorchModuleIRGraph) -> TorchModuleIRGraph:
         if op.kind != EXPERTS:
             done.append(op)
             continue
-        found = _Router(makers, op).match()
-        if isinstance(found, str):
-            notes.append(found)
+        router = _Router(makers, op).match()
+        if isinstance(router, str):
+            notes.append(router)
             done.append(op)
             continue
-        done.append(_replace_router(op, found))
+        done.append(_replace_router(op, router))
     return replace(graph, op_nodes=done, operator_notes=tuple(notes))
 
 
@@ -75,10 +75,10 @@ class _Router:
         scores, k = picks.arguments["self"], picks.arguments["k"]
         if not picks.arguments["largest"] or picks.arguments["dim"] not in (-1, scores.rank - 1):
             return "the experts are not the largest of the last axis"
-        found = self._gate(scores, picks.outputs[0])
-        if found is None:
+        gated = self._gate(scores, picks.outputs[0])
+        if gated is None:
             return "the weights of the experts are no softmax, sigmoid or logits of the router"
-        gate, logits = found
+        gate, logits = gated
         linear = self._maker(logits, "aten::linear")
         if linear is None or self._source(linear.arguments["input"]) is not self._source(self.given["hidden_states"]):
             return "the router is no linear layer of the experts' input"

@@ -111,8 +111,8 @@ class PackedRows:
         elif first in self._of_rows:
             if name == "size" and args[1:] == (-1,) and first.dim() > 1:
                 return func(*args, **kwargs)
-            known = _ROW_BY_ROW if first.dim() > 1 else _ELEMENT_BY_ELEMENT
-            if name in known and not self.reads((args[1:], kwargs)):
+            functions = _ROW_BY_ROW if first.dim() > 1 else _ELEMENT_BY_ELEMENT
+            if name in functions and not self.reads((args[1:], kwargs)):
                 result = func(*args, **kwargs)
                 self._of_rows[result] = self._of_rows[first]
                 return result

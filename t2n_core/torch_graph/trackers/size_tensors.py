@@ -98,8 +98,8 @@ class SizeTensors:
                 hint="with a length that is an integer or a size: start + step * torch.arange(length)",
             )
         made: Any = torch.arange
-        found: torch.Tensor = made(start.start, end.start, step.start, **kwargs)
-        return found if start.base is None else found + start.base
+        positions: torch.Tensor = made(start.start, end.start, step.start, **kwargs)
+        return positions if start.base is None else positions + start.base
 
     def follow(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         """Track the elements of `result`, which the function of this name returned."""

@@ -25,28 +25,28 @@ def _reshape(draw: Draw) -> Case:
     shape = draw.shape(draw.integer(1, 4), 1, 6)
     values = _values(draw, shape, draw.turn(_KINDS))
     total = math.prod(shape)
-    given: dict[str, Any] = {"input": values}
+    arguments: dict[str, Any] = {"input": values}
     dynamic: dict[str, int] = {}
     match draw.number % 8:
         case 0:
-            given["shape"] = [total]
+            arguments["shape"] = [total]
         case 1:
-            given["shape"] = [-1, shape[-1]]
+            arguments["shape"] = [-1, shape[-1]]
         case 2:
-            given["shape"] = [0, -1]
+            arguments["shape"] = [0, -1]
         case 3:
-            given |= {"shape": [1, *shape[1:], 1], "axis_start": 1, "axis_count": len(shape) - 1}
+            arguments |= {"shape": [1, *shape[1:], 1], "axis_start": 1, "axis_count": len(shape) - 1}
         case 4:
             factor = next(one for one in (4, 3, 2, 5, 1) if total % one == 0)
-            given["shape"] = [factor, total // factor]
+            arguments["shape"] = [factor, total // factor]
         case 5:
-            given = {"input": values.reshape(-1)[:1].reshape([1] * len(shape)), "shape": []}
+            arguments = {"input": values.reshape(-1)[:1].reshape([1] * len(shape)), "shape": []}
         case 6:
-            given |= {"shape": [shape[0], 1], "axis_start": 0, "axis_count": 1}
+            arguments |= {"shape": [shape[0], 1], "axis_start": 0, "axis_count": 1}
         case _:
-            given["shape"] = [-1, *shape[1:], 1]
+            arguments["shape"] = [-1, *shape[1:], 1]
             dynamic = {"input": 0}
-    return Case(draw.op, given, dynamic=dynamic)
+    return Case(draw.op, arguments, dynamic=dynamic)
 
 
 @recipe("transpose", dynamic="any")
@@ -137,7 +137,7 @@ def _slice(draw: Draw) -> Case:
     axes = sorted(draw.permutation(len(shape))[: draw.integer(1, min(2, len(shape)))])
     begin = [draw.integer(0, 1) for _ in axes]
     end = [draw.integer(first + 1, shape[axis]) for first, axis in zip(begin, axes, strict=True)]
-    given: dict[str, Any] = {"input": _values(draw, shape, draw.turn(_KINDS)), "axes": axes}
+    arguments: dict[str, Any] = {"input": _values(draw, shape, draw.turn(_KINDS)), "axes": axes}
     stride: list[int] | None = None
     dynamic: dict[str, int] = {}
     match draw.number % 8:
@@ -156,8 +156,8 @@ def _slice(draw: Draw) -> Case:
             stride, end, begin = [-1] * len(axes), begin, [shape[axis] - 1 for axis in axes]
         case 7:
             end, dynamic = [0] * len(axes), {"input": axes[0]}
-    given |= {"begin": begin, "end": end}
-    return Case(draw.op, given if stride is None else given | {"stride": stride}, dynamic=dynamic)
+    arguments |= {"begin": begin, "end": end}
+    return Case(draw.op, arguments if stride is None else arguments | {"stride": stride}, dynamic=dynamic)
 
 
 @recipe("gather", dynamic="any")
@@ -178,5 +178,5 @@ def _pad(draw: Draw) -> dict[str, Any]:
     if draw.number % 4 == 3:
         padding[0] = (0, 0)
     values = draw.floats(shape, draw.turn(["f32", "f32", "f16"]))
-    given = {"input": values, "padding": padding, "border": border}
-    return given | {"value": draw.number_of(-2.0, 2.0)} if border == "constant" else given
+    arguments = {"input": values, "padding": padding, "border": border}
+    return arguments | {"value": draw.number_of(-2.0, 2.0)} if border == "constant" else arguments

@@ -67,12 +67,16 @@ def _around(draw: Draw) -> dict[str, Any]:
     size = [1, draw.turn([1, shape[1], 1]), *draw.shape(len(shape) - 2, 1, 3)]
     if draw.number % 8 == 4:
         size = [1] * len(shape)
-    given: dict[str, Any] = {"input": draw.floats(shape), "size": size}
+    arguments: dict[str, Any] = {"input": draw.floats(shape), "size": size}
     if "variance" in draw.op or "contrast" in draw.op:
-        given |= {"bias": draw.number_of(0.1, 1.0), "epsilon": draw.number_of(0.01, 0.9)}
+        arguments |= {"bias": draw.number_of(0.1, 1.0), "epsilon": draw.number_of(0.01, 0.9)}
     if "response" in draw.op:
-        given |= {"alpha": draw.number_of(0.1, 1.0), "beta": draw.number_of(0.2, 1.0), "bias": draw.number_of(0.5, 2.0)}
-    return given
+        arguments |= {
+            "alpha": draw.number_of(0.1, 1.0),
+            "beta": draw.number_of(0.2, 1.0),
+            "bias": draw.number_of(0.5, 2.0),
+        }
+    return arguments
 
 
 def _index(draw: Draw) -> dict[str, Any]:
@@ -135,7 +139,7 @@ def _convolved(draw: Draw, transposed: bool) -> tuple[dict[str, Any], dict[str, 
             border = draw.pick(["replicate", "reflect", "ignore"]) if not transposed else "ignore"
         case 8 if not transposed:
             padding[-1] = (-1, 0)
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "input": draw.floats(shape, draw.turn(["f32", "f32", "f32", "f32", "f16"])),
         "border": border,
         "padding": padding,
@@ -144,8 +148,8 @@ def _convolved(draw: Draw, transposed: bool) -> tuple[dict[str, Any], dict[str, 
         "groups": 0 if groups == inputs and draw.flag() else groups,
     }
     if draw.number % 9 == 4 and not transposed:
-        given["dilation"][-1] = 2  # the last element of the only window is after the end of its row
-    return given, {"spatial": spatial, "groups": groups, "inputs": inputs, "outputs": outputs}
+        arguments["dilation"][-1] = 2  # the last element of the only window is after the end of its row
+    return arguments, {"spatial": spatial, "groups": groups, "inputs": inputs, "outputs": outputs}
 
 
 def _case(draw: Draw, given: dict[str, Any], filters: dict[str, Any], channels: int) -> Case:

@@ -61,7 +61,7 @@ def non_max_suppression(
     most = int(np.asarray(max_output_boxes_per_class).reshape(()))
     limit = float(np.asarray(iou_threshold).reshape(()))
     least = None if score_threshold is None else float(np.asarray(score_threshold).reshape(()))
-    found: list[tuple[int, int, int]] = []
+    selected: list[tuple[int, int, int]] = []
     for batch in range(scores.shape[0]):
         for label in range(scores.shape[1]):
             order = np.argsort(-scores[batch, label], kind="stable")
@@ -72,5 +72,5 @@ def non_max_suppression(
                 others = (_overlap(boxes[batch, index], boxes[batch, one], bool(center_point_box)) for one in taken)
                 if all(overlap <= limit for overlap in others):
                     taken.append(index)
-            found += [(batch, label, index) for index in taken]
-    return np.asarray(found, dtype=np.int64).reshape(-1, 3)
+            selected += [(batch, label, index) for index in taken]
+    return np.asarray(selected, dtype=np.int64).reshape(-1, 3)

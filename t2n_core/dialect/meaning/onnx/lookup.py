@@ -17,11 +17,11 @@ def direct_lookup(input: Array, values: Array, fallback: Array | float) -> Array
     Source: ONNX LabelEncoder-ml-2; tract onnx-opl/src/ml/category_mapper.rs.
     """
     index = np.asarray(input, dtype=np.int64)
-    known = (index >= 0) & (index < len(values))
+    in_table = (index >= 0) & (index < len(values))
     default = np.asarray(fallback, dtype=values.dtype).reshape(())
     if not len(values):
         return np.full(index.shape, default)
-    return np.where(known, values[np.where(known, index, 0)], default)
+    return np.where(in_table, values[np.where(in_table, index, 0)], default)
 
 
 @defines("tract_onnx_ml_reverse_lookup", result="int32")

@@ -57,15 +57,15 @@ def conv(
     count = groups or input.shape[1]
     _check(input, filter.shape[1] * count, border)
     windows = windows_of(input.shape[2:], filter.shape[2:], padding, stride, dilation)
-    found = windows.count(input.shape[2:])
+    spatial = windows.count(input.shape[2:])
     whole = padded(input, [(0, 0), (0, 0), *windows.padding], border)
     batch, outputs, inputs = input.shape[0], filter.shape[0] // count, filter.shape[1]
-    total = np.zeros((batch, count, outputs, int(np.prod(found))))
+    total = np.zeros((batch, count, outputs, int(np.prod(spatial))))
     taps = filter.reshape(count, outputs, inputs, -1)
     for number, offset in enumerate(windows.offsets()):
-        columns = whole[(slice(None), slice(None), *windows.places(offset, found))].reshape(batch, count, inputs, -1)
+        columns = whole[(slice(None), slice(None), *windows.places(offset, spatial))].reshape(batch, count, inputs, -1)
         total += _product(taps[..., number], columns)
-    return _bias(total.reshape(batch, count * outputs, *found), bias)
+    return _bias(total.reshape(batch, count * outputs, *spatial), bias)
 
 
 @defines("deconv")

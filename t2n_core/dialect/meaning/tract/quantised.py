@@ -97,8 +97,8 @@ def einsum_q(
         if not array.ndim:
             return array
         order = sorted(range(array.ndim), key=lambda at: axes.index(letters_of[at]))
-        found = {letters_of[at]: array.shape[at] for at in range(array.ndim)}
-        return np.transpose(array, order).reshape([found.get(letter, 1) for letter in axes])
+        extents = {letters_of[at]: array.shape[at] for at in range(array.ndim)}
+        return np.transpose(array, order).reshape([extents.get(letter, 1) for letter in axes])
 
     centred = [
         _centred(a, along(letters[3], np.asarray(a0), letters[0])),

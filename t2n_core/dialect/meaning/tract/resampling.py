@@ -65,7 +65,7 @@ def _weights(
     places: Array, length: int, interpolator: str, nearest: str, stretch: float, a: float, outside: bool, op: str
 ) -> Array:
     """Return the matrix [result, input] of the weights along one axis."""
-    found = np.zeros([len(places), length])
+    matrix = np.zeros([len(places), length])
     for at, place in enumerate(places.astype(np.float64)):
         if interpolator == "nearest":
             taps, weights = _nearest(places[at : at + 1], nearest, op).astype(np.int64), np.ones(1)
@@ -78,8 +78,8 @@ def _weights(
         if outside:
             weights = np.where((taps >= 0) & (taps < length), weights, 0.0)
             weights = weights / weights.sum() if weights.sum() else weights
-        np.add.at(found[at], np.clip(taps, 0, length - 1), weights)
-    return found
+        np.add.at(matrix[at], np.clip(taps, 0, length - 1), weights)
+    return matrix
 
 
 def resize(

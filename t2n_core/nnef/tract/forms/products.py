@@ -86,19 +86,21 @@ def attention(g: TractBuilder, q: Value, k: Value, v: Value, **attributes: Any) 
 
 def _repeats(value: Value) -> _Repeats | None:
     """Return how a stack of matrices repeats them; None if it does not, or not on its last axis."""
-    made = value.producer
-    if made is None or value.rank < 3:
+    producer = value.producer
+    if producer is None or value.rank < 3:
         return None
-    if made.name == "tile":
-        (source,) = made.inputs()
-        *stacks, times, rows, columns = made.arguments["repeats"]
+    if producer.name == "tile":
+        (source,) = producer.inputs()
+        *stacks, times, rows, columns = producer.arguments["repeats"]
         is_alone = all(same(repeat, 1) for repeat in (*stacks, rows, columns))
         return _Repeats(1, times) if is_alone and same(source.shape[-3], 1) else None
-    if made.name == "reshape":
-        (source,) = made.inputs()
+    if producer.name == "reshape":
+        (source,) = producer.inputs()
         return _repeats_of_merge(source, value)
-    if made.name == "tract_core_cast" or (made.name == "transpose" and _turns_matrices(made.arguments["axes"])):
-        return _repeats(next(made.inputs()))
+    if producer.name == "tract_core_cast" or (
+        producer.name == "transpose" and _turns_matrices(producer.arguments["axes"])
+    ):
+        return _repeats(next(producer.inputs()))
     return None
 
 
@@ -122,16 +124,16 @@ def _turns_matrices(axes: list[int]) -> bool:
 
 def _without_repeats(g: TractBuilder, value: Value) -> Value:
     """Return a stack with each distinct matrix once."""
-    made, repeats = value.producer, _repeats(value)
-    assert made is not None
+    producer, repeats = value.producer, _repeats(value)
+    assert producer is not None
     assert repeats is not None
-    source = next(made.inputs())
-    if made.name == "tile":
+    source = next(producer.inputs())
+    if producer.name == "tile":
         return source
     once = _without_repeats(g, source)
-    if made.name == "transpose":
-        return g.permute(once, made.arguments["axes"])
-    if made.name == "tract_core_cast":
+    if producer.name == "transpose":
+        return g.permute(once, producer.arguments["axes"])
+    if producer.name == "tract_core_cast":
         return g.cast(once, value.dtype)
     if once.producer is not None and once.producer.name == "unsqueeze":
         once = next(once.producer.inputs())  # the axis that was repeated

@@ -173,10 +173,10 @@ def _is_of_blocks(value: Any, other: Any, operation: OperationView) -> bool:
         if len(sources) != 1:
             return False
         value = sources[0]
-    made = value.producer
-    if made is None or made.name != "conv" or not in_blocks(made.arguments["filter"].weight):
+    producer = value.producer
+    if producer is None or producer.name != "conv" or not in_blocks(producer.arguments["filter"].weight):
         return False
-    return isinstance(other, Value) or same(made.arguments["filter"].shape[0], 1)
+    return isinstance(other, Value) or same(producer.arguments["filter"].shape[0], 1)
 
 
 @quirk(

@@ -63,13 +63,13 @@ def _with_rest(operation: OperationView) -> list[int]:
     Automatic padding counts as a rest.
     """
     padding, shape = operation.get("padding"), operation.get("input").shape[2:]
-    found = []
+    axes = []
     for axis, (extent, step) in enumerate(zip(shape, _per_axis(operation, "stride"), strict=True)):
         if step > 1 and not isinstance(extent, int):
             rest = sympy.expand(extent + sum(padding[axis]) - _fields(operation)[axis]) if padding else None
             if rest is None or any(number % step for number in rest.as_coefficients_dict().values()):
-                found.append(axis)
-    return found
+                axes.append(axis)
+    return axes
 
 
 @quirk(

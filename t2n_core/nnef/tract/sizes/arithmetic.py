@@ -103,8 +103,8 @@ def merge_into_quotients(size: Dim) -> Dim:
     if isinstance(size, int) or not size.has(FloorDiv):
         return size
     plain = sympy.expand(size)
-    found = plain.replace(lambda e: e.is_Add, _merge_sum)
-    return size if found == plain else as_dim(found)
+    merged = plain.replace(lambda e: e.is_Add, _merge_sum)
+    return size if merged == plain else as_dim(merged)
 
 
 def _merge_sum(total: sympy.Expr) -> sympy.Expr:
@@ -210,8 +210,8 @@ def _of_hinges(size: sympy.Expr) -> Dim | None:
     if len(bends) > sum(len(extreme.args) for extreme in size.atoms(Max, Min)):
         return None
     hinges = [bend * Max(atom - (name.low + i), 0) for i, bend in bends.items()]
-    found = as_dim(values[0] + (values[1] - values[0]) * (atom - name.low) + sympy.Add(*hinges))
-    return found if same(found, size) else None
+    total = as_dim(values[0] + (values[1] - values[0]) * (atom - name.low) + sympy.Add(*hinges))
+    return total if same(total, size) else None
 
 
 def without_extremes(size: Dim) -> Dim:

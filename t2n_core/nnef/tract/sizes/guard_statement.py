@@ -74,9 +74,9 @@ def _require_solvable(g: TractBuilder) -> None:
     extents = [extent for value in g.graph.inputs for extent in value.shape if not isinstance(extent, int)]
     solved = symbols_of(extent for extent in extents if extent.as_coeff_Mul()[1].is_Symbol)
     for name in sorted(set(g.graph.sizes.names) - solved):
-        found = ", ".join(str(extent) for extent in extents if name in symbols_of([extent]))
+        holders = ", ".join(str(extent) for extent in extents if name in symbols_of([extent]))
         raise LowerError(
-            f"{g.spec} does not find {name} from an axis of {found}",
+            f"{g.spec} does not find {name} from an axis of {holders}",
             hint=f"give an input with an axis of {name}, or of a multiple of it; tract {first_release('solves_sums')} "
             "needs none",
         )

@@ -20,15 +20,15 @@ from t2n_core.nnef.tract.builder import TractBuilder
 
 def name_unsolved(g: TractBuilder) -> list[Any]:
     """Replace input axes that the engine would not compare by separate symbols; return the values of these."""
-    found: list[Any] = []
+    equations: list[Any] = []
     if not g.traits.leaves_sizes_unsolved:
-        return found
+        return equations
     for value, axis in list(_unsolved_axes(g.graph.inputs)):
         own, extent = symbol(g.unique(f"{value.name}_axis_{axis}")), value.shape[axis]
         g.graph.extensions.append(f"tract_symbol {own.name}")
-        found.append(sympy.Eq(own, extent, evaluate=False))
+        equations.append(sympy.Eq(own, extent, evaluate=False))
         _slice(g, value, axis, own, extent)
-    return found
+    return equations
 
 
 def _unsolved_axes(inputs: list[Value]) -> Iterator[tuple[Value, int]]:

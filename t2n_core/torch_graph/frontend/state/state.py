@@ -80,10 +80,10 @@ class ModelState:
         before, after = split_at_state(signature, args, kwargs, self.examples)
         for argument in self.examples:
             names = [tensor.input for tensor in self.of(argument)]
-            given = [part for _, part in _tensors(_separate_tensors(exportable_cache(after[argument])))]
-            if len(given) != len(names):
-                raise InputError(f"the state `{argument}` has {len(given)} tensors, the example has {len(names)}")
-            after[argument] = dict(zip(names, given, strict=True))
+            parts = [part for _, part in _tensors(_separate_tensors(exportable_cache(after[argument])))]
+            if len(parts) != len(names):
+                raise InputError(f"the state `{argument}` has {len(parts)} tensors, the example has {len(names)}")
+            after[argument] = dict(zip(names, parts, strict=True))
         return before, after
 
     def run(self, call: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class ModelState:
         objects = {name: self._object(name, list(kwargs[name].values())) for name in self.examples}
         result = call(*args, **{**kwargs, **objects})
         following = {name: self._following(name, result, objects[name]) for name in self.examples}
-        found = _regular(result, [self.results[name] for name in self.examples], list(following.values()))
+        regular = _regular(result, [self.results[name] for name in self.examples], list(following.values()))
         for name, value in following.items():
             tensors = [part for _, part in _tensors(value)]
             expected = self.of(name)
@@ -103,8 +103,8 @@ class ModelState:
                     f"the state `{name}` has {len(expected)} tensors before a call and {len(tensors)} after it",
                     hint="give an example that a call has filled already",
                 )
-            found |= {one.output: part for one, part in zip(expected, tensors, strict=True) if not one.is_kept}
-        return found
+            regular |= {one.output: part for one, part in zip(expected, tensors, strict=True) if not one.is_kept}
+        return regular
 
     def results_of(self, result: Any) -> dict[str, Any]:
         """Return the parts of a result of the model that are not state, by their names in `run`."""
@@ -171,19 +171,19 @@ def _measure(
 ) -> ModelState:
     """Return the state with the effect of one call on each of its tensors."""
     before, after = state.flat_arguments(signature, args, kwargs)
-    given: dict[str, Any] = {}
+    in_state: dict[str, Any] = {}
 
     def watched(*args: Any, **kwargs: Any) -> Any:
-        given.update({name: kwargs[name] for name in state.examples})
+        in_state.update({name: kwargs[name] for name in state.examples})
         held.update({name: _plain_parts(kwargs[name]) for name in state.examples})
-        own.extend((part, part._version) for value in given.values() for _, part in _tensors(value))
+        own.extend((part, part._version) for value in in_state.values() for _, part in _tensors(value))
         return call(*args, **kwargs)
 
     held: dict[str, dict[Any, Any]] = {}
     own: list[tuple[torch.Tensor, int]] = []
     with torch.no_grad():
-        found = state.run(watched, before, after)
-    for name, value in given.items():
+        results = state.run(watched, before, after)
+    for name, value in in_state.items():
         changed = [path for path, part in _plain_parts(value).items() if held[name].get(path, _NONE) != part]
         if changed:
             places = ", ".join(".".join(map(str, path)) for path in changed)
@@ -193,7 +193,7 @@ def _measure(
             )
     seen = []
     for one in state.tensors:
-        new = found[one.output]
+        new = results[one.output]
         if new.dim() != one.example.dim() or new.dtype != one.example.dtype:
             before_and_after = f"{_form(one.example)} before a call and {_form(new)} after it"
             raise InputError(f"the state `{one.argument}` has {before_and_after} in `{one.name}`")
@@ -276,9 +276,9 @@ def _regular(result: Any, keys: Sequence[str | int | None], following: Sequence[
     rest = [(path, leaf) for path, leaf in leaves_with_path(_without(result, states, keys)) if id(leaf) not in states]
     results = Results()
     outputs = results.note(rest)
-    found: dict[str, Any] = dict(zip(results.names(), outputs, strict=True))
+    regular: dict[str, Any] = dict(zip(results.names(), outputs, strict=True))
     others = [(path, leaf) for path, leaf in rest if not is_output(leaf) and leaf is not None]
-    return found | {".".join(map(str, path)): leaf for path, leaf in others}
+    return regular | {".".join(map(str, path)): leaf for path, leaf in others}
 
 
 def _without(result: Any, states: set[int], keys: Sequence[str | int | None]) -> Any:

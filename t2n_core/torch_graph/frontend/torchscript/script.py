@@ -110,21 +110,23 @@ class _Run:
 
     def _node(self, node: Any) -> None:
         kind = node.kind()
-        given = [self.values[v.debugName()] for v in node.inputs()] if kind not in ("prim::Constant",) else []
+        operands = [self.values[v.debugName()] for v in node.inputs()] if kind not in ("prim::Constant",) else []
         outputs = list(node.outputs())
         if kind in _STRUCTURES:
-            results = [_STRUCTURES[kind](self, node, given)]
+            results = [_STRUCTURES[kind](self, node, operands)]
         elif kind in ("prim::TupleUnpack", "prim::ListUnpack"):
-            results = list(given[0])
+            results = list(operands[0])
         elif kind == "prim::If":
-            chosen = list(node.blocks())[0 if given[0] else 1]
+            chosen = list(node.blocks())[0 if operands[0] else 1]
             results = self.block(chosen)
         elif kind == "prim::Loop":
-            results = self._loop(node, given)
+            results = self._loop(node, operands)
         elif kind == "prim::RaiseException":
-            raise CaptureError(f"the script raises an exception: {given[0]}", hint="it does so on the example inputs")
+            raise CaptureError(
+                f"the script raises an exception: {operands[0]}", hint="it does so on the example inputs"
+            )
         else:
-            results = self._call(node, kind, given, len(outputs))
+            results = self._call(node, kind, operands, len(outputs))
         for value, result in zip(outputs, results, strict=True):
             self.values[value.debugName()] = result
 
@@ -164,10 +166,10 @@ class _Run:
 
 def _operator(schema: str, given: list[Any]) -> Any:
     """Call the torch operator of a schema; numbers may be passed for tensors."""
-    found = _SCHEMA.match(schema)
-    if found is None:
+    match = _SCHEMA.match(schema)
+    if match is None:
         raise CaptureError(f"`{schema}` is not the schema of an operator")
-    namespace, name, overload = found.groups()
+    namespace, name, overload = match.groups()
     packet: Any = find_packet(f"{namespace}::{name}")
     if packet is None:
         raise CaptureError(f"PyTorch {torch.__version__} has no operator {namespace}::{name}, which the script calls")

@@ -33,13 +33,13 @@ def fft_r2c(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool
     if _is_direct(size):
         cosine, sine = waves(size, count, self.dtype)
         moved = self.movedim(last, -1)
-        found = Pair((moved @ cosine).movedim(-1, last), (moved @ (0.0 - sine)).movedim(-1, last))
+        spectrum = Pair((moved @ cosine).movedim(-1, last), (moved @ (0.0 - sine)).movedim(-1, last))
     else:
         whole = _along(Pair(self, torch.zeros_like(self)), last, forward=True)
-        found = Pair(whole.re.narrow(last, 0, count), whole.im.narrow(last, 0, count))
+        spectrum = Pair(whole.re.narrow(last, 0, count), whole.im.narrow(last, 0, count))
     for axis in others:
-        found = _along(found, axis, forward=True)
-    return _normalised(found, [size, *(self.shape[axis] for axis in others)], normalization)
+        spectrum = _along(spectrum, axis, forward=True)
+    return _normalised(spectrum, [size, *(self.shape[axis] for axis in others)], normalization)
 
 
 @on_pairs("aten::_fft_c2c")
@@ -55,10 +55,10 @@ def fft_c2r(self: Pair, dim: Sequence[int], normalization: int, last_dim_size: i
     """Transform half of a spectrum back to a real signal; the other half is its conjugate."""
     *others, last = dim
     size = last_dim_size
-    found = self
+    signal = self
     for axis in others:
-        found = _along(found, axis, forward=False)
-    re, im = found.re.movedim(last, -1), found.im.movedim(last, -1)
+        signal = _along(signal, axis, forward=False)
+    re, im = signal.re.movedim(last, -1), signal.im.movedim(last, -1)
     if _is_direct(size):
         cosine, sine = half_waves(size, re.dtype)
         result = re @ cosine - im @ sine
@@ -159,10 +159,10 @@ def stft(
         kernels = kernels * n_fft**-0.5
     batched = self if self.dim() == 2 else self.unsqueeze(0)
     parts = F.conv1d(batched.unsqueeze(1), kernels.unsqueeze(1), stride=hop)
-    found = Pair(parts.narrow(1, 0, count), parts.narrow(1, count, count))
+    spectrum = Pair(parts.narrow(1, 0, count), parts.narrow(1, count, count))
     if self.dim() == 1:
-        found = Pair(found.re.squeeze(0), found.im.squeeze(0))
-    return found if return_complex else view_as_real(found)
+        spectrum = Pair(spectrum.re.squeeze(0), spectrum.im.squeeze(0))
+    return spectrum if return_complex else view_as_real(spectrum)
 
 
 @on_pairs("aten::stft.center")
@@ -205,8 +205,8 @@ def istft(
         # a length beyond the frames is filled with zeros; either of the two ends may be first
         beyond = length if not isinstance(end - whole, int) else end - whole
         summed, weight = F.pad(summed, (0, beyond)), F.pad(weight, (0, beyond), value=1.0)
-    found = summed[:, start:end] / weight[:, start:end]
-    return found.squeeze(0) if single else found
+    signal = summed[:, start:end] / weight[:, start:end]
+    return signal.squeeze(0) if single else signal
 
 
 @override(torch.istft, reason=FIXES_SIZES)

@@ -29,14 +29,14 @@ def _to_real(
     if not input.is_complex() and not input.is_floating_point():
         input = input.to(torch.get_default_dtype())
     imaginary = input.imag if input.is_complex() else torch.zeros_like(input)
-    found = Pair(input.real, -imaginary if hermitian else imaginary)
+    spectrum = Pair(input.real, -imaginary if hermitian else imaginary)
     *others, last = [dim % input.dim() for dim in dims]
     size = sizes[-1] if sizes[-1] is not None else 2 * (input.shape[last] - 1)
     wanted = [*zip(others, sizes, strict=False), (last, size // 2 + 1)]
     for axis, count in wanted:
         if count is not None:
-            found = Pair(resize_axis(found.re, axis, count), resize_axis(found.im, axis, count))
-    return fft_c2r(found, [*others, last], kinds[norm], size)
+            spectrum = Pair(resize_axis(spectrum.re, axis, count), resize_axis(spectrum.im, axis, count))
+    return fft_c2r(spectrum, [*others, last], kinds[norm], size)
 
 
 def resize_axis(x: Tensor, axis: int, size: Any) -> Tensor:

@@ -43,8 +43,8 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Te
         return value.to(torch.bool), index
     x = self.movedim(dim, -1)
     size = x.shape[-1]
-    known = isinstance(size, int) and isinstance(x.numel(), int)
-    if known and x.numel() * size > _PAIRS:
+    is_static = isinstance(size, int) and isinstance(x.numel(), int)
+    if is_static and x.numel() * size > _PAIRS:
         raise Refusal("the most frequent value compares every two elements: the axis is too long")
     counts = (x.unsqueeze(-1) == x.unsqueeze(-2)).to(torch.int64).sum(-1)
     limit = math.inf if x.is_floating_point() else torch.iinfo(x.dtype).max
@@ -85,8 +85,8 @@ def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     for extent in reversed(self.shape):
         places.append(rest % extent)
         rest = rest // extent
-    found = torch.stack(places[::-1], 1) if places else flat.new_empty((size, 0))
-    return torch.where(hits.any(1, keepdim=True), found, fill_value)
+    indices = torch.stack(places[::-1], 1) if places else flat.new_empty((size, 0))
+    return torch.where(hits.any(1, keepdim=True), indices, fill_value)
 
 
 @decomposition("aten::segment_reduce")

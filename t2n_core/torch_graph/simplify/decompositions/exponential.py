@@ -27,9 +27,9 @@ def matrix_exp(self: Tensor) -> Tensor:
     for is_large in large:
         x = torch.where(is_large, x / 2, x)
     unit = torch.eye(x.shape[-1], dtype=x.dtype)
-    found = unit + x / _TERMS
+    power = unit + x / _TERMS
     for term in range(_TERMS - 1, 0, -1):
-        found = unit + x @ found / term
+        power = unit + x @ power / term
     for is_large in large:
-        found = torch.where(is_large, found @ found, found)
-    return torch.where(norm > _NEAR * 2**_HALVINGS, math.nan, found)
+        power = torch.where(is_large, power @ power, power)
+    return torch.where(norm > _NEAR * 2**_HALVINGS, math.nan, power)

@@ -18,13 +18,13 @@ def positions(self: Tensor, size: Sequence[int], stride: Sequence[int], offset: 
         raise Refusal("a view by strides that depend on a dynamic size is not supported")
     if not self.is_contiguous() or self.storage_offset() != 0:
         raise Refusal("a view by strides reads the memory of a tensor that is itself a view")
-    found = torch.tensor(offset or 0)
+    indices = torch.tensor(offset or 0)
     for count, step in zip(size, stride, strict=True):
-        found = found.unsqueeze(-1) + torch.arange(count) * step
+        indices = indices.unsqueeze(-1) + torch.arange(count) * step
     last = (offset or 0) + sum((count - 1) * step for count, step in zip(size, stride, strict=True))
     if isinstance(last, int) and isinstance(self.numel(), int) and last >= self.numel():
         raise Refusal("a view by strides reads beyond its tensor")
-    return found.reshape(-1)
+    return indices.reshape(-1)
 
 
 @decomposition("aten::as_strided", "aten::as_strided_copy")

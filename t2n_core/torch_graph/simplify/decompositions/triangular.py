@@ -38,8 +38,8 @@ def solve_batch(solve: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor)
     if not is_single or a.dim() > b.dim() or b.dim() == 2:
         return solve(*broadcast(a, b))
     rows = b.movedim(-2, 0)
-    found = solve(a.reshape(a.shape[-2:]), rows.reshape(b.shape[-2], -1))
-    return found.reshape(rows.shape).movedim(0, -2)
+    solution = solve(a.reshape(a.shape[-2:]), rows.reshape(b.shape[-2], -1))
+    return solution.reshape(rows.shape).movedim(0, -2)
 
 
 def solve_matrix(a: Tensor, b: Tensor, upper: bool, unit: bool = False) -> Tensor:

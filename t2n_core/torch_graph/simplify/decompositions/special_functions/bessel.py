@@ -186,8 +186,8 @@ def special_airy_ai(x: Tensor) -> Tensor:
     u = 1 / zeta
     left = (_AIRY_LEFT[0](u) * phase.sin() - _AIRY_LEFT[1](u) * phase.cos()) / (math.sqrt(math.pi) * root)
     right = _AIRY_RIGHT(u) * (-zeta).exp() / root
-    found = torch.where(a > 1, right, torch.where(a < -_AIRY, left, _AIRY_NEAR(a)))
-    return torch.where(size == math.inf, math.nan, found).to(result_dtype(x))
+    airy = torch.where(a > 1, right, torch.where(a < -_AIRY, left, _AIRY_NEAR(a)))
+    return torch.where(size == math.inf, math.nan, airy).to(result_dtype(x))
 
 
 @decomposition("aten::special_spherical_bessel_j0")

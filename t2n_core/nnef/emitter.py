@@ -8,7 +8,6 @@ Arguments are bound to the target version's signature, ranks aligned, shapes inf
 
 from __future__ import annotations
 
-import difflib
 import functools
 import math
 import re
@@ -41,6 +40,7 @@ from t2n_core.nnef.signatures import fragment_signature
 from t2n_core.nnef.sizes.dims import Dim, Shape, as_dim, same, shape_text, symbols_of
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Signature, Spec, is_operator, known_operators
+from t2n_core.text import suggestion
 
 Scalar: TypeAlias = bool | int | float
 Operand: TypeAlias = Value | Scalar
@@ -125,9 +125,10 @@ class Emitter(ABC):
         """Return the writer of an operator. Raises AttributeError for a name that is not an operator of any target."""
         operator = name.rstrip("_")  # `and_`, `or_`, `not_`: Python reserves these names
         if name.startswith("_") or not (operator in self.graph.fragments or is_operator(operator)):
-            near = difflib.get_close_matches(operator, [*dir(type(self)), *known_operators(self.spec.target)], n=3)
-            hint = f"; did you mean {', '.join(near)}?" if near and not name.startswith("_") else ""
-            raise AttributeError(f"{type(self).__name__} has no attribute or operator `{name}`{hint}")
+            message = f"{type(self).__name__} has no attribute or operator `{name}`"
+            names = [] if name.startswith("_") else [*dir(type(self)), *known_operators(self.spec.target)]
+            near = suggestion(operator, names, otherwise="", most=3)
+            raise AttributeError(f"{message}; {near}" if near else message)
         return functools.partial(self.one, operator)
 
     def one(self, operator: str, *args: Any, out: Expected | None = None, **attributes: Any) -> Value:

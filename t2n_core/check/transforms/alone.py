@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from t2n_core.check.answered import Answered
+from t2n_core.check.transforms.applied import apply_transforms
 from t2n_core.check.transforms.dtypes import answered_dtypes, given_dtypes
-from t2n_core.check.transforms.interface import Interface, Port, positions
+from t2n_core.check.transforms.interface import Port, positions
 from t2n_core.check.transforms.level import default_judgement
-from t2n_core.check.transforms.outcomes import CHANGED, TRANSFORMS, weak_if_unchanged, with_transform_names
+from t2n_core.check.transforms.outcomes import outcome_after
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.engine.tract.transforms.transform import transforms_from
 from t2n_core.errors import InputError
-from t2n_core.parity.check import check_parity, failure_outcome
+from t2n_core.parity.check import check_parity
 from t2n_core.parity.outcome import Outcome
 from t2n_core.parity.request import CheckRequest
 from t2n_core.scratch import scratch_folder
@@ -33,19 +34,13 @@ def check_transform_alone(engine: TractEngine, request: CheckRequest, given: Seq
     for one in transforms:
         one.require(engine.version)
     criteria = default_judgement(transforms, request.criteria)
-    facts: dict[str, Any] = {TRANSFORMS: [str(one) for one in transforms]}
     with scratch_folder() as scratch:
-        reply = engine.transformed(request.archive, transforms, scratch, timeout=request.timeout)
-        if reply.status != "ok":
-            common = {
-                "engine": f"{engine.name} {engine.version}",
-                "required": criteria.required,
-                "times": dict(reply.times),
-                "facts": {**reply.facts, **facts},
-            }
-            return with_transform_names(failure_outcome(reply, request.samples, common, request.timeout), transforms)
-        facts[CHANGED] = list(reply.facts["changed"])
-        before, now = Interface.of(reply.facts), Interface.of(reply.facts["transformed"])
+        applied = apply_transforms(
+            engine, request.archive, transforms, request.samples, criteria, scratch, request.timeout
+        )
+        if isinstance(applied, Outcome):
+            return applied
+        before, now = applied.before, applied.now
         if not (_same(before.inputs, now.inputs) and _same(before.outputs, now.outputs)):
             names = ", ".join(map(str, transforms))
             raise InputError(f"after {names} the model has other inputs or outputs, for which nothing is expected")
@@ -55,9 +50,8 @@ def check_transform_alone(engine: TractEngine, request: CheckRequest, given: Seq
         answered = engine.run(request.archive, batches, **options)
     if answered.status == "ok":
         samples = answered_dtypes(samples, answered.outputs)
-    found = check_parity(Answered(engine.version, answered), replace(request, samples=samples, criteria=criteria))
-    found = replace(found, facts={**found.facts, **facts})
-    return weak_if_unchanged(found, transforms) if found.passed else with_transform_names(found, transforms)
+    outcome = check_parity(Answered(engine.version, answered), replace(request, samples=samples, criteria=criteria))
+    return outcome_after(transforms, outcome, applied.facts)
 
 
 def _same(before: Sequence[Port], now: Sequence[Port]) -> bool:

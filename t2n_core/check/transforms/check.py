@@ -14,16 +14,16 @@ import numpy as np
 from t2n_core.check.answered import Answered
 from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.exported.parity import check_exported, criteria_for
+from t2n_core.check.transforms.applied import apply_transforms
 from t2n_core.check.transforms.dtypes import answered_dtypes
-from t2n_core.check.transforms.interface import Interface
 from t2n_core.check.transforms.level import default_judgement
-from t2n_core.check.transforms.outcomes import CHANGED, TRANSFORMS, weak_if_unchanged, with_transform_names
+from t2n_core.check.transforms.outcomes import CHANGED, outcome_after
 from t2n_core.check.transforms.plan import Plan, plan_runs
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.engine.tract.transforms.transform import Transform, transforms_from
 from t2n_core.errors import InputError
-from t2n_core.parity.check import check_parity, failure_outcome
+from t2n_core.parity.check import check_parity
 from t2n_core.parity.further_runs.batches import Batches, Call, Fed, SelfComparison, run_with_further
 from t2n_core.parity.further_runs.kept_states import plan_calls
 from t2n_core.parity.judging.judgement import Judgement
@@ -53,16 +53,12 @@ def check_transform(
             samples = result.reference.in_float64(samples)
     except Exception as cause:
         return Outcome.from_error(cause, Stage.SETUP)
-    common: dict[str, Any] = {"engine": f"{engine.name} {engine.version}", "required": criteria.required}
-    facts: dict[str, Any] = {TRANSFORMS: [str(one) for one in transforms]}
     with scratch_folder() as scratch:
-        reply = engine.transformed(result.archive, transforms, scratch, timeout=timeout)
-        if reply.status != "ok":
-            common |= {"times": dict(reply.times), "facts": {**reply.facts, **facts}}
-            return with_transform_names(failure_outcome(reply, samples, common, timeout), transforms)
-        facts[CHANGED] = list(reply.facts["changed"])
-        before, now = Interface.of(reply.facts), Interface.of(reply.facts["transformed"])
-        plan = plan_runs(result, transforms, samples, before, now)
+        applied = apply_transforms(engine, result.archive, transforms, samples, criteria, scratch, timeout)
+        if isinstance(applied, Outcome):
+            return applied
+        facts = applied.facts
+        plan = plan_runs(result, transforms, samples, applied.before, applied.now)
         kept = None if plan.one_state else plan_calls(engine.kept_states, result.archive, plan.samples)
         comparisons = [] if kept is None else [kept]
         shared: dict[str, Any] = {"timeout": timeout, "transforms": transforms, "scratch": scratch}
@@ -75,12 +71,10 @@ def check_transform(
         if facts[CHANGED] == [None] and not plan.one_state and _moves_bits(result, engine, plan, answered, timeout):
             facts[CHANGED] = [True]
         pairs = list(zip(comparisons, replies, strict=True))
-        found = _compare(result, engine, plan, criteria, answered, pairs, timeout)
-    found = replace(found, facts={**found.facts, **facts})
-    if found.status is Status.MISMATCH:
-        found = _with_archive(found, result, own, timeout)
-    found = with_transform_names(found, transforms) if not found.passed else weak_if_unchanged(found, transforms)
-    return found.with_times(result.times)
+        outcome = _compare(result, engine, plan, criteria, answered, pairs, timeout)
+    if outcome.status is Status.MISMATCH:
+        outcome = _with_archive(outcome, result, own, timeout)
+    return outcome_after(transforms, outcome, facts).with_times(result.times)
 
 
 def _engine_for(result: ExportedArchive, transforms: Sequence[Transform]) -> TractEngine:
@@ -124,11 +118,11 @@ def _compare(
     names = [result.output_names[place] for place in plan.outputs]
     moved = _movements_left(result, plan, criteria)
     request = CheckRequest(result.archive, samples, names, criteria, timeout, result.range, moved=moved)
-    found = check_parity(Answered(engine.version, reply), request)
+    outcome = check_parity(Answered(engine.version, reply), request)
     for comparison, own in comparisons:
-        if found.passed:
-            found = comparison.judge(found, request, reply, own)
-    return found
+        if outcome.passed:
+            outcome = comparison.judge(outcome, request, reply, own)
+    return outcome
 
 
 def _movements_left(result: ExportedArchive, plan: Plan, criteria: Judgement) -> list[Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from t2n_core.engine.tract.transforms.transform import Transform
 from t2n_core.parity.check import WEAK_CHECK
@@ -17,6 +17,12 @@ CHANGED: Final = "transform_changed"
 _UNCHANGED_HINT = "use a model that contains the transform's pattern, or leave the transform out"
 
 
+def outcome_after(transforms: Sequence[Transform], outcome: Outcome, facts: Mapping[str, Any]) -> Outcome:
+    """Return the outcome of a transformed model with facts of the transforms, which a failure names."""
+    outcome = replace(outcome, facts={**outcome.facts, **facts})
+    return _weak_if_unchanged(outcome, transforms) if outcome.passed else with_transform_names(outcome, transforms)
+
+
 def with_transform_names(outcome: Outcome, transforms: Sequence[Transform]) -> Outcome:
     """Return a failure with the transforms in its message."""
     error = outcome.error or ErrorInfo.of(outcome.stage, "Failure", outcome.status.value)
@@ -24,7 +30,7 @@ def with_transform_names(outcome: Outcome, transforms: Sequence[Transform]) -> O
     return replace(outcome, error=replace(error, message=f"after the transform {names}: {error.message}"))
 
 
-def weak_if_unchanged(outcome: Outcome, transforms: Sequence[Transform]) -> Outcome:
+def _weak_if_unchanged(outcome: Outcome, transforms: Sequence[Transform]) -> Outcome:
     """Return a pass as weak if a transform did not change the model, or is not proven to have changed it."""
     pairs = zip(transforms, outcome.facts[CHANGED], strict=True)
     reasons = [_reason_of_no_proof(one, changed) for one, changed in pairs if not changed]

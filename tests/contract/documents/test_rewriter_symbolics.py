@@ -221,7 +221,7 @@ def test_ctx_origin_func_of_a_builtin_differs(tmp_path: Path) -> None:
 def test_an_unknown_operator_of_g(tmp_path: Path) -> None:
     """`g.op` of an operator that the target does not have is refused with the nearest ones."""
     SYMBOLIC_REWRITER.register_symbolic("tanh", is_pytorch=True)(lambda g, self: g.op("Tanhh", self))
-    with pytest.raises(LowerError, match="did you mean tanh"):
+    with pytest.raises(LowerError, match="did you mean `tanh`"):
         export(torch.tanh, torch.randn(3), tmp_path)
 
 

@@ -13,7 +13,7 @@ from t2n_core.nnef.spec import spec_for
 def test_a_misspelt_attribute_is_an_error(target: str, version: str) -> None:
     g = emitter_for(spec_for(target, version))
     assert callable(g.matmul)
-    with pytest.raises(AttributeError, match=r"has no attribute or operator `matmull`; did you mean matmul"):
+    with pytest.raises(AttributeError, match=r"has no attribute or operator `matmull`; did you mean `matmul`"):
         _ = g.matmull
     with pytest.raises(AttributeError, match="has no attribute or operator `rows_overun`"):
         _ = g.rows_overun

@@ -29,7 +29,7 @@ _MARGIN = 1.01
 
 
 def cell_of(record: Mapping[str, Any]) -> str:
-    """Return what a cell of the table says of the record of a net in an engine."""
+    """Return the entry for the record of a net in an engine."""
     if record["status"] != "pass":
         return f"**{record['status']}**"
     if record.get("metrics"):

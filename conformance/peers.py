@@ -1,10 +1,10 @@
-"""The same measurement for two other ways from PyTorch to tract, each in an environment of its own.
+"""The same measurement for two other ways from PyTorch to tract, each in a separate environment.
 
     python -m conformance.peers torch-to-nnef --json peer.json        # first 2 samples per operator, float32
     python -m conformance.peers torch-onnx --workers 2 --complete
 
 The environment is made under `.tox/peers` with pip, once. Samples, comparison and definitions are those of the suite
-`aten`; values are checked by our own engines and comparison, not by what a peer says of itself.
+`aten`; values are checked by our own engines and comparison, not by what a peer claims.
 """
 
 from __future__ import annotations

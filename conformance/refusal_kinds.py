@@ -1,7 +1,7 @@
-"""The five kinds of refusals: what a message of a refusal, or of an expectation, belongs to.
+"""Five kinds of refusals, recognised by the message of a refusal or an expectation.
 
-The support page is made of them, and a test holds that each refusal that is known has a kind. What fits no kind is a
-refusal that nobody has accepted yet.
+The support page groups refusals by them, and a test requires a kind for each refusal on record. A refusal without one
+has not been accepted yet.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ RARE = frozenset(
     linalg_lstsq linalg_svd nextafter polygamma_ resize resize_ resize_as special_hermite_polynomial_h
     special_hermite_polynomial_he special_laguerre_polynomial_l special_legendre_polynomial_p special_zeta""".split()
 )
-"""Operators that are in PyTorch's database and in none of the models that were looked at."""
+"""Operators of PyTorch's database that none of the surveyed models uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind: its name, why such a refusal is accepted and what to do, and the messages that are of it."""
+    """One kind: its name, why such a refusal is accepted and what to do about it, and a pattern of its messages."""
 
     name: str
     reason: str
@@ -53,7 +53,7 @@ KINDS = (
     ),
     Kind(
         "unknown shape",
-        "How many results there are, or their shape, depends on numbers in a tensor, or on a size that is dynamic; or "
+        "How many results there are, or their shape, depends on values in a tensor, or on a size that is dynamic; or "
         "PyTorch itself fixes the size where it captures the operator. Keep all elements and choose: "
         "`torch.where(mask, x, 0)`; `nonzero_static` has a fixed number of results; keep an axis static whose size "
         "says how many pieces there are.",
@@ -101,7 +101,7 @@ KINDS = (
     ),
     Kind(
         "rare",
-        "No model that was looked at uses it, and it would cost much code: it is in PyTorch's database of operators "
+        "None of the surveyed models uses it, and it would take much code: it is in PyTorch's database of operators "
         "alone. Replace it with a rewriter, or add a rule.",
         _any(
             rf"""(no rule for |cannot capture .*|operator .*|^)aten(::|\.)_?({"|".join(sorted(RARE))})(?![a-z0-9])
@@ -112,7 +112,7 @@ KINDS = (
         ),
     ),
 )
-"""In the order in which they are asked; the first that fits is the kind of a refusal."""
+"""The first kind whose pattern matches a message is the kind of the refusal."""
 
 
 def kind_of(message: str) -> Kind | None:

@@ -1,4 +1,4 @@
-"""python -m conformance.sizes_table: what became of each pattern of suite `sizes` in each engine, as a table.
+"""python -m conformance.sizes_table: the outcome of each pattern of suite `sizes` in each engine, as a table.
 
     python -m conformance.sizes_table crop 'pad_*' --tract 0.21.19,0.23.9
     python -m conformance.sizes_table --records site/matrix.jsonl
@@ -31,7 +31,7 @@ _EXPORTING = ("setup", "input", "capture", "lower", "spec", "write")
 
 
 def word_of(fields: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the outcome of a cell in words, and where or why, from the fields of its record."""
+    """Return the outcome of a cell as a word, and where or why, from the fields of its record."""
     facts, error = fields.get("facts") or {}, fields.get("error") or {}
     if fields["status"] == "pass":
         out = facts.get("refused_sizes") or []
@@ -136,7 +136,7 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="of the patterns that are run; all if there is none")
     parser.add_argument("--tract", default=ENGINES, help=f"versions, default {ENGINES}")
     parser.add_argument("--records", type=Path, help="matrix.jsonl or its folder, in place of running anything")
-    parser.add_argument("--details", action="store_true", help="also say where and why, for what is not right")
+    parser.add_argument("--details", action="store_true", help="also print where and why each wrong cell fails")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     start = time.monotonic()

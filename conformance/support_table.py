@@ -1,4 +1,4 @@
-"""The support table of the docs, from results and never from registrations.
+"""The support table of the docs, made from measured results, never from registrations.
 
 python -m conformance.coverage --tract all-minors --all-dtypes --outcomes tract.jsonl
 python -m conformance.coverage --tract all-minors --dynamic --outcomes dynamic.jsonl
@@ -37,7 +37,7 @@ from t2n_core.level import LEVELS
 _HEAD = """# Support
 
 Which operators of PyTorch compute the same values in which engine, per dtype. All entries are
-measured outcomes on the samples of PyTorch's own operator database; what is only registered counts for nothing here.
+measured outcomes on the samples of PyTorch's own operator database; an operator that is only registered does not count.
 
 | entry | means |
 |---|---|
@@ -49,8 +49,8 @@ measured outcomes on the samples of PyTorch's own operator database; what is onl
 | … (no-fma) | the worst of the kernel tiers, where another is better |
 | (empty) | the operator does not have this dtype, or no sample of it is usable |
 
-What is only rounding, by float64, counts as a pass at the level that it reaches. Why some are **wrong** all the same is
-in `conformance/expectations_aten.toml`: equal elements in another order, sums of float16, memory that nobody wrote.
+A difference that float64 shows to be rounding counts as a pass at the level it reaches. Why some are still **wrong** is
+in `conformance/expectations_aten.toml`: equal elements in another order, sums of float16, uninitialised memory.
 """
 _SECTIONS = {
     "operator": "Operators",
@@ -59,7 +59,7 @@ _SECTIONS = {
     DYNAMIC: "Operators with every axis dynamic",
 }
 _LISTED = frozenset(["float32", "float16", "int64", "bool"])
-"""Dtypes whose operators have a row each; of others a part is measured, which is in the totals and refusals alone."""
+"""Dtypes with a row for each operator; a sample of the others is measured, for the totals and the refusals only."""
 
 Rows = Mapping[tuple[str, str], Mapping[str, Sequence[CaseLine]]]
 """By operator and type, then by release: a line per kernel tier."""
@@ -67,9 +67,9 @@ _LEVELS = ["", *(level.value for level in LEVELS)]
 
 
 def support_page(lines: Iterable[CaseLine]) -> str:
-    """Return the page as Markdown; the same for the same outcomes in any order.
+    """Return the page as Markdown, which does not depend on the order of the outcomes.
 
-    Raises ValueError for a refusal that is of none of the KINDS.
+    Raises ValueError for a refusal of none of the KINDS.
     """
     ordered = sorted(lines, key=lambda line: (line.operator, line.dtype, line.engine))
     engines = sorted({line.engine for line in ordered}, key=_engine_order)
@@ -86,7 +86,7 @@ def support_page(lines: Iterable[CaseLine]) -> str:
 
 
 def release_entry(lines: Sequence[CaseLine]) -> str:
-    """Return what a cell of the table says: the worst of the kernel tiers, which is named where another is better."""
+    """Return the entry of a release: that of its worst kernel tier, which is named if another one is better."""
     if not lines:
         return ""
     worst = max(lines, key=_badness)
@@ -110,7 +110,7 @@ def _release(engine: str) -> str:
 
 
 def entry_of(line: CaseLine) -> str:
-    """Return what a cell of the table says of one engine."""
+    """Return the entry of one engine."""
     if any(sample.result == WRONG for sample in line.samples):
         return "**wrong**"
     if line.verdict == COMPLETE:
@@ -160,7 +160,8 @@ def _refusals(lines: Sequence[CaseLine], releases: Sequence[str]) -> str:
                 dtype = f"{line.dtype}, dynamic" if line.kind == DYNAMIC else line.dtype
                 where[kind.name, dtype, line.operator].add(_release(line.engine))
     parts = [
-        "## What is refused\n\nOf these operators at least one sample is refused. There are five kinds of refusals.\n"
+        "## What is refused\n",
+        "Each of these operators has at least one refused sample. There are five kinds of refusals.\n",
     ]
     for kind in KINDS:
         rows: dict[tuple[str, str], list[str]] = defaultdict(list)

@@ -63,7 +63,7 @@ def measure(name: str, versions: str, folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def cell_of(row: Mapping[str, Any]) -> str:
-    """Return what a cell of the table says of a net in a format and release."""
+    """Return the entry of a net in a format and release."""
     if row["status"] != "pass":
         return f"**{row['status']}**"
     if not row["stored"]:

@@ -26,7 +26,7 @@ HEAD = ("releases", "operators", "what is wrong", "write instead")
 
 
 def releases_text(*ranges: Releases) -> str:
-    """Return ranges in words, `0.21.6 to 0.22.4`; `until` and `to` include the release that they name."""
+    """Return ranges as text, `0.21.6 to 0.22.4`; `until` and `to` include the release that they name."""
     known = [Version(release) for release in known_releases()]
     return ", and ".join(_range_text(one, [release for release in known if release in one]) for one in ranges)
 
@@ -87,7 +87,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
 
 
 def page() -> str:
-    """Return the page with its tables, as it has to be."""
+    """Return the page with up-to-date tables."""
     text = PAGE.read_text("utf-8")
     for begin, written in TABLES.items():
         text = with_table(text, begin, written())

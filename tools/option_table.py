@@ -129,7 +129,7 @@ def differences_table() -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Return each page with tables, as it has to be."""
+    """Return each page with up-to-date tables."""
     tables = {
         COMMAND_LINE: {"options": session_table()},
         OPTIONS: {

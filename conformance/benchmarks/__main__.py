@@ -29,7 +29,7 @@ BUDGET = 120.0
 
 
 def export_times(folder: Path, peer: Peer | None, longest: int) -> dict[str, Any]:
-    """{who: {n: median seconds}}; a text in place of seconds says why there are none."""
+    """Return {exporter: {n: median seconds}}, with the reason in place of seconds that are missing."""
     path = folder / "export.json"
     command = [sys.executable, "-m", "pytest", "conformance/benchmarks/test_export_time.py"]
     command += ["--benchmark-only", f"--benchmark-json={path}", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
@@ -67,7 +67,7 @@ def _seconds(peer: Peer, job: dict[str, Any], budget: float = BUDGET) -> float |
 
 
 def save(results: dict[str, Any], output: Path) -> str:
-    """Writes what is there; after each part, so that what fails later does not take it along. Returns the tables."""
+    """Write the results so far, so that a later failure does not lose them, and return the tables."""
     write_results(output / "results.json", results)
     text = markdown(results)
     (output / "results.md").write_text(text, encoding="utf-8")

@@ -51,7 +51,7 @@ def _export(name: str) -> ModelExport:
 
 
 def _rate(name: str, folder: Path) -> dict[str, float]:
-    """Return the checks per second: load, optimise and run in a process of its own, and compare."""
+    """Return the checks per second: load, optimise and run in a separate process, then compare."""
     result = _export(name).to(TractNNEF(VERSIONS[-1], check_io=False), folder / "checked.tar")
     result.assert_parity("approximate")  # starts the worker, computes the reference
     watch = Stopwatch()

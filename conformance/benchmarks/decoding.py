@@ -41,7 +41,7 @@ TARGETS: Mapping[str, tuple[str, str, str, float]] = {
     "a token with the cache in the engine, against outside": ("token_ms", "float32, own cache", "float32", 1.0),
     "the prompt, against PyTorch": ("prompt_ms", "float32", "torch", 1.1),
 }
-"""What is compared -> figure, form, the form that it is compared with, and the largest ratio that is wanted."""
+"""Comparison -> figure, form, the form that it is compared with, and the largest ratio allowed."""
 HOW = (
     f"Greedy steps after a prompt of {PROMPT} tokens, 124.7 million parameters, batch 1, CPU time on one pinned core. "
     "All forms run in turns in one process; a ratio is the median over the turns. The tokens of float16 and of 4 bits "
@@ -126,7 +126,7 @@ def run_turns(
     steps: int = STEPS,
     rounds: int = ROUNDS,
 ) -> dict[str, Any]:
-    """Return the figures of each form, from a process of their own. Raises CalledProcessError if that fails."""
+    """Return the figures of each form, from a separate process. Raises CalledProcessError if that fails."""
     job = {"library": str(engine.library), "archives": dict(archives), "size": asdict(size), "prompt": prompt}
     job |= {"own_cache": engine.version.startswith("0.23"), "steps": steps, "rounds": rounds}
     found: dict[str, Any] = ask_module("conformance.benchmarks.decoding", job=job)
@@ -134,7 +134,7 @@ def run_turns(
 
 
 def ratios(figures: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
-    """Yield what is compared, the measured ratio (the median over turns) and the target, of what was measured."""
+    """Yield each comparison with its measured ratio (the median over turns) and its target."""
     for name, (figure, form, other, target) in TARGETS.items():
         if form in figures and other in figures:
             yield name, ratio(figures[form][figure], figures[other][figure]), target
@@ -172,7 +172,7 @@ def _in_torch(model: Any) -> Step:
 
 
 def _sequences(job: Mapping[str, Any]) -> dict[str, Callable[[], Step]]:
-    """Return form -> what begins a new sequence."""
+    """Return form -> function that begins a new sequence."""
     driver = TractDriver(Path(job["library"]))
     model = build(Size(**job["size"]))
     empty = {form: [cache.numpy() for cache in model.empty()] for form in job["archives"]}

@@ -66,7 +66,7 @@ def export_table(export: dict[str, dict[str, Any]]) -> str:
 
 
 def nets_table(nets: dict[str, dict[str, Any]]) -> str:
-    """Seconds of one export, medians; the floor is torch.export alone."""
+    """Return a table of median seconds of one export; the floor is torch.export alone."""
     rows = []
     for name, times in nets.items():
         ours, floor, peer = times["ours"], times["torch.export"], times.get("peer", "not run")
@@ -85,7 +85,7 @@ def _ms(figures: dict[str, Any] | None) -> str:
 def _times(slow: dict[str, Any] | None, fast: dict[str, Any]) -> str:
     if not slow or "cpu_ms" not in slow or "cpu_ms" not in fast:
         return ""
-    if "turns_ms" in slow and "turns_ms" in fast:  # neighbours in time: what else the machine did then hit both
+    if "turns_ms" in slow and "turns_ms" in fast:  # run in turns, so other load hits both alike
         return f"{ratio(slow['turns_ms'], fast['turns_ms']):.2f} x"
     return f"{slow['cpu_ms'] / fast['cpu_ms']:.2f} x"
 
@@ -95,7 +95,7 @@ EXPORTERS = {"peer": "torch-to-nnef", "onnx": "torch.onnx"}
 
 
 def engine_table(entries: list[dict[str, Any]]) -> str:
-    """Return the speeds as a table per engine."""
+    """Return a table of speeds for each engine."""
     parts = []
     others = [who for who in EXPORTERS if any(who in e for e in entries)]
     for engine in dict.fromkeys(e["engine"] for e in entries):
@@ -111,7 +111,7 @@ def engine_table(entries: list[dict[str, Any]]) -> str:
 
 
 def ratio_table(entries: list[dict[str, Any]], who: str = "peer") -> str:
-    """Another's time over ours, all engines side by side: above 1 ours is faster."""
+    """Return a table of another exporter's time over ours, one column per engine; above 1 ours is faster."""
     engines = list(dict.fromkeys(e["engine"] for e in entries))
     cells = {(e["net"], e["engine"]): _times(e.get(who), e.get("ours", {})) or _why(e.get(who)) for e in entries}
     nets = list(dict.fromkeys(e["net"] for e in entries))
@@ -120,14 +120,14 @@ def ratio_table(entries: list[dict[str, Any]], who: str = "peer") -> str:
 
 
 def _why(figures: dict[str, Any] | None) -> str:
-    """Why there is no time, in a word."""
+    """Return why there is no time, in one word."""
     if not figures:
         return "-"
     return "wrong" if str(figures.get("error")).startswith("wrong") else "fails"
 
 
 def size_table(entries: list[dict[str, Any]]) -> str:
-    """In the newest engine of the run; operators are those of the graph that the engine makes of it."""
+    """Return the sizes of archives in the newest engine of the run; its optimised graph gives the operators."""
     who = [w for w in ("ours", *EXPORTERS) if any(w in e for e in entries)]
     rows = []
     for e in entries:
@@ -153,7 +153,7 @@ def startup_table(startup: dict[str, dict[str, float]]) -> str:
 def markdown(results: Results) -> str:
     parts = ["# Benchmarks", machine_line(results["machine"])]
     if results.get("peer"):
-        parts.append(f"The peer is {results['peer']}, in an environment of its own, with the same torch.")
+        parts.append(f"The peer is {results['peer']}, in a separate environment, with the same torch.")
     if "export" in results:
         parts += ["## Export of n times (Linear + ReLU)", export_table(results["export"])]
         parts += ["## Export of whole nets", nets_table(results["export"]["nets"])]

@@ -35,7 +35,7 @@ def table_of(faults: Iterable[Fault]) -> str:
 
 
 def seen(side: str, count: int, seed: int, folder: Path) -> Iterator[Fault]:
-    """Yield so many faults of a side that the check sees."""
+    """Yield `count` faults of a side that the check sees."""
     faults: Iterator[Fault]
     if side == "exporter":
         every = [fault for fault in exporter.faults(folder, seed) if fault.is_seen]

@@ -70,7 +70,7 @@ _CHANGES: Final = (
 
 
 def exported(name: str, release: str, folder: Path) -> ExportResult:
-    """Return the export of a net as a folder, with a seed of its own."""
+    """Return the export of a net as a folder, with its seed."""
     torch.manual_seed(1)
     model, inputs = NETS[name]()
     return ModelExport(model.eval(), inputs).to(TractNNEF(release, check_io=False), folder)

@@ -35,9 +35,9 @@ OTHER_DTYPES = {
 }  # fmt: skip
 """Measured on demand only. Complex tensors are neither inputs nor results of an archive."""
 ELEMENTS = 64
-"""Numbers that all sets of a call hold together, as inputs and in each result, if so many sets suffice for that."""
+"""Least number of elements that all sets of a call have together, in the inputs and in each result, where they can."""
 OTHERS = 7
-"""Sets beside the first."""
+"""Sets besides the first."""
 UNWRITTEN = frozenset("empty empty_like empty_permuted empty_strided new_empty new_empty_strided".split())
 """Their results are memory as it was found, which two runs may find alike."""
 
@@ -143,7 +143,7 @@ class SampleSource:
 
 
 class _Others:
-    """The samples of one case made again with other random numbers, each time of several."""
+    """The samples of one case, drawn several times with other random numbers."""
 
     def __init__(self, case: AtenCase) -> None:
         self._case = case
@@ -188,7 +188,7 @@ class Call(nn.Module):
         self.written: frozenset[int] = frozenset()
         """Inputs that the function writes into; the model gives it copies of them."""
         self.elements = 0
-        """Numbers of all inputs, or of the smallest result if that has fewer."""
+        """Return the number of elements of all inputs, or of the smallest result if that has fewer."""
 
     def forward(self, *inputs: Tensor) -> Any:
         given = [x.clone() if i in self.written else x for i, x in enumerate(inputs)]

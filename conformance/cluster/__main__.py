@@ -139,7 +139,7 @@ def evidence(report: Path) -> list[str]:
 
 
 def compare_runs(near: list[str], far: list[str]) -> tuple[str, bool]:
-    """Return how a run on hosts compares with the local one, in words, and whether it is as it has to be."""
+    """Return how a run on hosts differs from the local one, as text, and whether that is allowed."""
     counts = Counter(json.loads(line).get("nodeid", line) for line in far)
     planned = {json.loads(line).get("nodeid", line) for line in near}
     lost, double = len(planned - set(counts)), sum(count > 1 for count in counts.values())

@@ -7,7 +7,7 @@
     python -m conformance.dialect --tract 0.23.0,0.23.9 --runtime cuda
 
 Prints the table operator × release with the cases that were right, wrong, refused, crashed or timed out, then the
-smallest case of each that was not right, with what is known of it. Exits with 1 if a case that is not right has no
+smallest case of each that was not right, with its known cause. Exits with 1 if a case that is not right has no
 explanation in `conformance/dialect/known`. With a folder, an interrupted run goes on where it ended, and only what
 has other cases or another definition since is judged again.
 

@@ -1,7 +1,7 @@
 """What a run over releases found: for each case, the releases that do not compute it rightly.
 
 `findings.tsv` holds the run that the tests compare with the errata, and `findings_cuda.tsv` one on tract's CUDA
-runtime; `--findings` of the command writes them anew.
+runtime; `--findings` of the command rewrites them.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def cells_of(found: Iterable[Verdict]) -> Cells:
 
 
 def cell_text(counts: Mapping[str, Counts], line: Sequence[str]) -> str:
-    """Return what a minor line makes of an operator: the number of cases if all are right, else how many of each.
+    """Return the outcome of an operator in a minor line: the number of cases if all are right, else how many of each.
 
     Releases that do the same are one range. A range is named unless it is the whole line.
     """

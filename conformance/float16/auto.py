@@ -1,4 +1,4 @@
-"""`precision="auto"` beside float32: the plan, its error with inputs of no search, and the time of a run."""
+"""`precision="auto"` beside float32: the plan, its error with inputs outside the search, and the time of a run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from t2n_core.errors import T2NError
 from t2n_core.parity.judging.float16_level import LARGEST, peak
 
 OTHER_TURN = 40
-"""Number of the inputs that are drawn after the search; a search draws those of its few rounds."""
+"""The turn of inputs that are drawn after the search, beyond the few turns of the search."""
 
 
 def measure(name: str, case: ModelCase, engines: list[ResolvedEngine], folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield a row for each engine: the search's report, `peaks` of inputs of no search, `ms`, `ratio`, or `failed`."""
+    """Yield a row for each engine: the search's report, `peaks` of further inputs, `ms`, `ratio`, or `failed`."""
     export = ModelExport(*case.build(zlib.crc32(name.encode())))
     for engine in engines:
         row: dict[str, Any] = {"name": name, "version": engine.version, "searched": True}

@@ -1,4 +1,4 @@
-"""Times of archives of one architecture beside each other."""
+"""Times of archives of one architecture, measured in turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model while it is made: every step runs in eager mode at several sizes as soon as it is written."""
+"""A model being generated: every step runs in eager mode at several sizes as soon as it is added."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MOST_AXES = 5
 MOST_LENGTHS = 9
 """Different computed sizes in one model; every further one makes capture slower, and no model has more."""
 _FEWEST_RUNS = 3
-"""At so many sizes at least, beside the example, each step has to run."""
+"""Least number of sizes, besides the example's, at which each step has to run."""
 
 
 class Rejected(Exception):  # noqa: N818  not an error: another step is drawn
-    """The step cannot be, or is not wanted."""
+    """The step is impossible or unwanted."""
 
 
 class Run:
@@ -59,15 +59,15 @@ class Draft:
 
     # ------------------------------------------------------------------------------------------------------ writing
     def tensor(self, text: str, layer: str = "") -> str:
-        """Adds `v… = text`. Raises Rejected if it does not run, or gives nothing that a model would want."""
+        """Add `v… = text`. Raises Rejected if it does not run, or if its result is useless to a model."""
         return self._add("v", text, layer, self._judge_tensor)
 
     def size(self, text: str) -> str:
-        """Adds `n… = text`, a size or another integer computed from sizes. Raises Rejected."""
+        """Add `n… = text`, a size or another integer computed from sizes. Raises Rejected."""
         return self._add("n", text, "", self._judge_size)
 
     def condition(self, text: str) -> str:
-        """Adds `c… = text`, a truth value that decides in Python. Raises Rejected."""
+        """Add `c… = text`, a condition on which Python decides. Raises Rejected."""
         return self._add("c", text, "", self._judge_condition)
 
     def _add(self, kind: str, text: str, layer: str, judge: Callable[[Any, bool], None]) -> str:
@@ -164,7 +164,7 @@ class Draft:
             raise Rejected
 
     def undo_to(self, count: int) -> None:
-        """Takes back all steps from `count` on; runs that died of them live again."""
+        """Remove all steps from `count` on, and restore the runs that they ended."""
         for step in self.steps[count:]:
             for run in self.runs:
                 run.values.pop(step.name, None)

@@ -1,4 +1,4 @@
-"""Smaller programs out of one: a step is bypassed, and its readers read one of its own operands."""
+"""Smaller programs: a step is bypassed, and its readers read one of its operands instead."""
 
 from __future__ import annotations
 

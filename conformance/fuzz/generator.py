@@ -1,4 +1,4 @@
-"""From a seed to a model."""
+"""Random models from seeds."""
 
 from __future__ import annotations
 

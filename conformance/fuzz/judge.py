@@ -53,9 +53,9 @@ _MOST_ELEMENTS = 1_000_000
 _LARGEST_NUMBER = 1e3
 _NOISY_RUNS = 4
 _ROUNDING = 8.0
-"""An engine may be so many times as far from the values in float64 as the noisy runs are."""
+"""How many times farther from the values in float64 an engine may be than the noisy runs are."""
 _FROZEN = (WRONG, UNGUARDED, ENGINE_ERROR, CRASH)
-"""What a trace may do at other sizes, if it has warned that it froze a decision."""
+"""Outcomes allowed for a trace at other sizes if it has warned about a frozen decision."""
 _STATUS_OF_REPLY = {"error": ENGINE_ERROR, "crash": CRASH, "oom": CRASH, "timeout": TIMEOUT}
 
 

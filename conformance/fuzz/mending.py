@@ -1,4 +1,4 @@
-"""What is refused is taken out of a model, so that the rest of it is judged too."""
+"""Removes refused steps from a model, so that the rest of it is judged too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINE = re.compile(r"fuzz_\w+\.py:(\d+)")
 def judge_mended(
     program: Program, targets: Sequence[TractNNEF], rounds: int
 ) -> Iterator[tuple[Program, list[Verdict]]]:
-    """Yield the model and its verdicts; then, up to so many times, without the steps that every target refuses."""
+    """Yield the model and its verdicts; then, up to `rounds` times, without the steps that every target refuses."""
     for mended in range(rounds + 1):
         verdicts = judge(program, targets)
         yield program, verdicts

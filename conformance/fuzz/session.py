@@ -30,7 +30,7 @@ class Judged:
 
     seed: int
     mended: int
-    """How many times what was refused was taken out before."""
+    """How many times refused steps were removed before."""
     program: Program
     verdicts: tuple[Verdict, ...]
     seconds: float
@@ -46,7 +46,7 @@ class Judged:
 
 
 def judge_seed(seed: int, engines: Sequence[ResolvedEngine], rounds: int, plan: Plan = CHAINS) -> list[Judged]:
-    """Make the model of a seed and judge it, then what is left of it without what was refused."""
+    """Generate the model of a seed and judge it, then again without its refused steps."""
     logging.disable(logging.ERROR)  # torch.export talks of symbols
     start, found = time.monotonic(), []
     for mended, (program, verdicts) in enumerate(judge_mended(generate(seed, plan), targets_of(engines), rounds)):

@@ -45,7 +45,7 @@ class _Shrinking(Minimiser[Program]):
 def shrink(program: Program, fails: Fails, seconds: float = 60.0) -> Program:
     """Drops outputs, steps, inputs and dynamic axes, and makes the example small, as long as it still fails.
 
-    A dropped step's readers read one of its own operands instead. What does not run any more does not fail either.
+    Readers of a dropped step read one of its operands instead. A program that no longer runs does not count as failing.
     """
     state = _Shrinking(program, fails, seconds)
     for candidates in (_one_output, _prefixes):

@@ -1,4 +1,4 @@
-"""What became of one model in one engine."""
+"""The outcome of one model in one engine."""
 
 from __future__ import annotations
 

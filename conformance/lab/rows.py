@@ -20,7 +20,7 @@ class RowFile:
     """A file that rows are added to; without a path they are not kept."""
 
     def __init__(self, path: Path | None, *, anew: bool = False) -> None:
-        """Go on at the end of the file, or begin it `anew`."""
+        """Continue at the end of the file, or start it `anew`."""
         self._path = path
         if path is not None and anew:
             path.write_text("", "utf-8")

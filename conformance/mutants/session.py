@@ -34,7 +34,7 @@ def _bundle_of(suites: Sequence[str], cases: int, seed: int, version: str, jobs:
     arguments = folder / "cases.txt"
     arguments.write_text("\n".join(chosen))
     bundle = folder / "bundle"
-    # Cases that fail, as some are expected to, are in no bundle of passes, and no mutant is made of them.
+    # Cases that fail, as some are expected to, are in no bundle of passes, and get no mutants.
     subprocess.run([*pytest, f"-n{jobs}", f"--t2n-bundle={bundle}", f"@{arguments}"], check=False, stdout=sys.stderr)
     return bundle
 

@@ -61,7 +61,7 @@ def _changed_weight(
     change: Callable[[NDArray[np.float32], np.random.Generator], NDArray[np.float32] | None],
     rng: random.Random,
 ) -> Mutant | None:
-    """Return the mutant with another weight; None for what is no float32, or would be the same."""
+    """Return the mutant with another weight; None for a weight that is not float32 or would not change."""
     data = (folder / name).read_bytes()
     rank, bits, item = (int.from_bytes(data[at : at + 4], "little") for at in (8, 44, 48))
     if (bits, item) != (32, 0) or len(data) <= _HEADER:

@@ -50,7 +50,7 @@ def size_of(path: Path) -> int:
 
 
 def archives(records: Path) -> Iterator[tuple[str, float]]:
-    """Yield what the records say of archives, in bytes."""
+    """Yield the sizes of archives by the records, in bytes."""
     cells = [one for one in each_record(records) if isinstance(one, CellLine) and one.archive_bytes]
     sizes = sorted({cell.archive_sha256: cell.archive_bytes for cell in cells}.values())
     yield "archives of the records", len(sizes)

@@ -1,4 +1,4 @@
-"""Write the cases of this folder anew, by the public commands: `t2n reduce`, then `t2n bundle --format tract`.
+"""Rewrite the cases of this folder with the public commands: `t2n reduce`, then `t2n bundle --format tract`.
 
 python -m conformance.upstream
 """

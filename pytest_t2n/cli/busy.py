@@ -15,7 +15,7 @@ from pytest_t2n.cli.output import as_text
 
 @contextmanager
 def busy(words: str) -> Iterator[Callable[[str], None]]:
-    """Show a line on stderr, if that is a terminal, while a block runs; the yielded function changes its words."""
+    """Show a line on stderr, if that is a terminal, while a block runs; the yielded function changes its text."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda words: None

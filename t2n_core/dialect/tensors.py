@@ -102,7 +102,7 @@ def from_blocks(stored: StoredTensor) -> NDArray[np.float32]:
     high one. Raises InputError for another format.
     """
     if stored.data[48:52] != _BLOCKS:
-        raise InputError("a tensor has a format of its own that is not blocks of 4 bits")
+        raise InputError("a tensor is stored in a format that is not blocks of 4 bits")
     count = math.prod(stored.shape) // BLOCK_ELEMENTS
     blocks = np.frombuffer(stored.data, np.uint8, count * BLOCK_BYTES, HEADER_SIZE).reshape(count, BLOCK_BYTES)
     scales = blocks[:, :2].copy().view(np.float16).astype(np.float32)

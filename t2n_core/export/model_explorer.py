@@ -26,7 +26,7 @@ def explorer_graph(graph: Graph, label: str) -> dict[str, Any]:
 
 
 def explorer_data(numbers: Mapping[str, float]) -> dict[str, Any]:
-    """Return node data from numbers by the names of values; the largest is the darkest."""
+    """Return node data from the figures of named values; the largest figure is the darkest."""
     return {GRAPH_ID: {"results": {name: {"value": n} for name, n in numbers.items()}, "gradient": list(_COLOURS)}}
 
 

@@ -125,7 +125,7 @@ class _Lowering:
         except T2NError:
             raise
         except Exception as cause:
-            self.problems.append(_error_of(op, cause))
+            self.problems.append(_error_of_rule(op, cause))
             self._poison(op)
 
     def _results(self, rule: Rule, op: TorchOp) -> list[Any]:
@@ -267,7 +267,7 @@ class _Lowering:
             self.g.graph.outputs.append(value)
 
 
-def _error_of(op: TorchOp, cause: Exception) -> LowerError:
+def _error_of_rule(op: TorchOp, cause: Exception) -> LowerError:
     """Return the error of an operator whose rule failed: it needed the value of a symbolic size, or it has a bug."""
     computed = [name for name, argument in op.arguments.items() if _is_computed(argument)]
     if computed and isinstance(cause, TypeError):

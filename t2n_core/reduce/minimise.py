@@ -49,7 +49,7 @@ class Minimiser(ABC, Generic[P]):
         return any(self.take(one) for one in candidates(self.program))
 
     def take_all(self, candidates: Callable[[P], Iterable[P]]) -> None:
-        """Take candidates made of what was taken before them, as long as one fails alike."""
+        """Take candidates, each built from the last one taken, as long as one fails alike."""
         while not self.is_over and self.take_one(candidates):
             pass
 
@@ -60,7 +60,7 @@ def run_passes(
     rounds: int | None = None,
     after: Callable[[Callable[[M], None]], None] = lambda taken: None,
 ) -> None:
-    """Run passes until a round of all takes nothing, or so many rounds; `after` gets each that took something."""
+    """Run passes for `rounds` rounds, or until one takes nothing; `after` gets each pass that took something."""
     while not state.is_over and rounds != 0:
         first = state.taken
         for one in passes:

@@ -1,1 +1,1 @@
-"""Language models by two exporters: what each takes to write them, and what tract makes of the archives."""
+"""Language models by two exporters: the cost of writing them, and how their archives run in tract."""

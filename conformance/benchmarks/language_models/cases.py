@@ -27,7 +27,7 @@ _TEXT: Final[Mapping[str, Any]] = {
 }
 """The options that most configurations have, with heads in groups."""
 _UNTIED: Final[Mapping[str, Any]] = {**_TEXT, "head_dim": 32, "tie_word_embeddings": False}
-"""Tied embeddings of random numbers give the last token again at every step."""
+"""Tied random embeddings repeat the last token at every step."""
 _MIXED = ["sliding_attention", "full_attention"] * 2
 
 

@@ -71,7 +71,7 @@ def one_by_one(step: Step, *, always: bool = True) -> Step:
 
 
 def in_tract(driver: TractDriver, archive: str) -> Callable[[], Step]:
-    """Return what begins a new sequence of an archive: tokens and caches in, logits and caches out.
+    """Return a function that begins a new sequence of an archive: tokens and caches in, logits and caches out.
 
     Single tokens run in the archive for them, if one lies beside it.
     """

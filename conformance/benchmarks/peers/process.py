@@ -22,7 +22,7 @@ MODULES = {
 
 
 class Worker:
-    """One process of a module that answers jobs, in any environment; after a job beyond its budget it starts anew."""
+    """One process of a module that answers jobs, in any environment; after a job beyond its budget it is restarted."""
 
     def __init__(self, python: Path, module: str) -> None:
         self.python, self.module = python, module

@@ -35,7 +35,7 @@ class StreamingCase(GenerativeCase):
     """True for an encoder that hears a whole recording otherwise than its pieces: it looks ahead where it can."""
 
     def pieces(self, count: int) -> list[torch.Tensor]:
-        """Return so many random pieces."""
+        """Return `count` random pieces."""
         return list(torch.randn(count, *self.shape))
 
     def caches(self, model: Any) -> list[str]:

@@ -72,7 +72,7 @@ DECISIONS: dict[str, SizesNet] = {
 }  # fmt: skip
 
 
-def _windows_of_image(x: Tensor) -> Tensor:
+def _mean_of_windows(x: Tensor) -> Tensor:
     """Mean of windows of 2 by 2, padded to a multiple."""
     height, width = x.shape[2:]
     padded = F.pad(x, (0, -width % 2, 0, -height % 2))
@@ -144,7 +144,7 @@ IMAGES: dict[str, SizesNet] = {
     "image_padded_to_a_multiple": of(
         lambda m, x: m.conv(F.pad(x, (0, -x.shape[3] % 4, 0, -x.shape[2] % 4))), HW, at=SQUARES,
         conv=lambda: nn.Conv2d(3, 4, 4, 4)),
-    "image_windows": of(_windows_of_image, HW, at=SQUARES),
+    "image_windows": of(_mean_of_windows, HW, at=SQUARES),
     "image_shifted_windows": of(_shifted_windows, HW, at=((2, 2), (4, 6), (9, 5))),
     "image_feature_pyramid": of(_feature_pyramid, HW, at=SQUARES, first=lambda: nn.Conv2d(3, 4, 3, 2, 1),
                                 second=lambda: nn.Conv2d(4, 4, 3, 2, 1), side=lambda: nn.Conv2d(4, 4, 1)),

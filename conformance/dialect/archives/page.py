@@ -37,7 +37,7 @@ def archives_page(rows: Iterable[Row]) -> str:
 
 
 def who(row: Row) -> str:
-    """Return whose the disagreement of an archive's verdicts is, and nothing if they agree.
+    """Return who causes the disagreement of an archive's verdicts; empty if they agree.
 
     The verdict without PyTorch is that on drawn inputs, and on PyTorch's inputs where drawn ones decide otherwise.
     """

@@ -1,4 +1,4 @@
-"""What is known of cells that are not right: the operator, its releases, the cases, and what is wrong with it."""
+"""Known failures of cells: the operator, its releases, the cases, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KNOWN: Final = (*OF_THE_STANDARD, *OF_TRACT)
 
 
 def explanation(verdict: Verdict) -> Known | Erratum | None:
-    """Return what is known of a verdict that is not `right`: an entry of this table or an erratum, or None."""
+    """Return the known cause of a verdict that is not `right`: an entry of this table or an erratum, or None."""
     table = (*KNOWN, *ON_CUDA) if verdict.runtime == "cuda" else KNOWN
     known = next((one for one in table if one.explains(verdict)), None)
     return known or erratum(verdict.case, verdict.release)

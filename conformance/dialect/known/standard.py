@@ -1,4 +1,4 @@
-"""What is known of operators of the standard that releases of tract get wrong."""
+"""Operators of the standard that releases of tract are known to get wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of operators of tract's registries that releases of tract get wrong."""
+"""Operators of tract's registries that its releases are known to get wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a random model is made of: each function adds a step or a few to a draft, or raises Rejected."""
+"""The operators of random models: each function adds one or a few steps to a draft, or raises Rejected."""
 
 from __future__ import annotations
 

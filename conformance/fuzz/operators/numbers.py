@@ -59,7 +59,7 @@ def outer(d: Draft) -> str:
 
 
 def with_size(d: Draft) -> str:
-    """Return a number made of sizes."""
+    """Return a number computed from sizes."""
     v = d.pick()
     n = any_size(d) if d.chance(0.6) else computed(d)
     c = d.one_of(BOUNDS)

@@ -1,4 +1,4 @@
-"""What is made of positions: indices, masks, embeddings, tables."""
+"""Steps that use positions: indices, masks, embeddings, tables."""
 
 from __future__ import annotations
 

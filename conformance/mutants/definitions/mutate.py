@@ -172,7 +172,7 @@ def _changes(node: ast.AST, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         yield from change(node, parent)
 
 
-def _of_operation(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def _mutants_of_operation(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     kind, other = _OPERATORS.get(type(node.op), ("", None))
     if isinstance(node.op, ast.FloorDiv):  # rounded up
         negated = ast.UnaryOp(ast.USub(), ast.BinOp(ast.UnaryOp(ast.USub(), node.left), ast.FloorDiv(), node.right))
@@ -183,7 +183,7 @@ def _of_operation(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         yield kind, ast.BinOp(node.left, other(), node.right)
 
 
-def _of_augmented(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def _mutants_of_augmented(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     kind, other = _OPERATORS.get(type(node.op), ("", None))
     if other is not None and not isinstance(node.value, (ast.List, ast.ListComp)):
         yield kind, ast.AugAssign(node.target, other(), node.value)
@@ -195,32 +195,32 @@ def _is_text(node: ast.AST) -> bool:
     )
 
 
-def _of_unary(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def _mutants_of_unary(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     if isinstance(node.op, ast.USub):
         yield SIGN, node.operand
     elif isinstance(node.op, ast.Not):
         yield COMPARISON, node.operand
 
 
-def _of_comparison(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def _mutants_of_comparison(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     for place, operator in enumerate(node.ops):
         for other in _COMPARISONS.get(type(operator), ()):
             ops = [other() if at == place else one for at, one in enumerate(node.ops)]
             yield COMPARISON, ast.Compare(node.left, ops, node.comparators)
 
 
-def _of_boolean(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def _mutants_of_boolean(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     yield COMPARISON, ast.BoolOp(ast.And() if isinstance(node.op, ast.Or) else ast.Or(), node.values)
 
 
-def _of_condition(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def _mutants_of_condition(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     if not isinstance(node.test, (ast.Compare, ast.UnaryOp)):  # those are negated by themselves
         changed = copy.copy(node)
         changed.test = ast.UnaryOp(ast.Not(), node.test)
         yield COMPARISON, changed
 
 
-def _of_constant(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def _mutants_of_constant(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     value = node.value
     if isinstance(value, bool):
         yield CONSTANT, ast.Constant(not value)
@@ -232,7 +232,7 @@ def _of_constant(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         yield CONSTANT, ast.Constant(value * 1.25 + 0.125)
 
 
-def _of_keyword(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def _mutants_of_keyword(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     if node.arg != "axis" or isinstance(node.value, (ast.Constant, ast.UnaryOp)):
         return
     if isinstance(node.value, ast.Call) and getattr(node.value.func, "id", "") == "tuple":
@@ -241,13 +241,13 @@ def _of_keyword(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         yield AXIS, ast.keyword(node.arg, ast.BinOp(node.value, ast.Sub(), ast.Constant(1)))
 
 
-def _of_attribute(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def _mutants_of_attribute(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     found = _NAMES.get(node.attr)
     if found is not None and isinstance(node.ctx, ast.Load):
         yield found[0], ast.Attribute(node.value, found[1], node.ctx)
 
 
-def _of_name(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def _mutants_of_name(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     found = _NAMES.get(node.id)
     if found is not None and isinstance(parent, ast.Call) and parent.func is node and node.id in _BUILTINS:
         yield found[0], ast.Name(found[1], node.ctx)
@@ -255,16 +255,16 @@ def _of_name(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 _BUILTINS: Final = frozenset({"min", "max", "any", "all", "lowest", "highest"})
 _CHANGES: Final[dict[type[ast.AST], Callable[[Any, ast.AST], Iterator[tuple[str, ast.AST]]]]] = {
-    ast.BinOp: _of_operation,
-    ast.AugAssign: _of_augmented,
-    ast.UnaryOp: _of_unary,
-    ast.Compare: _of_comparison,
-    ast.BoolOp: _of_boolean,
-    ast.If: _of_condition,
-    ast.IfExp: _of_condition,
-    ast.While: _of_condition,
-    ast.Constant: _of_constant,
-    ast.keyword: _of_keyword,
-    ast.Attribute: _of_attribute,
-    ast.Name: _of_name,
+    ast.BinOp: _mutants_of_operation,
+    ast.AugAssign: _mutants_of_augmented,
+    ast.UnaryOp: _mutants_of_unary,
+    ast.Compare: _mutants_of_comparison,
+    ast.BoolOp: _mutants_of_boolean,
+    ast.If: _mutants_of_condition,
+    ast.IfExp: _mutants_of_condition,
+    ast.While: _mutants_of_condition,
+    ast.Constant: _mutants_of_constant,
+    ast.keyword: _mutants_of_keyword,
+    ast.Attribute: _mutants_of_attribute,
+    ast.Name: _mutants_of_name,
 }

@@ -102,7 +102,7 @@ class DaskWorkers:
 
     def submit(self, executor: Executor, unit: Unit) -> Future[bytes]:
         """Send a unit to a worker. Raises T2NError if its files are too large to be sent."""
-        files = {} if self._source else _contents(self._bundle, unit.case, unit.files)
+        files = {} if self._source else _file_contents(self._bundle, unit.case, unit.files)
         data = msgspec.msgpack.encode(RemoteUnit(unit, self._wanted, files, self._source))
         return executor.submit(judge_remote, data, **self._places())
 
@@ -234,7 +234,7 @@ def _largest_group(reports: Mapping[str, HostReport], say: Callable[[str], None]
     return first
 
 
-def _contents(bundle: Path, case: str, names: set[str]) -> dict[str, bytes]:
+def _file_contents(bundle: Path, case: str, names: set[str]) -> dict[str, bytes]:
     """Return the contents of files of the bundle. A file that cannot be read is left for the worker to report.
 
     Raises T2NError if they are too large.

@@ -89,8 +89,12 @@ def author_of(
     if len(by_definitions) != len(sample.expected):
         return Author.EXPORTER  # the archive declares other outputs than the model has
     triples = list(zip(by_definitions.values(), sample.expected, reply.outputs[0], strict=True))
-    is_model = _agree(request, [(one.array, one.dtype, wanted, answer.dtype) for one, wanted, answer in triples])
-    is_engine = _agree(request, [(one.array, one.dtype, answer, wanted.dtype) for one, wanted, answer in triples])
+    is_model = _agree_by_criteria(
+        request, [(one.array, one.dtype, wanted, answer.dtype) for one, wanted, answer in triples]
+    )
+    is_engine = _agree_by_criteria(
+        request, [(one.array, one.dtype, answer, wanted.dtype) for one, wanted, answer in triples]
+    )
     if is_model and is_engine:  # each is within the tolerance of the definitions, on different sides
         return None
     if is_model or is_engine:
@@ -114,13 +118,15 @@ def _unknown(reason: Exception) -> str:
     return f"not known, since {text_of(reason) or type(reason).__name__}"
 
 
-def _agree(request: CheckRequest, outputs: Sequence[tuple[Array, np.dtype[Any], Array, np.dtype[Any]]]) -> bool:
-    """Return whether outputs agree by the criteria, but by no tighter level than the default one.
+def _agree_by_criteria(
+    request: CheckRequest, outputs: Sequence[tuple[Array, np.dtype[Any], Array, np.dtype[Any]]]
+) -> bool:
+    """Return whether outputs agree by the criteria, or by the default level where theirs is tighter.
 
-    Each is what is meant with its data type, what was found, and the data type of the other side: where both sides have
-    the same one it is that of the comparison, since a definition does not always have a type of its own; else what was
-    found must have the type that is meant. Values in float64 are not those of float32 to the last digit, whoever is
-    right.
+    Each output is the value by the definitions with its data type, the value of one side, and the data type of the
+    other side. If both sides have the same type, they are compared in it, since not every definition has a type;
+    otherwise the side must have the type by the definitions. Values in float64 and float32 differ in the last digit,
+    whichever side is right.
     """
     if any(found.dtype not in (other, dtype) for _, dtype, found, other in outputs):
         return False

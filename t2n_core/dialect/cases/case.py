@@ -170,7 +170,7 @@ def _label(name: str) -> str:
 
 
 def _text(name: str, value: Any) -> str:
-    """Return an argument as text; the names of its tensors are made of its own."""
+    """Return an argument as text; names of tensors begin with its own."""
     label = _label(name)
     if isinstance(value, np.ndarray):
         return label

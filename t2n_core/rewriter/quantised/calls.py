@@ -46,7 +46,7 @@ _SAME_GRID: dict[str, Callable[..., Any]] = {
     "tanh": el.via_float(torch.tanh, 2 / 256, 128),
     "q_scale": lambda x: x.scale, "q_zero_point": lambda x: x.zero,
     "qscheme": lambda x: torch.per_tensor_affine,
-    "int_repr": lambda x: x.numbers.to(torch.uint8 if x.dtype is torch.quint8 else torch.int8),
+    "int_repr": lambda x: x.integers.to(torch.uint8 if x.dtype is torch.quint8 else torch.int8),
 }  # fmt: skip
 """Functions of quantised tensors without a grid argument: most keep the grid of their input."""
 _WITH_GRID: dict[str, Callable[..., Any]] = {
@@ -98,7 +98,7 @@ class QuantisedCalls(TorchFunctionMode):
         if not grids:
             return func(*args, **kwargs)
         if name in _QUESTIONS:
-            return func(args[0].numbers, *args[1:], **kwargs)
+            return func(args[0].integers, *args[1:], **kwargs)
         return _of_quantised(func, name, args, kwargs)
 
     def _operator(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -107,7 +107,7 @@ class QuantisedCalls(TorchFunctionMode):
             raise CaptureError(f"the operator quantized::{name} is not supported", op=f"quantized::{name}", hint=_HINT)
         kwargs = {_NAMES.get(key, key): value for key, value in kwargs.items()}
         if name in ("max_pool1d", "max_pool2d"):
-            return args[0].like(known(args[0].numbers, *args[1:], **kwargs))
+            return args[0].like(known(args[0].integers, *args[1:], **kwargs))
         kwargs = {("zero_point" if key == "zero" and name.startswith("cat") else key): v for key, v in kwargs.items()}
         return known(*args, **kwargs)
 
@@ -140,7 +140,7 @@ def _of_quantised(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str,
         result = _SAME_GRID[stem](*args, **kwargs)
     elif name in _LAYOUT and isinstance(args[0], QuantisedTensor):
         grid = args[0]
-        moved = func(grid.numbers, *_integers(args[1:]), **{key: _integers(value) for key, value in kwargs.items()})
+        moved = func(grid.integers, *_integers(args[1:]), **{key: _integers(value) for key, value in kwargs.items()})
         result = type(moved)(map(grid.like, moved)) if isinstance(moved, list | tuple) else grid.like(moved)
     else:
         raise CaptureError(f"`{name}` of a quantised tensor is not supported", op=name, hint=_HINT)
@@ -153,7 +153,7 @@ def _of_quantised(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str,
 def _integers(value: Any) -> Any:
     """Return the argument with integers in place of quantised tensors."""
     if isinstance(value, QuantisedTensor):
-        return value.numbers
+        return value.integers
     return type(value)(map(_integers, value)) if type(value) in (list, tuple) else value
 
 

@@ -50,7 +50,7 @@ def add_scalar(x: QuantisedTensor, number: float, relu: bool = False) -> Quantis
         end, zero = (high, low) if zero < low else (low, high)
         wider = abs(end - (x.zero - steps)) / (high - low) * scale
         return requantise((x.centred + steps) * single(scale * reciprocal(wider)), wider, zero, x.dtype, relu)
-    shifted = QuantisedTensor(x.numbers, x.scale, zero, x.dtype)
+    shifted = QuantisedTensor(x.integers, x.scale, zero, x.dtype)
     return rectify(shifted) if relu else shifted
 
 
@@ -58,11 +58,11 @@ def mul_scalar(x: QuantisedTensor, number: float, relu: bool = False) -> Quantis
     """Return x · number: the same integers with another scale, mirrored if the number is negative."""
     low, high = x.limits
     if number > 0:
-        found = QuantisedTensor(x.numbers, x.scale * number, x.zero, x.dtype)
+        found = QuantisedTensor(x.integers, x.scale * number, x.zero, x.dtype)
     elif number == 0:
-        found = QuantisedTensor(torch.zeros_like(x.numbers), 0.1, 0, x.dtype)
+        found = QuantisedTensor(torch.zeros_like(x.integers), 0.1, 0, x.dtype)
     else:
-        found = QuantisedTensor(high + low - x.numbers, -x.scale * number, high + low - x.zero, x.dtype)
+        found = QuantisedTensor(high + low - x.integers, -x.scale * number, high + low - x.zero, x.dtype)
     return rectify(found) if relu else found
 
 
@@ -77,7 +77,7 @@ def cat(
     first = tensors[0]
     scale, zero = (first.scale, first.zero) if scale is None or zero is None else (scale, zero)
     moved = [
-        t.numbers if (t.scale, t.zero) == (scale, zero) else _requantise_to(t, scale, zero).numbers for t in tensors
+        t.integers if (t.scale, t.zero) == (scale, zero) else _requantise_to(t, scale, zero).integers for t in tensors
     ]
     return QuantisedTensor(torch.cat(moved, dim), scale, zero, first.dtype)
 
@@ -88,18 +88,18 @@ def _requantise_to(x: QuantisedTensor, scale: float, zero: int) -> QuantisedTens
 
 def stack(tensors: Sequence[QuantisedTensor], dim: int = 0) -> QuantisedTensor:
     place = dim if dim >= 0 else dim + tensors[0].ndim + 1
-    return cat([t.like(t.numbers.unsqueeze(place)) for t in tensors], place)
+    return cat([t.like(t.integers.unsqueeze(place)) for t in tensors], place)
 
 
 # -------------------------------------------------------------------------------------------------- activations
 def rectify(x: QuantisedTensor, inplace: bool = False) -> QuantisedTensor:
-    return x.like(bounded(x.numbers, float(x.zero), float(x.limits[1])))
+    return x.like(bounded(x.integers, float(x.zero), float(x.limits[1])))
 
 
 def clamp(x: QuantisedTensor, min: Any = None, max: Any = None, inplace: bool = False) -> QuantisedTensor:
     low, high = x.limits
     return x.like(
-        bounded(x.numbers, low if min is None else _integer(x, min), high if max is None else _integer(x, max))
+        bounded(x.integers, low if min is None else _integer(x, min), high if max is None else _integer(x, max))
     )
 
 
@@ -188,7 +188,7 @@ def mean(x: QuantisedTensor, dim: Any = None, keepdim: bool = False, dtype: Any 
 def interpolate(x: QuantisedTensor, *args: Any, **kwargs: Any) -> QuantisedTensor:
     mode = kwargs.get("mode", args[2] if len(args) > 2 else "nearest")
     if mode.startswith("nearest"):
-        return x.like(F.interpolate(x.numbers, *args, **kwargs))
+        return x.like(F.interpolate(x.integers, *args, **kwargs))
     return round_as_quantize(F.interpolate(x.centred, *args, **kwargs), x.scale, x.zero, x.dtype)
 
 
@@ -196,8 +196,8 @@ def pad_spatial(
     x: QuantisedTensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
 ) -> QuantisedTensor:
     if mode != "constant":
-        return x.like(F.pad(x.numbers, pad, mode))
-    return x.like(F.pad(x.numbers, pad, mode, float(_integer(x, value or 0.0))))
+        return x.like(F.pad(x.integers, pad, mode))
+    return x.like(F.pad(x.integers, pad, mode, float(_integer(x, value or 0.0))))
 
 
 # -------------------------------------------------------------------------------------------------------- norms

@@ -19,20 +19,20 @@ Call = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
 class QuantisedTensor:
-    """A quantised tensor: its integers as float32, `numbers`, and its grid: scale, zero point and dtype."""
+    """A quantised tensor: its `integers`, as float32, with scale, zero point and dtype."""
 
     of_calls: Call | None = None
     """Computes a function of PyTorch with quantised tensors among its arguments."""
 
-    def __init__(self, numbers: Tensor, scale: float, zero: int, dtype: torch.dtype = torch.quint8) -> None:
-        self.numbers, self.scale, self.zero, self.dtype = numbers, float(scale), int(zero), dtype
+    def __init__(self, integers: Tensor, scale: float, zero: int, dtype: torch.dtype = torch.quint8) -> None:
+        self.integers, self.scale, self.zero, self.dtype = integers, float(scale), int(zero), dtype
 
     is_quantized = True
 
     @property
     def centred(self) -> Tensor:
         """Return the integers minus the zero point: real values in units of the scale."""
-        return self.numbers - self.zero if self.zero else self.numbers
+        return self.integers - self.zero if self.zero else self.integers
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -40,25 +40,25 @@ class QuantisedTensor:
 
     @property
     def shape(self) -> torch.Size:
-        return self.numbers.shape
+        return self.integers.shape
 
     @property
     def ndim(self) -> int:
-        return self.numbers.ndim
+        return self.integers.ndim
 
     @property
     def device(self) -> torch.device:
-        return self.numbers.device
+        return self.integers.device
 
-    def like(self, numbers: Tensor) -> QuantisedTensor:
+    def like(self, integers: Tensor) -> QuantisedTensor:
         """Return other integers on the same grid."""
-        return QuantisedTensor(numbers, self.scale, self.zero, self.dtype)
+        return QuantisedTensor(integers, self.scale, self.zero, self.dtype)
 
     def real(self) -> Tensor:
         return self.centred * single(self.scale)
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self.integers)
 
     def __getitem__(self, index: Any) -> Any:
         return self._call(torch.Tensor.__getitem__, index)

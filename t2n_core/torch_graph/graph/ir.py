@@ -69,7 +69,7 @@ class TensorVariable(Data):
     quant: InitVar[Mapping[str, Any] | None] = None
     """Always None: a quantised tensor is the result of an operator that has its scale and zero point as arguments."""
     _traced_data: torch.Tensor | None = field(default=None, repr=False)
-    """The value in the run of the example, in a graph made of a tracer."""
+    """The value in the run of the example, in a graph made from a tracer."""
     label: str = ""
     """Name of a weight in the model's state_dict; empty for other tensors."""
     fake: torch.Tensor | None = field(default=None, repr=False)
@@ -173,7 +173,7 @@ class TorchOp:
 
         Args:
             *tensors: Values of `inputs`. Without any, those that the tensors had in the run of the example are used, in
-                a graph made of a tracer.
+                a graph made from a tracer.
             sizes: The size of each symbol among the arguments. Without them, they are read off the tensors.
         """
         given = list(tensors or map(_traced, self.inputs))

@@ -121,12 +121,11 @@ def _merge_sum(total: sympy.Expr) -> sympy.Expr:
     return number * FloorDiv(sympy.expand(dividend + more), divisor) + terms.get(sympy.Integer(1), 0)
 
 
-def _is_uncertain(dividend: sympy.Expr) -> bool:
-    """Return whether a comparison written as a quotient is nested, or not of two plain sizes.
+def _is_compound(dividend: sympy.Expr) -> bool:
+    """Return whether a comparison, written as a quotient, is more than one of two plain sizes.
 
-    It is if it contains another such comparison, or compares sizes such as `2 * H - W`.
-
-    Releases without maxima simplify these wrongly, or never finish loading.
+    It is if it contains another comparison, or compares sizes such as `2 * H - W`. Releases without maxima simplify
+    such quotients wrongly, or never finish loading.
     """
     dividend = sympy.expand(dividend.replace(Modulo, _of_quotient))
     if any(q.args[1] == _WIDE for q in dividend.atoms(FloorDiv)):
@@ -236,7 +235,7 @@ def _of_quotients(extreme: sympy.Expr) -> sympy.Expr:
         growing, falling = (found, other) if _grows(sympy.expand(found - other)) else (other, found)
         more = sympy.expand((growing - falling).replace(Modulo, _of_quotient))
         more = sympy.sympify(without_differences(more))
-        if _is_uncertain(more):
+        if _is_compound(more):
             raise _not_exact(extreme)
         excess = more * _quotient(more + _WIDE)  # of the growing operand over the other, never negative
         found = falling + excess if isinstance(extreme, Max) else growing - excess

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from t2n_core.check.mismatch.author import _agree, _distance
+from t2n_core.check.mismatch.author import _agree_by_criteria, _distance
 from t2n_core.parity.further_runs.kept_states import keeps_state
 from t2n_core.parity.request import CheckRequest
 
@@ -26,9 +26,9 @@ def test_other_places_of_nan_are_infinitely_far(found: list[float], wanted: floa
 def test_another_data_type_is_right_only_if_it_is_meant() -> None:
     request = CheckRequest(None, [])  # type: ignore[arg-type]
     meant, narrow, wide = np.asarray([3]), np.asarray([3], np.int8), np.asarray([3], np.int32)
-    assert _agree(request, [(meant, narrow.dtype, narrow, wide.dtype)])
-    assert not _agree(request, [(meant, narrow.dtype, wide, narrow.dtype)])
-    assert _agree(request, [(meant, narrow.dtype, wide, wide.dtype)])
+    assert _agree_by_criteria(request, [(meant, narrow.dtype, narrow, wide.dtype)])
+    assert not _agree_by_criteria(request, [(meant, narrow.dtype, wide, narrow.dtype)])
+    assert _agree_by_criteria(request, [(meant, narrow.dtype, wide, wide.dtype)])
 
 
 @pytest.mark.parametrize(

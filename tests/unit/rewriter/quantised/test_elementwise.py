@@ -47,7 +47,7 @@ def differing(calls: QuantisedCalls, function: Callable[..., Any], *args: Any) -
         return 0
     assert (found.zero, found.dtype, tuple(found.shape)) == (expected.q_zero_point(), expected.dtype, expected.shape)
     assert found.scale == pytest.approx(expected.q_scale(), rel=1e-6)
-    steps = (found.numbers - expected.int_repr().float()).abs()
+    steps = (found.integers - expected.int_repr().float()).abs()
     assert steps.max() <= 1
     return int((steps > 0).sum())
 
@@ -162,7 +162,7 @@ def test_what_is_written_in_place_is_seen_by_who_holds_it(calls: QuantisedCalls)
     with calls:
         assert F.relu(grid, inplace=True) is grid
         grid.clamp_(max=0.5)
-    assert torch.equal(grid.numbers, x.relu().clamp(max=0.5).int_repr().float())
+    assert torch.equal(grid.integers, x.relu().clamp(max=0.5).int_repr().float())
 
 
 def test_what_is_not_supported_is_named(calls: QuantisedCalls) -> None:

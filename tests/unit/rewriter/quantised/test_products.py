@@ -83,7 +83,7 @@ def test_weights_with_zero_points(zeros: list[int]) -> None:
     layer.scale, layer.zero_point = 0.05, 100
     model = nn.Sequential(torch.ao.nn.quantized.Quantize(0.03, 120, torch.quint8), layer)
     expected, found = compared(model, torch.randn(40, 5))
-    assert torch.equal(found.numbers, expected.int_repr().float())
+    assert torch.equal(found.integers, expected.int_repr().float())
 
 
 DYNAMIC: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {

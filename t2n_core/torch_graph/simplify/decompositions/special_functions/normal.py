@@ -28,8 +28,8 @@ def _erfcx(x: Any) -> Any:
     return _mp().exp(x * x) * _mp().erfc(x)
 
 
-def _quantile(p: Any) -> Any:
-    """Newton's method on the logarithm of the distribution, which is smooth far into the tail."""
+def _normal_quantile(p: Any) -> Any:
+    """Return the quantile of a probability, by Newton's method on its logarithm, which is smooth far into the tail."""
     mp = _mp()
     x = -mp.sqrt(-2 * mp.log(p)) if p < 0.1 else mp.mpf(0)
     for _ in range(60):
@@ -42,8 +42,8 @@ def _quantile(p: Any) -> Any:
 
 
 _SCALED = Series(lambda u: _erfcx(4 * (1 - u) / u) / u, 0.0, 1.0, 28)
-_CENTRE = Series(lambda s: _quantile(0.5 - _mp().sqrt(s)) / -_mp().sqrt(s), 0.0, (0.5 - _TAIL) ** 2, 34)
-_TAILS = Series(lambda r: -_quantile(_mp().exp(-r * r / 2)), math.sqrt(-2 * math.log(_TAIL)), _FAR, 34)
+_CENTRE = Series(lambda s: _normal_quantile(0.5 - _mp().sqrt(s)) / -_mp().sqrt(s), 0.0, (0.5 - _TAIL) ** 2, 34)
+_TAILS = Series(lambda r: -_normal_quantile(_mp().exp(-r * r / 2)), math.sqrt(-2 * math.log(_TAIL)), _FAR, 34)
 
 
 def erfcx(x: Tensor) -> Tensor:

@@ -41,13 +41,13 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name: str, run: object, help: str, *, file: bool = True) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=help, description=help)
+        subparser = commands.add_parser(name, help=help, description=help)
         if file:
-            made.add_argument("file", type=Path, help="matrix.jsonl, or a directory with one")
+            subparser.add_argument("file", type=Path, help="matrix.jsonl, or a directory with one")
         if name not in ("schema", "run"):
-            made.add_argument("--allow-incomplete", action="store_true", help=_ALLOW)
-        made.set_defaults(run=_with_errors(run))
-        return made
+            subparser.add_argument("--allow-incomplete", action="store_true", help=_ALLOW)
+        subparser.set_defaults(run=_with_errors(run))
+        return subparser
 
     merging = command("merge", _merge, "merge shards, or runs of other engines", file=False)
     merging.add_argument("files", type=Path, nargs="+", help="matrix.jsonl of each, or directories")
@@ -67,13 +67,19 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         ("badge", "write a badge per engine version"),
         ("annotate", "print unexpected failures as annotations of a pull request, at their torch lines"),
     ):
-        made = command(name, _RENDER[name], text)
+        subparser = command(name, _RENDER[name], text)
         if name in ("html", "md"):
-            made.add_argument("--baseline", type=Path, help="matrix.jsonl of an earlier run: what changed stands first")
+            subparser.add_argument(
+                "--baseline", type=Path, help="matrix.jsonl of an earlier run: what changed stands first"
+            )
         if name == "annotate":
-            made.add_argument("--root", type=Path, default=Path(), help="the checkout; the current folder if not given")
+            subparser.add_argument(
+                "--root", type=Path, default=Path(), help="the checkout; the current folder if not given"
+            )
         directory = name in ("html", "badge")
-        made.add_argument("-o", "--output", type=Path, required=directory, help="directory" if directory else _FILE)
+        subparser.add_argument(
+            "-o", "--output", type=Path, required=directory, help="directory" if directory else _FILE
+        )
     schema = command("schema", _schema, "print the JSON Schema of a line of matrix.jsonl", file=False)
     schema.add_argument("-o", "--output", type=Path, help=_FILE)
 

@@ -25,8 +25,8 @@ def bind(name: str, arguments: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     all others are given, since tract looks arguments up by the names that it knows; else it is a misspelt one. Raises
     SpecError if they fit no signature.
     """
-    known = {parameter.name for signature in _signatures(name) for parameter in signature.parameters}
-    others = [one for one in arguments if not one[0] or one[0] in known]
+    parameters = {parameter.name for signature in _signatures(name) for parameter in signature.parameters}
+    others = [one for one in arguments if not one[0] or one[0] in parameters]
     if any(len(others) == len(signature.parameters) for signature in _signatures(name)):
         arguments = others
     problem = SpecError(f"`{name}` is no operator of any release", op=name)

@@ -40,8 +40,8 @@ def scan(run: Run, operation: Call, arguments: Mapping[str, Any]) -> tuple[Tenso
 
     def step(number: int) -> dict[str, Tensor]:
         chunks = {name: _chunk(tensor, axis, chunk, number) for name, tensor, axis, chunk in scanned}
-        found = run.run_fragment(arguments["body"], {**whole, **states, **chunks})
-        return dict(zip(names, found if len(names) > 1 else [found], strict=True))
+        results = run.run_fragment(arguments["body"], {**whole, **states, **chunks})
+        return dict(zip(names, results if len(names) > 1 else [results], strict=True))
 
     count = int(counts.pop())
     steps: list[dict[str, Tensor]] = []

@@ -81,12 +81,12 @@ class ModelExport(ExportableModel):
         """
         require_target(target)
         self._take_axes_of(target)
-        found: FoundPlan | None = None
+        auto_plan: FoundPlan | None = None
         if isinstance(target, TractNNEF) and target.searches_precision:
             plain = target.with_precision(None)
             lowering = self.lowering_for(plain)
-            found = find_plan(lowering, self._reference(lowering.captured))
-            target = target.with_precision(found.plan)
+            auto_plan = find_plan(lowering, self._reference(lowering.captured))
+            target = target.with_precision(auto_plan.plan)
         times: dict[str, float] = {}
         target.pre_trace(self.model, self._as_list(self.options.input_names), self._as_list(self.options.output_names))
         mode_note = training_note(self.model, self.source.name) if self.evaluates else None
@@ -101,7 +101,7 @@ class ModelExport(ExportableModel):
             warn_user(OptionWarning("; ".join(options)))
         if self._state_notes:
             warn_user(StateWarning("; ".join(self._state_notes)))
-        of_plan = () if found is None else (f"precision='auto': {found.describe()}",)
+        of_plan = () if auto_plan is None else (f"precision='auto': {auto_plan.describe()}",)
         notes = (*captured.results.notes(), *rewriter_notes(report), *options, *self._state_notes, *of_plan)
         notes += (*state_notes(target, graph), *operator_notes(graph))
         if mode_note is not None:
@@ -124,9 +124,9 @@ class ModelExport(ExportableModel):
             except BaseException:
                 remove_archive(archive)
                 raise
-        if found is not None:
+        if auto_plan is not None:
             beside = archive.with_name(f"{archive.name}.precision.toml")
-            beside.write_text(found.plan.toml([found.describe()]), encoding="utf-8")
+            beside.write_text(auto_plan.plan.toml([auto_plan.describe()]), encoding="utf-8")
         return result
 
     @staticmethod

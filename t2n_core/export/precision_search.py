@@ -92,8 +92,8 @@ class _Search:
         accumulation: Precision = "float32" if in_f32 else "float16"
         self._all_float16 = PrecisionPlan("float16", accumulation=accumulation)
         self._lowering = replace(lowering, target=target.with_precision(self._all_float16))
-        found = (unit_of(op) for op in self._graph.op_nodes)
-        self._units = list(dict.fromkeys(unit for unit in found if unit is not None))
+        unit_per_op = (unit_of(op) for op in self._graph.op_nodes)
+        self._units = list(dict.fromkeys(unit for unit in unit_per_op if unit is not None))
         self._reasons: dict[Unit, str] = {}
         """Reasons for units to stay float32, independent of the error."""
         self._roundings: dict[int, list[Rounding]] = {}
@@ -110,9 +110,9 @@ class _Search:
         in_float16, best = set(self._units), None
         for turn in range(_TRIES):
             samples = len(self._samples)
-            error, found = self._try_units(in_float16, turn)
-            if found is not None:
-                best, held = found, share
+            error, tried = self._try_units(in_float16, turn)
+            if tried is not None:
+                best, held = tried, share
             else:
                 failed = share
                 best = best if len(self._samples) == samples else None  # it must also hold for the new samples
@@ -130,9 +130,9 @@ class _Search:
                 in_float16 = self._within(share)
         if best is not None:
             return best
-        error, found = self._try_units(set(), _TRIES)
-        if found is not None:
-            return found
+        error, tried = self._try_units(set(), _TRIES)
+        if tried is not None:
+            return tried
         raise InputError(
             f"no precision plan: in float32 the largest error in {self._target} is {error:.2g}",
             hint="the archive is wrong, or the model is too sensitive for float32: check precision=None first",

@@ -112,9 +112,9 @@ class ExportResult(ExportedArchive):
 
         __tracebackhide__ = True
         own = Judgement.of(self.own_level) if own is None else own
-        given = tolerance is not None or judged_by
+        has_criteria = tolerance is not None or judged_by
         default = self.target.check_io_tolerance
-        criteria = Judgement.of(tolerance, **judged_by, default=default) if given else None
+        criteria = Judgement.of(tolerance, **judged_by, default=default) if has_criteria else None
         return check_transform(self, transforms, criteria, own, timeout=timeout)
 
     def assert_transform(self, *transforms: Any, **options: Any) -> Outcome:

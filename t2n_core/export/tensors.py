@@ -94,16 +94,16 @@ def replace_tensors(
         InputError: the archive has no such tensor, or with another shape or storage format.
         WriteError: the archive cannot be written.
     """
-    base, given = Path(archive), Path(tensors)
+    base, others = Path(archive), Path(tensors)
     own = headers_of(base)
-    for name, header in headers_of(given).items():
+    for name, header in headers_of(others).items():
         if name not in own:
             raise InputError(f"{base} has no tensor `{name}`")
         if header.content != own[name].content:
-            raise InputError(f"`{name}` of {given} has another shape or storage format than that of {base}")
+            raise InputError(f"`{name}` of {others} has another shape or storage format than that of {base}")
     with tempfile.TemporaryDirectory(prefix="t2n-") as folder:
         files: dict[str, Path] = {}
-        for source in (base, given):  # later files replace earlier ones
+        for source in (base, others):  # later files replace earlier ones
             with files_of(source) as found:
                 for name, stream in found:
                     if name == GRAPH_FILE or name.endswith(DAT):

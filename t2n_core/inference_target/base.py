@@ -140,10 +140,10 @@ class InferenceTarget:
         Raises InputError for an invalid value.
         """
         other = copy.copy(self)
-        given = self._of_options(options)
+        target = self._of_options(options)
         for place in (place for name in options for place in self.OPTIONS[name]):
             holder, _, attribute = place.rpartition(".")
-            value = attrgetter(place)(given)
+            value = attrgetter(place)(target)
             if holder:
                 attribute, value = holder, replace(getattr(other, holder), **{attribute: value})
             setattr(other, attribute, value)

@@ -67,8 +67,8 @@ class Spec:
         self.registries = registries
         """tract's registries that may be used; None for all that the releases from PyPI have."""
         self._table = table
-        known = min(version, table.newest)
-        self._rows = {name: row for name, rows in table.rows.items() for row in rows if known in row.releases}
+        covered = min(version, table.newest)
+        self._rows = {name: row for name, rows in table.rows.items() for row in rows if covered in row.releases}
 
     def __repr__(self) -> str:
         return f"Spec({self})"

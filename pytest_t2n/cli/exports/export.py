@@ -199,20 +199,20 @@ def _model(text: str, target: str) -> tuple[Any, Any, dict[str, Any]]:
         if not hasattr(owners[-1], part):
             raise InputError(f"{module_name} has no `{name}`")
         owners.append(getattr(owners[-1], part))
-    found = owners[-1]
+    subject = owners[-1]
     import torch
 
-    if isinstance(found, torch.nn.Module) or not callable(found):
-        given, marked = found, {}
+    if isinstance(subject, torch.nn.Module) or not callable(subject):
+        returned, marked = subject, {}
     else:
         from pytest_t2n.cli.exports.marked import options_of_marks
 
-        is_method = len(owners) > 2 and inspect.isclass(owners[-2]) and inspect.isfunction(found)
-        make = getattr(owners[-2](), name.rpartition(".")[2]) if is_method else found
-        given, marked = _call(text, make), options_of_marks(owners, target)
-    if isinstance(given, tuple | list) and len(given) == 2:
-        return given[0], given[1], marked
-    return given, None, marked
+        is_method = len(owners) > 2 and inspect.isclass(owners[-2]) and inspect.isfunction(subject)
+        make = getattr(owners[-2](), name.rpartition(".")[2]) if is_method else subject
+        returned, marked = _call(text, make), options_of_marks(owners, target)
+    if isinstance(returned, tuple | list) and len(returned) == 2:
+        return returned[0], returned[1], marked
+    return returned, None, marked
 
 
 def _names(text: str) -> tuple[str, str]:

@@ -66,12 +66,12 @@ def note_rounding(mismatch: Outcome, engine: Engine, request: CheckRequest, refe
         reply.status != "ok"
         or mismatch.error is None
         or not errors
-        or not all(found.is_near(own) for found, own in errors)
+        or not all(of_engine.is_near(own) for of_engine, own in errors)
     ):
         return mismatch
-    found, own = max(errors, key=lambda pair: pair[0].largest)
+    of_engine, own = max(errors, key=lambda pair: pair[0].largest)
     words = (
-        f"the difference is rounding: the engine is {found.largest:.2g} off the model in float64, and PyTorch in "
+        f"the difference is rounding: the engine is {of_engine.largest:.2g} off the model in float64, and PyTorch in "
         f"float32 is {own.largest:.2g} off, of values up to {own.scale:.2g}"
     )
     return replace(mismatch, error=replace(mismatch.error, hint=words), facts={**mismatch.facts, ROUNDING: words})
@@ -84,10 +84,10 @@ def _errors(sample: Sample, answer: Sequence[Array], criteria: Judgement) -> lis
     """
     errors = []
     compared = compare_outputs(sample.expected, answer, criteria=criteria)
-    for result, single, right, found in zip(compared, sample.expected, sample.reference, answer, strict=True):
+    for result, single, right, answered in zip(compared, sample.expected, sample.reference, answer, strict=True):
         if result.passed:
             continue
-        if single.shape != found.shape or single.dtype.kind != "f":
+        if single.shape != answered.shape or single.dtype.kind != "f":
             raise ValueError(f"{result.name} differs by more than rounding")
-        errors.append((_Errors.of(found, right), _Errors.of(single, right)))
+        errors.append((_Errors.of(answered, right), _Errors.of(single, right)))
     return errors

@@ -171,7 +171,7 @@ def varying(runs: Sequence[Run]) -> list[list[Note]]:
     The sizes of two runs are compared as far as both took the same path. A size that no other run has read on the same
     path may be any size.
     """
-    found = []
+    dependent = []
     for run in runs:
         common, differ = 0, set[int]()
         for other in runs:
@@ -179,10 +179,10 @@ def varying(runs: Sequence[Run]) -> list[list[Note]]:
                 alike = _alike(run, other)
                 common = max(common, alike)
                 differ |= {k for k in range(alike) if run.sizes[k] != other.sizes[k]}
-        found.append(
+        dependent.append(
             [note for note in run.notes if note.sizes is None or any(k >= common or k in differ for k in note.sizes)]
         )
-    return found
+    return dependent
 
 
 def _alike(run: Run, other: Run) -> int:

@@ -96,16 +96,16 @@ class Sampler:
 
         Raises InputError if the model cannot run on its own example, or at one of `sizes`.
         """
-        known = [self.example, *(self._user_sample(index, one, held) for index, one in enumerate(given))]
-        known += self._further(known)
+        unresized = [self.example, *(self._user_sample(index, one, held) for index, one in enumerate(given))]
+        unresized += self._further(unresized)
         resized = self._at_wanted([one for one in sizes if one is not ...], held)
         if ... in sizes:
             seen = [sample.sizes for sample in resized]
             resized += [sample for sample in self._samples_at_other_sizes(held, dims) if sample.sizes not in seen]
-        if resized and _unmoved_outputs([*known, *resized]):  # too few sizes are left for outputs to change
+        if resized and _unmoved_outputs([*unresized, *resized]):  # too few sizes are left for outputs to change
             twin = self._draw_sample(dict(resized[-1].sizes), _DISTRIBUTIONS, turn=1)
             resized += [] if isinstance(twin, InputError) else [twin]
-        return [*known, *resized]
+        return [*unresized, *resized]
 
     def sample_at(self, sizes: Mapping[str, int]) -> Sample:
         """Return random inputs of these sizes and their outputs. Raises InputError if the model cannot run on them."""
@@ -137,7 +137,7 @@ class Sampler:
 
     def _at_wanted(self, wanted: Sequence[Mapping[str, int]], held: SizeRange | None) -> list[Sample]:
         """Return a sample at each of these sizes; other symbols have the example's size."""
-        found = []
+        sampled = []
         for one in wanted:
             if unknown := sorted(set(one) - set(self._symbols)):
                 symbols = ", ".join(self._symbols) or "none"
@@ -145,8 +145,8 @@ class Sampler:
             sizes = {**self._symbols, **one}
             if held is not None and not held.holds(sizes):
                 raise InputError(f"sizes: {ranges_text([sizes])} is outside the range {held}")
-            found.append(self.sample_at(sizes))
-        return found
+            sampled.append(self.sample_at(sizes))
+        return sampled
 
     def _further(self, known: Sequence[Sample]) -> list[Sample]:
         """Return samples of the example's sizes, independent of it, with which as many outputs as possible change.
@@ -223,7 +223,7 @@ class Sampler:
         self, sizes: dict[str, int], distributions: Iterable[Distribution], turn: int = 0
     ) -> Sample | InputError:
         """Return the sample of the first distribution on which the model runs as on its example, or the last sample."""
-        found: Sample | None = None
+        sample: Sample | None = None
         problem: InputError | None = None
         tried: list[list[Array]] = []
         for distribution in distributions:
@@ -234,17 +234,17 @@ class Sampler:
                 continue
             label = ", ".join([*(f"{name}={size}" for name, size in sizes.items()), f"drawn {distribution.value}"])
             try:
-                found = self.sample_of(arrays, sizes, label)
+                sample = self.sample_of(arrays, sizes, label)
             except InputError as wrong:
                 tried.append(arrays)
                 problem = problem or wrong
                 continue
-            if distribution is Distribution.ALIKE and has_grown(found, self.example):
+            if distribution is Distribution.ALIKE and has_grown(sample, self.example):
                 continue  # the next distribution draws the same if no float is further out
-            if not overflows(found, self.example):
+            if not overflows(sample, self.example):
                 break
             tried.append(arrays)
-        return found if found is not None else problem or InputError("there is nothing to draw")
+        return sample if sample is not None else problem or InputError("there is nothing to draw")
 
     def _arrays(self, sizes: Mapping[str, int], distribution: Distribution, turn: int = 0) -> list[Array] | None:
         """Return inputs of these sizes; None if the user's function has none."""

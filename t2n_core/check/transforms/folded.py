@@ -39,7 +39,7 @@ def steps_of(
         drawn = _draw_sample(result, {**_step_sizes(result, new, turn), symbol: length})
         arrays = [state.get(place, array) for place, array in enumerate(drawn.inputs)]
         got = result.reference.answer(arrays, result.stored)
-        state = {given: got[taken] for given, taken in pairs}
+        state = {into: got[taken] for into, taken in pairs}
         length, turn = state[pairs[0][0]].shape[axis], turn + 1
         left = tuple(arrays[place] for place in inputs)
         steps.append(replace(drawn, inputs=left, expected=tuple(got[place] for place in outputs), double=None))

@@ -62,8 +62,8 @@ def cases(op: str, count: int = CASES) -> Iterator[Case]:
     make, constant, dynamic = _RECIPES[op]
     for number in range(count):
         draw = Draw(op, number)
-        made = make(draw)
-        case = made if isinstance(made, Case) else Case(op, made, constant)
+        arguments = make(draw)
+        case = arguments if isinstance(arguments, Case) else Case(op, arguments, constant)
         yield with_symbol(case, draw, dynamic) if dynamic and number % 4 == 3 and not case.dynamic else case
 
 

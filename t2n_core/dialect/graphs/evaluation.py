@@ -40,8 +40,8 @@ def evaluate(
     document = content.document
     statements = [statement_of(assignment) for assignment in document.assignments]
     declared = externals_of(document)
-    given = _by_name(document.inputs, inputs)
-    tensors = {name: _input(name, one, given[name]) for name, one in declared.items()}
+    by_name = _by_name(document.inputs, inputs)
+    tensors = {name: _input(name, one, by_name[name]) for name, one in declared.items()}
     shapes = {name: (declared[name].shape, tensor.shape) for name, tensor in tensors.items()}
     symbols = solve(shapes)
     check_assertions(document.extensions, symbols)

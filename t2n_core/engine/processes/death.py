@@ -38,8 +38,8 @@ def explain_death(exit_code: int | None, stderr: str, *, killed_by_us: bool, kil
     reason. A panic takes precedence over a kill from here: no process survives a panic, but it can hang while it
     panics.
     """
-    if found := _NO_MEMORY.search(stderr):
-        return Death("oom", found[0])
+    if match := _NO_MEMORY.search(stderr):
+        return Death("oom", match[0])
     if panic := first_panic(stderr):
         return Death("crash", panic)
     if killed_by_us:

@@ -200,10 +200,10 @@ def least(e: sympy.Expr) -> int | None:
         if isinstance(term, _Extreme):
             rest = sympy.Add(*(n * t for t, n in terms.items() if t is not term))
             lows = [least(rest + number * a) for a in term.args]
-            known = [bound for bound in lows if bound is not None]
+            bounded = [bound for bound in lows if bound is not None]
             if (number > 0) == (term.sign > 0):  # the largest of these alternatives
-                return max(known, default=None)
-            return min(known) if len(known) == len(lows) else None
+                return max(bounded, default=None)
+            return min(bounded) if len(bounded) == len(lows) else None
     for term, number in terms.items():
         if isinstance(term, FloorDiv) and term.args[1].is_Integer and term.args[1] > 0:
             a, b = term.args

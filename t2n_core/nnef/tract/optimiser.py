@@ -90,8 +90,9 @@ def passes_strides_wrongly(value: Value, is_constant: Propagated) -> bool:
     """
     origins = _origins(value, stops=_STRIDE_STOPS)
     return any(
-        (made.name in _MIXES_STRIDES or _is_product(made) or _begins_dynamically(made)) and not is_constant(found)
-        for found, made in origins
+        (producer.name in _MIXES_STRIDES or _is_product(producer) or _begins_dynamically(producer))
+        and not is_constant(origin)
+        for origin, producer in origins
     )
 
 

@@ -155,13 +155,13 @@ def _engine_attention(
         mask = None if mask is None else g.cast(mask, FLOAT32)
         return g.cast(_engine_attention(g, query, key, value, mask, is_causal, scale), FLOAT16)
     use_option(g, "reify_sdpa")
-    given = {} if mask is None else {"mask": mask}
+    optional = {} if mask is None else {"mask": mask}
     dtype = "f16" if query.dtype == FLOAT16 else "f32"
     return g.tract_transformers_sdpa(
         query,
         key,
         value,
-        **given,
+        **optional,
         scale=scale,
         datum_type=dtype,
         acc_datum_type=dtype,

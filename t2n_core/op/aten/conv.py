@@ -72,8 +72,8 @@ def _conv(
     if any(max(pair) >= f for pair, f in zip(borders, fields, strict=True)):
         # a window that covers nothing but padding aborts old engines
         value, borders = _pad_spatial(g, value, borders), [(0, 0)] * count
-    given, late = _bias(g, bias)
-    out = g.conv(value, weight, **given, padding=borders, stride=step, dilation=spread, groups=groups)
+    of_bias, late = _bias(g, bias)
+    out = g.conv(value, weight, **of_bias, padding=borders, stride=step, dilation=spread, groups=groups)
     return _add_bias(g, out, late)
 
 
@@ -214,7 +214,7 @@ def _conv_transpose(
         return _add_bias(g, _pad_spatial(g, spaced, [(-p, q - p) for p, q in zip(cut, more, strict=True)]), bias)
     borders = [(p, max(p - q, 0)) for p, q in zip(cut, more, strict=True)]
     rest = [(0, max(q - p, 0)) for p, q in zip(cut, more, strict=True)]
-    given, late = ({}, bias) if any(q for _, q in rest) else _bias(g, bias)
+    of_bias, late = ({}, bias) if any(q for _, q in rest) else _bias(g, bias)
     outer = swapped.shape[0] if swapped is not None else as_dim(filters.shape[1] * groups)
     extents = [
         as_dim((extent - 1) * s + e * (k - 1) + 1 - p - q)
@@ -223,7 +223,7 @@ def _conv_transpose(
     out = g.deconv(
         value,
         filters,
-        **given,
+        **of_bias,
         padding=borders,
         stride=step,
         dilation=spread,

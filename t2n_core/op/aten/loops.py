@@ -130,8 +130,8 @@ def order(g: LoopEmitter, pivots: Value, rows: Dim) -> Value:
     chosen = g.sub(g.cast(pivots, FLOAT32), 1.0)
     chosen = g.permute(g.unsqueeze(chosen, axes=[pivots.rank]), [pivots.rank - 1, *range(pivots.rank - 1), pivots.rank])
     first = g.expand(numbers, (*pivots.shape[:-1], rows))
-    (found,), _ = g.loop(step, [_floats_along(g, count, pivots.rank, 0), chosen], [first], [numbers])
-    return g.cast(found, INT64)
+    (permutation,), _ = g.loop(step, [_floats_along(g, count, pivots.rank, 0), chosen], [first], [numbers])
+    return g.cast(permutation, INT64)
 
 
 @op("t2n_loops::solve", target="tract")
@@ -195,8 +195,8 @@ def reflect(g: LoopEmitter, packed: Value, scales: Value, other: Value, transpos
     count, one = scales.shape[-1], np.ones([1] * packed.rank, packed.dtype)
     scales = g.unsqueeze(scales, axes=[scales.rank - 1])
     given = [packed, *_row_and_column_indices(g, packed), scales, _floats_along(g, count, packed.rank, -1)]
-    (found,), _ = g.loop(step, [_steps(g, count, packed)], [other], given, backwards=not transpose)
-    return found
+    (reflected,), _ = g.loop(step, [_steps(g, count, packed)], [other], given, backwards=not transpose)
+    return reflected
 
 
 _Exchange: TypeAlias = Callable[[LoopEmitter, Value, Value, Value], Value]
@@ -234,8 +234,8 @@ def _orthogonal(g: LoopEmitter, a: Value, rows: Dim, exchange: _Exchange) -> Val
     size = a.shape[-1]
     scanned = [g.reshape_to(v, [v.shape[0], *[1] * (a.rank - 2), size]) for v in _pairs(g, size)]
     counted = g.lt(_floats_along(g, a.shape[-2], a.rank, -2), g.lift(g.size(rows, FLOAT32), a.rank))
-    (found,), _ = g.loop(step, scanned, [a], [counted, _floats_along(g, size, a.rank, -2)])
-    return found
+    (rotated,), _ = g.loop(step, scanned, [a], [counted, _floats_along(g, size, a.rank, -2)])
+    return rotated
 
 
 @op("t2n_loops::orthogonal", target="tract")

@@ -49,8 +49,8 @@ def batch_norm(
             batch_norm(g, wide, weight, bias, running_mean, running_var, training, momentum, eps), input.dtype
         )
     dtype = FLOAT32 if input.dtype == FLOAT16 else input.dtype
-    given = (weight, bias, running_mean, running_var)
-    gamma, beta, mean, var = (None if v is None else g.cast(v, dtype) for v in given)
+    parameters = (weight, bias, running_mean, running_var)
+    gamma, beta, mean, var = (None if v is None else g.cast(v, dtype) for v in parameters)
     assert mean is not None
     assert var is not None
     factor = scale_of_norm(g, gamma, var, eps)

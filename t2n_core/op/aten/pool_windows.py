@@ -262,9 +262,9 @@ def _in_slot(g: Emitter, value: Value, slot: Sequence[tuple[Dim, Dim]]) -> Value
         row = g.one("div", rest, size)  # of non-negative integers
         digits.append(g.sub(rest, g.mul(row, size)))
         rest = row
-    found: Value | None = None
+    index_in_slot: Value | None = None
     for (begin, _), digit, extent in zip(slot, [rest, *reversed(digits)], value.shape[front:], strict=True):
         index = digit if begin == 0 else g.add(digit, g.size(begin, INT64))
-        found = _digit(g, found, index, extent)
-    assert found is not None
-    return found
+        index_in_slot = _digit(g, index_in_slot, index, extent)
+    assert index_in_slot is not None
+    return index_in_slot

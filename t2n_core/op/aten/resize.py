@@ -191,13 +191,13 @@ def _resize(
             f"PyTorch interpolates {value.dtype} in fixed point and rounds after each axis: not supported in NNEF",
             hint="convert the image with .float() first",
         )
-    given = [None] * count if scales is None else list(scales)
+    factors = [None] * count if scales is None else list(scales)
     first = value.rank - count
     out = widen_float16(g, value)
     copies = method is _plain and count == 2 and _asks_for_multiples(g, g.output.shape[first:])
     axes = [
         Axis(first + i, value.shape[first + i], g.output.shape[first + i], scale, copies)
-        for i, scale in enumerate(given)
+        for i, scale in enumerate(factors)
     ]
     if g.options.upsample_with_debox and method in (_plain, _exact) and g.spec.has("debox"):
         spread = _spread(g, out, axes)

@@ -199,11 +199,11 @@ class _DocumentedStep:
         if w_ih is None or w_hh is None:
             raise LowerError(f"a step of {self.kind} needs w_ih and w_hh")
         own = CellWeights(w_ih, w_hh, b_ih, b_hh)
-        found = {"nnef_dtype": x.dtype, "batch_dim": x.shape[0], "hidden": own.hidden(_GATES[self.kind])}
-        given = {"nnef_dtype": np.dtype(self.dtype), "batch_dim": self.batch, "hidden": self.hidden}
-        for name, value in given.items():
-            if found[name] != value:
-                raise LowerError(f"{name} is {value}, and the tensors of this step of {self.kind} have {found[name]}")
+        of_step = {"nnef_dtype": x.dtype, "batch_dim": x.shape[0], "hidden": own.hidden(_GATES[self.kind])}
+        declared = {"nnef_dtype": np.dtype(self.dtype), "batch_dim": self.batch, "hidden": self.hidden}
+        for name, value in declared.items():
+            if of_step[name] != value:
+                raise LowerError(f"{name} is {value}, and the tensors of this step of {self.kind} have {of_step[name]}")
         _keep(self.name_to_tensor, outputs, _once(CELLS[self.kind], self.g, x, states, own))
         return [name for name in self.g.graph.fragments if name.startswith(f"{self.kind}_cell")]
 

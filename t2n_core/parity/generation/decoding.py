@@ -117,11 +117,11 @@ class Decoder:
         for step in range(begin, end):
             for part in parts:
                 logits = self.feed(part, fixed)
-            found = [
+            generated = [
                 _judge(number, step, row, logits[place], level) for place, (number, row) in enumerate(given.items())
             ]
-            yield from found
-            if any(one.verdict is Verdict.WRONG for one in found):
+            yield from generated
+            if any(one.verdict is Verdict.WRONG for one in generated):
                 return
             parts = [np.array([[row.tokens[step]] for row in rows])]
 

@@ -231,8 +231,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if weights is None:
         counts = hits.to(torch.int64).sum(1)
     else:
-        given = weights if weights.dtype == torch.float32 else weights.to(torch.float64)
-        counts = torch.where(hits, given, 0).sum(1)
+        weighted = weights if weights.dtype == torch.float32 else weights.to(torch.float64)
+        counts = torch.where(hits, weighted, 0).sum(1)
     return counts + counts.new_zeros(minlength).index_select(0, input).sum()  # reads out of range
 
 

@@ -37,7 +37,7 @@ def compared_numbers(model: Any) -> list[Numbers]:
     reached.follow(model)
     reached.follow_code()
     attributes = _integers(reached)
-    found: dict[Numbers, None] = {}
+    compared: dict[Numbers, None] = {}
     for function in reached.functions():
         if is_foreign(function.__module__):
             continue
@@ -48,10 +48,10 @@ def compared_numbers(model: Any) -> list[Numbers]:
             ]
             for numbers in itertools.islice(itertools.product(*filter(None, options)), _SAME_NAME):
                 if numbers:
-                    found.setdefault(numbers)
-        if len(found) >= _DECISIONS:
+                    compared.setdefault(numbers)
+        if len(compared) >= _DECISIONS:
             break
-    return list(found)[:_DECISIONS]
+    return list(compared)[:_DECISIONS]
 
 
 def reads_sizes(model: Any) -> bool:

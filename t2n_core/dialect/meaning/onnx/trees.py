@@ -56,9 +56,9 @@ def tree_ensemble_classifier(
             first, last = _leaf(input[sample], int(root), rows)
             for label, bits in votes[first:last]:
                 scores[int(label)].append(float(np.array([bits], dtype=np.uint32).view(np.float32)[0]))
-        for label, found in enumerate(scores):
-            if found:
-                output[sample, label] = _aggregate(found, aggregate_fn)
+        for label, weights in enumerate(scores):
+            if weights:
+                output[sample, label] = _aggregate(weights, aggregate_fn)
     return output
 
 

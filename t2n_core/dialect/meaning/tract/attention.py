@@ -42,10 +42,10 @@ def scaled_masked_softmax(input: Array, mask: Array, scale: float, post_softmax_
     Special values: a row that is masked everywhere is NaN; 0 with `post_softmax_mask`.
     Source: tract transformers/src/ops/scaled_masked_softmax.rs.
     """
-    found = softmax(_masked(input * float(scale), mask), [-1])
+    shares = softmax(_masked(input * float(scale), mask), [-1])
     if post_softmax_mask:
-        return np.where(mask, found, 0.0)
-    return found
+        return np.where(mask, shares, 0.0)
+    return shares
 
 
 def attend(q: Array, k: Array, v: Array, mask: Array | None, scale: float | None) -> Array:

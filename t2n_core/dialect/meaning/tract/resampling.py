@@ -103,14 +103,14 @@ def resize(
     """
     if interpolator not in ("nearest", "linear", "cubic"):
         raise SpecError(f"no interpolation is called {interpolator!r}", op=op)
-    given = [value for value in (scales, sizes) if value is not None and np.asarray(value).ndim]
-    if len(given) != 1 or len(given[0]) != input.ndim:
+    passed = [value for value in (scales, sizes) if value is not None and np.asarray(value).ndim]
+    if len(passed) != 1 or len(passed[0]) != input.ndim:
         raise SpecError("one of `scales` and `sizes` is needed, with an element for each axis", op=op)
-    if given[0] is scales:
-        factors = [float(np.float32(scale)) for scale in given[0]]
+    if passed[0] is scales:
+        factors = [float(np.float32(scale)) for scale in passed[0]]
         shape = [int(np.floor(extent * factor)) for extent, factor in zip(input.shape, factors, strict=True)]
     else:
-        shape = [int(size) for size in given[0]]
+        shape = [int(size) for size in passed[0]]
         factors = [size / extent for size, extent in zip(shape, input.shape, strict=True)]
     output, crops = input, coord_transformer == "tf_crop_and_resize"
     for axis, (length, resized, factor) in enumerate(zip(input.shape, shape, factors, strict=True)):

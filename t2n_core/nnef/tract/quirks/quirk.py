@@ -114,8 +114,8 @@ def quirk(
     """
 
     def decorate(repair: Repair) -> Quirk:
-        found = frozenset(operators.split())
-        return Quirk(found, releases_of(*releases), when, reason, safe, name=repair.__name__, repair=repair)
+        names = frozenset(operators.split())
+        return Quirk(names, releases_of(*releases), when, reason, safe, name=repair.__name__, repair=repair)
 
     return decorate
 

@@ -181,7 +181,7 @@ def as_hinges(size: Dim) -> Dim:
     if whole is not None:
         return whole
     outer = _outermost(size)
-    return as_dim(size.xreplace({extreme: found for extreme in outer if (found := _of_hinges(extreme)) is not None}))
+    return as_dim(size.xreplace({extreme: hinges for extreme in outer if (hinges := _of_hinges(extreme)) is not None}))
 
 
 def _outermost(size: sympy.Expr) -> list[sympy.Expr]:
@@ -230,16 +230,16 @@ def without_extremes(size: Dim) -> Dim:
 
 
 def _of_quotients(extreme: sympy.Expr) -> sympy.Expr:
-    found, *rest = extreme.args
+    extremum, *rest = extreme.args
     for other in rest:
-        growing, falling = (found, other) if _grows(sympy.expand(found - other)) else (other, found)
+        growing, falling = (extremum, other) if _grows(sympy.expand(extremum - other)) else (other, extremum)
         more = sympy.expand((growing - falling).replace(Modulo, _of_quotient))
         more = sympy.sympify(without_differences(more))
         if _is_compound(more):
             raise _not_exact(extreme)
         excess = more * _quotient(more + _WIDE)  # of the growing operand over the other, never negative
-        found = falling + excess if isinstance(extreme, Max) else growing - excess
-    return found
+        extremum = falling + excess if isinstance(extreme, Max) else growing - excess
+    return extremum
 
 
 def _not_exact(size: sympy.Expr) -> ValueError:

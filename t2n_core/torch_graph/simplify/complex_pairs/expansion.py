@@ -48,15 +48,15 @@ class ComplexPairs:
                 yield Pair(next(supply), next(supply)) if variable.dtype.is_complex else next(supply)
 
         def flat(*positional: Any, **keywords: Any) -> list[Tensor | None]:
-            found = body(*positional, **keywords)
-            results = found if isinstance(found, list | tuple) else [found]
+            returned = body(*positional, **keywords)
+            results = returned if isinstance(returned, list | tuple) else [returned]
             return [p for r, o in zip(results, op.outputs, strict=True) for p in _flatten(r, o)]
 
         expansion = expand(op, self._table, flat, real, join)
         if expansion is None:
             return None
-        steps, found = expansion
-        supply = iter(found)
+        steps, returned = expansion
+        supply = iter(returned)
         results: list[TensorVariable | None] = []
         for variable in op.outputs:
             if variable is not None and variable.dtype.is_complex:

@@ -47,9 +47,9 @@ def _on_several(target: OpOverload) -> Callable[..., Any]:
                 values[name] = _all_pairs(values[name])
         results = []
         for part in ("re", "im"):
-            given = _parts(values, part)
-            in_place = [given.pop(name) for name in names[: len(positional)]]
-            results.append(target(*in_place, **given))
+            parts = _parts(values, part)
+            in_place = [parts.pop(name) for name in names[: len(positional)]]
+            results.append(target(*in_place, **parts))
         return Pair(*results)
 
     return both

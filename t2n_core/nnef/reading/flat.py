@@ -85,9 +85,7 @@ class _Flattener:
             case Items():
                 items = map(self._argument, node.items)
                 return list(items) if node.is_list else tuple(items)
-            case Operator() if not any(
-                isinstance(one, Call) and one.operator not in _OF_SIZES for one in nodes_in(node)
-            ):
+            case Operator() if _may_be_size(node):
                 names = dict.fromkeys(NameText(one.name) for one in nodes_in(node) if isinstance(one, Name))
                 return Expression(_size_text(node), tuple(names))
             case Operator():
@@ -107,6 +105,7 @@ class _Flattener:
 
 
 def _may_be_size(node: Node) -> bool:
+    """Return whether an expression calls nothing but the functions of sizes."""
     return not any(isinstance(one, Call) and one.operator not in _OF_SIZES for one in nodes_in(node))
 
 

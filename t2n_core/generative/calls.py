@@ -14,6 +14,7 @@ from typing import Any, Final
 import torch
 
 from t2n_core.errors import InputError
+from t2n_core.rewriter.builtin import delta_rule
 from t2n_core.torch_graph.frontend.pytree.objects import parts_at_any_depth
 
 CACHES: Final = ("cache", "past_key_values", "cache_params")
@@ -39,6 +40,8 @@ class DecoderCall:
     arguments: Mapping[str, Any]
     takes_many: bool
     """True if several tokens in one step have the same results as one by one."""
+    needs: tuple[str, ...] = ()
+    """Operators that a target must have to compute several tokens in one step."""
 
     @property
     def chosen(self) -> bool:
@@ -71,15 +74,16 @@ def decoder_call(
         if past is None:
             raise InputError(f"{type(model).__name__} returns no {cache}", hint="is `use_cache` off in its config?")
         steps = ids[:, _PROMPT : _PROMPT + _STEP]
-        many = not one_token and _takes_many(model, fixed, tokens, cache, past, steps)
+        needs = None if one_token else _needs_of_many(model, fixed, tokens, cache, past, steps)
+        many = needs is not None
     given = {**fixed, tokens: steps if many else steps[:, :1], cache: past, "use_cache": True}
     if last_logits and many:
         if CHOSEN not in inspect.signature(model.forward).parameters:
             raise InputError(f"{type(model).__name__} computes the logits of all tokens, not only of the last ones")
         given[CHOSEN] = torch.tensor([0, -1]) if last_logits == INPUT else int(last_logits)
     if last_logits == INPUT and not many and not one_token:
-        raise InputError(f"{type(model).__name__} takes one token a step, so that there are no positions to choose")
-    return DecoderCall(cache, tokens, given, many)
+        raise no_positions_error(model)
+    return DecoderCall(cache, tokens, given, many, needs or ())
 
 
 def _check_number(last_logits: bool | int | str) -> None:
@@ -88,13 +92,19 @@ def _check_number(last_logits: bool | int | str) -> None:
         raise InputError(f'last_logits={last_logits!r} is neither a number of tokens nor "{INPUT}"')
 
 
-def _takes_many(
-    model: torch.nn.Module, fixed: Mapping[str, Any], tokens: str, cache: str, past: Any, steps: torch.Tensor
-) -> bool:
-    """Return whether two tokens at once have the same logits as one by one, and the cache holds only keys and values.
+def no_positions_error(model: torch.nn.Module) -> InputError:
+    """Return the error for positions that are asked of a model with one token a step."""
+    return InputError(f"{type(model).__name__} takes one token a step, so that there are no positions to choose")
 
-    Recurrent layers of transformers reset their state if given more than one token, or split the tokens into chunks,
-    whose number an engine cannot compare.
+
+def _needs_of_many(
+    model: torch.nn.Module, fixed: Mapping[str, Any], tokens: str, cache: str, past: Any, steps: torch.Tensor
+) -> tuple[str, ...] | None:
+    """Return the operators that a target needs for several tokens at once; None if a step has to have one token.
+
+    Two tokens at once must have the same logits as one by one. Recurrent layers of transformers reset their state if
+    given more than one token, or split the tokens into chunks, whose number an engine cannot compare; but linear
+    attention by the gated delta rule goes on from its state, and some engines have operators for it.
     """
 
     def logits(ids: torch.Tensor, past: Any) -> tuple[torch.Tensor, Any]:
@@ -104,20 +114,22 @@ def _takes_many(
     after = copy.deepcopy(past)
     for place in range(steps.shape[1]):
         one_by_one, after = logits(steps[:, place : place + 1], after)
-    if _is_recurrent(past, after):
-        return False
+    states = _count_states(past, after)
+    if states != delta_rule.STATES * delta_rule.count_layers(model):
+        return None
     try:
         at_once, _ = logits(steps, copy.deepcopy(past))
     except (RuntimeError, ValueError, IndexError, AssertionError):
-        return False
+        return None
     spread = float(one_by_one.float().std())
-    return bool((at_once.float() - one_by_one.float()).abs().max() <= 1e-2 * spread)
+    is_same = bool((at_once.float() - one_by_one.float()).abs().max() <= 1e-2 * spread)
+    return (delta_rule.OPERATORS if states else ()) if is_same else None
 
 
-def _is_recurrent(before: Any, after: Any) -> bool:
-    """Return whether a tensor of a cache has other elements after a step, and the same shape."""
+def _count_states(before: Any, after: Any) -> int:
+    """Return how many tensors of a cache have other elements after a step, and the same shape."""
     known = dict(parts_at_any_depth(before))
-    return any(
+    return sum(
         part.shape == known[path].shape and not torch.equal(part, known[path])
         for path, part in parts_at_any_depth(after)
         if isinstance(part, torch.Tensor) and isinstance(known.get(path), torch.Tensor)

@@ -15,8 +15,9 @@ from torch import nn
 from t2n_core.errors import CaptureError, InputError, LowerError, ParityError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
+from t2n_core.generative.calls import INPUT, no_positions_error
 from t2n_core.generative.folder import TRANSFORMS, write_beside
-from t2n_core.generative.parts import Part, Plan, plan_of
+from t2n_core.generative.parts import TOKENS, Part, Plan, plan_of
 from t2n_core.generative.result import GenerativeResult
 from t2n_core.inference_target import TractNNEF
 from t2n_core.parity.generation.further import HELD
@@ -130,16 +131,23 @@ class GenerativeExport:
         return replace(result, directory=folder)
 
     def _write_archives(self, target: TractNNEF, folder: Path) -> GenerativeResult:
-        """Write the archives. A step has one token if several are refused."""
-        plan = self.plan
+        """Write the archives. A step has one token if several are refused, or some numbers of them."""
+        plan, refusal = self.plan, ""
+        if not all(map(target.spec.has, plan.call.needs)):
+            plan = self._plan_of_one_token
+            if self._wanted["last_logits"] == INPUT:
+                raise no_positions_error(self.model)
         try:
             decoder = self._export(plan.decoder, target, folder / DECODER)
+            refusal = _refused_numbers(plan, decoder)
         except (CaptureError, LowerError) as refused:
             if not plan.call.takes_many:
                 raise
+            refusal = refused.message
+        if refusal:
             plan = self._plan_of_one_token
             decoder = self._export(plan.decoder, target, folder / DECODER)
-            decoder.notes += (f"a step has one token: several are refused ({refused.message})",)
+            decoder.notes += (f"a step has one token: several are refused ({refusal})",)
         encoder = None if plan.encoder is None else self._export(plan.encoder, target, folder / ENCODER)
         step = None
         if self._step_archive and plan.call.takes_many:
@@ -199,6 +207,18 @@ def export_generative(
     of_folder: dict[str, Any] = {"kv": kv, "tokenizer": tokenizer, "steps": steps, "original": original, "text": text}
     of_folder["timeout"] = timeout
     return export.to(TractNNEF() if target is None else target, directory, **of_folder)
+
+
+def _refused_numbers(plan: Plan, decoder: ExportResult) -> str:
+    """Return why an archive is of no use for the prompts of a recurrent model; empty if it takes all numbers of tokens.
+
+    The library's own functions for several tokens, which stay where an operator does not compute the same, are captured
+    for a certain number of chunks.
+    """
+    if not plan.call.needs:
+        return ""
+    low, high = decoder.range.bounds[TOKENS]
+    return "" if low <= 1 and high is None else f"the archive would hold only for {decoder.range}"
 
 
 def _assert_held(proof: GenerationOutcome) -> None:

@@ -35,7 +35,8 @@ def _from_packages() -> tuple[Rewriter, ...]:
 @cache
 def _of(library: str) -> tuple[Rewriter, ...]:
     file = importlib.import_module(f"{__name__}.for_{library}")
-    return tuple(value for value in vars(file).values() if isinstance(value, Rewriter))
+    several = (value if isinstance(value, tuple) else (value,) for value in vars(file).values())
+    return tuple(one for group in several for one in group if isinstance(one, Rewriter))
 
 
 _LIBRARIES = tuple(m.name.removeprefix("for_") for m in pkgutil.iter_modules(__path__) if m.name.startswith("for_"))

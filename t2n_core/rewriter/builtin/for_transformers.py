@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from t2n_core.errors import CaptureError
+from t2n_core.rewriter.builtin.delta_rule import REWRITERS as DELTA_RULES  # noqa: F401  of several modules
 from t2n_core.rewriter.builtin.experts import as_one_operator
 from t2n_core.rewriter.builtin.marks import builtin_function
 from t2n_core.rewriter.context import RewriteContext

@@ -22,6 +22,9 @@ MOVERS: Final = frozenset(
 )
 """Operators that return elements of their inputs, or constants: their dtype is that of their inputs."""
 
+_IN_FLOAT32: Final = frozenset({"t2n_recurrent::gated_delta_rule"})
+"""Operators that compute in float32 whatever the dtype of their inputs: casts around them only round."""
+
 
 def name_of(kind: str) -> str:
     """Return the name of an operator without namespace and overload: `conv2d`."""
@@ -29,8 +32,8 @@ def name_of(kind: str) -> str:
 
 
 def unit_of(op: TorchOp) -> Unit | None:
-    """Return the unit of an operator; None if it computes no float32, or only moves elements."""
-    if op.kind == MODULE_CALL or name_of(op.kind) in MOVERS:
+    """Return the unit of an operator; None if it computes no float32, must stay in it, or only moves elements."""
+    if op.kind == MODULE_CALL or op.kind in _IN_FLOAT32 or name_of(op.kind) in MOVERS:
         return None
     reads = any(v.dtype is torch.float32 for v in op.inputs)
     if not reads or not any(o is not None and o.dtype is torch.float32 for o in op.outputs):

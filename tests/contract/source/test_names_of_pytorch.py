@@ -16,7 +16,7 @@ FILES = [
     for path in sorted((ROOT / package).rglob("*.py"))
     if HOME not in path.parents
 ]
-OWN = ("t2n_capture", "t2n_experts", "t2n_loops", "t2n_numbers")
+OWN = ("t2n_capture", "t2n_experts", "t2n_loops", "t2n_numbers", "t2n_recurrent")
 """Namespaces of operators that this package defines."""
 TO_OVERRIDE = ("torch.nn.Module._save_to_state_dict",)
 """Methods that PyTorch documents for subclasses to override."""

@@ -1,0 +1,54 @@
+"""Linear attention over a sequence: the gated delta rule with and without a state, and the convolution before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from t2n_core.torch_graph.custom_ops import delta_rule as _declared  # noqa: F401  the operators live there
+from tests.contract.cases import Case, case, randn, uniform, weight
+
+SINCE = "0.23.5"
+"""The first release with the engine's operators."""
+LENGTH, WIDTH = 5, 3
+
+
+def _rule(query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor, state: Any = None) -> Any:
+    return torch.ops.t2n_recurrent.gated_delta_rule(query, key, value, decay, beta, state)
+
+
+def _convolution(x: Tensor, kernel: Tensor) -> Tensor:
+    found: Tensor = torch.ops.t2n_recurrent.causal_silu_conv1d(x, kernel)
+    return found
+
+
+def rule(
+    name: str, *, batch: int = 2, heads: int = 4, groups: int = 2, state: bool = True,
+    decay: tuple[float, float] = (-3.0, 0.0), dtype: torch.dtype = torch.float32,
+) -> Case:  # fmt: skip
+    """A gated delta rule over a sequence of any length."""
+    query, key = (randn(batch, LENGTH, heads // groups, WIDTH, dtype=dtype) for _ in range(2))
+    given = [query, key, randn(batch, LENGTH, heads, WIDTH, dtype=dtype), uniform(*decay, batch, LENGTH, heads)]
+    given.append(uniform(0.0, 1.0, batch, LENGTH, heads, dtype=dtype))
+    if state:
+        given.append(randn(batch, heads, WIDTH, WIDTH))
+    axes = {place: {1: "S"} for place in range(5)}
+    return case(f"delta rule {name}", _rule, *given).dynamic(axes).refused("gated_delta_rule", before=SINCE)
+
+
+CASES = [
+    rule("in groups"),
+    rule("of single heads", groups=1),
+    rule("of one sequence", batch=1),
+    rule("without a state", state=False),
+    rule("without decay", decay=(0.0, 0.0)),
+    rule("that forgets all", decay=(-200.0, -100.0)),
+    rule("in float16", dtype=torch.float16),
+    case("causal convolution", _convolution, randn(2, 6, LENGTH), weight(randn(6, 4)))
+    .dynamic({0: {0: "B", 2: "S"}})
+    .refused("causal_silu_conv1d", before=SINCE),
+    case("causal convolution in float16", _convolution, randn(1, 6, LENGTH, dtype=torch.float16),
+         weight(randn(6, 4, dtype=torch.float16))).refused("causal_silu_conv1d", before=SINCE),
+]  # fmt: skip

@@ -104,7 +104,7 @@ def _needs_of_many(
 
     Two tokens at once must have the same logits as one by one. Recurrent layers of transformers reset their state if
     given more than one token, or split the tokens into chunks, whose number an engine cannot compare; but linear
-    attention by the gated delta rule goes on from its state, and some engines have operators for it.
+    attention by the gated delta rule goes on from its state, and some engines have an operator for it.
     """
 
     def logits(ids: torch.Tensor, past: Any) -> tuple[torch.Tensor, Any]:
@@ -123,7 +123,7 @@ def _needs_of_many(
         return None
     spread = float(one_by_one.float().std())
     is_same = bool((at_once.float() - one_by_one.float()).abs().max() <= 1e-2 * spread)
-    return (delta_rule.OPERATORS if states else ()) if is_same else None
+    return ((delta_rule.OPERATOR,) if states else ()) if is_same else None
 
 
 def _count_states(before: Any, after: Any) -> int:

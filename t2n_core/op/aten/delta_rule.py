@@ -1,19 +1,11 @@
-"""Linear attention over a sequence, as the engine's own operators."""
+"""The gated delta rule of linear attention, as the engine's own operator."""
 
 from __future__ import annotations
 
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.op.registry import op
-from t2n_core.torch_graph.custom_ops import delta_rule as _declared  # noqa: F401  the operators live there
-
-
-@op("t2n_recurrent::causal_silu_conv1d", target="tract", needs=("tract_transformers_causal_conv1d_update",))
-def causal_silu_conv1d(g: Emitter, input: Value, weight: Value) -> Value:
-    """Write the convolution of a sequence after a state of zeros."""
-    before = g.fill(0.0, (*input.shape[:2], weight.shape[1]), input.dtype)
-    outs = [g.output, Expected(before.shape, before.dtype)]
-    return g.call("tract_transformers_causal_conv1d_update", input, weight, before, outs=outs)[0]
+from t2n_core.torch_graph.custom_ops import delta_rule as _declared  # noqa: F401  the operator lives there
 
 
 @op("t2n_recurrent::gated_delta_rule", target="tract", needs=("tract_transformers_gdn_recurrent",))

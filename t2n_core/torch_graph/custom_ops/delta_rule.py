@@ -1,32 +1,24 @@
-"""Linear attention over a sequence: the gated delta rule, and the convolution before it, as one operator each."""
+"""The gated delta rule of linear attention over a sequence, as one operator."""
 
 from __future__ import annotations
 
 from typing import Final
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from t2n_core.torch_graph.custom_ops.definition import define
 
 library = torch.library.Library("t2n_recurrent", "DEF")  # type: ignore[no-untyped-call]
-"""The operators:
+"""The operator:
 
-causal_silu_conv1d  the SiLU of the convolution of each channel of [b, C, S] by itself, with weight [C, w] and zeros
-                    before the sequence
-gated_delta_rule    (results [b, S, hv, v], last state [b, hv, k, v]) of query and key [b, S, hk, k], value
-                    [b, S, hv, v], log_decay and beta [b, S, hv] and a state before them, zeros without one. Query and
-                    key are made unit vectors, and the query is divided by √k; each of the hk heads serves hv / hk
-                    heads of the value in turn. All is computed in float32.
+gated_delta_rule  (results [b, S, hv, v], last state [b, hv, k, v]) of query and key [b, S, hk, k], value [b, S, hv, v],
+                  log_decay and beta [b, S, hv] and a state before them, zeros without one. Query and key are made unit
+                  vectors, and the query is divided by √k; each of the hk heads serves hv / hk heads of the value in
+                  turn. All is computed in float32.
 """
 _EPSILON: Final = 1e-6
 """The addend to the square of a vector's length."""
-
-
-def _causal_silu_conv1d(input: Tensor, weight: Tensor) -> Tensor:
-    channels, width = weight.shape
-    return F.silu(F.conv1d(F.pad(input, (width - 1, 0)), weight.unsqueeze(1), groups=channels))
 
 
 def _unit(vectors: Tensor, groups: int) -> Tensor:
@@ -58,12 +50,6 @@ def _shapes(
     return value.new_empty(value.shape, dtype=query.dtype), last
 
 
-define(
-    library,
-    "causal_silu_conv1d(Tensor input, Tensor weight) -> Tensor",
-    lambda input, weight: input.new_empty(input.shape),
-    _causal_silu_conv1d,
-)
 define(
     library,
     "gated_delta_rule(Tensor query, Tensor key, Tensor value, Tensor log_decay, Tensor beta, Tensor? state) "

@@ -1,4 +1,4 @@
-"""Linear attention over a sequence: the gated delta rule with and without a state, and the convolution before it."""
+"""The gated delta rule of linear attention over a sequence, with and without a state."""
 
 from __future__ import annotations
 
@@ -7,21 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from t2n_core.torch_graph.custom_ops import delta_rule as _declared  # noqa: F401  the operators live there
-from tests.contract.cases import Case, case, randn, uniform, weight
+from t2n_core.torch_graph.custom_ops import delta_rule as _declared  # noqa: F401  the operator lives there
+from tests.contract.cases import Case, case, randn, uniform
 
 SINCE = "0.23.5"
-"""The first release with the engine's operators."""
+"""The first release with the engine's operator."""
 LENGTH, WIDTH = 5, 3
 
 
 def _rule(query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor, state: Any = None) -> Any:
     return torch.ops.t2n_recurrent.gated_delta_rule(query, key, value, decay, beta, state)
-
-
-def _convolution(x: Tensor, kernel: Tensor) -> Tensor:
-    found: Tensor = torch.ops.t2n_recurrent.causal_silu_conv1d(x, kernel)
-    return found
 
 
 def rule(
@@ -46,9 +41,4 @@ CASES = [
     rule("without decay", decay=(0.0, 0.0)),
     rule("that forgets all", decay=(-200.0, -100.0)),
     rule("in float16", dtype=torch.float16),
-    case("causal convolution", _convolution, randn(2, 6, LENGTH), weight(randn(6, 4)))
-    .dynamic({0: {0: "B", 2: "S"}})
-    .refused("causal_silu_conv1d", before=SINCE),
-    case("causal convolution in float16", _convolution, randn(1, 6, LENGTH, dtype=torch.float16),
-         weight(randn(6, 4, dtype=torch.float16))).refused("causal_silu_conv1d", before=SINCE),
-]  # fmt: skip
+]

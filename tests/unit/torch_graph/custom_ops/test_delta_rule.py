@@ -1,4 +1,4 @@
-"""The operators of linear attention: their numbers are those of the definitions of the engine's operators."""
+"""The gated delta rule: its numbers are those of the definition of the engine's operator."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from t2n_core.dialect.meaning.tract.recurrent import causal_conv1d_update, gdn_recurrent
-from t2n_core.torch_graph.custom_ops import delta_rule as _declared  # noqa: F401  the operators live there
+from t2n_core.dialect.meaning.tract.recurrent import gdn_recurrent
+from t2n_core.torch_graph.custom_ops import delta_rule as _declared  # noqa: F401  the operator lives there
 
-OPERATORS: Any = torch.ops.t2n_recurrent
+rule: Any = torch.ops.t2n_recurrent.gated_delta_rule
 BATCH, HEADS, KEYS, WIDTH = 2, 4, 2, 3
 
 
@@ -32,7 +32,7 @@ def sequence(length: int, key_width: int = WIDTH) -> list[Tensor]:
 def test_the_rule_is_that_of_the_definition(length: int, has_state: bool) -> None:
     state = numbers(BATCH, HEADS, WIDTH, WIDTH) if has_state else None
     given = sequence(length)
-    found = OPERATORS.gated_delta_rule(*given, state)
+    found = rule(*given, state)
     before = torch.zeros(BATCH, HEADS, WIDTH, WIDTH) if state is None else state
     wanted = gdn_recurrent(*(x.double().numpy() for x in (*given, before)))
     for got, expected in zip(found, wanted, strict=True):
@@ -41,28 +41,18 @@ def test_the_rule_is_that_of_the_definition(length: int, has_state: bool) -> Non
 
 def test_a_sequence_in_two_parts_is_the_sequence() -> None:
     given = sequence(5)
-    whole, last = OPERATORS.gated_delta_rule(*given, None)
-    first, state = OPERATORS.gated_delta_rule(*(x[:, :2] for x in given), None)
-    rest, after = OPERATORS.gated_delta_rule(*(x[:, 2:] for x in given), state)
+    whole, last = rule(*given, None)
+    first, state = rule(*(x[:, :2] for x in given), None)
+    rest, after = rule(*(x[:, 2:] for x in given), state)
     torch.testing.assert_close(torch.cat([first, rest], 1), whole)
     torch.testing.assert_close(after, last)
-
-
-@pytest.mark.parametrize("length", [1, 2, 7])
-def test_the_convolution_is_that_of_the_definition(length: int) -> None:
-    given, weight = numbers(2, 3, length), numbers(3, 4)
-    wanted, _ = causal_conv1d_update(given.double().numpy(), weight.double().numpy(), np.zeros([2, 3, 4]))
-    found = OPERATORS.causal_silu_conv1d(given, weight)
-    np.testing.assert_allclose(found.numpy(), wanted, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_shapes_are_those_of_the_numbers(dtype: torch.dtype) -> None:
     given = [x.to(dtype) for x in sequence(5, key_width=7)]
     for state in (None, numbers(BATCH, HEADS, 7, WIDTH)):
-        found = OPERATORS.gated_delta_rule(*given, state)
+        found = rule(*given, state)
         without = [x if x is None else x.to("meta") for x in (*given, state)]
-        said = OPERATORS.gated_delta_rule(*without)
+        said = rule(*without)
         assert [(x.shape, x.dtype) for x in said] == [(x.shape, x.dtype) for x in found]
-    x, weight = numbers(2, 3, 5), numbers(3, 4)
-    assert OPERATORS.causal_silu_conv1d(x.to("meta"), weight.to("meta")).shape == x.shape

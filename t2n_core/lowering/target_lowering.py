@@ -12,6 +12,7 @@ from t2n_core.nnef.legality import check_graph
 from t2n_core.op.lower import has_rule, lower
 from t2n_core.op.registry import Registry, load_default
 from t2n_core.op.stored.choice import Rounded, with_stored
+from t2n_core.rewriter.builtin.experts import notes_of_layers
 from t2n_core.rewriter.captures import Capture
 from t2n_core.rewriter.context import CAPTURE_LOCK, Session
 from t2n_core.rewriter.functions import operator_bodies
@@ -60,6 +61,8 @@ class TargetLowering:
         has_form = has_rule(rules, target.spec, target.writing)
         if rules.find(ROUTED, target.spec, target.writing) is not None:
             traced = with_routers(traced)
+            others = notes_of_layers(self.source.module)
+            traced = replace(traced, operator_notes=(*traced.operator_notes, *others))
         with CAPTURE_LOCK:  # decompositions are traced like models
             simple = simplify(traced, has_form, operator_bodies(self.selection, self.session))
 

@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import Any, Final
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2n_core.torch_graph.custom_ops.experts import LIBRARY
@@ -23,6 +24,16 @@ _BY_CLASS: Final = {
     "GELUActivation": "erf",
 }
 """Classes of PyTorch and transformers -> the activation they compute."""
+_BY_FUNCTION: Final = {F.silu: "silu", F.relu: "relu"}
+_WEIGHTED_BEFORE: Final = ("transformers.models.llama4.modeling_llama4", "Llama4TextExperts")
+"""Experts whose input is multiplied by the router's weights, and not their output."""
+
+
+def notes_of_layers(model: nn.Module) -> tuple[str, ...]:
+    """Return why experts of a model are no operator, once for each layer whose function is not that of the library."""
+    kinds = (type(module) for module in model.modules())
+    ours = [kind for kind in kinds if (kind.__module__, kind.__name__) == _WEIGHTED_BEFORE]
+    return ("the router weights the experts' input, not their output",) * len(ours)
 
 
 def as_one_operator(forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,6 +82,8 @@ def _is_same(function: Any, other: Any) -> bool:
 
 def _activation(act: Any) -> str:
     """Return the name of an activation; empty for one that the operator lacks, such as the square of relu."""
+    if isinstance(act, FunctionType):
+        return _BY_FUNCTION.get(act, "")
     kind = type(act)
     is_known = isinstance(act, nn.Module) and kind.__module__.startswith(("torch.nn.", "transformers.activations"))
     return _BY_CLASS.get(kind.__name__, "") if is_known else ""

@@ -204,6 +204,30 @@ def test_experts_and_their_router_are_one_operation(make: Any, gate: str, proven
         weights = [value.producer for maker in weights for value in maker.inputs()]
 
 
+def llama4(t: Any) -> nn.Module:
+    layers = {"num_local_experts": 4, "num_experts_per_tok": 1, "intermediate_size_mlp": 24}
+    return First(t.Llama4TextModel(t.Llama4TextConfig(**SMALL, num_key_value_heads=2, head_dim=8, **layers)))
+
+
+def lfm2_moe(t: Any) -> nn.Module:
+    layers = {"num_dense_layers": 0, "layer_types": ["full_attention"] * 2}
+    return experts(t, "Lfm2Moe", num_experts=4, num_experts_per_tok=2, moe_intermediate_size=12, **layers)
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (llama4, "the router weights the experts' input, not their output"),
+        (lfm2_moe, "the weights of the experts are no softmax, sigmoid or logits of the router"),
+    ],
+    ids=["llama4", "lfm2_moe"],
+)
+def test_experts_that_the_operator_does_not_express_have_a_note(make: Any, reason: str, proven: Any) -> None:
+    torch.manual_seed(5)
+    notes = proven(make(library("transformers")).eval(), tokens()).notes
+    assert notes == (f"2 mixtures of experts without the engine's operator: {reason}",)
+
+
 @pytest.mark.parametrize("case", COMPLEX_INSIDE)
 def test_complex_numbers_inside_need_no_rewriter(case: str, proven: Any) -> None:
     make, inputs, axes = COMPLEX_INSIDE[case]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from t2n_core.parity.comparison import compare
-from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.comparison import difference
+from t2n_core.parity.judging.judgement import DEFAULT_CRITERIA, Judgement
 from t2n_core.parity.samples import Array, Sample
 
 _GROWN = 10.0
@@ -51,13 +51,27 @@ def movements(
     counted = [sample for sample in samples if strays or not _has_strays(sample, samples[0])]
     for place in range(count):
         name = names[place] if place < len(names) else ""
-        groups: dict[tuple[int, ...], list[Array]] = {}
-        for sample in counted:
-            groups.setdefault(sample.expected[place].shape, []).append(sample.expected[place])
-        several = [group for group in groups.values() if len(group) > 1]
-        movement = _movement(several, name, criteria, is_constant=name in constant)
+        movement = _movement(_groups(counted, place), name, criteria, is_constant=name in constant)
         moved.append(replace(movement, not_finite=_share_not_finite([one.expected[place] for one in counted])))
     return moved
+
+
+def unmoved_outputs(samples: Sequence[Sample]) -> set[int]:
+    """Return the indices of the outputs that `movements` calls weak at the default level, if all samples count."""
+    found = set()
+    for place in range(len(samples[0].expected)):
+        groups = _groups(samples, place)
+        if not any(group[0].size for group in groups) or _stays(groups, "", DEFAULT_CRITERIA):
+            found.add(place)
+    return found
+
+
+def _groups(samples: Sequence[Sample], place: int) -> list[list[Array]]:
+    """Return the values of an output, those of one shape together, without those that are alone in their shape."""
+    groups: dict[tuple[int, ...], list[Array]] = {}
+    for sample in samples:
+        groups.setdefault(sample.expected[place].shape, []).append(sample.expected[place])
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _share_not_finite(arrays: Sequence[Array]) -> float:
@@ -68,7 +82,7 @@ def _share_not_finite(arrays: Sequence[Array]) -> float:
 
 
 def _movement(groups: Sequence[Sequence[Array]], name: str, criteria: Judgement, *, is_constant: bool) -> Movement:
-    swapped = [compare(one, group[0], name=name, criteria=criteria) for group in groups for one in group[1:]]
+    swapped = [difference(one, group[0], name=name, criteria=criteria) for group in groups for one in group[1:]]
     largest = max((one.max_abs for one in swapped), default=None)
     share = max((one.outside for one in swapped), default=0.0)
     if is_constant or not criteria.elementwise:
@@ -77,10 +91,20 @@ def _movement(groups: Sequence[Sequence[Array]], name: str, criteria: Judgement,
         return Movement(largest, share, "was compared for one set of inputs only")
     if not any(group[0].size for group in groups):
         return Movement(largest, share, "has no elements")
-    if all(compare(one, _middle(group), name=name, criteria=criteria).passed for group in groups for one in group):
+    if _stays(groups, name, criteria):
         within = criteria.criterion_text(name) or criteria.level_of(name)
         return Movement(largest, share, f"moves by {largest:.2g} at most, within `{within}`")
     return Movement(largest, share)
+
+
+def _stays(groups: Sequence[Sequence[Array]], name: str, criteria: Judgement) -> bool:
+    """Return whether the same values would pass for all arrays of a group, in every group."""
+    middles = ((group, _middle(group)) for group in groups)
+    return all(
+        difference(one, middle, name=name, criteria=criteria, until_failure=True).passed
+        for group, middle in middles
+        for one in group
+    )
 
 
 def _middle(group: Sequence[Array]) -> Array:

@@ -19,9 +19,8 @@ from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.dims import Dim, Shape, evaluate
 from t2n_core.nnef.sizes.ranges import SizeRange, ranges_text
 from t2n_core.nnef.sizes.size_edges import edges
-from t2n_core.parity.judging.judgement import DEFAULT_CRITERIA
 from t2n_core.parity.samples import Array, Sample, size_assignments
-from t2n_core.parity.sensitivity import has_grown, movements, overflows
+from t2n_core.parity.sensitivity import has_grown, overflows, unmoved_outputs
 from t2n_core.torch_graph.capture.errors import refusal_to_run
 from t2n_core.torch_graph.frontend.inputs import ModelInputs
 from t2n_core.torch_graph.frontend.results import tensors_of
@@ -102,7 +101,7 @@ class Sampler:
         if ... in sizes:
             seen = [sample.sizes for sample in resized]
             resized += [sample for sample in self._samples_at_other_sizes(held, dims) if sample.sizes not in seen]
-        if resized and _unmoved_outputs([*unresized, *resized]):  # too few sizes are left for outputs to change
+        if resized and unmoved_outputs([*unresized, *resized]):  # too few sizes are left for outputs to change
             twin = self._draw_sample(dict(resized[-1].sizes), _DISTRIBUTIONS, turn=1)
             resized += [] if isinstance(twin, InputError) else [twin]
         return [*unresized, *resized]
@@ -154,7 +153,7 @@ class Sampler:
         If an output changes with the user's calls, none is drawn: the user knows best which inputs the model accepts.
         """
         further: list[Sample] = []
-        still = _unmoved_outputs(known)
+        still = unmoved_outputs(known)
         if len(still) < len(self.example.expected):
             return []
         for turn, distributions in enumerate((_DISTRIBUTIONS, *((distribution,) for distribution in _BOLDER))):
@@ -166,7 +165,7 @@ class Sampler:
             drawn = self._draw_sample(self._symbols, distributions, turn)
             if isinstance(drawn, InputError) or _equal(drawn.inputs, self.example.inputs):
                 continue
-            left = _unmoved_outputs([*known, *further, drawn])
+            left = unmoved_outputs([*known, *further, drawn])
             if not further or ((is_wanted or len(left) < len(still)) and not overflows(drawn, self.example)):
                 further.append(drawn)
                 still = left
@@ -287,11 +286,6 @@ def double_outputs(
     args, kwargs = call.arguments_with([t.double() if double and t.is_floating_point() else t for t in tensors])
     with torch.no_grad():
         return [_array(t) for t in tensors_of(run(args, kwargs))]
-
-
-def _unmoved_outputs(samples: Sequence[Sample]) -> set[int]:
-    """Return the indices of the outputs that do not change at the default level, also if inputs are infinite."""
-    return {place for place, one in enumerate(movements(samples, (), DEFAULT_CRITERIA, strays=True)) if one.weak}
 
 
 def _equal(arrays: Sequence[Array], others: Sequence[Array]) -> bool:

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import CellType, FrameType, FunctionType, ModuleType
 from typing import Any
-from unittest.mock import patch
 
 import torch
 
 from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.compat.patches import swapped
 from t2n_core.torch_graph.compat.private import FakeTensor, PhiloxStateTracker, pytree
 from t2n_core.torch_graph.reachable import CACHE, is_foreign
 
@@ -54,9 +54,9 @@ class FakeTensors:
             erase(graph, node)
 
         with (
-            patch.object(FakeTensor, "__new__", staticmethod(new)),
-            patch.object(torch.fx.Graph, "__init__", new_graph),
-            patch.object(torch.fx.Graph, "erase_node", erase_node),
+            swapped(FakeTensor, "__new__", staticmethod(new)),
+            swapped(torch.fx.Graph, "__init__", new_graph),
+            swapped(torch.fx.Graph, "erase_node", erase_node),
         ):
             yield
 

@@ -7,9 +7,10 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import torch
+
+from t2n_core.torch_graph.compat.patches import swapped
 
 _SYMBOLIC: tuple[Any, ...] = (torch.SymInt, torch.SymFloat)
 
@@ -41,9 +42,9 @@ def symbolic_math() -> Iterator[None]:
     """While active, roots and logarithms of sizes, and extremes of floats computed from sizes, stay symbolic."""
     with ExitStack() as stack:
         for name, symbolic in _OF_SIZES.items():
-            stack.enter_context(patch.object(math, name, _either(getattr(math, name), symbolic)))
-        stack.enter_context(patch.object(builtins, "min", _of_two(min, torch.sym_min)))
-        stack.enter_context(patch.object(builtins, "max", _of_two(max, torch.sym_max)))
+            stack.enter_context(swapped(math, name, _either(getattr(math, name), symbolic)))
+        stack.enter_context(swapped(builtins, "min", _of_two(min, torch.sym_min)))
+        stack.enter_context(swapped(builtins, "max", _of_two(max, torch.sym_max)))
         without = [kind for kind in _SYMBOLIC if not hasattr(kind, "sqrt")]
         for kind in without:
             kind.sqrt = _sqrt  # numpy's function calls the method of the same name

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from t2n_core.errors import TorchVersionError
-from t2n_core.torch_graph.compat.patches import replaced
+from t2n_core.torch_graph.compat.patches import replaced, swapped
 
 
 def test_a_function_is_replaced_and_put_back() -> None:
@@ -28,3 +28,26 @@ def test_an_absent_name(path: str) -> None:
         pass
     with replaced(path, lambda plain: plain, optional=True):
         pass
+
+
+def test_a_static_method_and_an_inherited_attribute_come_back_as_they_were() -> None:
+    class Base:
+        size = 1
+
+        @staticmethod
+        def name() -> str:
+            return "plain"
+
+    class Derived(Base):
+        pass
+
+    def fail_while_swapped() -> None:
+        with swapped(Base, "name", staticmethod(lambda: "new")), swapped(Derived, "size", 2):
+            assert (Base.name(), Derived().name(), Derived.size, Base.size) == ("new", "new", 2, 1)
+            raise KeyError
+
+    plain = vars(Base)["name"]
+    with pytest.raises(KeyError):
+        fail_while_swapped()
+    assert vars(Base)["name"] is plain
+    assert "size" not in vars(Derived)

@@ -15,7 +15,7 @@ from t2n_core.inference_target import TractNNEF
 from t2n_core.nnef.graph import constant_outputs
 from t2n_core.parity.judging.judgement import DEFAULT_CRITERIA
 from t2n_core.parity.outcome import Outcome, Status
-from t2n_core.parity.sensitivity import movements
+from t2n_core.parity.sensitivity import sensitivities
 
 SECONDS_TO_RUN = 30
 _TARGET = TractNNEF("0.23.9", check_io=False)
@@ -70,7 +70,7 @@ def proves_something(exports: Iterable[tuple[str, ModelExport]]) -> bool:
             with time_limit(SECONDS_TO_EXPORT):
                 graph = export.lower(_TARGET)
                 names = [output.name for output in graph.outputs]
-                moved = movements(export.samples, names, DEFAULT_CRITERIA, constant_outputs(graph))
+                moved = sensitivities(export.samples, names, DEFAULT_CRITERIA, constant_outputs(graph))
         except Exception:
             return True
         if not any(one.weak for one in moved):

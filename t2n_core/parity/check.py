@@ -21,7 +21,7 @@ from t2n_core.parity.judging.metrics import MetricResult, indifferences, measure
 from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status, error_name
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
-from t2n_core.parity.sensitivity import movements
+from t2n_core.parity.sensitivity import sensitivities
 from t2n_core.parity.table import sizes_text
 from t2n_core.parity.tolerance import LEVELS, TractCheckTolerance
 
@@ -151,9 +151,9 @@ def failure_outcome(
 def comparison_outcome(reply: EngineReply, request: CheckRequest, common: Mapping[str, Any]) -> Outcome:
     """Return the outcome of an engine that answered each sample, by its outputs; `common` are further fields."""
     samples, names, criteria = request.samples, request.output_names, request.criteria
-    moved, indifferent = request.moved, request.indifferent
-    if moved is None:
-        moved = movements(samples, names, criteria, request.constant_outputs)
+    sensitivity, indifferent = request.sensitivity, request.indifferent
+    if sensitivity is None:
+        sensitivity = sensitivities(samples, names, criteria, request.constant_outputs)
     if indifferent is None:
         indifferent = indifferences(criteria.metrics, samples)
     worst: list[OutputComparison] = []
@@ -183,7 +183,7 @@ def comparison_outcome(reply: EngineReply, request: CheckRequest, common: Mappin
             return Outcome.from_error(exc, Stage.COMPARE, level=level, outputs=tuple(worst), **common)
     common = {**common, "metrics": metrics}
     if not differing:
-        pairs = zip(worst, moved, strict=True)
+        pairs = zip(worst, sensitivity, strict=True)
         outputs = tuple(
             replace(one, moves=by.largest, moving=by.share, weak=by.weak, not_finite=by.not_finite) for one, by in pairs
         )

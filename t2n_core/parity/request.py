@@ -12,7 +12,7 @@ from t2n_core.parity.samples import Array, Sample
 
 if TYPE_CHECKING:
     from t2n_core.nnef.sizes.ranges import SizeRange  # needs sympy, which judging does not
-    from t2n_core.parity.sensitivity import Movement
+    from t2n_core.parity.sensitivity import Sensitivity
 
 Answer: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 """Returns the model's outputs for inputs; raises an exception if it refuses them."""
@@ -41,7 +41,7 @@ class CheckRequest:
     state: Pairs = ()
     model: Answer | None = None
     """The model to run if the engine differs from itself; None if there is none."""
-    moved: Sequence[Movement] | None = None
+    sensitivity: Sequence[Sensitivity] | None = None
     """The sensitivity of each output, if the samples do not show it; None to measure it."""
     reference: str = "PyTorch"
     """The source of the expected outputs, as messages name it."""

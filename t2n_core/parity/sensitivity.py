@@ -17,7 +17,7 @@ _GROWN = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Movement:
+class Sensitivity:
     """How much an output changes between samples of equal shapes in PyTorch."""
 
     largest: float | None
@@ -30,34 +30,34 @@ class Movement:
     """Share of the elements that are NaN or infinite in all samples that count."""
 
 
-def movements(
+def sensitivities(
     samples: Sequence[Sample],
     names: Sequence[str],
     criteria: Judgement,
     constant: Collection[str] = (),
     *,
     strays: bool = False,
-) -> list[Movement]:
-    """Return the movement of each output.
+) -> list[Sensitivity]:
+    """Return the sensitivity of each output.
 
     An output is weak if the same values would pass for all samples of equal shapes. Samples with NaN or infinities
     among their inputs do not count if the example has none, unless `strays` is true. The `constant` outputs, which no
     input reaches, are not weak unless all outputs are constant.
     """
-    moved = []
+    of_outputs = []
     count = len(samples[0].expected)
     if len(constant) >= count:
-        return [Movement(None, weak="depends on no input")] * count
+        return [Sensitivity(None, weak="depends on no input")] * count
     counted = [sample for sample in samples if strays or not _has_strays(sample, samples[0])]
     for place in range(count):
         name = names[place] if place < len(names) else ""
-        movement = _movement(_groups(counted, place), name, criteria, is_constant=name in constant)
-        moved.append(replace(movement, not_finite=_share_not_finite([one.expected[place] for one in counted])))
-    return moved
+        sensitivity = _sensitivity(_groups(counted, place), name, criteria, is_constant=name in constant)
+        of_outputs.append(replace(sensitivity, not_finite=_share_not_finite([one.expected[place] for one in counted])))
+    return of_outputs
 
 
 def unmoved_outputs(samples: Sequence[Sample]) -> set[int]:
-    """Return the indices of the outputs that `movements` calls weak at the default level, if all samples count."""
+    """Return the indices of the outputs that `sensitivities` calls weak at the default level, if all samples count."""
     found = set()
     for place in range(len(samples[0].expected)):
         groups = _groups(samples, place)
@@ -81,20 +81,22 @@ def _share_not_finite(arrays: Sequence[Array]) -> float:
     return wrong / count if count else 0.0
 
 
-def _movement(groups: Sequence[Sequence[Array]], name: str, criteria: Judgement, *, is_constant: bool) -> Movement:
+def _sensitivity(
+    groups: Sequence[Sequence[Array]], name: str, criteria: Judgement, *, is_constant: bool
+) -> Sensitivity:
     swapped = [difference(one, group[0], name=name, criteria=criteria) for group in groups for one in group[1:]]
     largest = max((one.max_abs for one in swapped), default=None)
     share = max((one.outside for one in swapped), default=0.0)
     if is_constant or not criteria.elementwise:
-        return Movement(largest, share)
+        return Sensitivity(largest, share)
     if largest is None:
-        return Movement(largest, share, "was compared for one set of inputs only")
+        return Sensitivity(largest, share, "was compared for one set of inputs only")
     if not any(group[0].size for group in groups):
-        return Movement(largest, share, "has no elements")
+        return Sensitivity(largest, share, "has no elements")
     if _stays(groups, name, criteria):
         within = criteria.criterion_text(name) or criteria.level_of(name)
-        return Movement(largest, share, f"moves by {largest:.2g} at most, within `{within}`")
-    return Movement(largest, share)
+        return Sensitivity(largest, share, f"moves by {largest:.2g} at most, within `{within}`")
+    return Sensitivity(largest, share)
 
 
 def _stays(groups: Sequence[Sequence[Array]], name: str, criteria: Judgement) -> bool:

@@ -22,7 +22,7 @@ from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.judging.metrics import indifferences
 from t2n_core.parity.outcome import Outcome
 from t2n_core.parity.request import CheckRequest
-from t2n_core.parity.sensitivity import movements
+from t2n_core.parity.sensitivity import sensitivities
 
 PULSES = 8
 """Fewest pulses in a run; more are run if the outputs are delayed by more than half of them."""
@@ -121,7 +121,7 @@ def compare_stream(
         names,
         criteria,
         timeout,
-        moved=movements(result.samples, names, criteria, result.constant_outputs),
+        sensitivity=sensitivities(result.samples, names, criteria, result.constant_outputs),
         indifferent=indifferences(criteria.metrics, result.samples),
     )
     outcome = check_parity(Answered(axis.engine.version, reply), request)

@@ -29,7 +29,7 @@ from t2n_core.parity.further_runs.kept_states import plan_calls
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.outcome import Outcome, Stage, Status
 from t2n_core.parity.request import CheckRequest
-from t2n_core.parity.sensitivity import movements
+from t2n_core.parity.sensitivity import sensitivities
 from t2n_core.scratch import scratch_folder
 
 
@@ -116,8 +116,8 @@ def _compare(
     """Return the outcome of an engine that has run a plan and further calls in its States."""
     samples = answered_dtypes(plan.samples, reply.outputs) if reply.status == "ok" else plan.samples
     names = [result.output_names[place] for place in plan.outputs]
-    moved = _movements_left(result, plan, criteria)
-    request = CheckRequest(result.archive, samples, names, criteria, timeout, result.range, moved=moved)
+    sensitivity = _sensitivities_left(result, plan, criteria)
+    request = CheckRequest(result.archive, samples, names, criteria, timeout, result.range, sensitivity=sensitivity)
     outcome = check_parity(Answered(engine.version, reply), request)
     for comparison, own in comparisons:
         if outcome.passed:
@@ -125,9 +125,9 @@ def _compare(
     return outcome
 
 
-def _movements_left(result: ExportedArchive, plan: Plan, criteria: Judgement) -> list[Any]:
-    """Return the movements of the outputs that are left over all samples of the archive."""
-    found = movements(result.samples, result.output_names, criteria, result.constant_outputs)
+def _sensitivities_left(result: ExportedArchive, plan: Plan, criteria: Judgement) -> list[Any]:
+    """Return the sensitivities of the outputs that are left over all samples of the archive."""
+    found = sensitivities(result.samples, result.output_names, criteria, result.constant_outputs)
     return [found[place] for place in plan.outputs]
 
 

@@ -1,4 +1,4 @@
-"""`difference` finds what the full comparison finds, for any arrays, and `unmoved_outputs` what `movements` does."""
+"""`difference` finds what the full comparison finds, for any arrays; `unmoved_outputs` what `sensitivities` finds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from t2n_core.parity import tally
 from t2n_core.parity.comparison import compare, difference
 from t2n_core.parity.judging.judgement import DEFAULT_CRITERIA, Judgement
 from t2n_core.parity.samples import Sample
-from t2n_core.parity.sensitivity import movements, unmoved_outputs
+from t2n_core.parity.sensitivity import sensitivities, unmoved_outputs
 from t2n_core.parity.tolerance import LEVELS
 
 DTYPES = ("f2", "f4", "f8", "i4", "i8", "u1", "u8", "?", "c8")
@@ -70,12 +70,12 @@ def test_a_difference_is_that_of_the_full_comparison(monkeypatch, dtype, chunk):
 
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_unmoved_outputs_are_the_weak_movements_at_the_default_level(dtype):
+def test_unmoved_outputs_are_the_weak_ones_at_the_default_level(dtype):
     rng = np.random.default_rng(DTYPES.index(dtype))
     for _ in range(200):
         first, other = pair_of(rng, dtype)
         samples = [Sample((), (values, first)) for values in (first, other, changed(rng, first))]
-        of_all = movements(samples, (), DEFAULT_CRITERIA, strays=True)
+        of_all = sensitivities(samples, (), DEFAULT_CRITERIA, strays=True)
         assert unmoved_outputs(samples) == {place for place, one in enumerate(of_all) if one.weak}
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
-from conformance.dialect.known.conditions import has_nan, has_negative_infinity, is_dynamic
+from conformance.dialect.known.conditions import has_float16, has_nan, has_negative_infinity, is_dynamic
 from conformance.dialect.known.entry import Known
 from t2n_core.dialect.cases import Case
 
 
-def _has_integers(case: Case) -> bool:
-    return any(array.dtype.kind in "iu" for _, _, array in case.tensors())
-
-
-def _has_booleans(case: Case) -> bool:
-    return any(array.dtype.kind == "b" for _, _, array in case.tensors())
+def _has_kind(kinds: str) -> Callable[[Case], bool]:
+    """Return a condition on cases: a tensor is of one of these kinds of dtypes, in numpy's letters."""
+    return lambda case: any(array.dtype.kind in kinds for _, _, array in case.tensors())
 
 
 def _has_several_axes(case: Case) -> bool:
@@ -28,7 +26,7 @@ def _has_one_bias(case: Case) -> bool:
 
 
 def _accumulates_in_float32(case: Case) -> bool:
-    return case.arguments["acc"] == "f32" and any(array.dtype == np.float16 for _, _, array in case.tensors())
+    return case.arguments["acc"] == "f32" and has_float16(case)
 
 
 def _leaves_the_range(case: Case) -> bool:
@@ -49,7 +47,7 @@ ON_CUDA: Final = (
         ("matmul", "tract_core_matmul", "tract_core_einsum"),
         ("refused",),
         "the products of integers are left to an operator that takes floats only",
-        _has_integers,
+        _has_kind("iu"),
     ),
     Known(("matmul",), ("refused",), "a dynamic inner axis is refused", is_dynamic, before="0.23.5"),
     Known(("sign",), ("wrong",), "the sign of NaN is 0", has_nan),
@@ -64,7 +62,7 @@ ON_CUDA: Final = (
         ("tract_core_bitand", "tract_core_bitor", "tract_core_bitxor"),
         ("refused",),
         "there is no kernel for booleans",
-        _has_booleans,
+        _has_kind("b"),
     ),
     Known(
         ("tract_core_cast",),

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -24,6 +23,7 @@ from t2n_core.engine.tract.transforms.table import ROUND_TRIP
 from t2n_core.engine.tract.transforms.transform import Transform
 from t2n_core.errors import EngineLoadError, InputError
 from t2n_core.nnef.releases import Releases
+from t2n_core.scratch import scratch_folder
 
 GraphStage = Literal["raw", "declutter", "optimise"]
 
@@ -74,9 +74,9 @@ class TractEngine(WorkerEngine):
         problem = super().why_unusable()
         if problem or self.resolved.runtime == CPU:
             return problem
-        with TemporaryDirectory(prefix="t2n-runtime-") as folder:
-            (Path(folder) / "graph.nnef").write_text(_GRAPH, encoding="utf-8")
-            reply = self.run(Path(folder), [[np.zeros((1, 64), np.float32)]], timeout=_COMPILES)
+        with scratch_folder() as folder:
+            (folder / "graph.nnef").write_text(_GRAPH, encoding="utf-8")
+            reply = self.run(folder, [[np.zeros((1, 64), np.float32)]], timeout=_COMPILES)
         return "" if reply.status == "ok" else reply.message
 
     @property

@@ -131,7 +131,7 @@ class GenerativeExport:
         return replace(result, directory=folder)
 
     def _write_archives(self, target: TractNNEF, folder: Path) -> GenerativeResult:
-        """Write the archives. A step has one token if several are refused, or some numbers of them."""
+        """Write the archives. A step takes one token if several cannot be exported, or only some numbers of them."""
         plan, refusal = self.plan, ""
         if not all(map(target.spec.has, plan.call.needs)):
             plan = self._plan_of_one_token
@@ -210,7 +210,7 @@ def export_generative(
 
 
 def _refused_numbers(plan: Plan, decoder: ExportResult) -> str:
-    """Return why an archive is of no use for the prompts of a recurrent model; empty if it takes all numbers of tokens.
+    """Return why an archive of a recurrent model cannot take every prompt; empty if it takes any number of tokens.
 
     The library's own functions for several tokens, which stay where an operator does not compute the same, are captured
     for a certain number of chunks.

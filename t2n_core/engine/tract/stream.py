@@ -63,7 +63,7 @@ class Stream:
 
 
 def write_stream(driver: TractDriver, header: Mapping[str, Any], send: Send, stage: Any) -> None:
-    """Load an archive, turn it into a stream, write that to a new folder, and send its numbers as a fact.
+    """Load an archive, turn it into a stream, write that to a new folder, and send its axes and delays as a fact.
 
     Raises EngineError.
     """

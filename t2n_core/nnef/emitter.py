@@ -23,17 +23,7 @@ from t2n_core.errors import LowerError, Origin, SpecError
 from t2n_core.nnef import shapes
 from t2n_core.nnef.arguments import expressions_in, key_of
 from t2n_core.nnef.dat import ArrayWeight, WeightSource
-from t2n_core.nnef.graph import (
-    BOOL,
-    FLOAT16,
-    FLOAT32,
-    Fragment,
-    Graph,
-    Operation,
-    Value,
-    before_transposes,
-    values_in,
-)
+from t2n_core.nnef.graph import BOOL, FLOAT16, FLOAT32, Fragment, Graph, Operation, Value, before_transposes, values_in
 from t2n_core.nnef.lexical import identifier_problem
 from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.signatures import fragment_signature
@@ -254,6 +244,9 @@ class Emitter(ABC):
 
     def state_index(self, value: Value, size: Dim) -> None:  # noqa: B027
         """Record that the elements of `value` are indices into an axis of that size, possibly counted from its end."""
+
+    def expand_shared_operands(self) -> None:  # noqa: B027
+        """Expand operands of the finished graph where the engine then computes faster."""
 
     def guard_sizes(self) -> None:  # noqa: B027
         """Make the finished graph fail for sizes out of the range, unless a declaration does that."""

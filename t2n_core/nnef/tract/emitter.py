@@ -28,6 +28,7 @@ from t2n_core.nnef.tract.constants import SCANS_REPACK, widen
 from t2n_core.nnef.tract.forms import elementwise, products, quotients, reshapes, slices, sums, windows
 from t2n_core.nnef.tract.quirks.quirk import OperationView
 from t2n_core.nnef.tract.quirks.table import apply_quirks
+from t2n_core.nnef.tract.shared_operands import expand_shared_operands
 from t2n_core.nnef.tract.sizes.arithmetic import argument_for
 from t2n_core.nnef.tract.sizes.guard_statement import guard
 from t2n_core.nnef.tract.sizes.guards import assertions
@@ -73,6 +74,9 @@ class TractEmitter(TractBuilder):
     def declare_symbols(self, sizes: SizeRange) -> None:
         self.graph.sizes = sizes
         self.graph.extensions += [f"tract_symbol {name}" for name in sizes.names]
+
+    def expand_shared_operands(self) -> None:
+        expand_shared_operands(self)
 
     def guard_sizes(self) -> None:
         """State the range of sizes; an archive for streams states none, since a stream has its own sizes."""

@@ -89,6 +89,9 @@ class TractTraits:
     multiplies_float16_by_float32: bool = _in(Releases.of("0.21.13", "0.22"), Releases.of("0.23.0", None))
     """A `tract_core_einsum` of float16 and float32, summed in float32, takes no longer than one of float32 alone, and
     needs no cast. The releases between compute it without the processor's vector instructions, 30 times slower."""
+    vectorises_equal_shapes: bool = _since("0.23.0")
+    """Elementwise operations on two tensors of the same shape take a third of the time of those with an operand that is
+    repeated in blocks of a dynamic size."""
     fuses_norms: bool = _since("0.23.1")
     """The norm over the last axis is recognised, and faster than its parts."""
 

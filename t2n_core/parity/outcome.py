@@ -182,7 +182,7 @@ class Outcome:
         if judges := self.facts.get("judged_by"):
             reason = self.facts.get("session")
             lines.append(f"judged by: {', '.join(judges)}" + (f" ({reason})" if reason else ""))
-        if self.sizes and any(self.sizes):
+        if any(self.sizes) and self.stage in (Stage.RUN, Stage.COMPARE):
             lines.append(f"sizes checked: {sizes_text(self.sizes)}")
         if self.range:
             refused = f"; refused at {sizes_text(self.refused_sizes)}" if self.refused_sizes else ""

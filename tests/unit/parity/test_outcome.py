@@ -202,3 +202,11 @@ def test_a_text_is_added_to_the_details_of_an_error() -> None:
     twice = once.with_details("second")
     assert twice.error is not None
     assert twice.error.details == "first\nsecond"
+
+
+def test_an_archive_that_does_not_load_was_checked_at_no_size() -> None:
+    common = {"sizes": ({"T": 5}, {"T": 1}), "range": "T >= 1"}
+    for stage in (Stage.LOAD, Stage.OPTIMISE):
+        text = Outcome(Status.ERROR, stage, **common).describe()
+        assert text.splitlines()[1:] == ["the archive holds for T >= 1"]
+    assert "sizes checked: T=5; T=1" in Outcome(Status.ERROR, Stage.RUN, **common).describe()

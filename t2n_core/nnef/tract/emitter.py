@@ -30,7 +30,7 @@ from t2n_core.nnef.tract.quirks.quirk import OperationView
 from t2n_core.nnef.tract.quirks.table import apply_quirks
 from t2n_core.nnef.tract.shared_operands import expand_shared_operands
 from t2n_core.nnef.tract.sizes.arithmetic import argument_for
-from t2n_core.nnef.tract.sizes.guard_statement import guard
+from t2n_core.nnef.tract.sizes.guard_statement import guard, is_by_statement
 from t2n_core.nnef.tract.sizes.guards import assertions
 from t2n_core.nnef.tract.sizes.unsolved import name_unsolved
 from t2n_core.nnef.tract.sizes.values import SizeValues
@@ -83,13 +83,14 @@ class TractEmitter(TractBuilder):
         if self.options.streaming:
             return
         sizes, own = self.graph.sizes, name_unsolved(self)
+        by_statement = is_by_statement(self, own)
         try:
-            self.graph.extensions += assertions(sizes, self.traits, own)
+            self.graph.extensions += assertions(sizes, self.traits, own, by_statement)
         except ValueError as wrong:
             raise LowerError(f"{self.spec} cannot check that sizes are in the range {sizes}: {wrong}") from wrong
         if sizes.restricted:
             self.graph.properties[PROPERTY] = str(sizes)
-        guard(self)
+        guard(self, by_statement)
 
     def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:
         arguments: dict[str, Any] = {"shape": list(shape)}

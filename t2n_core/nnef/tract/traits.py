@@ -39,6 +39,8 @@ class TractTraits:
     """Plain assertions on symbols, such as `tract_assert T >= 1`, and `tract_core_dyn_slice`."""
     checks_scenarios: bool = _since("0.21.8")
     """Sizes that none of the archive's scenarios allows are refused."""
+    checks_scenarios_in_experts: bool = _since("0.23.9")
+    """Each product of `tract_moe_ffn` evaluates all scenarios again: 10 % of a decoder's time for a token."""
     reads_equalities: bool = _since("0.21.7")
     """Assertions with `==`."""
     solves_sums: bool = _since("0.21")

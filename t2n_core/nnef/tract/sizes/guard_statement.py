@@ -1,11 +1,13 @@
-"""The guard of a range as an operation, for releases that check no scenarios."""
+"""The guard of a range as an operation, where the engine checks no scenarios or would be slowed down by them."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
+import sympy
 
 from t2n_core.errors import LowerError
 from t2n_core.nnef.arguments import replace_values
@@ -22,10 +24,27 @@ from t2n_core.nnef.tract.traits import first_release
 _TYPICAL = 64
 """The size of dynamic axes at which the smallest tensor is searched."""
 _REDUCED = frozenset({"sum_reduce", "mean_reduce", "max_reduce", "min_reduce"})
+_EXPERTS: Final = "tract_moe_ffn"
 
 
-def guard(g: TractBuilder) -> None:
-    """Make the finished graph fail for sizes out of its range, where the release has no other means.
+def is_by_statement(g: TractBuilder, own: Sequence[Any]) -> bool:
+    """Return whether a statement guards the range of the finished graph, rather than scenarios.
+
+    `own` are the values of the graph's own symbols, which scenarios alone check.
+    """
+    if not g.traits.checks_scenarios:
+        return True
+    if own or not g.graph.sizes.relations() or _experts(g) is None:
+        return False
+    try:
+        _begin(g)
+    except ValueError:
+        return False
+    return True
+
+
+def guard(g: TractBuilder, by_statement: bool) -> None:
+    """Make the finished graph fail for sizes out of its range, if a statement is what guards it.
 
     An output depends on the guard, so that its failure fails the whole run. Raises LowerError for a range that this
     release cannot check.
@@ -35,7 +54,7 @@ def guard(g: TractBuilder) -> None:
         return
     needed = traits.checks_scenarios or graph.sizes.restricted or not _is_empty_at_zero(graph)
     graph.guarded = needed and traits.slices_by_sizes
-    if traits.checks_scenarios or not needed:
+    if not by_statement or not needed:
         return
     if not traits.slices_by_sizes:
         if graph.sizes.restricted:
@@ -45,7 +64,7 @@ def guard(g: TractBuilder) -> None:
             )
         return
     _require_solvable(g)
-    value, first = _guarded_value(graph), len(graph.operations)
+    value, first = _guarded_value(g), len(graph.operations)
     guarded = _add_guard(g, value, _guard_value(g, max(value.rank, 1)))
     operations = graph.operations[first:]
     del graph.operations[first:]
@@ -82,8 +101,20 @@ def _require_solvable(g: TractBuilder) -> None:
         )
 
 
-def _guarded_value(graph: Graph) -> Value:
-    """Return the smallest of the outputs and of the reductions that they depend on, float32 preferred."""
+def _experts(g: TractBuilder) -> Operation | None:
+    """Return the first mixture of experts, in releases whose scenarios make it slow."""
+    experts = (operation for operation in g.graph.operations if operation.name == _EXPERTS)
+    return next(experts, None) if g.traits.checks_scenarios_in_experts else None
+
+
+def _guarded_value(g: TractBuilder) -> Value:
+    """Return the smallest of the outputs and of the reductions that they depend on, float32 preferred.
+
+    Beside experts it is what these compute from: a reduction may be that of a norm, which would not be recognised.
+    """
+    graph, experts = g.graph, _experts(g)
+    if experts is not None:
+        return next(experts.inputs())
     sizes = dict.fromkeys(graph.sizes.names, _TYPICAL)
 
     def cost(value: Value) -> tuple[bool, int]:
@@ -112,10 +143,7 @@ def _guard_value(g: TractBuilder, rank: int) -> Value:
     """
     zero = g.variable("nothing_in_range", ArrayWeight(np.full((1,) * rank, -0.0, np.float32)))
     try:
-        begin = as_dim(excess(g.graph.sizes))
-        size_text(begin)
-        if not g.traits.has_extremes:
-            begin = without_extremes(begin)
+        begin = _begin(g)
     except ValueError as wrong:
         raise LowerError(
             f"{g.spec} cannot check that sizes are in the range {g.graph.sizes}", hint=str(wrong)
@@ -125,6 +153,13 @@ def _guard_value(g: TractBuilder, rank: int) -> Value:
         arguments = {"input": zero, "start": begin, "end": end, "len": 1, "axis": 0}
         return _write(g, "tract_core_dyn_slice", arguments, np.float32, rank)
     return _write(g, "slice", {"input": zero, "axes": [0], "begin": [begin], "end": [end]}, np.float32, rank)
+
+
+def _begin(g: TractBuilder) -> sympy.Expr:
+    """Return the index that the guard slices at, 0 in the range. Raises ValueError if it cannot be written."""
+    begin = as_dim(excess(g.graph.sizes))
+    size_text(begin)
+    return begin if g.traits.has_extremes else without_extremes(begin)
 
 
 def _add_guard(g: TractBuilder, place: Value, nothing: Value) -> Value:

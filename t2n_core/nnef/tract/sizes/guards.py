@@ -5,8 +5,9 @@ symbol, the engine checks that one of its scenarios still holds. It stops checki
 happens with two equal ones. A plain assertion is trusted and never checked, so it states only what always holds or is
 guarded.
 
-Before, the range is written as an operation: it slices a tensor of one element, with bounds that exceed the tensor at
-sizes out of the range, and so fails there. Its result is -0.0, and is added to a tensor that an output depends on.
+Before, and where scenarios would cost time in each run, the range is written as an operation: it slices a tensor of one
+element, with bounds that exceed the tensor at sizes out of the range, and so fails there. Its result is -0.0, and is
+added to a tensor that an output depends on.
 """
 
 from __future__ import annotations
@@ -33,25 +34,29 @@ _STRICT: Final = {sympy.Lt: 1, sympy.Gt: -1}
 _SIGNS: Final = {sympy.Eq: "==", sympy.Le: "<=", sympy.Lt: "<=", sympy.Ge: ">=", sympy.Gt: ">="}
 
 
-def assertions(sizes: SizeRange, traits: TractTraits, own: Sequence[Relational] = ()) -> list[str]:
+def assertions(
+    sizes: SizeRange, traits: TractTraits, own: Sequence[Relational] = (), by_statement: bool = False
+) -> list[str]:
     """Return the `extension` lines that state a range of sizes, for releases that read them.
 
-    They also state the values of the graph's own symbols.
+    They also state the values of the graph's own symbols. If a statement guards the range, the scenarios are those of
+    the user alone.
 
     `T >= 1` enables the engine's vectorised operators, which it does not use for a tensor that might be empty.
     """
     if not traits.reads_size_bounds:
         return []
     plain = [f"tract_assert {name} >= {min(1, sizes.bounds[name][0])}" for name in sizes.names]
-    return [*plain, *_scenarios(sizes, own)] if traits.checks_scenarios else plain
+    if not traits.checks_scenarios:
+        return plain
+    return [*plain, *_scenarios(sizes, [] if by_statement else sizes.relations(), own)]
 
 
-def _scenarios(sizes: SizeRange, own: Sequence[Relational]) -> Iterator[str]:
+def _scenarios(sizes: SizeRange, relations: Sequence[Relational], own: Sequence[Relational]) -> Iterator[str]:
     """Yield the lines of the range under two names, or under those of the user's scenarios and one more for each.
 
     No engine reads `a != b`, which becomes two scenarios, `a > b` and `a < b`.
     """
-    relations = list(sizes.relations())
     plain = [relation for relation in relations if not isinstance(relation, sympy.Ne)]
     apart = [_sides(relation) for relation in relations if isinstance(relation, sympy.Ne)]
     names = [name for one in sizes.scenarios for name in (one, f"{one}_again")] or SCENARIOS

@@ -1,0 +1,119 @@
+"""The range of an archive with experts in the engine, which checks it by a statement at no cost to the experts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+import sympy
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from t2n_core import ExportResult, ModelExport, TractNNEF
+from t2n_core.torch_graph.custom_ops import experts as _declared  # noqa: F401  the operators live there
+from tests.contract.sizes.test_size_ranges import CASES, PLAIN, Case, run
+
+VERSIONS = ["0.23.9"]
+"""A version of each minor release that has the operator."""
+WIDTH, HIDDEN, EXPERTS, CHOSEN = 4, 5, 3, 2
+
+
+class Mixed(nn.Module):
+    """Experts for each row of `x`; the other output does not depend on them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.router = nn.Parameter(torch.randn(EXPERTS, WIDTH))
+        self.up = nn.Parameter(torch.randn(EXPERTS, 2 * HIDDEN, WIDTH))
+        self.down = nn.Parameter(torch.randn(EXPERTS, WIDTH, HIDDEN))
+
+    def forward(self, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        rows = x.reshape(-1, WIDTH)
+        weights, index = F.linear(rows, self.router).softmax(-1).topk(CHOSEN, -1)
+        form = (self.down, None, "silu", True, None, None, False, True)
+        found = torch.ops.t2n_experts.experts(rows, index, weights, self.up, None, *form)
+        return found.reshape(x.shape), z + z
+
+
+class Unequal(Mixed):
+    """Has another result where two sizes are equal."""
+
+    def forward(self, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        found, twice = super().forward(x, z)
+        return (found, twice) if x.shape[1] != z.shape[0] else (found + 1, twice)
+
+
+def inputs(b: int, t: int, s: int) -> tuple[Tensor, Tensor]:
+    torch.manual_seed(b + t + s)
+    return torch.randn(b, t, WIDTH), torch.randn(s, 3)
+
+
+@lru_cache(maxsize=1)
+def captured(model: type[Mixed], b: int, t: int, s: int) -> ModelExport:
+    x, z = inputs(b, t, s)
+    return ModelExport(model().eval(), {"x": x, "z": z}, dynamic_axes={"x": {0: "B", 1: "T"}, "z": {0: "S"}})
+
+
+def export(case: Case, version: str, folder: Path, model: type[Mixed] = Mixed) -> ExportResult:
+    target = TractNNEF(version, custom_extensions=[f"tract_assert {line}" for line in case.asserted])
+    return captured(model, *(case.example[name] for name in "BTS")).to(target, folder / "model.nnef.tar")
+
+
+def scenarios(result: ExportResult) -> list[str]:
+    return [line.partition(" ")[2] for line in result.graph.extensions if ":" in line]
+
+
+def check(case: Case, result: ExportResult, model: nn.Module) -> None:
+    """Prove that an archive with experts is right inside of its range, and refused outside with the range's message."""
+    assert [op.name for op in result.graph.operations].count("tract_moe_ffn") == 1
+    batches: list[Sequence[Tensor]] = [inputs(*sizes) for sizes in (*case.inside, *case.outside)]
+    reply = run(result, batches)
+    assert reply.status == "ok", reply.message
+    assert sorted(reply.refused) == list(range(len(case.inside), len(batches))), reply.refused
+    for index, batch in enumerate(batches[: len(case.inside)]):
+        for got, wanted in zip(reply.outputs[index], model(*batch), strict=True):
+            torch.testing.assert_close(torch.from_numpy(got), wanted)
+    for index, sizes in enumerate(case.outside, len(case.inside)):
+        said = ", ".join(f"{name} = {size}" for name, size in zip("BTS", sizes, strict=True))
+        assert reply.refused[index].startswith(f"{said} are outside of the range that this archive holds for")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", CASES)
+def test_experts_are_right_inside_and_refused_outside(name: str, version: str, tmp_path: Path) -> None:
+    result = export(CASES[name], version, tmp_path)
+    check(CASES[name], result, Mixed())
+    assert scenarios(result) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_sizes_that_differ(version: str, tmp_path: Path) -> None:
+    case = Case([], PLAIN, [(2, 7, 3), (1, 3, 4)], [(2, 3, 3), (2, 40, 40), (2, 0, 3)])
+    result = export(case, version, tmp_path, Unequal)
+    assert any(isinstance(one, sympy.Ne) for one in result.range.conditions)
+    check(case, result, Unequal())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_scenarios_of_a_user_stay_beside_experts(version: str, tmp_path: Path) -> None:
+    case = Case(
+        ["tg: T == 1", "pp: T >= 4", "B + S <= 8"], PLAIN,
+        [(2, 1, 3), (5, 4, 3)], [(2, 3, 3), (2, 2, 3), (6, 4, 3), (0, 4, 3), (2, 0, 3)],
+    )  # fmt: skip
+    result = export(case, version, tmp_path)
+    check(case, result, Mixed())
+    stated = (("tg", "T == 1"), ("tg_again", "T == 1"), ("pp", "T >= 4"), ("pp_again", "T >= 4"))
+    assert scenarios(result) == [f"{name}: {condition}" for name, condition in stated]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_range_without_a_statement_has_scenarios_beside_experts(version: str, tmp_path: Path) -> None:
+    most = 1 << 40
+    case = Case([f"T <= {most}"], PLAIN, [(2, 1, 3), (1, 40, 4)], [(0, 4, 3), (2, 0, 3), (2, 7, 0)])
+    result = export(case, version, tmp_path)
+    check(case, result, Mixed())
+    assert f"range: T <= {most}" in scenarios(result)

@@ -41,6 +41,9 @@ class TractTraits:
     """Sizes that none of the archive's scenarios allows are refused."""
     checks_scenarios_in_experts: bool = _since("0.23.9")
     """Each product of `tract_moe_ffn` evaluates all scenarios again: 10 % of a decoder's time for a token."""
+    checks_scenarios_in_steps: bool = _since("0.21.8", "0.23.0")
+    """Each step of a `tract_core_scan` evaluates all scenarios again, if its operands have a dynamic size besides the
+    number of steps: 100 to 150 µs where there are several symbols."""
     reads_equalities: bool = _since("0.21.7")
     """Assertions with `==`."""
     solves_sums: bool = _since("0.21")

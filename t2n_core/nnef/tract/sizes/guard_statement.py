@@ -25,6 +25,7 @@ _TYPICAL = 64
 """The size of dynamic axes at which the smallest tensor is searched."""
 _REDUCED = frozenset({"sum_reduce", "mean_reduce", "max_reduce", "min_reduce"})
 _EXPERTS: Final = "tract_moe_ffn"
+_SCAN: Final = "tract_core_scan"
 
 
 def is_by_statement(g: TractBuilder, own: Sequence[Any]) -> bool:
@@ -34,7 +35,7 @@ def is_by_statement(g: TractBuilder, own: Sequence[Any]) -> bool:
     """
     if not g.traits.checks_scenarios:
         return True
-    if own or not g.graph.sizes.relations() or _experts(g) is None:
+    if own or not g.graph.sizes.relations() or _repeated(g) is None:
         return False
     try:
         _begin(g)
@@ -101,20 +102,34 @@ def _require_solvable(g: TractBuilder) -> None:
         )
 
 
-def _experts(g: TractBuilder) -> Operation | None:
-    """Return the first mixture of experts, in releases whose scenarios make it slow."""
-    experts = (operation for operation in g.graph.operations if operation.name == _EXPERTS)
-    return next(experts, None) if g.traits.checks_scenarios_in_experts else None
+def _repeated(g: TractBuilder) -> Operation | None:
+    """Return the first operation that evaluates all scenarios again in each step or product, in this release."""
+    of_steps = g.traits.checks_scenarios_in_steps and len(g.graph.sizes.names) > 1
+    for operation in g.graph.operations:
+        if operation.name == _EXPERTS and g.traits.checks_scenarios_in_experts:
+            return operation
+        if operation.name == _SCAN and of_steps and _sizes_of_a_step(operation):
+            return operation
+    return None
+
+
+def _sizes_of_a_step(scan: Operation) -> set[str]:
+    """Return the symbols whose values the body of a loop takes from its operands."""
+    arguments = scan.arguments
+    whole = [value.shape for _, value, *_ in (*arguments["full"], *arguments["state"])]
+    chunks = [(*value.shape[:axis], *value.shape[axis + 1 :]) for _, value, axis, _ in arguments["scan"]]
+    return symbols_of(extent for shape in (*whole, *chunks) for extent in shape)
 
 
 def _guarded_value(g: TractBuilder) -> Value:
     """Return the smallest of the outputs and of the reductions that they depend on, float32 preferred.
 
-    Beside experts it is what these compute from: a reduction may be that of a norm, which would not be recognised.
+    Where an operation would evaluate scenarios again and again, it is the first operand of that one: the engine then
+    refuses before it, and no reduction of a norm is changed, which would no longer be recognised.
     """
-    graph, experts = g.graph, _experts(g)
-    if experts is not None:
-        return next(experts.inputs())
+    graph, repeated = g.graph, _repeated(g)
+    if repeated is not None:
+        return next(repeated.inputs())
     sizes = dict.fromkeys(graph.sizes.names, _TYPICAL)
 
     def cost(value: Value) -> tuple[bool, int]:

@@ -1,4 +1,4 @@
-"""The range of an archive with experts in the engine, which checks it by a statement at no cost to the experts."""
+"""Ranges that a statement checks in the engine, beside experts and loops, which would evaluate scenarios repeatedly."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from t2n_core import ExportResult, ModelExport, TractNNEF
 from t2n_core.torch_graph.custom_ops import experts as _declared  # noqa: F401  the operators live there
 from tests.contract.sizes.test_size_ranges import CASES, PLAIN, Case, run
 
-VERSIONS = ["0.23.9"]
-"""A version of each minor release that has the operator."""
+EXPERTS_IN = ["0.23.9"]
+LOOPS_IN = ["0.21.8", "0.21.19", "0.22.4"]
+"""Versions whose experts, and whose loops, evaluate scenarios repeatedly."""
 WIDTH, HIDDEN, EXPERTS, CHOSEN = 4, 5, 3, 2
 
 
@@ -47,18 +48,30 @@ class Unequal(Mixed):
         return (found, twice) if x.shape[1] != z.shape[0] else (found + 1, twice)
 
 
+class Recurrent(nn.Module):
+    """A recurrent net over the second axis of `x`, in both directions; the other output does not depend on it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.net = nn.LSTM(WIDTH, HIDDEN, 2, batch_first=True, bidirectional=True)
+
+    def forward(self, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        return self.net(x)[0], z + z
+
+
 def inputs(b: int, t: int, s: int) -> tuple[Tensor, Tensor]:
     torch.manual_seed(b + t + s)
     return torch.randn(b, t, WIDTH), torch.randn(s, 3)
 
 
 @lru_cache(maxsize=1)
-def captured(model: type[Mixed], b: int, t: int, s: int) -> ModelExport:
+def captured(model: type[nn.Module], b: int, t: int, s: int) -> ModelExport:
     x, z = inputs(b, t, s)
     return ModelExport(model().eval(), {"x": x, "z": z}, dynamic_axes={"x": {0: "B", 1: "T"}, "z": {0: "S"}})
 
 
-def export(case: Case, version: str, folder: Path, model: type[Mixed] = Mixed) -> ExportResult:
+def export(case: Case, version: str, folder: Path, model: type[nn.Module] = Mixed) -> ExportResult:
     target = TractNNEF(version, custom_extensions=[f"tract_assert {line}" for line in case.asserted])
     return captured(model, *(case.example[name] for name in "BTS")).to(target, folder / "model.nnef.tar")
 
@@ -68,8 +81,8 @@ def scenarios(result: ExportResult) -> list[str]:
 
 
 def check(case: Case, result: ExportResult, model: nn.Module) -> None:
-    """Prove that an archive with experts is right inside of its range, and refused outside with the range's message."""
-    assert [op.name for op in result.graph.operations].count("tract_moe_ffn") == 1
+    """Prove that an archive is right inside of its range, and refused outside of it with the range's message."""
+    assert {op.name for op in result.graph.operations} & {"tract_moe_ffn", "tract_core_scan"}
     batches: list[Sequence[Tensor]] = [inputs(*sizes) for sizes in (*case.inside, *case.outside)]
     reply = run(result, batches)
     assert reply.status == "ok", reply.message
@@ -82,7 +95,7 @@ def check(case: Case, result: ExportResult, model: nn.Module) -> None:
         assert reply.refused[index].startswith(f"{said} are outside of the range that this archive holds for")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EXPERTS_IN)
 @pytest.mark.parametrize("name", CASES)
 def test_experts_are_right_inside_and_refused_outside(name: str, version: str, tmp_path: Path) -> None:
     result = export(CASES[name], version, tmp_path)
@@ -90,7 +103,31 @@ def test_experts_are_right_inside_and_refused_outside(name: str, version: str, t
     assert scenarios(result) == []
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", LOOPS_IN)
+@pytest.mark.parametrize("name", CASES)
+def test_loops_are_right_inside_and_refused_outside(name: str, version: str, tmp_path: Path) -> None:
+    result = export(CASES[name], version, tmp_path, Recurrent)
+    check(CASES[name], result, Recurrent())
+    assert scenarios(result) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "axes"),
+    [
+        ("0.22.4", {0: "B"}),  # the scenario is known from then on
+        ("0.22.4", {1: "T"}),  # no size of a step is dynamic
+        ("0.23.9", {0: "B", 1: "T"}),
+    ],
+)
+def test_loops_keep_scenarios_that_cost_nothing(version: str, axes: dict[int, str], tmp_path: Path) -> None:
+    net = nn.LSTM(WIDTH, HIDDEN, batch_first=True)
+    result = ModelExport(net, torch.randn(2, 7, WIDTH), dynamic_axes={"input": axes}).to(
+        TractNNEF(version), tmp_path / "model.nnef.tar"
+    )
+    assert len(scenarios(result)) == 2 * len(axes)
+
+
+@pytest.mark.parametrize("version", EXPERTS_IN)
 def test_sizes_that_differ(version: str, tmp_path: Path) -> None:
     case = Case([], PLAIN, [(2, 7, 3), (1, 3, 4)], [(2, 3, 3), (2, 40, 40), (2, 0, 3)])
     result = export(case, version, tmp_path, Unequal)
@@ -98,7 +135,7 @@ def test_sizes_that_differ(version: str, tmp_path: Path) -> None:
     check(case, result, Unequal())
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EXPERTS_IN)
 def test_scenarios_of_a_user_stay_beside_experts(version: str, tmp_path: Path) -> None:
     case = Case(
         ["tg: T == 1", "pp: T >= 4", "B + S <= 8"], PLAIN,
@@ -110,7 +147,7 @@ def test_scenarios_of_a_user_stay_beside_experts(version: str, tmp_path: Path) -
     assert scenarios(result) == [f"{name}: {condition}" for name, condition in stated]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EXPERTS_IN)
 def test_a_range_without_a_statement_has_scenarios_beside_experts(version: str, tmp_path: Path) -> None:
     most = 1 << 40
     case = Case([f"T <= {most}"], PLAIN, [(2, 1, 3), (1, 40, 4)], [(0, 4, 3), (2, 0, 3), (2, 7, 0)])

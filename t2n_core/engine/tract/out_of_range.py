@@ -47,7 +47,8 @@ def range_of(text: str) -> str:
     """Return the range of sizes that a graph's text declares."""
     if known := _DECLARED.search(text):
         return re.sub(r"\\(.)", r"\1", known[1])
-    return ", ".join(_SCENARIO.findall(text)) or "sizes of at least 1"
+    conditions = (condition.replace(" > 0", " >= 1") for condition in _SCENARIO.findall(text))
+    return ", ".join(conditions) or "sizes of at least 1"
 
 
 def _sizes(text: str, batch: Sequence[Array]) -> Iterator[tuple[str, int]]:

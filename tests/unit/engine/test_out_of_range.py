@@ -13,7 +13,7 @@ from t2n_core.engine.tract.out_of_range import explain
 GRAPH = """version 1.0;
 
 extension tract_symbol B;
-extension tract_assert range: B >= 1;
+extension tract_assert range: B > 0;
 extension tract_assert range: T <= 16;
 extension tract_assert range_again: T <= 16;
 

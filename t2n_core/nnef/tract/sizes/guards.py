@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import itertools
 import operator
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -55,7 +56,8 @@ def assertions(
 def _scenarios(sizes: SizeRange, relations: Sequence[Relational], own: Sequence[Relational]) -> Iterator[str]:
     """Yield the lines of the range under two names, or under those of the user's scenarios and one more for each.
 
-    No engine reads `a != b`, which becomes two scenarios, `a > b` and `a < b`.
+    No engine reads `a != b`, which becomes two scenarios, `a > b` and `a < b`. `T >= 1` is written as `T > 0`: to
+    compare a size that it does not know yet with 1, the engine simplifies a difference.
     """
     plain = [relation for relation in relations if not isinstance(relation, sympy.Ne)]
     apart = [_sides(relation) for relation in relations if isinstance(relation, sympy.Ne)]
@@ -65,7 +67,8 @@ def _scenarios(sizes: SizeRange, relations: Sequence[Relational], own: Sequence[
         for number, sides in enumerate(itertools.product(*apart)):
             stated = (exact for one in (*conditions, *plain, *sides) for exact in without_quotients(one))
             for relation in (*own, *stated):
-                yield f"tract_assert {name}{f'_{number}' if apart else ''}: {assertion(relation)}"
+                text = re.sub(r"^(\w+) >= 1$", r"\1 > 0", assertion(relation))
+                yield f"tract_assert {name}{f'_{number}' if apart else ''}: {text}"
 
 
 def _sides(relation: Relational) -> tuple[Relational, Relational]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -53,13 +54,19 @@ def require(user: str, *packages: str) -> None:
 
 @contextmanager
 def paused_gc() -> Iterator[None]:
-    """Do not collect garbage while active: imports create many objects that stay, which each collection traverses."""
-    was_enabled = gc.isenabled()
+    """Do not collect garbage while active: imports create many objects that stay, which each collection traverses.
+
+    What was imported then counts as old, so that the next collections of young objects leave it out.
+    """
+    was_enabled, loaded = gc.isenabled(), len(sys.modules)
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
+            if len(sys.modules) > loaded and not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()  # to the oldest generation
             gc.enable()
 
 

@@ -68,6 +68,18 @@ class CaseCollector:
             config.args = given
 
     @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Collect no garbage while a test module is imported, which would take a sixth of the import of PyTorch."""
+        if not self.engines or not isinstance(collector, pytest.Module):
+            return (yield)
+        from t2n_core.extras import paused_gc
+
+        with paused_gc():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None, object, object]:
         """Add the engine after all other parameters: it ends the id, and the versions of one case stay together."""
         result = yield

@@ -16,6 +16,7 @@ from pytest_t2n.config.settings import Settings
 from pytest_t2n.run.cache import ExportCache
 from pytest_t2n.run.calls.requests import NOT_MARKED, RETURNED_BESIDE_FIXTURE
 from pytest_t2n.run.cell_run import CellRun
+from t2n_core.extras import paused_gc
 
 
 class CellRunner:
@@ -71,10 +72,12 @@ class CellRunner:
         if run is not None:
             run.close()
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
-        """Remove the archives of the session."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None, None, None]:
+        """Remove the archives of the session, and collect no garbage of PyTorch while plugins report its end."""
         self._cache.close()
+        with paused_gc():
+            yield
 
 
 class ReturnedModels:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +19,25 @@ def test_garbage_is_collected_again_after_imports() -> None:
             pass
         assert not gc.isenabled()
     assert gc.isenabled()
+
+
+def test_what_was_imported_counts_as_old_garbage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.joinpath("made_for_gc.py").write_text("kept = {'a': []}")
+    monkeypatch.syspath_prepend(tmp_path)
+    gc.unfreeze()
+    with paused_gc():
+        made = importlib.import_module("made_for_gc")
+    assert any(one is made.kept for one in gc.get_objects(generation=2))
+    assert gc.get_freeze_count() == 0
+
+
+def test_frozen_objects_stay_frozen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.joinpath("made_for_freeze.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    gc.freeze()
+    with paused_gc():
+        importlib.import_module("made_for_freeze")
+    assert gc.get_freeze_count() > 0
 
 
 def test_a_missing_package_is_named_with_its_command_and_none_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,9 +55,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from t2n_core.extras import importing, paused_gc
+    from t2n_core.extras import importing, loading_modules
 
-    with importing(f"t2n_core.{name}"), paused_gc():
+    with importing(f"t2n_core.{name}"), loading_modules():
         value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

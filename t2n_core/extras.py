@@ -54,20 +54,27 @@ def require(user: str, *packages: str) -> None:
 
 @contextmanager
 def paused_gc() -> Iterator[None]:
-    """Do not collect garbage while active: imports create many objects that stay, which each collection traverses.
-
-    What was imported then counts as old, so that the next collections of young objects leave it out.
-    """
-    was_enabled, loaded = gc.isenabled(), len(sys.modules)
+    """Do not collect garbage while active, where many objects are created that stay: each collection traverses them."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
+            gc.enable()
+
+
+@contextmanager
+def loading_modules() -> Iterator[None]:
+    """Do not collect garbage while modules are imported. Their objects then count as old, and are seldom traversed."""
+    loaded = len(sys.modules)
+    with paused_gc():
+        try:
+            yield
+        finally:
             if len(sys.modules) > loaded and not gc.get_freeze_count():
                 gc.freeze()
                 gc.unfreeze()  # to the oldest generation
-            gc.enable()
 
 
 def install_command(package: str) -> str:

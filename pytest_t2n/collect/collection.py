@@ -74,9 +74,9 @@ class CaseCollector:
         """Collect no garbage while a test module is imported, which would take a sixth of the import of PyTorch."""
         if not self.engines or not isinstance(collector, pytest.Module):
             return (yield)
-        from t2n_core.extras import paused_gc
+        from t2n_core.extras import loading_modules
 
-        with paused_gc():
+        with loading_modules():
             return (yield)
 
     @pytest.hookimpl(wrapper=True)

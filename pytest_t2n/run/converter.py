@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_t2n.collect.markers import CaseOptions
 from pytest_t2n.collect.targets import OwnTarget
 from pytest_t2n.records.cell import SelectedEngine
-from t2n_core.extras import paused_gc
+from t2n_core.extras import loading_modules
 
 if TYPE_CHECKING:
     from t2n_core.export.model import ModelExport
@@ -26,7 +26,7 @@ class Converter(NamedTuple):
 
 def load_converter() -> Converter:
     """Return the converter; imported at the first cell that runs, never during collection."""
-    with paused_gc():
+    with loading_modules():
         from t2n_core.export.model import ModelExport
         from t2n_core.inference_target import KhronosNNEF, TractNNEF
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2n_core.errors import InputError
-from t2n_core.extras import importing, paused_gc
+from t2n_core.extras import importing, loading_modules
 
 if TYPE_CHECKING:
     from t2n_core.export.result import ExportResult
@@ -44,7 +44,7 @@ def export_model_to_nnef(
         InputError, RewriteError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written.
         EngineError, ParityError: the check failed; the archive is removed.
     """
-    with importing("t2n_core.export_model_to_nnef"), paused_gc():
+    with importing("t2n_core.export_model_to_nnef"), loading_modules():
         from t2n_core.export.model import ModelExport
         from t2n_core.export.old_options import take_old_options, take_old_path
         from t2n_core.inference_target import require_target

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from t2n_core.extras import MissingPackageError, paused_gc, require
+from t2n_core.extras import MissingPackageError, loading_modules, paused_gc, require
 
 
 def test_garbage_is_collected_again_after_imports() -> None:
@@ -25,7 +25,7 @@ def test_what_was_imported_counts_as_old_garbage(tmp_path: Path, monkeypatch: py
     tmp_path.joinpath("made_for_gc.py").write_text("kept = {'a': []}")
     monkeypatch.syspath_prepend(tmp_path)
     gc.unfreeze()
-    with paused_gc():
+    with loading_modules():
         made = importlib.import_module("made_for_gc")
     assert any(one is made.kept for one in gc.get_objects(generation=2))
     assert gc.get_freeze_count() == 0
@@ -35,7 +35,7 @@ def test_frozen_objects_stay_frozen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     tmp_path.joinpath("made_for_freeze.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     gc.freeze()
-    with paused_gc():
+    with loading_modules():
         importlib.import_module("made_for_freeze")
     assert gc.get_freeze_count() > 0
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,11 @@ class CellRun:
         dtype = chosen.dtype or next((summary.dtype for summary in self.summaries if summary.dtype), "")
         return replace(chosen, ops=tuple(ops), dtype=dtype)
 
+    @cached_property
+    def _marked_options(self) -> CaseOptions:
+        """The options of the test's own marks. Raises MarkerError."""
+        return read_marks(self.marks)
+
     def check_returned(
         self, test: Callable[..., Any], arguments: Mapping[str, Any], *, may_be_none: bool = False
     ) -> None:
@@ -95,7 +101,7 @@ class CellRun:
         from t2n_core.parity.outcome import Outcome
 
         __tracebackhide__ = True
-        options = read_marks(self.marks)
+        options = self._marked_options
         if options.generate is not None and options.export.state is None:
             self._generate(test, arguments, options, options.generate)
             return
@@ -275,7 +281,7 @@ class CellRun:
         asked = [one for one in self._fixture_exports if one.wants_check]
         unchecked = [one for one in asked if not one.is_checked]
         proves_nothing = not self.outcomes and (bool(asked) or not self._fixture_exports)
-        if read_marks(self.marks).check and (unchecked or proves_nothing):
+        if self._marked_options.check and (unchecked or proves_nothing):
             from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
 
             stage = Stage.COMPARE if self.exports else Stage.SETUP

@@ -5,6 +5,7 @@ Has no heavy imports, since the plugin imports this while it collects tests.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Final
@@ -124,10 +125,10 @@ class ExportOptions:
     )
 
     def __post_init__(self) -> None:
-        for option in fields(self):
-            value, known = getattr(self, option.name), choices_of(option)
-            if known and value not in known:
-                raise InputError(f"{option.name}={value!r} is not one of {', '.join(known)}")
+        for name, known in _choices().items():
+            value = getattr(self, name)
+            if value not in known:
+                raise InputError(f"{name}={value!r} is not one of {', '.join(known)}")
         _check_sizes(self.sizes)
 
     @classmethod
@@ -167,6 +168,12 @@ def help_of(option: Field[Any]) -> str:
 def choices_of(option: Field[Any]) -> tuple[str, ...]:
     """Return the choices of an option, the default first; empty if it also accepts other values."""
     return tuple(option.metadata[_CHOICES])
+
+
+@functools.cache
+def _choices() -> dict[str, tuple[str, ...]]:
+    """Return the choices of each option that has some, by its name."""
+    return {option.name: known for option in fields(ExportOptions) if (known := choices_of(option))}
 
 
 def marker_options() -> dict[str, Field[Any]]:

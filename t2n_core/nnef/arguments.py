@@ -21,13 +21,15 @@ def key_of(argument: Any) -> Any:
     return argument if isinstance(argument, sympy.Expr) else (type(argument), repr(argument))  # 0.0 is not -0.0
 
 
-def expressions_in(arguments: Iterable[Any]) -> Iterable[sympy.Expr]:
-    """Return all symbolic sizes among arguments, also in nested lists."""
+def symbols_in(arguments: Iterable[Any]) -> set[str]:
+    """Return the names of the symbols in sizes among arguments, also in nested lists."""
+    found: set[str] = set()
     for argument in arguments:
         if isinstance(argument, sympy.Expr):
-            yield argument
+            found.update(symbol.name for symbol in argument.free_symbols)
         elif isinstance(argument, list | tuple):
-            yield from expressions_in(argument)
+            found |= symbols_in(argument)
+    return found
 
 
 def replace_values(argument: Any, swap: Callable[[Value], Value]) -> Any:

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from t2n_core.errors import LowerError, Origin, SpecError
 from t2n_core.nnef import shapes
-from t2n_core.nnef.arguments import expressions_in, key_of
+from t2n_core.nnef.arguments import key_of, symbols_in
 from t2n_core.nnef.dat import ArrayWeight, WeightSource
 from t2n_core.nnef.graph import BOOL, FLOAT16, FLOAT32, Fragment, Graph, Operation, Value, before_transposes, values_in
 from t2n_core.nnef.lexical import identifier_problem
 from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.signatures import fragment_signature
-from t2n_core.nnef.sizes.dims import Dim, Shape, as_dim, same, shape_text, symbols_of
+from t2n_core.nnef.sizes.dims import Dim, Shape, as_dim, same, shape_text
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Signature, Spec, is_operator, known_operators
 from t2n_core.text import suggestion
@@ -229,7 +229,7 @@ class Emitter(ABC):
 
     # --------------------------------------------------------------------------------------------- sizes as expressions
     def _need_sizes(self, arguments: dict[str, Any]) -> None:
-        wanted = symbols_of(expressions_in(arguments.values()))
+        wanted = symbols_in(arguments.values())
         if wanted:
             self.need_sizes(wanted)
 

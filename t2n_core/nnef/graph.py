@@ -70,7 +70,10 @@ class Operation:
 
     def inputs(self) -> Iterator[Value]:
         for argument in self.arguments.values():
-            yield from values_in(argument)
+            if isinstance(argument, Value):
+                yield argument
+            elif isinstance(argument, list | tuple):
+                yield from values_in(argument)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,6 @@ def constant_outputs(graph: Graph) -> frozenset[str]:
     """Return the names of the outputs that depend on no element of an input."""
     reached: set[Value] = set(graph.inputs)
     for operation in graph.operations:
-        if operation.name not in _SIZES_ALONE and any(value in reached for value in operation.inputs()):
+        if operation.name not in _SIZES_ALONE and not reached.isdisjoint(operation.inputs()):
             reached.update(operation.outputs)
     return frozenset(value.name for value in graph.outputs if value not in reached)

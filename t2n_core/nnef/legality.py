@@ -56,7 +56,8 @@ def check_graph(graph: Graph, spec: Spec) -> list[SpecError]:
             of_operation += _check_operation(graph, spec, operation, signature)
             if not of_operation:  # predicates rely on arguments that are present and valid
                 view = OperationView.of(operation, facts)
-                of_operation += _check_errata(hazards.get(operation.name, ()), view.with_defaults(signature), spec)
+                if operation.name in hazards:
+                    of_operation += _check_errata(hazards[operation.name], view.with_defaults(signature), spec)
                 of_operation += _check_errata(quirks.get(operation.name, ()), view, spec)
         problems += [_with_origin(problem, operation, spec) for problem in of_operation]
     problems += [_with_origin(problem, None, spec) for problem in _check_outputs(graph, defined)]
@@ -193,7 +194,9 @@ def _check_operation(graph: Graph, spec: Spec, operation: Operation, signature: 
     arguments = operation.arguments
     if signature.broken:
         yield f"`{operation.name}` must not be written for {spec}: {signature.broken}"
-    yield from (signature.unknown_argument(name) for name in arguments if signature.parameter(name) is None)
+    for name in arguments:
+        if signature.parameter(name) is None:
+            yield signature.unknown_argument(name)
     missing = signature.missing({name: value for name, value in arguments.items() if value is not None})
     if missing:
         yield f"`{operation.name}` needs the argument `{'`, `'.join(missing)}`"
@@ -225,8 +228,7 @@ def _check_results(spec: Spec, operation: Operation, signature: Signature) -> It
         if not legal:
             yield f"`{value.name}` has dtype {value.dtype}, which {spec.target} does not have"
     for value, result in zip(operation.outputs, signature.results, strict=False):
-        kinds = _kinds(result.type)
-        if spec.target == "khronos" and kinds and value.dtype.kind not in kinds:
+        if spec.target == "khronos" and (kinds := _kinds(result.type)) and value.dtype.kind not in kinds:
             yield f"`{operation.name}` returns {result.type}, `{value.name}` is {value.dtype}"
 
 

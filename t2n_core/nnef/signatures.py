@@ -59,7 +59,10 @@ class Signature:
     """Reason why this operator must never be written although its name resolves; empty if it works."""
 
     def parameter(self, name: str) -> Parameter | None:
-        return next((p for p in self.parameters if p.name == name), None)
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
+        return None
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments by name, in the order of the signature, without optional ones that were not passed.

@@ -69,6 +69,7 @@ class Spec:
         self._table = table
         covered = min(version, table.newest)
         self._rows = {name: row for name, rows in table.rows.items() for row in rows if covered in row.releases}
+        self._names = tuple(name for name, row in self._rows.items() if not row.absent)
 
     def __repr__(self) -> str:
         return f"Spec({self})"
@@ -99,9 +100,9 @@ class Spec:
             return False
         return attribute is None or row.signature.parameter(attribute) is not None
 
-    def names(self) -> Iterator[str]:
-        """Yield all operators that this version can resolve, broken ones included."""
-        return (name for name, row in self._rows.items() if not row.absent)
+    def names(self) -> tuple[str, ...]:
+        """Return all operators that this version can resolve, broken ones included."""
+        return self._names
 
     def with_registries(self, registries: Iterable[str]) -> Spec:
         """Return the same version, built with these registries and the standard library only."""
@@ -139,7 +140,7 @@ def spec_for(target: TargetName, version: str | Version) -> Spec:
     if target not in ("tract", "khronos"):
         raise SpecError(f"unknown target {target!r}: `tract` or `khronos`")
     try:
-        return _spec_for(target, Version(str(version)))
+        return _spec_for(target, str(version))
     except InvalidVersion as wrong:
         raise SpecError(f"{version!r} is not a version of {target}") from wrong
 
@@ -163,8 +164,8 @@ def is_operator(name: str) -> bool:
 
 
 @functools.cache
-def _spec_for(target: TargetName, version: Version) -> Spec:
-    table = _table(target)
+def _spec_for(target: TargetName, text: str) -> Spec:
+    table, version = _table(target), Version(text)
     if version < table.oldest:
         raise SpecError(f"{target} {version} is too old: the first supported version is {table.oldest}")
     if target == "khronos" and version > table.newest:

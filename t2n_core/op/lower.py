@@ -10,13 +10,13 @@ import sympy
 import torch
 
 from t2n_core.errors import LowerError, SpecError, T2NError, UnsupportedOpsError
-from t2n_core.nnef.arguments import expressions_in
+from t2n_core.nnef.arguments import symbols_in
 from t2n_core.nnef.dialects import emitter_for
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Fragment, Graph, Operation, Value
 from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.shapes import check_shape
-from t2n_core.nnef.sizes.dims import shape_text, symbols_of
+from t2n_core.nnef.sizes.dims import shape_text
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
 from t2n_core.op.dtypes import numpy_dtype
@@ -296,8 +296,8 @@ def _prune(graph: Graph) -> None:
     for operation in reversed(graph.operations):
         if any(id(v) in live or v.name in sizes for v in operation.outputs):
             kept.append(operation)
-            live.update(id(v) for v in operation.inputs())
-            sizes |= symbols_of(expressions_in(operation.arguments.values()))
+            live.update(map(id, operation.inputs()))
+            sizes |= symbols_in(operation.arguments.values())
     graph.operations = kept[::-1]
 
 

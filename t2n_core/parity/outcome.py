@@ -290,6 +290,8 @@ def plain(value: Any) -> Json:
         return storable(value)
     if type(value) is float:
         return value if math.isfinite(value) else str(value)
+    if type(value) in (list, tuple):
+        return [plain(item) for item in value]
     if isinstance(value, Enum):
         return plain(value.value)
     if isinstance(value, str):

@@ -113,7 +113,9 @@ def contents_of(container: Any) -> list[Any]:
 
     Such a method may load what it returns when it is asked, as the mappings of transformers do.
     """
-    kind: Any = next(one for one in type(container).__mro__ if one in _CONTAINERS)
+    kind: Any = type(container)
+    if kind not in _CONTAINERS:
+        kind = next(one for one in kind.__mro__ if one in _CONTAINERS)
     return list(kind.items(container) if issubclass(kind, dict) else kind.__iter__(container))
 
 

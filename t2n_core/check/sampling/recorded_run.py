@@ -20,6 +20,7 @@ import torch
 from t2n_core.nnef.sizes.dims import Dim, Shape, compile_size
 from t2n_core.torch_graph.capture.containers import preserve_containers
 from t2n_core.torch_graph.capture.modes import CaptureMode
+from t2n_core.torch_graph.compat.patches import swaps
 from t2n_core.torch_graph.compat.private import (
     ConstantSource,
     DimDynamic,
@@ -31,7 +32,7 @@ from t2n_core.torch_graph.compat.private import (
 from t2n_core.torch_graph.compat.quiet import quiet
 from t2n_core.torch_graph.overrides.pool_ceil_mode import pools_of_any_size
 from t2n_core.torch_graph.overrides.python_calls import python_calls_of_sizes
-from t2n_core.torch_graph.overrides.symbolic_math import symbolic_math
+from t2n_core.torch_graph.overrides.symbolic_math import keep_math_symbolic
 from t2n_core.torch_graph.reachable import is_foreign
 
 _QUESTIONS = 6000
@@ -128,12 +129,13 @@ def questions(
         preserve_containers(model) as functions,
         torch.no_grad(),
         python_calls_of_sizes(functions),
-        symbolic_math(),
+        swaps() as swap,
         pools_of_any_size(),
         enable_python_dispatcher(),
         FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True) as mode,
         disable_fake_tensor_cache(mode),  # most entries of a single run are used once; they ask questions of their own
     ):
+        keep_math_symbolic(swap)
         example = [
             torch.empty([_size(d, symbols) for d in shape], dtype=tensor.dtype)
             for tensor, shape in zip(tensors, shapes, strict=True)

@@ -7,6 +7,8 @@ would otherwise keep the fake tensors of capture, which hold no data.
 from __future__ import annotations
 
 import gc
+import itertools
+import operator
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -141,8 +143,8 @@ def _is_same(container: Any, before: list[Any]) -> bool:
     if len(held) != len(before):
         return False
     if isinstance(container, dict):
-        return all(now[0] is old[0] and now[1] is old[1] for now, old in zip(held, before, strict=True))
-    return all(now is old for now, old in zip(held, before, strict=True))
+        held, before = ([*itertools.chain.from_iterable(pairs)] for pairs in (held, before))
+    return all(map(operator.is_, held, before))
 
 
 def _cell_content(cell: CellType) -> Any:

@@ -6,7 +6,7 @@ import gc
 import itertools
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import CellType, FrameType, FunctionType, ModuleType
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from t2n_core.errors import CaptureError
-from t2n_core.torch_graph.compat.patches import swapped
+from t2n_core.torch_graph.compat.patches import swaps
 from t2n_core.torch_graph.compat.private import FakeTensor, PhiloxStateTracker, pytree
 from t2n_core.torch_graph.reachable import CACHE, is_foreign
 
@@ -53,11 +53,10 @@ class FakeTensors:
             self._erased.append(weakref.ref(node))
             erase(graph, node)
 
-        with (
-            swapped(FakeTensor, "__new__", staticmethod(new)),
-            swapped(torch.fx.Graph, "__init__", new_graph),
-            swapped(torch.fx.Graph, "erase_node", erase_node),
-        ):
+        with swaps() as swap:
+            swap(FakeTensor, "__new__", staticmethod(new))
+            swap(torch.fx.Graph, "__init__", new_graph)
+            swap(torch.fx.Graph, "erase_node", erase_node)
             yield
 
     def refuse_leftovers(self, program: torch.export.ExportedProgram) -> None:
@@ -76,10 +75,8 @@ class FakeTensors:
             )
 
     def _leftovers(self, program: torch.export.ExportedProgram) -> list[Any]:
-        graphs = [program.graph, *filter(None, (reference() for reference in self._graphs))]
-        nodes = itertools.chain(
-            *(graph.nodes for graph in graphs), filter(None, (reference() for reference in self._erased))
-        )
+        graphs = [program.graph, *_alive(self._graphs)]
+        nodes = itertools.chain(*(graph.nodes for graph in graphs), _alive(self._erased))
         of_program = set[int]()
         for node in nodes:
             for entry in map(node.meta.get, _META):
@@ -87,7 +84,7 @@ class FakeTensors:
                     of_program.add(id(entry))
                 elif entry is not None:
                     of_program.update(id(leaf) for leaf in pytree.tree_leaves(entry))
-        alive = [tensor for tensor in (reference() for reference in self._tensors) if tensor is not None]
+        alive = _alive(self._tensors)
         modes = {id(t.fake_mode): t.fake_mode for t in alive}.values()
         for sizes in (mode.shape_env for mode in modes if mode.shape_env is not None):
             of_program.update(id(tracked.fake) for tracked in sizes.tracked_fakes or ())
@@ -96,6 +93,10 @@ class FakeTensors:
         )
         of_program.update(map(id, of_random_numbers))
         return [tensor for tensor in alive if id(tensor) not in of_program]
+
+
+def _alive(references: Iterable[weakref.ref[Any]]) -> list[Any]:
+    return [found for reference in references if (found := reference()) is not None]
 
 
 def _holders(tensors: Sequence[Any]) -> Iterator[str]:

@@ -10,11 +10,12 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 from t2n_core.torch_graph.capture.containers import preserve_containers
+from t2n_core.torch_graph.compat.patches import swaps
 from t2n_core.torch_graph.constraints.guards import Decisions
 from t2n_core.torch_graph.overrides.as_eager import eager_padding
 from t2n_core.torch_graph.overrides.python_calls import python_calls_of_sizes
-from t2n_core.torch_graph.overrides.registry import patches
-from t2n_core.torch_graph.overrides.symbolic_math import symbolic_math
+from t2n_core.torch_graph.overrides.registry import replace_patched
+from t2n_core.torch_graph.overrides.symbolic_math import keep_math_symbolic
 
 
 @contextmanager
@@ -27,13 +28,13 @@ def capturing(
     """
     with ExitStack() as stack:
         functions = stack.enter_context(preserve_containers(module))
-        for patch in patches():
-            stack.enter_context(patch())
-        stack.enter_context(decisions.recording())
+        swap = stack.enter_context(swaps())
+        replace_patched(swap)
+        decisions.record(swap)
         if is_dynamic:  # choosing a fused kernel compares widths; attention stays one node
             stack.enter_context(sdpa_kernel(SDPBackend.MATH))
             stack.enter_context(python_calls_of_sizes(functions))
-        stack.enter_context(symbolic_math())
+        keep_math_symbolic(swap)
         stack.enter_context(eager_padding(module))
         for mode in modes:
             stack.enter_context(mode)

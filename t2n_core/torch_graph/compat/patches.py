@@ -7,10 +7,11 @@ import functools
 import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 from t2n_core.torch_graph.compat.private import missing_name_error
 
+Swap: TypeAlias = Callable[[Any, str, Any], None]
 _ABSENT = object()
 
 
@@ -21,33 +22,44 @@ def replaced(path: str, make: Callable[[Any], Any], *, optional: bool = False) -
     Raises TorchVersionError if the installed PyTorch has no such name. With `optional`, for a replacement that only
     saves time or noise, PyTorch is then left as it is.
     """
+    with swaps() as swap:
+        replace(swap, path, make, optional=optional)
+        yield
+
+
+def replace(swap: Swap, path: str, make: Callable[[Any], Any], *, optional: bool = False) -> None:
+    """Replace an object as `replaced` does, until the block of `swap` ends."""
     owner, _, name = path.rpartition(".")
     holder = _resolve(owner)
     plain = getattr(holder, name, getattr(builtins, name, None))
-    if holder is None or plain is None:
-        if not optional:
-            raise missing_name_error(path)
-        yield
-        return
-    with swapped(holder, name, make(plain)):
-        yield
+    if holder is not None and plain is not None:
+        swap(holder, name, make(plain))
+    elif not optional:
+        raise missing_name_error(path)
 
 
 @contextmanager
-def swapped(owner: Any, name: str, new: Any) -> Iterator[None]:
-    """While active, an attribute of a module or class is another object; what it had itself comes back, or nothing.
+def swaps() -> Iterator[Swap]:
+    """Yield a function that replaces an attribute of a module or class; what it had itself comes back, or nothing.
 
-    `unittest.mock.patch.object` does the same and takes several times as long, which shows in captures of small models.
+    One block for all replacements, since `unittest.mock.patch.object`, and a block for each, take several times as
+    long, which shows in captures of small models.
     """
-    held = vars(owner).get(name, _ABSENT)  # not by getattr, which would turn a static method into a function
-    setattr(owner, name, new)
+    held: list[tuple[Any, str, Any]] = []
+
+    def swap(owner: Any, name: str, new: Any) -> None:
+        before = vars(owner).get(name, _ABSENT)  # not by getattr, which would turn a static method into a function
+        setattr(owner, name, new)
+        held.append((owner, name, before))
+
     try:
-        yield
+        yield swap
     finally:
-        if held is _ABSENT:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, held)
+        for owner, name, before in reversed(held):
+            if before is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
 
 
 @functools.cache

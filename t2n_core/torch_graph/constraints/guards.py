@@ -10,8 +10,6 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -22,7 +20,7 @@ import torch
 
 from t2n_core.errors import Origin
 from t2n_core.torch_graph import naming
-from t2n_core.torch_graph.compat.patches import replaced
+from t2n_core.torch_graph.compat.patches import Swap, replace
 from t2n_core.torch_graph.compat.private import OpOverload
 
 _OURS = f"{Path(__file__).parents[1] / 'frontend'}{os.sep}"
@@ -36,6 +34,7 @@ _GUARDS = ("symbolic_shapes.py", "sym_node.py", "recording.py", __file__)
 """The files that evaluate a condition for their callers."""
 _PIECES = frozenset(f"aten::{name}" for name in ("chunk", "split", "split_with_sizes", "tensor_split", "unflatten"))
 """Operators that decide in C++ how many results they have, or how large these are."""
+_SHAPES = "torch.fx.experimental.symbolic_shapes.ShapeEnv"
 _REPEATED = "aten::_assert_scalar"
 """The operator that PyTorch inserts into a program for a condition that it has evaluated before."""
 
@@ -72,22 +71,16 @@ class Decisions:
         self._found: dict[tuple[str, str], Decision] = {}
         self._ignored = ignored
 
-    @contextmanager
-    def recording(self) -> Iterator[None]:
-        """Record every decision while the block runs.
+    def record(self, swap: Swap) -> None:
+        """Record every decision until the block of `swap` ends.
 
         Decisions are PyTorch's guards, and conditions that it answers without a guard, since it assumes that a size is
         not 1 once an operator has checked it.
         """
-        with (
-            replaced("torch.fx.experimental.symbolic_shapes.ShapeEnv._log_guard", self._noting_guards),
-            replaced("torch.fx.experimental.symbolic_shapes.ShapeEnv.evaluate_expr", _guarding_decisions),
-            replaced(
-                "torch.fx.experimental.symbolic_shapes.ShapeEnv.guard_or_defer_runtime_assert", _guarding_decisions
-            ),
-            replaced("torch.fx.experimental.sym_node.SymNode.bool_", self._noting_answers),
-        ):
-            yield
+        replace(swap, f"{_SHAPES}._log_guard", self._noting_guards)
+        replace(swap, f"{_SHAPES}.evaluate_expr", _guarding_decisions)
+        replace(swap, f"{_SHAPES}.guard_or_defer_runtime_assert", _guarding_decisions)
+        replace(swap, "torch.fx.experimental.sym_node.SymNode.bool_", self._noting_answers)
 
     def _noting_guards(self, plain: Any) -> Any:
         def log_guard(env: Any, prefix: str, g: Any, *rest: Any, **more: Any) -> Any:

@@ -10,7 +10,7 @@ aten::tanh 1 ['linear']
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
 from typing import Any, Protocol
 
@@ -166,7 +166,7 @@ class TorchOp:
     @property
     def inputs(self) -> tuple[TensorVariable, ...]:
         """Return all tensors among the arguments, in order."""
-        return tuple(tensors_in(list(self.arguments.values())))
+        return tuple(tensors_in(self.arguments.values()))
 
     def call_op(self, *tensors: torch.Tensor, sizes: Mapping[str, int] | None = None) -> Any:
         """Call the torch operator itself and return its results.
@@ -272,7 +272,7 @@ class TorchModuleIRGraph:
         is_root_module: bool = False,
         **parts: Any,
     ) -> None:
-        unknown = parts.keys() - {part.name for part in fields(self)}
+        unknown = parts.keys() - {part.name for part in _PARTS}
         if unknown:
             raise InputError(f"a graph has no part {', '.join(sorted(unknown))}")
         if not parts and not hasattr(torch_module_tracer, "graph_of_example"):
@@ -282,7 +282,7 @@ class TorchModuleIRGraph:
             )
         source = None if torch_module_tracer is None else torch_module_tracer.graph_of_example()
         self._nodes = DataNodes()
-        for part in fields(self)[:-1]:
+        for part in _PARTS[:-1]:
             default = part.default if source is None else getattr(source, part.name)
             setattr(self, part.name, parts.get(part.name, default))
         if source is not None and omit_useless_nodes:
@@ -338,6 +338,9 @@ class TorchModuleIRGraph:
         return f"inputs: {inputs}\n{ops}outputs: {outputs}"
 
 
+_PARTS = fields(TorchModuleIRGraph)
+
+
 def _traced(variable: TensorVariable) -> torch.Tensor:
     found = variable.data if variable.data is not None else variable._traced_data
     if found is None:
@@ -348,12 +351,13 @@ def _traced(variable: TensorVariable) -> torch.Tensor:
     return found.clone()  # an operator may return a view of its argument, or write into it
 
 
-def tensors_in(argument: Any) -> Iterator[TensorVariable]:
-    if isinstance(argument, TensorVariable):
-        yield argument
-    elif isinstance(argument, list | tuple):
-        for item in argument:
-            yield from tensors_in(item)
+def tensors_in(arguments: Iterable[Any]) -> Iterator[TensorVariable]:
+    """Yield all tensors among arguments, also in nested lists."""
+    for argument in arguments:
+        if isinstance(argument, TensorVariable):
+            yield argument
+        elif isinstance(argument, list | tuple):
+            yield from tensors_in(argument)
 
 
 def replace_tensors(argument: Any, swap: Any) -> Any:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from t2n_core.torch_graph.compat.patches import replaced
+from t2n_core.torch_graph.compat.patches import Swap, replace, replaced
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 FIXES_SIZES: Final = "capture would fix the sizes that PyTorch's own code reads"
@@ -85,13 +85,14 @@ def overrides() -> Mapping[Any, Override]:
     return _OVERRIDES
 
 
-@functools.cache
-def patches() -> tuple[Patch, ...]:
-    """Return the patches that are active in every capture."""
+def replace_patched(swap: Swap) -> None:
+    """Make the replacements of all patches, until the block of `swap` ends."""
     _load()
-    return tuple(_PATCHES)
+    for one in _PATCHES:
+        replace(swap, one.path, one.make, optional=one.optional)
 
 
+@functools.cache
 def _load() -> None:
     for folder in _FOLDERS:
         package = f"t2n_core.torch_graph.{folder}"

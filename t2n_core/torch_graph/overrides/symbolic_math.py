@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from t2n_core.torch_graph.compat.patches import swapped
+from t2n_core.torch_graph.compat.patches import Swap
 
 _SYMBOLIC: tuple[Any, ...] = (torch.SymInt, torch.SymFloat)
 
@@ -37,22 +36,15 @@ _plain_log = math.log
 _OF_SIZES: dict[str, Callable[..., Any]] = {"sqrt": _sqrt, "log": _log, "log2": _log2, "log10": _log10}
 
 
-@contextmanager
-def symbolic_math() -> Iterator[None]:
-    """While active, roots and logarithms of sizes, and extremes of floats computed from sizes, stay symbolic."""
-    with ExitStack() as stack:
-        for name, symbolic in _OF_SIZES.items():
-            stack.enter_context(swapped(math, name, _either(getattr(math, name), symbolic)))
-        stack.enter_context(swapped(builtins, "min", _of_two(min, torch.sym_min)))
-        stack.enter_context(swapped(builtins, "max", _of_two(max, torch.sym_max)))
-        without = [kind for kind in _SYMBOLIC if not hasattr(kind, "sqrt")]
-        for kind in without:
-            kind.sqrt = _sqrt  # numpy's function calls the method of the same name
-        try:
-            yield
-        finally:
-            for kind in without:
-                del kind.sqrt
+def keep_math_symbolic(swap: Swap) -> None:
+    """Keep roots and logarithms of sizes, and extremes of floats made from them, symbolic in the block of `swap`."""
+    for name, symbolic in _OF_SIZES.items():
+        swap(math, name, _either(getattr(math, name), symbolic))
+    swap(builtins, "min", _of_two(min, torch.sym_min))
+    swap(builtins, "max", _of_two(max, torch.sym_max))
+    for kind in _SYMBOLIC:
+        if not hasattr(kind, "sqrt"):
+            swap(kind, "sqrt", _sqrt)  # numpy's function calls the method of the same name
 
 
 def _either(plain: Callable[..., Any], symbolic: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from t2n_core.nnef.shapes import check_shape
 from t2n_core.nnef.sizes.dims import FloorDiv, Modulo, shape_text
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.arguments import replace_sizes
+from t2n_core.torch_graph.compat.patches import swaps
 from t2n_core.torch_graph.compat.private import DispatchKey, FakeTensorMode, OpOverload, make_fx
 from t2n_core.torch_graph.compat.quiet import quiet
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
@@ -104,7 +105,8 @@ def expand(
 
     decisions = Decisions(_SHAPES_ALONE)
     try:
-        with decisions.recording():
+        with swaps() as swap:
+            decisions.record(swap)
             traced = _trace(call, size_source, *fakes)
     except decompositions.Refusal as reason:
         op.refusal = str(reason)

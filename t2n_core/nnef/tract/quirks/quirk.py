@@ -40,7 +40,7 @@ class OperationView:
     def with_defaults(self, signature: Signature) -> OperationView:
         """Return the same operation with the defaults of the arguments that are not passed."""
         defaults = {p.name: p.default for p in signature.parameters if p.default is not REQUIRED}
-        return replace(self, arguments={**defaults, **self.arguments})
+        return OperationView(self.operator, {**defaults, **self.arguments}, self.results, self.facts)
 
     def with_arguments(self, **arguments: Any) -> OperationView:
         """Return the same operation with some arguments replaced."""

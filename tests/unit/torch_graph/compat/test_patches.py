@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from t2n_core.errors import TorchVersionError
-from t2n_core.torch_graph.compat.patches import replaced, swapped
+from t2n_core.torch_graph.compat.patches import replaced, swaps
 
 
 def test_a_function_is_replaced_and_put_back() -> None:
@@ -42,7 +42,9 @@ def test_a_static_method_and_an_inherited_attribute_come_back_as_they_were() -> 
         pass
 
     def fail_while_swapped() -> None:
-        with swapped(Base, "name", staticmethod(lambda: "new")), swapped(Derived, "size", 2):
+        with swaps() as swap:
+            swap(Base, "name", staticmethod(lambda: "new"))
+            swap(Derived, "size", 2)
             assert (Base.name(), Derived().name(), Derived.size, Base.size) == ("new", "new", 2, 1)
             raise KeyError
 

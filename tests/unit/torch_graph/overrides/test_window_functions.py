@@ -11,9 +11,10 @@ import torch
 
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
+from t2n_core.torch_graph.compat.patches import swaps
 from t2n_core.torch_graph.frontend.inputs import bind_inputs
 from t2n_core.torch_graph.frontend.sources import source_of
-from t2n_core.torch_graph.overrides.symbolic_math import symbolic_math
+from t2n_core.torch_graph.overrides.symbolic_math import keep_math_symbolic
 from t2n_core.torch_graph.overrides.window_functions import cosines
 from tests.nets import OfFunction
 
@@ -69,7 +70,8 @@ def test_wrong_pieces_are_pytorchs_error() -> None:
 
 def test_python_is_as_before_afterwards() -> None:
     before = (math.log, math.sqrt, min, max)
-    with symbolic_math():
+    with swaps() as swap:
+        keep_math_symbolic(swap)
         assert (math.log(8, 2), math.sqrt(4), min(3, 2), max([1, 2], default=0)) == (3, 2, 2, 2)
         assert math.log is not before[0]
     assert (math.log, math.sqrt, min, max) == before

@@ -115,14 +115,17 @@ class ModelExport(ExportableModel):
 
                 bundle = stack.enter_context(bundle_folder(Path(self.options.debug_bundle_path)))
                 write_debug_bundle(result, bundle)
+            pulse = target.pulse if isinstance(target, TractNNEF) and target.pulsed_archive else None
             try:
                 _run_hooks(target, result, bundle, check=check)
-                if isinstance(target, TractNNEF) and target.pulsed_archive and target.pulse is not None:
-                    path = pulsed_path(archive)
-                    result.pulsed = result.write_pulsed(path, target.pulse, compression_level=compression_level)
-                    result.notes += (result.pulsed.describe(),)
+                if pulse is not None:
+                    written = result.write_pulsed(pulsed_path(archive), pulse, compression_level=compression_level)
+                    result.pulsed = written
+                    result.notes += (written.describe(),)
             except BaseException:
                 remove_archive(archive)
+                if pulse is not None:
+                    remove_archive(pulsed_path(archive))  # of an earlier export
                 raise
         if auto_plan is not None:
             beside = archive.with_name(f"{archive.name}.precision.toml")

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from pytest_t2n.cli.exports.export import _prove
 from t2n_core import export_model_to_nnef
-from t2n_core.check.exported.pulsed import PulsedArchive
+from t2n_core.check.exported.pulsed import PulsedArchive, pulsed_path
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import EngineLoadError, EngineOptimiseError, InputError, ParityError
 from t2n_core.export.model import ModelExport
@@ -238,4 +238,13 @@ def test_a_failed_check_leaves_neither(tmp_path, monkeypatch):
     monkeypatch.setattr(ExportResult, "assert_parity", lambda self: (_ for _ in ()).throw(ParityError("wrong")))
     with pytest.raises(ParityError, match="wrong"):
         _prove(result)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_pulsed_archive_of_an_earlier_export_does_not_stay(tmp_path):
+    path = tmp_path / "model.tar"
+    pulsed_path(path).write_bytes(b"of an earlier export")
+    make, error, _ = REFUSED["flip"]
+    with pytest.raises(error):
+        exported(make(), TractNNEF("0.23.9", pulse=8, pulsed_archive=True), path)
     assert not list(tmp_path.iterdir())

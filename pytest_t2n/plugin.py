@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Generator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,9 +71,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(SessionStart(read_settings(config)), "t2n-start")
 
 
-def pytest_unconfigure() -> None:
+def pytest_unconfigure(config: pytest.Config) -> None:
     if "t2n_core.engine.pool" in sys.modules:
         sys.modules["t2n_core.engine.pool"].close_all()
+    storage: Any = getattr(getattr(config, "_benchmarksession", None), "storage", None)
+    if hasattr(storage, "path"):
+        with suppress(OSError):  # pytest-benchmark, which this plugin installs, makes the folder in every session
+            storage.path.rmdir()
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -98,3 +98,11 @@ def test_pytest_benchmark_has_a_header_only_where_it_is_used(suite, arguments, v
     )
     assert ("\nbenchmark: " in found.stdout) is shown
     assert "\nplugins: " in found.stdout
+
+
+@pytest.mark.parametrize("arguments", [("-q",), ("-q", "-n2"), ("--markers",), ("-q", "--benchmark-autosave")])
+def test_the_folder_of_pytest_benchmark_stays_only_with_benchmarks(suite, arguments):
+    suite.pytester.makepyfile("def test_nothing(benchmark): benchmark(int)")
+    given = [sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", "-p", "no:cacheprovider", *arguments]
+    subprocess.run(given, cwd=suite.path, capture_output=True, check=True)
+    assert (suite.path / ".benchmarks").exists() is ("--benchmark-autosave" in arguments)

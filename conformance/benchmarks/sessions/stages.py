@@ -41,18 +41,24 @@ STAGES: Final[Mapping[str, Sequence[str]]] = {
 """Stage -> parts of the `file:function` of its frames. The longest part that a frame contains counts."""
 _FINAL: Final = ("imports", "the tests themselves", "PyTorch's capture")
 """Stages to which everything belongs that is called from them."""
+COLLECTIONS = "collections of garbage"
+"""Wherever they happen; most of the garbage are the graphs of PyTorch's captures."""
 OTHER = "start of Python, others"
 ENGINES = "the engine's processes"
 
 CONFTEST = '''
 """Samples the stack of the session by CPU time."""
 import collections
+import gc
 import json
 import os
 import resource
 import signal
 
 stacks = collections.Counter()
+
+def collected(phase, info):
+    """Is called at the end of a collection, where a signal that came during it is handled."""
 
 def sample(_, frame):
     found = []
@@ -68,6 +74,7 @@ def pytest_unconfigure(config):
     with open(os.environ["T2N_STAGES"], "w") as file:
         json.dump([*seconds, [[list(stack), count] for stack, count in stacks.items()]], file)
 
+gc.callbacks.append(collected)
 signal.signal(signal.SIGPROF, sample)
 signal.setitimer(signal.ITIMER_PROF, 0.002, 0.002)
 '''
@@ -75,6 +82,8 @@ signal.setitimer(signal.ITIMER_PROF, 0.002, 0.002)
 
 def stage_of(stack: Sequence[str]) -> str:
     """Return the stage of a stack, whose frames are `file:function` from the outside in."""
+    if stack and stack[-1].endswith("conftest.py:collected"):
+        return COLLECTIONS
     found = OTHER
     for frame in stack:
         matching = [(len(part), stage) for stage, parts in STAGES.items() for part in parts if part in frame]
@@ -102,7 +111,7 @@ def measure(cells: int = CELLS) -> dict[str, float]:
 
 def seconds_by_stage(seconds: float, stacks: Sequence[tuple[Sequence[str], int]]) -> dict[str, float]:
     """Return the shares of the stages in `seconds`, by how often their stacks were seen."""
-    counts = dict.fromkeys([*STAGES, OTHER], 0)
+    counts = dict.fromkeys([*STAGES, COLLECTIONS, OTHER], 0)
     for stack, count in stacks:
         counts[stage_of(stack)] += count
     total = sum(counts.values()) or 1

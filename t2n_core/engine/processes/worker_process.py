@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from t2n_core.engine.processes.environment import worker_environment
 from t2n_core.engine.processes.excerpt import Excerpt
@@ -178,7 +178,7 @@ class WorkerProcess:
 
     @staticmethod
     def _stream(stream: IO[bytes] | None) -> Any:
-        return cast(IO[bytes], stream)
+        return stream
 
 
 def _wait(ended: Callable[[], bool]) -> None:

@@ -25,6 +25,7 @@ RUN = ["/v/_pytest/main.py:wrap_session", "/w/pytest_t2n/run/cell_run.py:check_r
         (["/w/t2n_core/parity/check.py:check", "/w/t2n_core/engine/tract/engine.py:run"], "exchange with the engine"),
         (["/w/t2n_core/parity/check.py:c", "<importlib._bootstrap>:_find", "/w/t2n_core/op/x.py:y"], "imports"),
         (["/tmp/x/nets.py:net", "/v/torch/random.py:seed"], "the tests themselves"),
+        (["/v/torch/export/_trace.py:_export", "/tmp/x/conftest.py:collected"], "collections of garbage"),
     ],
 )  # fmt: skip
 def test_the_innermost_stage_counts(inner: list[str], stage: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
@@ -129,6 +130,33 @@ def test_the_convolution_is_that_of_the_library(module: str, options: Any, tmp_p
                 expected = model(*given)
             for got, wanted in zip(reply.outputs[0], expected, strict=True):
                 np.testing.assert_allclose(got, wanted.numpy(), atol=3e-6, rtol=1e-5)
+
+
+class Activated(nn.Module):
+    """Activations in front of the rule, as in a layer; the keys are of one tensor with the queries."""
+
+    def __init__(self, rule: Rule) -> None:
+        super().__init__()
+        self.rule = rule
+
+    def forward(self, qk: Tensor, v: Tensor, g: Tensor, b: Tensor, s: Tensor) -> Any:
+        q, k = F.silu(qk).chunk(2, 2)
+        return *self.rule(q, k, F.silu(v), g, b.sigmoid(), s), v.sigmoid()
+
+
+def test_activations_in_front_of_the_rule_are_no_kernels_that_slow_it(tmp_path: Path) -> None:
+    q, k, v, g, b, s = sequence(2, 5)
+    extremes = torch.tensor([200.0, -200.0, float("inf"), -float("inf")])
+    b.reshape(-1)[:4] = extremes
+    axes = {name: {0: "B", 1: "S"} for name in ("qk", "v", "g", "b")} | {"s": {0: "B"}}
+    example = (torch.cat([q, k], 2), v, g, b, s)
+    export = ModelExport(
+        Activated(Rule(MODULES[0], True)), example, input_names=["qk", "v", "g", "b", "s"], dynamic_axes=axes
+    )
+    result = export.to(TARGET, tmp_path / "rule.nnef.tgz")
+    assert [operation.name for operation in result.graph.operations].count("sigmoid") == 1  # what no rule computes from
+    assert has_operator(result)
+    result.assert_parity("approximate")
 
 
 def test_what_the_operator_does_not_compute_stays(tmp_path: Path) -> None:

@@ -55,6 +55,8 @@ import os
 import resource
 import signal
 
+from t2n_core.engine import pool
+
 stacks = collections.Counter()
 
 def collected(phase, info):
@@ -69,6 +71,7 @@ def sample(_, frame):
 
 def pytest_unconfigure(config):
     signal.setitimer(signal.ITIMER_PROF, 0)
+    pool.close_all()  # the time of a process counts once it has ended
     own, others = (resource.getrusage(of) for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     seconds = [of.ru_utime + of.ru_stime for of in (own, others)]
     with open(os.environ["T2N_STAGES"], "w") as file:

@@ -35,9 +35,12 @@ def test_frozen_objects_stay_frozen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     tmp_path.joinpath("made_for_freeze.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     gc.freeze()
-    with loading_modules():
-        importlib.import_module("made_for_freeze")
-    assert gc.get_freeze_count() > 0
+    try:
+        with loading_modules():
+            importlib.import_module("made_for_freeze")
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
 
 
 def test_a_missing_package_is_named_with_its_command_and_none_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:

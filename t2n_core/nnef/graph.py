@@ -128,6 +128,12 @@ class Graph:
                 yield operation, operation.outputs[0]
 
 
+def new_operation(operator: str, arguments: dict[str, Any], result: Value, origin: Origin | None = None) -> Operation:
+    """Return an operation that produces a value, for a place in the graph that the caller chooses."""
+    result.producer = Operation(operator, arguments, (result,), origin)
+    return result.producer
+
+
 def values_in(argument: Any) -> Iterator[Value]:
     """Yield all graph values inside one argument, also in nested lists and tuples."""
     if isinstance(argument, Value):

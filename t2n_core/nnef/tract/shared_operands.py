@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from t2n_core.nnef.graph import FLOAT16, FLOAT32, Graph, Operation, Value
+from t2n_core.nnef.graph import FLOAT16, FLOAT32, Operation, Value, new_operation
 from t2n_core.nnef.sizes.dims import Shape, same
 from t2n_core.nnef.tract.builder import TractBuilder
 
@@ -62,11 +62,10 @@ def _is_repeated(value: Value, shape: Shape) -> bool:
 
 def _expanded(g: TractBuilder, operand: Value, shape: Shape) -> Value:
     """Return the operand repeated to a shape, by an operation directly after the one that produces it."""
-    graph: Graph = g.graph
-    repeats = [1 if same(have, want) else want for have, want in zip(operand.shape, shape, strict=True)]
+    producer = operand.producer
+    assert producer is not None
     expanded = Value(g.unique(f"{operand.name}_expanded"), operand.dtype, shape)
-    origin = None if operand.producer is None else operand.producer.origin
-    expanded.producer = Operation("tile", {"input": operand, "repeats": repeats}, (expanded,), origin)
-    place = next(i for i, operation in enumerate(graph.operations) if operation is operand.producer)
-    graph.operations.insert(place + 1, expanded.producer)
+    arguments = {"input": operand, "repeats": g.repeats(operand, shape)}
+    tile = new_operation("tile", arguments, expanded, producer.origin)
+    g.graph.operations.insert(g.graph.operations.index(producer) + 1, tile)
     return expanded

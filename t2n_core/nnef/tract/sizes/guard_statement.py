@@ -12,7 +12,7 @@ import sympy
 from t2n_core.errors import LowerError
 from t2n_core.nnef.arguments import replace_values
 from t2n_core.nnef.dat import ArrayWeight
-from t2n_core.nnef.graph import FLOAT32, Graph, Operation, Value
+from t2n_core.nnef.graph import FLOAT32, Graph, Operation, Value, new_operation
 from t2n_core.nnef.sizes.dims import as_dim, evaluate, product, symbols_of
 from t2n_core.nnef.sizes.range_names import NODE
 from t2n_core.nnef.tract.builder import TractBuilder
@@ -146,8 +146,7 @@ def _guarded_value(g: TractBuilder) -> Value:
 def _write(g: TractBuilder, operator: str, arguments: dict[str, Any], dtype: Any, rank: int) -> Value:
     """Append an operation as it is, without simplifications or another lowering."""
     value = Value(g.unique(f"{NODE}_{operator}"), np.dtype(dtype), (1,) * rank)
-    value.producer = Operation(operator, arguments, (value,))
-    g.graph.operations.append(value.producer)
+    g.graph.operations.append(new_operation(operator, arguments, value))
     return value
 
 

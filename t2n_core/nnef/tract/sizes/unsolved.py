@@ -13,7 +13,7 @@ from typing import Any
 import sympy
 
 from t2n_core.nnef.arguments import replace_values
-from t2n_core.nnef.graph import Operation, Value
+from t2n_core.nnef.graph import Value, new_operation
 from t2n_core.nnef.sizes.dims import symbol, symbols_of
 from t2n_core.nnef.tract.builder import TractBuilder
 
@@ -58,9 +58,5 @@ def _slice(g: TractBuilder, value: Value, axis: int, own: Any, extent: Any) -> N
             name: replace_values(a, lambda v: sliced if v is value else v) for name, a in operation.arguments.items()
         }
     g.graph.outputs[:] = [sliced if output is value else output for output in g.graph.outputs]
-    sliced.producer = Operation(
-        "slice",
-        {"input": value, "axes": [axis], "begin": [0], "end": [extent]},
-        (sliced,),
-    )
-    g.graph.operations.insert(g.graph.operations.index(external) + 1, sliced.producer)
+    operation = new_operation("slice", {"input": value, "axes": [axis], "begin": [0], "end": [extent]}, sliced)
+    g.graph.operations.insert(g.graph.operations.index(external) + 1, operation)

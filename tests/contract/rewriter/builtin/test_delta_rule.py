@@ -159,6 +159,18 @@ def test_activations_in_front_of_the_rule_are_no_kernels_that_slow_it(tmp_path: 
     result.assert_parity("approximate")
 
 
+def test_the_same_operations_may_come_after_the_sigmoid(tmp_path: Path) -> None:
+    class Both(Rule):
+        def forward(self, *inputs: Tensor) -> Any:  # type: ignore[override]
+            q, k, v, g, b, s = inputs
+            beta, powers = b.sigmoid(), torch.exp(-b)
+            return *super().forward(q, k, v, -g.abs(), beta, s), powers, 1 / (1 + powers)  # a decay is at most 0
+
+    result = ModelExport(Both(MODULES[0], True), sequence(2, 5)).to(TARGET, tmp_path / "rule.nnef.tgz")
+    assert has_operator(result)
+    result.assert_parity("approximate")
+
+
 def test_what_the_operator_does_not_compute_stays(tmp_path: Path) -> None:
     """Vectors of their own length, keys of another width than the values, and older releases."""
     module, example = MODULES[0], sequence(1, 5)

@@ -131,7 +131,7 @@ class GenerativeExport:
         return replace(result, directory=folder)
 
     def _write_archives(self, target: TractNNEF, folder: Path) -> GenerativeResult:
-        """Write the archives. A step takes one token if several cannot be exported, or only some numbers of them."""
+        """Write the archives. Each step takes a single token if steps of every length cannot be exported."""
         plan, refusal = self.plan, ""
         if not all(map(target.spec.has, plan.call.needs)):
             plan = self._plan_of_one_token

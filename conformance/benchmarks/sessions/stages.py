@@ -42,7 +42,7 @@ STAGES: Final[Mapping[str, Sequence[str]]] = {
 _FINAL: Final = ("imports", "the tests themselves", "PyTorch's capture")
 """Stages to which everything belongs that is called from them."""
 COLLECTIONS = "collections of garbage"
-"""Wherever they happen; most of the garbage are the graphs of PyTorch's captures."""
+"""Wherever they happen; most of the garbage is graphs of PyTorch's captures."""
 OTHER = "start of Python, others"
 ENGINES = "the engine's processes"
 

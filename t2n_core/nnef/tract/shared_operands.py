@@ -38,8 +38,8 @@ def expand_shared_operands(g: TractBuilder) -> None:
 def _broadcast_operands(operation: Operation) -> Iterator[tuple[str, Value]]:
     """Yield the operands of dynamic blocks that the operation repeats, with the names of their arguments.
 
-    Operands with two dynamic axes are left out: a mask of attention, once for each head, would take longer to read
-    than its expansion saves.
+    Operands with two dynamic axes are left out: an attention mask that is expanded for every head costs more memory
+    traffic than the expansion saves.
     """
     if operation.name not in _OPERATORS:
         return

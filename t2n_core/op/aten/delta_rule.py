@@ -21,8 +21,8 @@ def gated_delta_rule(
     """Write the rule for the whole sequence as one operation, which computes in float32.
 
     The engine's `sigmoid` kernel returns without `vzeroupper` on x86, so that the scalar code of this operator, which
-    runs next, pays the AVX-SSE transition penalty: it takes two to three times as long. The `exp` kernel is compiled,
-    and ends with `vzeroupper`.
+    runs next, pays the AVX-SSE transition penalty: it takes two to three times as long. After the `exp` kernel, which
+    is compiled Rust, it does not.
     """
     results, last = g.node.outputs
     before = g.fill(0.0, last.shape, FLOAT32) if state is None else g.cast(state, FLOAT32)

@@ -10,6 +10,7 @@ T2NError
 │   └── UnsupportedOpsError    lower     all operators that the target does not support, listed at once
 ├── SpecError                  spec      the graph uses what the target version does not have
 ├── WriteError                 write     the archive could not be written
+├── InterfaceError             load      the archive has other inputs or outputs than the export declared
 ├── MeaningError               run       the definitions of the operators cannot compute an archive
 │   ├── MalformedArchiveError  run       a statement reads what the archive does not define
 │   └── UndefinedOperatorError run       it has an operator without a definition
@@ -158,6 +159,12 @@ class WriteError(T2NError):
     """The archive could not be written; nothing is left under its final name."""
 
     stage = "write"
+
+
+class InterfaceError(T2NError):
+    """The archive has other inputs or outputs, or another order of them, than the export declared."""
+
+    stage = "load"
 
 
 class MeaningError(T2NError):

@@ -73,10 +73,19 @@ def run(options: argparse.Namespace) -> int:
     _require(transforms, engines)
     from t2n_core.parity.check import check_parity
     from t2n_core.parity.definitions import DEFINITIONS
+    from t2n_core.parity.judging.interface import interface_of
     from t2n_core.parity.request import CheckRequest
 
     reference = "the expected outputs" if options.expected else DEFINITIONS
-    request = CheckRequest(options.archive, samples, output_names, criteria, options.timeout, reference=reference)
+    request = CheckRequest(
+        options.archive,
+        samples,
+        output_names,
+        criteria,
+        options.timeout,
+        reference=reference,
+        interface=interface_of(options.archive),
+    )
     outcomes = []
     with engines_closed(), busy(f"checking {options.archive}") as show:
         for number, engine in enumerate(engines, 1):
@@ -108,15 +117,18 @@ def _with_explanations(
     outcome: Outcome, engine: SelectedEngine, request: CheckRequest, options: argparse.Namespace
 ) -> Outcome:
     """Return a failure with its first wrong statement, and a mismatch with its author if outputs are expected."""
+    from t2n_core.engine.paths import on_path
+
     if options.expected and outcome.status is Status.MISMATCH:
         from t2n_core.check.mismatch.author import with_author
 
-        outcome = with_author(outcome, runner_of(engine), request)
+        outcome = with_author(outcome, on_path(runner_of(engine), outcome.path, outcome.failed_sizes), request)
     if not options.bisect or engine.target != "tract" or outcome.error is None:
         return outcome
     from t2n_core.reduce.wrong_statement import describe_wrong_statement
 
-    return outcome.with_details(describe_wrong_statement(runner_of(engine), request, engine.version))
+    runner = on_path(runner_of(engine), outcome.path, outcome.failed_sizes)
+    return outcome.with_details(describe_wrong_statement(runner, request, engine.version))
 
 
 def _transforms_of(text: str) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tract", action="append", default=[], metavar="SPEC", help=SPEC_HELP)
     parser.add_argument("--cpu", default="", metavar="TIERS", help="kernels of processors: native, no-avx512, no-fma")
     parser.add_argument("--runtime", default="", metavar="NAMES", help="runtimes of tract: default, cuda, metal")
+    parser.add_argument("--paths", default="", metavar="NAMES", help="declutter, optimise-only, fixed-symbols: all")
     parser.add_argument("--khronos", action="store_true", help="the reference tools of Khronos too")
     parser.add_argument("--timeout", type=_seconds, default=60.0, metavar="SECONDS", help="of one case in an engine")
     parser.add_argument("--memory", type=_size, metavar="SIZE", help="of one case in an engine, as --t2n-memory")
@@ -42,6 +43,7 @@ def engines_of(options: argparse.Namespace, console: Console) -> list[SelectedEn
         tract=tuple(options.tract),
         cpu=options.cpu,
         runtime=options.runtime,
+        paths=options.paths,
         khronos=options.khronos,
         offline=options.offline,
         allow_unlisted=options.allow_unlisted,

@@ -81,7 +81,7 @@ def run_bundle(options: argparse.Namespace) -> int:
     expectations = read_expectations(options.expect, Path.cwd())
     durations = read_durations(options.durations) if options.durations is not None else {}
     arguments = ["matrix", "run", *(f"--tract={spec}" for spec in options.tract)]
-    arguments += [f"--{name}={value}" for name in ("cpu", "runtime") if (value := getattr(options, name))]
+    arguments += [f"--{name}={value}" for name in ("cpu", "runtime", "paths") if (value := getattr(options, name))]
     texts: dict[str, str] = {}
     with ExitStack() as stack:
         if options.report is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,7 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
     from pytest_t2n.config.variants import variants_of
     from pytest_t2n.records.platform import this_platform
     from t2n_core.engine.khronos import why_no_khronos
+    from t2n_core.engine.paths import paths_of
     from t2n_core.errors import T2NError
 
     if settings.khronos and (problem := why_no_khronos()):
@@ -63,6 +65,9 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
             by_label.setdefault(engine.label, engine)
     releases = sorted(by_label.values(), key=lambda one: (one.kind != "wheel", version_of(one.version), one.label))
     variants = variants_of(releases, settings.cpu, settings.runtime, progress)
+    variants = [replace(one, paths=settings.paths) for one in variants]
+    if lacking := [one.label for one in variants if settings.paths and not paths_of(one)]:
+        raise pytest.UsageError(f"--t2n-paths={settings.paths}: tract {', '.join(lacking)} has none of these paths")
     here = this_platform().key
     engines = [SelectedEngine("tract", one.version, one.label, one.to_dict(), here) for one in variants]
     if settings.khronos:

@@ -59,6 +59,12 @@ OPTIONS = (
         "Run tract on these runtimes, each a separate engine: cpu, cuda, metal, or a comma list; default cpu",
         metavar="NAMES",
     ),
+    _Option(
+        "paths",
+        "Check archives on these paths through tract only: declutter (Rust, the command line), optimise-only (Python "
+        "and C, up to 0.22), fixed-symbols (sizes fixed before optimising), or a comma list; default all",
+        metavar="NAMES",
+    ),
     _Option("khronos", "Run marked tests whose target is khronos, judged by the reference tools"),
     _Option(
         "require",

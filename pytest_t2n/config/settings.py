@@ -25,6 +25,8 @@ class Settings:
     """Kernel tiers, a comma list; empty for the native tier."""
     runtime: str = ""
     """Runtimes, a comma list; empty for the CPU."""
+    paths: str = ""
+    """Paths through tract, a comma list; empty for all of each release."""
     khronos: bool = False
     report: Path | None = None
     baseline: Path | None = None
@@ -79,6 +81,7 @@ def read_settings(config: pytest.Config) -> Settings:
         tract=tuple(spec.strip() for spec in specs if spec.strip()),
         cpu=_text(config, "t2n_cpu"),
         runtime=_text(config, "t2n_runtime"),
+        paths=_paths(_text(config, "t2n_paths")),
         khronos=_flag(config, "t2n_khronos"),
         report=_path(config, "t2n_report"),
         baseline=_path(config, "t2n_baseline"),
@@ -192,6 +195,18 @@ def _level(text: str) -> TractCheckTolerance:
         return TractCheckTolerance.parse(text)
     except InputError as exc:
         raise pytest.UsageError(f"--t2n-level: {exc}") from None
+
+
+def _paths(text: str) -> str:
+    if text:
+        from t2n_core.engine.paths import parse_paths
+        from t2n_core.errors import InputError
+
+        try:
+            parse_paths(text)
+        except InputError as exc:
+            raise pytest.UsageError(f"--t2n-paths: {exc}") from None
+    return text
 
 
 def _transforms(text: str) -> tuple[str, ...]:

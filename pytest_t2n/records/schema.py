@@ -167,6 +167,10 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     stage: Stage
     level: TractCheckTolerance | None = None
     required: TractCheckTolerance | None = None
+    path: str = ""
+    """The path through the engine on which it failed: `declutter`, `optimise-only`, `fixed-symbols`."""
+    paths: list[str] = []
+    """The paths through the engine that were checked, in order."""
     expected: str = ""
     """The reason why a failure is expected (`xfail: …`); empty if a pass is expected."""
     outputs: list[OutputLine] = []

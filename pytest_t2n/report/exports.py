@@ -19,7 +19,7 @@ _COLUMNS = (
     "nodeid", "case", "target", "version", "label", "status", "stage", "level", "required", "expected", "reused",
     "tokens", "op", "dtype", "error_class", "message", "fingerprint", "max_abs", "mean_abs", "max_rel", "sqnr",
     "seconds", "archive_bytes", "archive_sha256", "tier", "runtime", "worst_of_tiers", "platform", "exported",
-    "incomplete", "author",
+    "incomplete", "author", "path",
 )  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 

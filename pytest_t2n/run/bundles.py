@@ -25,6 +25,7 @@ from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.schema import PlatformLine, RunLine
 from t2n_core.files import replace_with, write_whole
 from t2n_core.level import TractCheckTolerance
+from t2n_core.parity.judging.interface import Interface
 
 if TYPE_CHECKING:
     from t2n_core.parity.judging.judgement import Judgement
@@ -93,6 +94,8 @@ class CheckEntry(msgspec.Struct, frozen=True):
     """True for a stream, whose state is carried from call to call."""
     drawn: dict[str, str] = {}
     """How random inputs were drawn, by name."""
+    interface: Interface | None = None
+    """The declared inputs and outputs; None in a bundle of an older version."""
 
     @property
     def criteria(self) -> Judgement:
@@ -211,6 +214,7 @@ def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
         inputs.place,
         request.carries,
         dict(inputs.drawn),
+        request.interface,
     )
 
 

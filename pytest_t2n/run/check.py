@@ -167,10 +167,12 @@ def _with_first_wrong_node(
     if outcome.stage.value not in ("load", "optimise", "run", "compare"):
         return outcome, None
     if outcome.facts.get(AUTHOR) == Author.ENGINE and isinstance(result.target, TractNNEF):
+        from t2n_core.engine.paths import on_path
         from t2n_core.reduce.wrong_statement import describe_wrong_statement
 
         request, version = result.check_request(criteria, timeout), str(result.target.version)
-        outcome = outcome.with_details(describe_wrong_statement(result.target.engine(), request, version))
+        engine = on_path(result.target.engine(), outcome.path, outcome.failed_sizes)
+        outcome = outcome.with_details(describe_wrong_statement(engine, request, version))
     try:
         found = find_first_wrong_node(result, criteria, timeout=timeout, outcome=checked)
     except T2NError as exc:

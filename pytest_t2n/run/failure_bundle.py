@@ -70,6 +70,7 @@ def _selection(engine: SelectedEngine) -> str:
     words = [f"--tract path:{fields['library']}" if fields["kind"] == "cli" else f"--tract {engine.version}"]
     words += [f"--cpu {fields['tier']}"] if fields["tier"] != NATIVE else []
     words += [f"--runtime {fields['runtime']}"] if fields["runtime"] != CPU else []
+    words += [f"--paths {fields['paths']}"] if fields["paths"] else []
     return " ".join(words)
 
 
@@ -78,7 +79,10 @@ def _actual(request: CheckRequest, outcome: Outcome, result: ExportResult) -> Se
     if outcome.status.value != "mismatch":
         return ()
     try:
+        from t2n_core.engine.paths import on_path
+
         batches = [sample.inputs for sample in request.samples]
-        return result.target.engine().run(request.archive, batches, timeout=request.timeout).outputs
+        engine = on_path(result.target.engine(), outcome.path, outcome.failed_sizes)
+        return list(engine.run(request.archive, batches, timeout=request.timeout).outputs)
     except Exception:
         return ()

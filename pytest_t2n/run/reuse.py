@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from t2n_core.parity.judging.judgement import Judgement
     from t2n_core.parity.outcome import Outcome
 
-COMPARISON = 2
+COMPARISON = 3
 """Incremented when the comparison judges the same outputs differently."""
 _WORDS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
@@ -70,6 +70,7 @@ def key_of(inputs: CheckInputs) -> str:
         *_engine_identity(engine),
         _criteria_text(request.criteria),
         names,
+        *([] if request.interface is None else [request.interface]),
     ):
         digest.update(f"{word}\n".encode())
     for sample in request.samples:
@@ -129,6 +130,7 @@ def _read_result(path: Path, inputs: CheckInputs) -> Outcome | None:
             refused_sizes=tuple(fields.get("refused_sizes", ())),
             archive_sha256=fields["archive_sha256"],
             archive_bytes=fields["archive_bytes"],
+            paths=tuple(fields["paths"]),
             facts={**fields["facts"], REUSED: True},
         )
     except (OSError, KeyError, ValueError, TypeError):
@@ -144,7 +146,7 @@ def _criteria_text(criteria: Judgement) -> str:
 def _engine_identity(engine: SelectedEngine) -> tuple[str, ...]:
     """Return the fields that identify an engine; the versions of the Khronos tools are facts of the platform."""
     fields = engine.resolved or {}
-    return (engine.platform, *(fields.get(name, "") for name in ("sha256", "tier", "runtime")))
+    return (engine.platform, *(fields.get(name, "") for name in ("sha256", "tier", "runtime", "paths")))
 
 
 def _with_floats(fields: dict[str, Any]) -> dict[str, Any]:

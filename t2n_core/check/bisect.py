@@ -23,6 +23,7 @@ import torch
 from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.exported.parity import check_exported, criteria_for
 from t2n_core.check.mismatch.author import author_of, author_text
+from t2n_core.engine.paths import EnginePath, on_path
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import InputError, Origin, PiecesError, RowsError, SecondCallError, T2NError
 from t2n_core.nnef.archive import write_archive
@@ -43,6 +44,7 @@ from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph
 
 _WITHOUT_NUMPY = frozenset({torch.bfloat16, torch.complex32, torch.complex64, torch.complex128})
 _STAGES = ("raw", "declutter", "optimise")
+_STAGES_WITHOUT_DECLUTTER = ("raw", "optimise")
 _BLAME = {
     "capture": "capture: the captured graph itself computes something else than the model",
     "rounding": "rounding: PyTorch itself, run operator by operator, is as far from the model",
@@ -50,7 +52,7 @@ _BLAME = {
     "operator": "an operator of the engine: wrong before the engine changes the graph",
     "engine": "the engine; this version cannot run a graph before its optimiser",
     "declutter": "the engine's declutter pass: the graph as exported is right",
-    "optimise": "the engine's optimiser: the decluttered graph is right",
+    "optimise": "the engine's optimiser: the graph before it is right",
     "": "the exported graph or the engine; this version cannot run a graph before its optimiser",
 }
 _WITHOUT_NODE = ("capture", "rounding")
@@ -156,7 +158,7 @@ def find_first_wrong_node(
         (inputs,) = map(tuple, rows.batches)
         sample = Sample(inputs, result.reference.answer(inputs, result.stored), sizes, "other rows")
     again = error == SecondCallError.__name__
-    return first_wrong_of(result, outcome.required, sample, timeout, in_second_call=again)
+    return first_wrong_of(result, outcome.required, sample, timeout, in_second_call=again, path=outcome.path)
 
 
 def first_wrong_of(
@@ -166,13 +168,14 @@ def first_wrong_of(
     timeout: float = 60.0,
     *,
     in_second_call: bool = False,
+    path: str = "",
 ) -> FirstWrongNode:
     """Return the first node whose value fails on one sample, or in its second call in one State.
 
-    `timeout` is in seconds for each run of the engine.
+    `timeout` is in seconds for each run of the engine, `path` the path through it, by default the main one.
     """
     options = {"calls": REPEATED} if in_second_call else {}
-    return _Search(result, level, sample, timeout, options).run()
+    return _Search(result, level, sample, timeout, options, path).run()
 
 
 class _Search:
@@ -183,8 +186,10 @@ class _Search:
         sample: Sample,
         timeout: float,
         options: Mapping[str, Any],
+        path: str,
     ) -> None:
         self.result, self.level, self.sample, self.timeout = result, level, sample, timeout
+        self.path, self.engine = path, on_path(result.target.engine(), path, [sample.sizes])
         self.options = options
         self.graph = result.lowering.simplified()
         tensors = [torch.from_numpy(np.array(array)) for array in sample.inputs]
@@ -300,8 +305,7 @@ class _Search:
         """Run the part of the graph that leads to these values. Raises T2NError if it cannot be written."""
         options = {**self.options, **options}
         with self._archive_of(shown) as archive:
-            engine = self.result.target.engine()
-            return last_kept_call(engine.run(archive, [self.sample.inputs], timeout=self.timeout, **options))
+            return last_kept_call(self.engine.run(archive, [self.sample.inputs], timeout=self.timeout, **options))
 
     def _author(self, variable: TensorVariable) -> Author | str | None:
         """Return the author of a wrong value, by the definitions of the operators of the graph that ends there."""
@@ -310,8 +314,7 @@ class _Search:
         sample = replace(self.sample, expected=(expected.numpy(),))
         with self._archive_of([variable]) as archive:
             request = CheckRequest(archive, [sample], [variable.name], Judgement(self.level), self.timeout)
-            engine = self.result.target.engine()
-            return author_of(engine, request, sample, in_second_call=bool(self.options))
+            return author_of(self.engine, request, sample, in_second_call=bool(self.options))
 
     @contextmanager
     def _archive_of(self, shown: Sequence[TensorVariable]) -> Iterator[Path]:
@@ -331,10 +334,10 @@ class _Search:
             yield write_archive(graph, folder / "cut", spec=target.spec)
 
     def _stages(self, variable: TensorVariable) -> dict[str, bool]:
-        if not getattr(self.result.target.engine(), "runs_stages", False):
+        if not getattr(self.engine, "runs_stages", False):
             return {}
         found = {}
-        for stage in _STAGES:
+        for stage in _STAGES if self.path != EnginePath.OPTIMISE_ONLY else _STAGES_WITHOUT_DECLUTTER:
             _, comparison = self._run_cut(variable, stage=stage)
             found[stage] = comparison is not None and comparison.passed
         return found

@@ -15,7 +15,7 @@ from t2n_core.engine.tract.cli_backend import CliEngine
 from t2n_core.engine.tract.engine import TractEngine
 
 TractRunner = TractEngine | CliEngine
-_Key = tuple[EngineKind, str, Path, str, str, str]
+_Key = tuple[EngineKind, str, Path, str, str, str, str]
 
 _lock = threading.Lock()
 _engines: dict[_Key, TractRunner] = {}
@@ -23,7 +23,8 @@ _engines: dict[_Key, TractRunner] = {}
 
 def engine_for(resolved: ResolvedEngine) -> TractRunner:
     """Return this process's engine for `resolved`; it is started with its first job."""
-    key = (resolved.kind, resolved.version, resolved.library, resolved.sha256, resolved.tier, resolved.runtime)
+    variant = (resolved.tier, resolved.runtime, resolved.paths)
+    key = (resolved.kind, resolved.version, resolved.library, resolved.sha256, *variant)
     with _lock:
         if key not in _engines:
             _engines[key] = TractEngine(resolved) if resolved.kind == "wheel" else CliEngine(resolved)

@@ -54,6 +54,9 @@ class EngineReply:
     """The error of each batch that the engine rejected, by its index; only if the job continues after errors."""
     changed: tuple[ChangedCall, ...] = ()
     """Calls in kept States whose outputs differ from those in a new one; only if the job requested such calls."""
+    further: tuple[EngineReply, ...] = ()
+    """The replies on further paths that were entered, in order; outputs that are equal bit by bit to those of this
+    reply are the same objects."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,10 @@ class ModelExport(ExportableModel):
         if mode_note is not None:
             notes = (mode_note, *notes)
         all_times, reference = {**self.times, **times}, self._reference(captured)
-        result = ExportResult(archive, target, graph, all_times, reference, lowering, notes, self, report)
+        names = tuple(self._output_names(captured))
+        result = ExportResult(
+            archive, target, graph, all_times, reference, lowering, notes, self, report, declared_outputs=names
+        )
         with ExitStack() as stack:
             bundle: Path | None = None
             if self.options.debug_bundle_path is not None:

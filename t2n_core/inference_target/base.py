@@ -173,6 +173,11 @@ class InferenceTarget:
         kind = next(one for one in type(self).__mro__ if "OPTIONS" in vars(one))
         return kind(self.requested_version, **options)  # type: ignore[no-any-return]
 
+    @property
+    def edits_graph(self) -> bool:
+        """Return whether the hooks that may edit a graph are a user's own."""
+        return not all(str(hook.__module__).startswith("t2n_core.") for hook in (self.post_capture, self.post_trace))
+
     # hooks of a user's own target, all optional, in the order of their calls; each may raise T2NError to refuse
     def pre_trace(self, model: torch.nn.Module, input_names: list[str] | None, output_names: list[str] | None) -> None:
         """Inspect a model before capture. An override may refuse it, but not change it.

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from t2n_core.engine.causes import deepest_first
-from t2n_core.engine.protocol import Array, Engine, EngineReply
+from t2n_core.engine.paths import is_required
+from t2n_core.engine.protocol import Engine, EngineReply
 from t2n_core.errors import InputError
 from t2n_core.files import archive_digest
-from t2n_core.parity.comparison import OutputComparison, compare_outputs
-from t2n_core.parity.further_runs.batches import Batches, Call, Fed, SelfComparison, run_with_further
+from t2n_core.parity.further_runs.batches import Batches, Call, Fed, SelfComparison, run_with_further, split_reply
 from t2n_core.parity.further_runs.kept_states import plan_calls
+from t2n_core.parity.further_runs.paths import PathPlan, plan_paths
 from t2n_core.parity.further_runs.pieces import cut_sample
 from t2n_core.parity.further_runs.rows import replace_rows
-from t2n_core.parity.judging.metrics import MetricResult, indifferences, measure
-from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status, error_name
+from t2n_core.parity.judging.interface import check_facts, check_text
+from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.parity.outcomes import comparison_outcome, failure_outcome, unique_sizes
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
-from t2n_core.parity.sensitivity import sensitivities
 from t2n_core.parity.table import sizes_text
-from t2n_core.parity.tolerance import LEVELS, TractCheckTolerance
 
-_REPLY_STATUS: Mapping[str, Status] = {
-    "error": Status.ERROR,
-    "crash": Status.CRASH,
-    "timeout": Status.TIMEOUT,
-    "oom": Status.OOM,
-}
-_STDERR_KEPT = 4000
-_TIMEOUT_HINT = "give it more time: --t2n-timeout=SECONDS, or timeout= of one test"
-WEAK_CHECK = "WeakCheck"
-"""Class of the error of a weak outcome."""
-_WEAK_HINT = "give inputs with which the outputs change, weights of realistic spread, or a tighter tolerance"
+FAILED_PATHS = "failed_paths"
+"""Fact of a pass: the failures on paths that the release does not support in general, by path."""
 DIED_OUTSIDE = "died_outside"
 """Fact of the outcome: the size out of the range at which the engine crashed instead of refusing."""
 
@@ -43,53 +32,102 @@ DIED_OUTSIDE = "died_outside"
 def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
     """Load the archive once, run all samples, compare each; every sample must pass.
 
-    The outcome carries the worst comparison per output and the sizes at which something failed. At the sizes outside
-    the range the engine has to answer with an error. A pass is weak if an output that is not constant does not change
-    from sample to sample. Some samples run again in a used State, and must return the same as in a fresh one, unless
-    the archive carries its state from call to call. Rows of a batch must not depend on each other, and the pieces of a
-    sequence must agree with the full sequence if they pass on their state, unless the model itself differs or is not
-    available. Failures of the engine are outcomes, never exceptions.
+    The text of the archive and the model that the engine loads must have the declared interface. The outcome carries
+    the worst comparison per output and the sizes at which something failed. At the sizes outside the range the engine
+    has to answer with an error. A pass is weak if an output that is not constant does not change from sample to sample.
+    Some samples run again in a used State, and must return the same as in a fresh one, unless the archive carries its
+    state from call to call. Rows of a batch must not depend on each other, and the pieces of a sequence must agree with
+    the full sequence if they pass on their state, unless the model itself differs or is not available. All this is on
+    the engine's main path; on each further path the samples run again, and those outside the range. Failures of the
+    engine are outcomes, never exceptions.
 
     Raises:
         InputError: the criteria name an unknown output, or there is no sample to check.
     """
-    archive, samples, names, criteria = request.archive, request.samples, request.output_names, request.criteria
+    names, criteria = request.output_names, request.criteria
     if unknown := criteria.unmatched(names):
         raise InputError(f"there is no output {', '.join(unknown)} to judge; there are {', '.join(names)}")
-    if not samples:
+    if not request.samples:
         raise InputError("a parity check needs at least one sample")
-    outside, timeout = request.outside, request.timeout
+    plan = plan_paths(engine, request)
+    archive, samples, outside = request.archive, plan.request.samples, plan.request.outside
     common: dict[str, Any] = {
         "engine": f"{engine.name} {engine.version}",
         "required": criteria.required,
-        "sizes": tuple(_unique(sample.sizes for sample in samples)),
+        "sizes": tuple(unique_sizes(sample.sizes for sample in samples)),
         "range": str(request.range),
     }
     more: dict[str, Any] = {"keep_going": True} if outside else {}
     try:
         common["archive_sha256"], common["archive_bytes"] = archive_digest(archive)
-        comparisons = _plan_comparisons(engine, request)
-        batches = [sample.inputs for sample in samples]
+        if request.interface is not None:
+            check_text(request.interface, archive)
+        comparisons = _plan_comparisons(plan.engine, plan.request)
 
-        def run(batches: Batches, fed: Sequence[Fed], calls: Sequence[Call]) -> EngineReply:
-            further = {name: given for name, given in (("fed", fed), ("calls", calls)) if given}
-            return engine.run(archive, batches, timeout=timeout, **more, **further)
+        def run(batches: Batches, beyond: Batches, fed: Sequence[Fed], calls: Sequence[Call]) -> EngineReply:
+            paths = plan.runs(range(len(batches), len(batches) + len(beyond)))
+            options = {name: some for name, some in (("fed", fed), ("calls", calls), ("further", paths)) if some}
+            return plan.engine.run(archive, [*batches, *beyond], timeout=request.timeout, **more, **options)
 
-        reply, replies, beyond = run_with_further(run, batches, comparisons, [sample.inputs for sample in outside])
+        reply, replies, beyond = run_with_further(
+            run, [sample.inputs for sample in samples], comparisons, [sample.inputs for sample in outside]
+        )
+        if request.interface is not None:
+            check_facts(request.interface, reply.facts, engine.name)
     except Exception as exc:
         return Outcome.from_error(exc, Stage.LOAD, **common)
-    common.update(times=dict(reply.times), facts=dict(reply.facts))
+    outcome = _judge(reply, beyond, plan.request, common)
+    for comparison, own in zip(comparisons, replies, strict=True):
+        if outcome.passed:
+            outcome = comparison.judge(outcome, plan.request, reply, own)
+    outcome = replace(outcome, paths=(plan.main,) if plan.main else ())
+    if not outcome.passed:
+        return replace(outcome, path=plan.main)
+    outcome = _check_outside_range(outcome, beyond, outside)
+    return _judge_paths(outcome, reply, plan, common) if outcome.passed else replace(outcome, path=plan.main)
+
+
+def _judge(reply: EngineReply, beyond: EngineReply, request: CheckRequest, common: Mapping[str, Any]) -> Outcome:
+    """Return the outcome of the samples on one path; `beyond` is the reply to the sizes outside the range."""
+    samples, outside = request.samples, request.outside
+    common = {**common, "times": dict(reply.times), "facts": dict(reply.facts)}
     if reply.status != "ok":
-        return failure_outcome(reply, samples, common, timeout)
+        return failure_outcome(reply, samples, common, request.timeout)
     if len(reply.outputs) != len(samples):
         message = f"the engine answered {len(reply.outputs)} of {len(samples)} batches and called that a success"
         return Outcome(Status.ERROR, Stage.RUN, error=ErrorInfo.of(Stage.RUN, "EngineRunError", message), **common)
     common["refused_sizes"] = tuple(outside[index].sizes for index in sorted(beyond.refused))
-    outcome = comparison_outcome(reply, request, common)
-    for comparison, own in zip(comparisons, replies, strict=True):
-        if outcome.passed:
-            outcome = comparison.judge(outcome, request, reply, own)
-    return _check_outside_range(outcome, beyond, outside) if outcome.passed and outside else outcome
+    return comparison_outcome(reply, request, common)
+
+
+def _judge_paths(outcome: Outcome, reply: EngineReply, plan: PathPlan, common: Mapping[str, Any]) -> Outcome:
+    """Return the first failure on a further path, or the pass of the main path with the loosest level of all."""
+    for number, path in enumerate(plan.further):
+        outcome = replace(outcome, paths=(*outcome.paths, path))
+        if number >= len(reply.further):
+            message = f"the engine did not take the path `{path}`"
+            return replace(outcome.as_error(Stage.LOAD, "EngineRunError", message), path=path)
+        request = plan.on(path)
+        inside, beyond = split_reply(reply.further[number], len(request.samples))
+        main = [reply.outputs[index] for index in plan.samples(path)]
+        if inside.status == "ok" and all(map(operator.is_, inside.outputs, main)):
+            on_path = outcome
+        else:
+            on_path = replace(_judge(inside, beyond, request, common), paths=outcome.paths)
+        if on_path.passed:
+            on_path = _check_outside_range(on_path, beyond, request.outside)
+        if not on_path.passed and not is_required(path, plan.version):
+            outcome = replace(outcome, facts={**outcome.facts, FAILED_PATHS: {path: on_path.summary}})
+            continue
+        if not on_path.passed:
+            return replace(on_path, path=path)
+        if _rank(on_path) > _rank(outcome):
+            outcome = replace(outcome, level=on_path.level, outputs=on_path.outputs, metrics=on_path.metrics)
+    return outcome
+
+
+def _rank(outcome: Outcome) -> int:
+    return -1 if outcome.level is None else outcome.level.rank
 
 
 def _plan_comparisons(engine: Engine, request: CheckRequest) -> list[SelfComparison]:
@@ -107,176 +145,14 @@ def _plan_comparisons(engine: Engine, request: CheckRequest) -> list[SelfCompari
 
 def _check_outside_range(found: Outcome, beyond: EngineReply, outside: Sequence[Sample]) -> Outcome:
     """Return the outcome, or a failure if the engine runs beyond the range; a crash there is a fact of the outcome."""
-    ran = [outside[index].sizes for index in range(len(beyond.outputs)) if index not in beyond.refused]
+    ran = [outside[index].sizes for index in range(len(beyond.outputs)) if outside and index not in beyond.refused]
     if ran:
         message = (
             f"the engine runs at {sizes_text(ran)}, outside the range for which the archive is valid, {found.range}"
         )
-        info = ErrorInfo.of(
-            Stage.RUN, "EngineRunError", message, hint="this is a bug of the exporter, please report it"
-        )
-        return replace(found, status=Status.ERROR, stage=Stage.RUN, level=None, failed_sizes=tuple(ran), error=info)
+        hint = "this is a bug of the exporter, please report it"
+        return replace(found.as_error(Stage.RUN, "EngineRunError", message, hint), failed_sizes=tuple(ran))
     if len(beyond.outputs) < len(outside):
         at = dict(outside[len(beyond.outputs)].sizes)
         return replace(found, facts={**found.facts, DIED_OUTSIDE: {"sizes": at, "message": beyond.message}})
     return found
-
-
-def failure_outcome(
-    reply: EngineReply, samples: Sequence[Sample], common: Mapping[str, Any], timeout: float | None = None
-) -> Outcome:
-    """Return the outcome of an engine that did not answer all samples; `common` are further fields.
-
-    `timeout` is its time limit in seconds.
-    """
-    status, stage = _REPLY_STATUS[reply.status], Stage(reply.stage)
-    message = deepest_first(reply.message) or f"the engine gave no message ({reply.status} at stage {stage.value})"
-    failed_sizes: tuple[Mapping[str, int], ...] = ()
-    hint = ""
-    if stage is Stage.RUN and len(reply.outputs) < len(samples):
-        at = samples[len(reply.outputs)]
-        failed_sizes = (at.sizes,)
-        if at.sizes and reply.outputs:
-            ran = sizes_text([sample.sizes for sample in samples[: len(reply.outputs)]])
-            hint = f"it ran at {ran}, and failed at the next"
-    if status is Status.TIMEOUT and timeout is not None:
-        message = f"{message} ({timeout:g} seconds)"
-        hint = "; ".join(filter(None, [hint, _TIMEOUT_HINT]))
-    info = ErrorInfo.of(
-        stage, error_name(status, stage), message, hint=hint, details=_stderr_tail(reply.stderr, message)
-    )
-    return Outcome(status, stage, error=info, failed_sizes=failed_sizes, **common)
-
-
-def comparison_outcome(reply: EngineReply, request: CheckRequest, common: Mapping[str, Any]) -> Outcome:
-    """Return the outcome of an engine that answered each sample, by its outputs; `common` are further fields."""
-    samples, names, criteria = request.samples, request.output_names, request.criteria
-    sensitivity, indifferent = request.sensitivity, request.indifferent
-    if sensitivity is None:
-        sensitivity = sensitivities(samples, names, criteria, request.constant_outputs)
-    if indifferent is None:
-        indifferent = indifferences(criteria.metrics, samples)
-    worst: list[OutputComparison] = []
-    differing: list[Sample] = []
-    answers: list[Sequence[Array]] = []
-    for sample, got in zip(samples, reply.outputs, strict=True):
-        if reply.widened:
-            got = (
-                tuple(_narrow(*pair) for pair in zip(sample.expected, got, strict=False)) + got[len(sample.expected) :]
-            )
-        answers.append(got)
-        compared = compare_outputs(sample.expected, got, names=names, criteria=criteria)
-        if not all(output.passed for output in compared):
-            differing.append(sample)
-        for index, output in enumerate(compared):
-            if index >= len(worst):
-                worst.append(output)
-            elif _badness(output) > _badness(worst[index]):
-                worst[index] = output
-    levels = [output.level for output in worst]
-    level = None if None in levels else max((one for one in levels if one), default=LEVELS[0])
-    metrics: tuple[MetricResult, ...] = ()
-    if criteria.metrics and not any(output.problem for output in worst):
-        try:
-            metrics = measure(criteria.metrics, samples, answers, indifferent)
-        except Exception as exc:
-            return Outcome.from_error(exc, Stage.COMPARE, level=level, outputs=tuple(worst), **common)
-    common = {**common, "metrics": metrics}
-    if not differing:
-        pairs = zip(worst, sensitivity, strict=True)
-        outputs = tuple(
-            replace(one, moves=by.largest, moving=by.share, weak=by.weak, not_finite=by.not_finite) for one, by in pairs
-        )
-        beyond = [metric for metric in metrics if not metric.passed]
-        return _beyond(beyond, outputs, level, common) if beyond else _pass_outcome(outputs, metrics, level, common)
-    bad = [output.name for output in worst if not output.passed]
-    limits = dict.fromkeys(output.limit or output.required.value for output in worst if not output.passed)
-    beyond_what = ", ".join(f"`{limit}`" for limit in limits)
-    share = f"{len(bad)} of {len(worst)} outputs differ"
-    message = f"{share} from {request.reference} beyond {beyond_what}: {', '.join(bad)}"
-    hint = _hint(level, samples, differing)
-    info = ErrorInfo.of(Stage.COMPARE, "ParityError", message, hint=hint)
-    return Outcome(
-        Status.MISMATCH,
-        Stage.COMPARE,
-        level=level,
-        outputs=tuple(worst),
-        failed_sizes=tuple(_unique(sample.sizes for sample in differing)),
-        error=info,
-        **common,
-    )
-
-
-def _beyond(
-    metrics: Sequence[MetricResult],
-    outputs: tuple[OutputComparison, ...],
-    level: TractCheckTolerance | None,
-    common: Mapping[str, Any],
-) -> Outcome:
-    """Return the mismatch of metrics that are beyond their bounds."""
-    told = [metric for metric in common["metrics"] if not metric.required]
-    message = "; ".join(map(str, [*metrics, *told]))
-    error = ErrorInfo.of(Stage.COMPARE, "ParityError", message)
-    sizes = tuple(_unique(metric.sizes for metric in metrics))
-    return Outcome(
-        Status.MISMATCH, Stage.COMPARE, level=level, outputs=outputs, failed_sizes=sizes, error=error, **common
-    )
-
-
-def _pass_outcome(
-    outputs: tuple[OutputComparison, ...],
-    metrics: Sequence[MetricResult],
-    level: TractCheckTolerance | None,
-    common: Mapping[str, Any],
-) -> Outcome:
-    """Return a pass, or a weak pass with the reason as its error."""
-    weak = [f"{output.name} {output.weak}" for output in outputs if output.weak]
-    indifferent = [f"metric {metric.name} {metric.weak}" for metric in metrics if metric.weak]
-    if not weak and not indifferent:
-        return Outcome(Status.PASS, Stage.COMPARE, level=level, outputs=outputs, **common)
-    head = f"{len(weak)} of {len(outputs)} outputs prove little" if weak else "it proves little"
-    message = f"{head}: {'; '.join([*weak, *indifferent])}"
-    error = ErrorInfo.of(Stage.COMPARE, WEAK_CHECK, message, hint=_WEAK_HINT)
-    return Outcome(Status.WEAK, Stage.COMPARE, level=level, outputs=outputs, error=error, **common)
-
-
-def _unique(sizes: Iterable[Mapping[str, int]]) -> list[Mapping[str, int]]:
-    found: list[Mapping[str, int]] = []
-    for one in sizes:
-        if one not in found:
-            found.append(one)
-    return found
-
-
-def _narrow(expected: Array, got: Array) -> Array:
-    """Return float32 as float16, or int64 as the expected integer type, if that is exact; otherwise the same array."""
-    floats = expected.dtype == np.float16 and got.dtype == np.float32
-    integers = expected.dtype.kind in "iu" and got.dtype == np.int64
-    if not floats and not integers:
-        return got
-    with np.errstate(over="ignore"):
-        narrow = got.astype(expected.dtype)
-    return narrow if np.array_equal(narrow.astype(got.dtype), got, equal_nan=floats) else got
-
-
-def _badness(output: OutputComparison) -> tuple[bool, bool, int, float]:
-    rank = len(LEVELS) if output.level is None else output.level.rank
-    return (not output.passed, bool(output.problem), rank, output.max_abs)
-
-
-def _hint(level: TractCheckTolerance | None, samples: Sequence[Sample], failed: Sequence[Sample]) -> str:
-    traced = samples[0].sizes
-    if samples[0] not in failed and any(sample.sizes == traced for sample in failed):
-        return "the example passes and other inputs of its sizes do not: a value was probably baked in during capture"
-    if all(sample.sizes != traced for sample in failed):
-        return "the traced size passes and others do not: a size was probably baked in during capture"
-    if level is not None:
-        return f"it holds at level `{level.value}`; pass tolerance={level.value!r} if that is close enough for you"
-    return "no level holds: the graph computes something else, or the engine does"
-
-
-def _stderr_tail(stderr: str, message: str) -> str:
-    text = stderr.strip()
-    if not text or text == message.strip():
-        return ""
-    return f"engine's stderr:\n{text[-_STDERR_KEPT:]}"

@@ -61,6 +61,10 @@ class Outcome:
     """The last stage that was entered."""
     engine: str = ""
     """Name and version, as `tract 0.23.9`."""
+    path: str = ""
+    """The path through the engine on which it failed; empty for a pass, and for an engine with one path."""
+    paths: tuple[str, ...] = ()
+    """The paths through the engine that were checked, in order."""
     level: TractCheckTolerance | None = None
     """The tightest level that holds for all outputs at all sizes."""
     required: TractCheckTolerance | None = None
@@ -149,6 +153,11 @@ class Outcome:
             error=ErrorInfo.of(Stage.COMPARE, kind.__name__, message, hint=hint),
         )
 
+    def as_error(self, stage: Stage, error_class: str, message: str, hint: str = "") -> Outcome:
+        """Return a pass as the failure of a further run."""
+        error = ErrorInfo.of(stage, error_class, message, hint=hint)
+        return replace(self, status=Status.ERROR, stage=stage, level=None, error=error)
+
     def with_times(self, times: Mapping[str, float]) -> Outcome:
         """Return the same outcome with stage times added."""
         return replace(self, times={**times, **self.times})
@@ -158,12 +167,19 @@ class Outcome:
         error = self.error or ErrorInfo.of(self.stage, "Failure", self.status.value)
         return replace(self, error=replace(error, details=f"{error.details}\n{text}".strip()))
 
+    @property
+    def summary(self) -> str:
+        """Return status, stage and the first line of the error."""
+        why = "" if self.error is None else f": {self.error.message.partition(chr(10))[0][:_SHORT]}"
+        return f"{self.status.value} at stage {self.stage.value}{why}"
+
     def describe(self) -> str:
         """Return the text of a failure: stage, engine, operator, source, hint, table of outputs.
 
         Control characters are escapes.
         """
         where = f" in {self.engine}" if self.engine else ""
+        where += f" on the path `{self.path}`" if self.path else ""
         lines = [f"{self.status.value} at stage `{self.stage.value}`{where}"]
         if self.error:
             lines[0] += f": {self.error.message}"
@@ -226,8 +242,8 @@ _CLASS_BY_STATUS: Mapping[Status, type[T2NError]] = {
     Status.TIMEOUT: errors.EngineTimeout,
     Status.OOM: errors.EngineOutOfMemory,
 }
-_OWN_MISMATCHES: Mapping[str, type[T2NError]] = {
-    one.__name__: one for one in (errors.SecondCallError, errors.RowsError, errors.PiecesError)
+_OWN_CLASSES: Mapping[str, type[T2NError]] = {
+    one.__name__: one for one in (errors.SecondCallError, errors.RowsError, errors.PiecesError, errors.InterfaceError)
 }
 _CLASS_BY_STAGE: Mapping[Stage, type[T2NError]] = {
     Stage.SETUP: errors.T2NError,
@@ -256,7 +272,7 @@ def _status_of(exc: T2NError) -> Status:
 
 
 def _error_class_of(outcome: Outcome) -> type[T2NError]:
-    own = _OWN_MISMATCHES.get(outcome.error.error_class) if outcome.error is not None else None
+    own = _OWN_CLASSES.get(outcome.error.error_class) if outcome.error is not None else None
     return own or _CLASS_BY_STATUS.get(outcome.status) or _CLASS_BY_STAGE[outcome.stage]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from t2n_core.parity.judging.interface import Interface
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.samples import Array, Sample
 
@@ -47,3 +48,5 @@ class CheckRequest:
     """The source of the expected outputs, as messages name it."""
     indifferent: Mapping[str, str] | None = None
     """Metrics that accept the outputs of other inputs, with the reason; None to find them."""
+    interface: Interface | None = None
+    """The declared inputs and outputs, which the archive must have; None if none were declared."""

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.errors import InputError
 from t2n_core.files import archive_digest
-from t2n_core.parity.check import comparison_outcome, failure_outcome
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status, error_name
+from t2n_core.parity.outcomes import comparison_outcome, failure_outcome
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
 from t2n_core.parity.table import sizes_text

@@ -10,10 +10,10 @@ import numpy as np
 
 from t2n_core.errors import InputError
 from t2n_core.export.result import ExportResult
-from t2n_core.parity.check import WEAK_CHECK
 from t2n_core.parity.comparison import OutputComparison, compare_outputs
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.outcome import ErrorInfo, Outcome
+from t2n_core.parity.outcomes import WEAK_CHECK
 from t2n_core.parity.samples import Array
 from t2n_core.parity.stage import Stage, Status
 from t2n_core.parity.table import comparison_table

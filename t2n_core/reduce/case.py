@@ -16,6 +16,7 @@ import numpy as np
 from packaging.version import Version
 
 from t2n_core.engine.khronos.engine import KhronosEngine
+from t2n_core.engine.paths import on_path
 from t2n_core.engine.pool import engine_for
 from t2n_core.engine.protocol import Engine
 from t2n_core.engine.provision.resolved import CPU, ResolvedEngine
@@ -25,7 +26,7 @@ from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.nnef.reading.origins import ORIGINS_FILE, write_origins
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.further_runs.rows import ROWS
-from t2n_core.parity.outcome import ErrorInfo
+from t2n_core.parity.outcome import Outcome
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
 from t2n_core.reduce.binding import Signatures
@@ -106,13 +107,14 @@ def reduce_case(
     content = read_archive(case.request.archive)
     home = home_in_memory(_LEAST_ROOM + _ROOM * sum(tensor.size for tensor in content.tensors.values()))
     with _engine(case.engine) as engine, tempfile.TemporaryDirectory(dir=home) as memory:
-        sample, failed = _failing_sample(case, engine, timeout)
+        sample, outcome = _failing_sample(case, engine, timeout)
         program = Program.of(content, sample.inputs, case.signatures)
         report: ReleaseReport | None = None
         right: Oracle | None = ReleaseOracle(engine, Path(memory), timeout)
-        if isinstance(engine, AdaptiveEngine) and failed.error_class == SecondCallError.__name__:
+        if isinstance(engine, AdaptiveEngine) and _is_second_call(outcome):
             engine = SecondCalls(engine)  # a first call in a new State gives the right values
         else:
+            engine = on_path(engine, outcome.path, [sample.sizes])
             report, right = _oracle(case, sample, releases, oracle, program, Path(memory), timeout)
         judge = Judge(engine, right, Path(memory), timeout=timeout, seconds=seconds)
 
@@ -142,13 +144,17 @@ def _engine(resolved: ResolvedEngine | None) -> Iterator[Engine]:
             engine.close()
 
 
-def _failing_sample(case: FailingCase, engine: Engine, timeout: float) -> tuple[Sample, ErrorInfo]:
-    """Return the first sample that fails, and how. Raises InputError if none does."""
+def _is_second_call(outcome: Outcome) -> bool:
+    return outcome.error is not None and outcome.error.error_class == SecondCallError.__name__
+
+
+def _failing_sample(case: FailingCase, engine: Engine, timeout: float) -> tuple[Sample, Outcome]:
+    """Return the first sample that fails, and its outcome. Raises InputError if none does."""
     request = replace(case.request, timeout=timeout)
     for sample in request.samples:
         outcome = check_parity(engine, replace(request, samples=[sample]))
         if not outcome.passed and outcome.error is not None:
-            return sample, outcome.error
+            return sample, outcome
     together = check_parity(engine, request)
     if ROWS in together.facts:
         raise InputError("rows of a batch depend on each other: that needs two runs, and is not reduced")

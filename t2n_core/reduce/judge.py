@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from t2n_core.engine.protocol import Array, Engine, EngineReply
 from t2n_core.engine.provision.resolved import ResolvedEngine
@@ -32,7 +32,7 @@ class AdaptiveEngine:
     def __init__(self, resolved: ResolvedEngine) -> None:
         self.version = resolved.version
         self._inside, self._forked = TractEngine(resolved, fork=False), TractEngine(resolved)
-        self.kept_states = self._forked.kept_states
+        self.kept_states, self.paths = self._forked.kept_states, self._forked.paths
         self._deaths, self._tried = 0, False
 
     def run(
@@ -41,10 +41,10 @@ class AdaptiveEngine:
         batches: Sequence[Sequence[Array]],
         *,
         timeout: float = 60.0,
-        calls: Sequence[tuple[int, int]] = (),
+        **options: Any,
     ) -> EngineReply:
         inside = self._tried and not self._deaths  # the first run has a memory limit, so it is safe
-        reply = (self._inside if inside else self._forked).run(archive, batches, timeout=timeout, calls=calls)
+        reply = (self._inside if inside else self._forked).run(archive, batches, timeout=timeout, **options)
         self._tried = True
         self._deaths += reply.status in _DEADLY
         return reply

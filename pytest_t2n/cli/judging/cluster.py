@@ -148,7 +148,9 @@ def dask_workers(options: argparse.Namespace, say: Callable[[str], None]) -> Ite
             client.wait_for_workers(1, timeout=_SECONDS)
         except TimeoutError:
             raise T2NError(f"--dask={options.dask}: no worker came within {_SECONDS} seconds") from None
-        wanted = WantedEngines(tuple(options.tract), options.cpu, options.runtime, options.khronos, options.offline)
+        wanted = WantedEngines(
+            tuple(options.tract), options.cpu, options.runtime, options.paths, options.khronos, options.offline
+        )
         yield DaskWorkers(client, wanted, options, say)
     finally:
         client.close(timeout=1)

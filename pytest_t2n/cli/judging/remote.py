@@ -50,6 +50,7 @@ class WantedEngines(msgspec.Struct, frozen=True):
     tract: tuple[str, ...]
     cpu: str = ""
     runtime: str = ""
+    paths: str = ""
     khronos: bool = False
     offline: bool = False
 
@@ -126,6 +127,7 @@ def _engines(wanted: WantedEngines) -> dict[str, SelectedEngine]:
         tract=wanted.tract,
         cpu=wanted.cpu,
         runtime=wanted.runtime,
+        paths=wanted.paths,
         khronos=wanted.khronos,
         offline=wanted.offline,
     )

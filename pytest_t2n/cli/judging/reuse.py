@@ -39,8 +39,8 @@ JUDGING = (
 _OF_THE_BUNDLE = ("nodeid", "case", "engine_id", "label", "archive", "samples", "place")
 """Fields of a check that only locate it."""
 _OF_ENGINES = (
-    "EngineLoadError", "EngineOptimiseError", "EngineRunError", "EngineCrash", "EngineError", "ParityError",
-    "PiecesError", "RowsError", "SecondCallError", "SpecError", "WeakCheck",
+    "EngineLoadError", "EngineOptimiseError", "EngineRunError", "EngineCrash", "EngineError", "InterfaceError",
+    "ParityError", "PiecesError", "RowsError", "SecondCallError", "SpecError", "WeakCheck",
 )  # fmt: skip
 """Classes of errors that are caused by engines and checks, not by the machine."""
 _MACHINE = tuple(
@@ -117,7 +117,7 @@ class Reuse:
             "engine": [
                 engine.target,
                 engine.version,
-                *(resolved.get(name, "") for name in ("sha256", "kind", "runtime")),
+                *(resolved.get(name, "") for name in ("sha256", "kind", "runtime", "paths")),
             ],
             "tier": tier,
             "kernels": list(features),

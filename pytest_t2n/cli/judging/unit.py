@@ -131,6 +131,7 @@ def _graph_of(bundle: Path, check: CheckEntry) -> str:
 
 def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: float) -> Outcome:
     """Return the outcome of one check, also for damaged files."""
+    from t2n_core.engine.paths import on_path
     from t2n_core.parity.check import check_parity
     from t2n_core.parity.outcome import Outcome
     from t2n_core.parity.request import CheckRequest
@@ -141,12 +142,21 @@ def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: flo
         samples, outside = read_samples(bundle, check)
         names, criteria, constant = check.output_names, check.criteria, check.constant_outputs
         request = CheckRequest(
-            archive, samples, names, criteria, timeout, check.held, outside, constant, carries=check.carries
+            archive,
+            samples,
+            names,
+            criteria,
+            timeout,
+            check.held,
+            outside,
+            constant,
+            carries=check.carries,
+            interface=check.interface,
         )
         runner = runner_of(engine)
         outcome = check_parity(runner, request)
         if outcome.status.value == "mismatch":
-            outcome = _with_author(outcome, runner, request)
+            outcome = _with_author(outcome, on_path(runner, outcome.path, outcome.failed_sizes), request)
         if check.drawn:
             outcome = replace(outcome, facts={**outcome.facts, DRAWN: check.drawn})
     except Exception as exc:

@@ -87,6 +87,9 @@ class Evidence {
     fact("holds for", facts.range);
     fact("refused at", facts.refused_sizes && facts.refused_sizes.some((one) => Object.keys(one).length) && sizesText(facts.refused_sizes));
     fact("failed at", facts.failed_sizes && facts.failed_sizes.some((one) => Object.keys(one).length) && sizesText(facts.failed_sizes));
+    fact("failed on the path", facts.path);
+    fact("paths", (facts.paths || []).join(", "));
+    for (const [name, ended] of Object.entries((facts.facts || {}).failed_paths || {})) fact(`not right on the path ${name}`, ended);
     fact("worst of its kernel tiers", this.data.tiers[row.id]);
     fact("kernels", this.data.columns[column].kernels);
     fact("judged on", this.data.platforms[facts.platform]);

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sympy
 
 from t2n_core.check.exported.state import state_pairs
 from t2n_core.check.reference import Reference
 from t2n_core.inference_target import InferenceTarget
 from t2n_core.lowering.target_lowering import TargetLowering
 from t2n_core.nnef.graph import Graph, constant_outputs
+from t2n_core.nnef.sizes.dims import Shape
 from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.stored.source import StoredWeights
+from t2n_core.parity.judging.interface import Interface, Port
 from t2n_core.parity.judging.judgement import FLOAT16_LEVEL, Judgement
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
@@ -35,6 +42,8 @@ class ExportedArchive:
     """Writes parts of the same capture for the same target."""
     notes: tuple[str, ...]
     """A line for each option that had no effect or only a partial one, and for each result that is not a tensor."""
+    declared_outputs: tuple[str, ...] = field(default=(), kw_only=True)
+    """The names of the outputs in the order of the model's results, before anything is written."""
 
     @property
     def captured(self) -> CapturedModel:
@@ -48,6 +57,26 @@ class ExportedArchive:
     @property
     def output_names(self) -> list[str]:
         return [v.name for v in self.graph.outputs]
+
+    @property
+    def interface(self) -> Interface:
+        """Return the interface that the export declares: names of the call, data types and axes of the capture.
+
+        A hook of the target that may edit the graph declares what it leaves.
+        """
+        if self.target.edits_graph:
+            inputs, outputs = self.graph.inputs, self.graph.outputs
+            return Interface(
+                tuple(_port(v.name, v.dtype, v.shape) for v in inputs),
+                tuple(_port(v.name, v.dtype, v.shape) for v in outputs),
+            )
+        captured, names = self.captured.graph, self.reference.inputs.names
+        given = zip(names, captured.inputs, strict=True)
+        returned = zip(self.declared_outputs, captured.outputs, strict=True)
+        return Interface(
+            tuple(_port(name, numpy_dtype(v.dtype), v.shape) for name, v in given),
+            tuple(_port(name, numpy_dtype(v.dtype), v.shape) for name, v in returned),
+        )
 
     @property
     def state(self) -> tuple[StatePair, ...]:
@@ -125,4 +154,10 @@ class ExportedArchive:
             carries=self.target.pulse is not None,
             state=[(self.input_names.index(one.input), self.output_names.index(one.output)) for one in self.state],
             model=lambda inputs: self.reference.answer(inputs, self.stored),
+            interface=self.interface,
         )
+
+
+def _port(name: str, dtype: np.dtype[Any], shape: Shape) -> Port:
+    extents = (size.name if isinstance(size, sympy.Symbol) else str(size) for size in shape)  # its str takes longer
+    return Port(name, dtype.name, tuple(extents))

@@ -19,9 +19,9 @@ from t2n_core.engine.tract.stream import STREAM, Stream
 from t2n_core.errors import InputError
 from t2n_core.nnef.archive import check_archive_name, remove_archive, write_files
 from t2n_core.nnef.reading.graph_file import GRAPH_FILE
-from t2n_core.parity.check import failure_outcome
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.outcomes import failure_outcome
 from t2n_core.scratch import scratch_folder
 
 _REGISTRY: Final = re.compile(r"^extension tract_registry (\w+);$", re.MULTILINE)

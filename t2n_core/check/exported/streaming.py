@@ -13,6 +13,7 @@ import numpy as np
 
 from t2n_core.check.answered import Answered
 from t2n_core.check.exported.archive import ExportedArchive
+from t2n_core.engine.paths import EnginePath
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import InputError, PiecesError
@@ -54,20 +55,26 @@ def check_streaming(
 ) -> Outcome:
     """Run the archive as a stream, `pulse` steps at a time, and compare with PyTorch on the full sequence.
 
-    `symbol` is the time axis, if the model has several dynamic ones; the others keep their traced size. A node that the
-    engine cannot stream is reported in the outcome, never as an exception; `timeout` is in seconds.
+    It runs on each path of the engine: the model is decluttered, becomes a stream, and is decluttered again on the main
+    one alone. `symbol` is the time axis, if the model has several dynamic ones; the others keep their traced size. A
+    node that the engine cannot stream is reported in the outcome, never as an exception; `timeout` is in seconds.
 
     Raises InputError for a model without such an axis, a pulse below 1, or a target that has no streams.
     """
     axis = streamed_axis(result, pulse, criteria, symbol)
+    paths = [path for path in axis.engine.paths if path is not EnginePath.FIXED_SYMBOLS] or [EnginePath.DECLUTTER]
+    for number, path in enumerate(paths, 1):
 
-    def run(inputs: Sequence[Array], size: int) -> EngineReply:
-        streamed = (axis.symbol, size)
-        return axis.engine.run(result.archive, [inputs], timeout=timeout, symbols=axis.others, pulse=streamed)
+        def run(inputs: Sequence[Array], size: int, path: EnginePath = path) -> EngineReply:
+            streamed, others = (axis.symbol, size), axis.others
+            return axis.engine.run(result.archive, [inputs], timeout=timeout, symbols=others, pulse=streamed, path=path)
 
-    outcome, inputs, whole = compare_stream(result, axis, run, pulse, criteria, timeout)
-    if outcome.passed:
-        outcome = _judge_longer_pulse(outcome, run(inputs, 2 * pulse), 2 * pulse, whole, criteria)
+        outcome, inputs, whole = compare_stream(result, axis, run, pulse, criteria, timeout)
+        if outcome.passed:
+            outcome = _judge_longer_pulse(outcome, run(inputs, 2 * pulse), 2 * pulse, whole, criteria)
+        outcome = replace(outcome, path="" if outcome.passed else path, paths=tuple(paths[:number]))
+        if not outcome.passed:
+            break
     return outcome.with_times(result.times)
 
 

@@ -50,7 +50,9 @@ def check_transform_alone(engine: TractEngine, request: CheckRequest, given: Seq
         answered = engine.run(request.archive, batches, **options)
     if answered.status == "ok":
         samples = answered_dtypes(samples, answered.outputs)
-    outcome = check_parity(Answered(engine.version, answered), replace(request, samples=samples, criteria=criteria))
+    outcome = check_parity(
+        Answered(engine.version, answered), replace(request, samples=samples, criteria=criteria, interface=None)
+    )
     return outcome_after(transforms, outcome, applied.facts)
 
 

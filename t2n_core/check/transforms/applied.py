@@ -11,9 +11,9 @@ from t2n_core.check.transforms.interface import Interface
 from t2n_core.check.transforms.outcomes import CHANGED, TRANSFORMS, with_transform_names
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.engine.tract.transforms.transform import Transform
-from t2n_core.parity.check import failure_outcome
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.outcomes import failure_outcome
 from t2n_core.parity.samples import Sample
 
 

@@ -63,7 +63,7 @@ def check_transform(
         comparisons = [] if kept is None else [kept]
         shared: dict[str, Any] = {"timeout": timeout, "transforms": transforms, "scratch": scratch}
 
-        def run(batches: Batches, _: Sequence[Fed], calls: Sequence[Call]) -> EngineReply:
+        def run(batches: Batches, _: Batches, __: Sequence[Fed], calls: Sequence[Call]) -> EngineReply:
             return engine.run(result.archive, batches, calls=calls, one_state=plan.one_state, **shared)
 
         batches = [sample.inputs for sample in plan.samples]

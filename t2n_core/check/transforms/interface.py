@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-_NAMES = {"bool": "bool", "f": "float", "i": "int", "u": "uint"}
+from t2n_core.parity.judging import interface
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Port:
     @classmethod
     def of(cls, name: str, fact: str) -> Port:
         """Return the port that the engine describes as `3,T,f32`."""
-        *shape, dtype = _split(fact)
-        return cls(name, tuple(one for one in shape if one), _dtype(dtype.strip().lower()))
+        stated = interface.Port.of_fact(name, fact)
+        return cls(name, stated.shape or (), np.dtype(stated.dtype) if stated.dtype else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +50,3 @@ def positions(before: Sequence[Port], after: Sequence[Port]) -> list[int] | None
     if len(set(names)) == len(names) and set(new) <= set(names):
         return [names.index(name) for name in new]
     return list(range(len(new))) if len(new) == len(names) else None
-
-
-def _split(fact: str) -> list[str]:
-    """Return the parts between commas outside parentheses."""
-    parts, depth = [""], 0
-    for letter in fact:
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return parts
-
-
-def _dtype(word: str) -> np.dtype[Any] | None:
-    kind = word if word == "bool" else word[:1]
-    if kind not in _NAMES or (kind != "bool" and not word[1:].isdigit()):
-        return None
-    try:
-        return np.dtype(_NAMES[kind] + word[len(kind) :])
-    except TypeError:
-        return None

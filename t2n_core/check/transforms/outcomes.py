@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from t2n_core.engine.tract.transforms.transform import Transform
-from t2n_core.parity.check import WEAK_CHECK
 from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.parity.outcomes import WEAK_CHECK
 
 TRANSFORMS: Final = "transforms"
 """Fact of the outcome: the transforms that were applied, in order."""

@@ -13,7 +13,10 @@ from t2n_core.engine.protocol import Array, ChangedCall, EngineReply, EngineStag
 class Answer:
     """The events of one job, as they arrive."""
 
-    def __init__(self) -> None:
+    def __init__(self, main: Answer | None = None) -> None:
+        """Start an answer; `main` is that of the main path, if this is one of a further path of the same job."""
+        self._main = main
+        self._further: list[Answer] = []
         self.lost = False
         """True if the worker exited on its own before it sent any event of the job."""
         self.started = False
@@ -31,12 +34,19 @@ class Answer:
     def take(self, frame: Frame) -> None:
         self.started = True
         event, header = frame.header["event"], frame.header
-        if event == "stage":
+        if event == "path":
+            self._last()._end_path(header["times"])
+            self._further.append(Answer(self))
+        elif self._further:
+            self._further[-1].take(frame)
+        elif event == "stage":
             self._stage = header["stage"]
         elif event == "facts":
             self._facts = {**self._facts, **header["facts"]}
         elif event == "outputs":
             self._outputs.append(tuple(frame.arrays()))
+        elif event == "same" and self._main is not None:
+            self._outputs.append(self._main._outputs[header["batch"]])
         elif event == "refused":
             self._refused[len(self._outputs)] = header["message"]
             self._outputs.append(())
@@ -47,13 +57,23 @@ class Answer:
             self._message = header.get("message", "")
             self._times = header.get("times", {})
 
+    def _last(self) -> Answer:
+        """Return the answer of the path that the job is on."""
+        return self._further[-1] if self._further else self
+
+    def _end_path(self, times: Mapping[str, float]) -> None:
+        self._status, self._times = "ok", times
+
     def take_end(self, frame: Frame) -> None:
-        header = frame.header
-        self._stderr = header["stderr"]
-        if self._status is None or header["exit"]:
+        header, last = frame.header, self._last()
+        last._stderr = header["stderr"]
+        if last._status is None or header["exit"]:
             self.take_death(header["exit"], header["stderr"], killed_by_us=header["killed"])
 
     def take_death(self, exit_code: int | None, stderr: str, *, killed_by_us: bool) -> None:
+        if self._further:
+            self._further[-1].take_death(exit_code, stderr, killed_by_us=killed_by_us)
+            return
         killed_for_memory = count_memory_kills() > self._memory_kills
         death = explain_death(exit_code, stderr, killed_by_us=killed_by_us, killed_for_memory=killed_for_memory)
         self._status, self._message, self._stderr = death.status, death.message, stderr
@@ -69,4 +89,5 @@ class Answer:
             facts=self._facts,
             refused=self._refused,
             changed=tuple(self._changed),
+            further=tuple(one.reply() for one in self._further),
         )

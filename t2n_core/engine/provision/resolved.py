@@ -33,6 +33,8 @@ class ResolvedEngine:
     """The kernels that it may use: `native`, or `no-fma` for those of a processor without FMA."""
     runtime: str = CPU
     """The runtime that it computes on: `cpu`, or another one of the library, such as `cuda`."""
+    paths: str = ""
+    """A comma list of the paths on which archives are checked; empty for all that the release has."""
 
     @property
     def label(self) -> str:
@@ -65,6 +67,7 @@ class ResolvedEngine:
             "requested": self.requested,
             "tier": self.tier,
             "runtime": self.runtime,
+            "paths": self.paths,
         }
 
     @classmethod
@@ -84,4 +87,5 @@ class ResolvedEngine:
             requested=fields["requested"],
             tier=fields["tier"],
             runtime=fields["runtime"],
+            paths=fields["paths"],
         )

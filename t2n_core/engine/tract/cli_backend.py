@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from t2n_core.engine.paths import EnginePath, PathRun, paths_of
 from t2n_core.engine.processes.command import execute
 from t2n_core.engine.processes.death import count_memory_kills, explain_death, first_panic
 from t2n_core.engine.processes.environment import single_threaded_environment
@@ -61,6 +62,11 @@ class CliEngine:
     def version(self) -> str:
         return self.resolved.version
 
+    @property
+    def paths(self) -> tuple[EnginePath, ...]:
+        """Return the paths on which an archive is checked, the main one first."""
+        return paths_of(self.resolved)
+
     def __repr__(self) -> str:
         return f"CliEngine({self.resolved.library})"
 
@@ -83,17 +89,26 @@ class CliEngine:
         memory_limit: int | None = None,
         symbols: Mapping[str, int] | None = None,
         stage: GraphStage = "optimise",
+        path: EnginePath = EnginePath.DECLUTTER,
+        further: Sequence[PathRun] = (),
         keep_going: bool = False,
     ) -> EngineReply:
         """Run as `TractEngine.run` does, one process per batch within `timeout` seconds in all; `times` has only `run`.
 
-        At least one batch is needed. The memory limit, in bytes, is enforced on Linux only.
+        The command always declutters, whatever `path` is. At least one batch is needed. The memory limit, in bytes, is
+        enforced on Linux only.
         """
         if not batches:
             raise InputError("the tract command line needs at least one batch of inputs")
         if change := self._change():
             return EngineReply("error", "load", change)
         reply = self._run_all(archive, batches, timeout, memory_limit, symbols, stage, keep_going)
+        for one in further:
+            if reply.status != "ok" or any(other.status != "ok" for other in reply.further):
+                break
+            again = [batches[number] for number in one.batches]
+            other = self._run_all(archive, again, timeout, memory_limit, one.symbols, stage, keep_going)
+            reply = replace(reply, further=(*reply.further, other))
         # a binary that was rebuilt while it ran may have given any of the replies
         change = self._change()
         return EngineReply("error", "load", change) if change else reply

@@ -289,19 +289,24 @@ class TractModel:
         finally:
             driver.drop_tensors([tensor])
 
-    def optimise(self) -> None:
-        """Optimise the model in place, up to 0.22; later its runnable is optimised. Raises EngineOptimiseError."""
+    def optimise(self, *, declutter: bool = True) -> None:
+        """Optimise the model in place, up to 0.22, by default decluttered before, as Rust's `into_optimized` does.
+
+        Later its runnable is optimised. Raises EngineOptimiseError.
+        """
+        if declutter:
+            self.declutter()
         if optimise := self._driver.find("tract_model_optimize"):
             self._driver.check(optimise(self.pointer), EngineOptimiseError)
 
-    def into_runnable(self, *, optimise: bool) -> TractRunnable:
-        """Return a runnable, which consumes the model.
+    def into_runnable(self, *, optimise: bool, declutter: bool = True) -> TractRunnable:
+        """Return a runnable, which consumes the model; `declutter` is for a model that is optimised.
 
         Raises EngineOptimiseError, also if `optimise` is off and this version always optimises.
         """
         driver = self._driver
         if optimise:
-            self.optimise()
+            self.optimise(declutter=declutter)
         elif not driver.find("tract_model_optimize"):
             raise EngineOptimiseError(
                 f"tract {driver.reported_version} runs optimised graphs only",

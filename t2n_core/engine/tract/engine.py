@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from packaging.version import Version
 
+from t2n_core.engine.paths import EnginePath, PathRun, paths_of
 from t2n_core.engine.processes.memory import memory_limit as chosen_limit
 from t2n_core.engine.processes.worker_engine import WorkerEngine
 from t2n_core.engine.protocol import DIED_LISTING, OPERATORS_UNKNOWN, Array, EngineReply, KeptStates
@@ -85,6 +86,11 @@ class TractEngine(WorkerEngine):
         return Version(self.version) < _OPTIMISED_ONLY
 
     @property
+    def paths(self) -> tuple[EnginePath, ...]:
+        """Return the paths on which an archive is checked, the main one first."""
+        return paths_of(self.resolved)
+
+    @property
     def kept_states(self) -> KeptStates:
         """Return the behaviour of a State that several calls use in this release."""
         version = Version(self.version)
@@ -107,6 +113,8 @@ class TractEngine(WorkerEngine):
         memory_limit: int | None = None,
         symbols: Mapping[str, int] | None = None,
         stage: GraphStage = "optimise",
+        path: EnginePath = EnginePath.DECLUTTER,
+        further: Sequence[PathRun] = (),
         pulse: tuple[str, int] | None = None,
         keep_going: bool = False,
         calls: Sequence[tuple[int, int]] = (),
@@ -118,27 +126,32 @@ class TractEngine(WorkerEngine):
     ) -> EngineReply:
         """Load `archive` (directory, .tar or .tgz) once and run each batch, inputs in graph order.
 
-        `timeout` is in seconds for the whole job, `memory_limit` in bytes beyond the worker's own size (default that
-        of `processes.memory`; not enforced where jobs are not forked, nor on macOS). `symbols` gives symbolic sizes a
-        value before optimising. The stages `raw` and `declutter` run the graph before later steps, up to tract 0.22;
-        newer versions report an error. Without batches it only loads and optimises. `pulse` is the symbol of the time
-        axis and how many steps the graph then takes at a time; batches are whole sequences of such pulses, and outputs
-        what is known of them at the end. With `keep_going` a batch with an error does not end the job: the reply is
-        `ok` and lists the refused ones; a crash still ends it. `calls` run after all batches, each a pair of a batch
-        whose State is reused and of the batch that then runs in it; the reply has those whose outputs differ from those
-        in a new State. A stream has none. `fed` names batches that take outputs of the previous batch, each with pairs
-        of the index of an input, whose array is then ignored, and that of an output. `release` is another release of
-        the same tier, whose library then stays loaded as well: one worker runs them all. `transforms` change the model
-        before it is optimised; a round trip among them needs `scratch`, a folder to write to. With `one_state` the
-        batches run one after the other in one State.
+        `timeout` is in seconds for the whole job on one path, `memory_limit` in bytes beyond the worker's own size
+        (default that of `processes.memory`; not enforced where jobs are not forked, nor on macOS). `symbols` gives
+        symbolic sizes a value before optimising. The stages `raw` and `declutter` run the graph before later steps, up
+        to tract 0.22; newer versions report an error. `path` is the path of the job; after it the batches of each
+        `further` path run on a model that is loaded anew, within a time limit of their own each. Without batches it
+        only loads and optimises. `pulse` is the symbol of the time axis and how many steps the graph then takes at a
+        time; batches are whole sequences of such pulses, and outputs what is known of them at the end. With
+        `keep_going` a batch with an error does not end the job: the reply is `ok` and lists the refused ones; a crash
+        still ends it. `calls` run after all batches, each a pair of a batch whose State is reused and of the batch that
+        then runs in it; the reply has those whose outputs differ from those in a new State. A stream has none. `fed`
+        names batches that take outputs of the previous batch, each with pairs of the index of an input, whose array is
+        then ignored, and that of an output. `release` is another release of the same tier, whose library then stays
+        loaded as well: one worker runs them all. `transforms` change the model before it is optimised; a round trip
+        among them needs `scratch`, a folder to write to. With `one_state` the batches run one after the other in one
+        State.
 
         All results and failures of the engine are in the reply. Raises InputError for arrays that cannot be sent.
         """
+        timeout *= 1 + len(further)
         options = {
             "timeout": timeout,
             "memory_limit": chosen_limit() if memory_limit is None else memory_limit,
             "symbols": dict(symbols or {}),
             "stage": stage,
+            "declutter": path.declutters,
+            "further": [one.to_dict() for one in further],
             "pulse": None if pulse is None else {"symbol": pulse[0], "size": pulse[1]},
             "keep_going": keep_going,
             "calls": list(calls),
@@ -210,6 +223,7 @@ class TractEngine(WorkerEngine):
         *,
         seconds: float = 1.0,
         symbols: Mapping[str, int] | None = None,
+        path: EnginePath = EnginePath.DECLUTTER,
         timeout: float = 60.0,
     ) -> EngineReply:
         """Run `archive` for `seconds`, then profile it for another 5 seconds; the reply's facts are the profile."""
@@ -217,6 +231,7 @@ class TractEngine(WorkerEngine):
             "timeout": timeout,
             "memory_limit": chosen_limit(),
             "symbols": dict(symbols or {}),
+            "declutter": path.declutters,
             "profile": seconds,
         }
         return self._work(archive, [inputs], options, timeout)
@@ -233,6 +248,7 @@ class TractEngine(WorkerEngine):
         initial: Sequence[Array] | None = None,
         held_by_engine: bool = False,
         transforms: Sequence[str] = (),
+        path: EnginePath = EnginePath.DECLUTTER,
     ) -> Iterator[EngineSession]:
         """Keep `archive` loaded in a separate process, for any number of steps; jobs can run in parallel.
 
@@ -261,7 +277,8 @@ class TractEngine(WorkerEngine):
         held = tuple(transforms) if held_by_engine else None
         session = EngineSession(self._new_worker(), archive, signature, state, timeout, held=held)
         try:
-            session.open(dict(symbols or {}), chosen_limit() if memory_limit is None else memory_limit, initial)
+            limit = chosen_limit() if memory_limit is None else memory_limit
+            session.open(dict(symbols or {}), limit, initial, declutter=path.declutters)
             yield session
         finally:
             session.close()

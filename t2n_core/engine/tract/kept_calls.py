@@ -45,9 +45,13 @@ class KeptCalls:
                 self._states[number] = None
                 send({"event": "changed", "call": place, "message": str(error)})
             else:
-                if not all(map(_are_same, outputs, fresh[1])):
+                if not are_same(outputs, fresh[1]):
                     send({"event": "changed", "call": place}, outputs)
 
 
-def _are_same(one: Array, other: Array) -> bool:
-    return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
+def are_same(outputs: Sequence[Array], others: Sequence[Array]) -> bool:
+    """Return whether outputs have the same dtypes, shapes and elements; NaN equals NaN."""
+    return all(
+        one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
+        for one, other in zip(outputs, others, strict=True)
+    )

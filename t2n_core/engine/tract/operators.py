@@ -18,13 +18,15 @@ _STORED = ("Source", "Const")
 """Operators of inputs and of constants, which compute nothing."""
 
 
-def optimise_for_profile(driver: TractDriver, model: TractModel) -> tuple[Any, TractModel | TractRunnable]:
+def optimise_for_profile(
+    driver: TractDriver, model: TractModel, *, declutter: bool = True
+) -> tuple[Any, TractModel | TractRunnable]:
     """Return the engine's function that profiles, None if it has none, with the optimised graph that it takes.
 
     Up to 0.22 that is the model, which may then become a runnable, and later the runnable. Raises EngineOptimiseError.
     """
     if profile := driver.find("tract_model_profile_json"):
-        model.optimise()
+        model.optimise(declutter=declutter)
         return profile, model
     return driver.find("tract_runnable_profile_json"), model.into_runnable(optimise=True)
 

@@ -32,7 +32,7 @@ def run_profile(driver: TractDriver, job: Frame, send: Send, stage: Callable[[st
     with stage("load"):
         model = _load(driver, header)
     with stage("optimise"):
-        runnable = model.into_runnable(optimise=True)
+        runnable = model.into_runnable(optimise=True, declutter=header["declutter"])
     with stage("run"):
         for _ in range(_WARM):
             runnable.run(arrays)
@@ -43,7 +43,7 @@ def run_profile(driver: TractDriver, job: Frame, send: Send, stage: Callable[[st
             runnable.run(arrays)
             seconds.append(time.perf_counter() - start)
         cpu = (time.process_time() - started) / len(seconds)
-        profile, graph = optimise_for_profile(driver, _load(driver, header))
+        profile, graph = optimise_for_profile(driver, _load(driver, header), declutter=header["declutter"])
         with driver.tensors(arrays) as tensors:
             values = (c.c_void_p * len(tensors))(*[one.value for one in tensors])
             started = time.process_time()

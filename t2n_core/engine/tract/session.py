@@ -67,8 +67,15 @@ class EngineSession:
         self._ended: EngineError | None = None
         self._lock, self._owner = threading.Lock(), os.getpid()
 
-    def open(self, symbols: Mapping[str, int], memory_limit: int, initial: Sequence[Array] | None) -> None:
-        """Load the archive and set the state before the first step.
+    def open(
+        self,
+        symbols: Mapping[str, int],
+        memory_limit: int,
+        initial: Sequence[Array] | None,
+        *,
+        declutter: bool = True,
+    ) -> None:
+        """Load the archive, by default decluttered, and set the state before the first step.
 
         Raises EngineLoadError, EngineOptimiseError, EngineCrash, EngineTimeout, EngineOutOfMemory, InputError.
         """
@@ -77,6 +84,7 @@ class EngineSession:
             "session": session,
             "archive": str(self._archive),
             "symbols": dict(symbols),
+            "declutter": declutter,
             "memory_limit": memory_limit,
         }
         answer = Answer()

@@ -78,8 +78,8 @@ def _open(driver: TractDriver, job: Frame, send: Send, times: dict[str, float]) 
             _fold_state(model, [place for place, _ in pairs])
             for transform in header["session"]["transforms"]:
                 model.transform(transform)
-            return _StatefulSteps(model.into_runnable(optimise=True))
-        runnable = model.into_runnable(optimise=True)
+            return _StatefulSteps(model.into_runnable(optimise=True, declutter=header["declutter"]))
+        runnable = model.into_runnable(optimise=True, declutter=header["declutter"])
     return _FedSteps(driver, runnable, pairs)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from t2n_core.engine.paths import EnginePath, paths_of
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.tract.engine import TractEngine
@@ -43,6 +44,11 @@ class SweptEngine:
     @property
     def version(self) -> str:
         return self.resolved.version
+
+    @property
+    def paths(self) -> tuple[EnginePath, ...]:
+        """Return the paths on which an archive is checked, the main one first."""
+        return paths_of(self.resolved)
 
     def run(
         self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = 60.0, **options: Any

@@ -17,7 +17,8 @@ Fed = tuple[int, Pairs]
 """The index of a batch, and the indices of its inputs with those of the previous batch's outputs that feed them."""
 _LIMITS = ("timeout", "oom")
 """Statuses of a job that exceeded its time or memory."""
-Run = Callable[[Batches, Sequence[Fed], Sequence[Call]], EngineReply]
+Run = Callable[[Batches, Batches, Sequence[Fed], Sequence[Call]], EngineReply]
+"""Runs batches, then those outside the range, some of the former fed, and then the calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +57,11 @@ def run_with_further(
             fed += [(len(batches) + index, one.pairs) for index in range(1, len(one.batches)) if one.pairs]
             batches += one.batches
             calls += one.calls
-        job = run([*batches, *outside], fed, calls)
-        reply, rest = _split(job, len(samples))
+        job = run(batches, outside, fed, calls)
+        reply, rest = split_reply(job, len(samples))
         found = dict(failed)
         for place in left:
-            found[place], rest = _split(rest, len(further[place].batches))
+            found[place], rest = split_reply(rest, len(further[place].batches))
         if job.status != "ok" and job.stage == "run" and len(batches) <= len(job.outputs) < len(batches) + len(outside):
             beyond, outside = rest, ()
             continue
@@ -78,7 +79,7 @@ def run_with_further(
         failed[first] = found[first]
 
 
-def _split(reply: EngineReply, count: int) -> tuple[EngineReply, EngineReply]:
+def split_reply(reply: EngineReply, count: int) -> tuple[EngineReply, EngineReply]:
     """Return the reply to the first batches, and that to the others, which run only after the first ones."""
     inside = {index: text for index, text in reply.refused.items() if index < count}
     if inside:

@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from t2n_core.engine.paths import EnginePath
 from t2n_core.engine.pool import TractRunner
 from t2n_core.errors import InputError
 from t2n_core.files import archive_digest
-from t2n_core.parity.check import WEAK_CHECK
 from t2n_core.parity.comparison import OutputComparison, compare
 from t2n_core.parity.generation.continuation import Continuation
 from t2n_core.parity.generation.decoding import Decoder, as_type_of
-from t2n_core.parity.generation.further import further_checks, held_check
+from t2n_core.parity.generation.further import further_checks, held_check, path_check
 from t2n_core.parity.generation.outcome import (
     TOKENS,
     FurtherCheck,
@@ -27,6 +27,7 @@ from t2n_core.parity.generation.outcome import (
 )
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.parity.outcomes import WEAK_CHECK
 from t2n_core.parity.state_pairs import StatePair
 from t2n_core.parity.tolerance import DEFAULT_LEVEL, LEVELS, TractCheckTolerance
 
@@ -49,10 +50,10 @@ def check_generation(
 
     In each step the token must be PyTorch's, and the logits within the level; if PyTorch's two best logits are closer
     than the level can distinguish, the other one is a tie. The same prompts are then fed in chunks, token by token, as
-    a batch, with a return to an earlier state, and with state that the engine holds, as far as the archive and the
-    engine support that. A pass is weak if all tokens are the same, or if the state does not change the logits.
-    `divisible` is False for a model that is itself outside the level for a prompt in parts; `notes` are kept. `timeout`
-    is in seconds for each step. Failures of the engine are outcomes, never exceptions.
+    a batch, with a return to an earlier state, on each further path of the engine, and with state that the engine
+    holds, as far as the archive and the engine support that. A pass is weak if all tokens are the same, or if the state
+    does not change the logits. `divisible` is False for a model that is itself outside the level for a prompt in parts;
+    `notes` are kept. `timeout` is in seconds for each step. Failures of the engine are outcomes, never exceptions.
 
     Raises:
         InputError: `tolerance` is not a level, or there is no step to compare.
@@ -67,11 +68,13 @@ def check_generation(
     steps: list[GeneratedStep] = []
     further: list[FurtherCheck] = []
     stage = Stage.LOAD
+    paths = [path for path in engine.paths if path is not EnginePath.FIXED_SYMBOLS] or [EnginePath.DECLUTTER]
     try:
         common["archive_sha256"], common["archive_bytes"] = archive_digest(archive)
         with ExitStack() as stack:
             options: dict[str, Any] = {"timeout": timeout, "memory_limit": memory_limit, "state": _pairs(state)}
-            session = stack.enter_context(engine.session(archive, **options, initial=[pair.initial for pair in state]))
+            initial = [pair.initial for pair in state]
+            session = stack.enter_context(engine.session(archive, **options, initial=initial, path=paths[0]))
             common["facts"] = dict(session.facts)
             stage = Stage.RUN
             decoder = Decoder(session, state)
@@ -80,6 +83,9 @@ def check_generation(
                 steps.extend(decoder.follow({number: one}, level))
             stateless = bool(state) and _is_stateless(decoder, continuations[-1], level)
             further = further_checks(decoder, prompts, level, divisible=divisible)
+            for path in paths[1:]:
+                again = stack.enter_context(engine.session(archive, **options, initial=initial, path=path))
+                further.append(path_check(path, Decoder(again, state), prompts, level))
             common["times"] = {**session.times, "run": time.perf_counter() - begun}
             if state and engine.holds_state:
                 held = {**options, "held_by_engine": True}

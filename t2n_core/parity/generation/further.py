@@ -37,6 +37,19 @@ def further_checks(
     return [run_variant(name, partial(way, decoder, prompts, level)) for name, way in ways.items()]
 
 
+def path_check(path: str, decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> FurtherCheck:
+    """Return the outcome of all prompts with their greedy steps on another path of the engine."""
+
+    def run() -> list[GeneratedStep]:
+        steps: list[GeneratedStep] = []
+        for number, one in prompts.items():
+            decoder.start()
+            steps += decoder.follow({number: one}, level)
+        return steps
+
+    return run_variant(f"on the path {path}", run)
+
+
 def run_variant(name: str, run: Callable[[], Sequence[GeneratedStep] | str]) -> FurtherCheck:
     """Run one variant and return its outcome, or why it does not apply to this archive."""
     try:

@@ -25,7 +25,7 @@ from tests.contract.export.test_state import Attention, Convolution, Recurrent
 from tests.contract.export.test_state import example as example_of
 
 VERSIONS = ("0.19.15", "0.21.19", "0.23.9")
-RESULTS = re.compile(r"^graph .*", re.MULTILINE)
+RESULTS = re.compile(r"^(graph .*)", re.MULTILINE)
 SMALL = 2e-4
 """Share of a planted fault that the level of the check accepts."""
 
@@ -79,8 +79,9 @@ def scaled(output: str, factor: float) -> Callable[[str], str]:
     """Return an edit that multiplies an output of the graph."""
 
     def edit(text: str) -> str:
-        text = RESULTS.sub(lambda found: found[0].replace(output, "wrong"), text)
-        return f"{text[: text.rindex('}')]}  wrong = {output} * {factor};\n}}\n"
+        head, results, body = RESULTS.split(text, maxsplit=1)
+        body = re.sub(rf"\b{output}\b", "before", body)
+        return f"{head}{results}{body[: body.rindex('}')]}  {output} = before * {factor};\n}}\n"
 
     return edit
 
@@ -88,9 +89,12 @@ def scaled(output: str, factor: float) -> Callable[[str], str]:
 def swapped(one: str, other: str) -> Callable[[str], str]:
     """Return an edit that gives two outputs of the graph in each other's place."""
     names = re.compile(rf"\b(?:{one}|{other})\b")
-    return lambda text: RESULTS.sub(
-        lambda found: names.sub(lambda name: other if name[0] == one else one, found[0]), text
-    )
+
+    def edit(text: str) -> str:
+        head, results, body = RESULTS.split(text, maxsplit=1)
+        return f"{head}{results}{names.sub(lambda name: other if name[0] == one else one, body)}"
+
+    return edit
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])

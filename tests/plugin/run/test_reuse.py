@@ -63,6 +63,7 @@ RELEVANT = {
     "sha256": ["ab" * 32, "cd" * 32],
     "tier": ["native", "no-avx512", "no-fma"],
     "runtime": ["cpu", "cuda"],
+    "paths": ["", "declutter"],
     "numpy": ["2.1.0", "2.2.0"],
     "torch": ["2.9.0", "2.10.0"],
     "archive": [b"one archive", b"another archive"],
@@ -90,6 +91,7 @@ def key_in(facts: dict, archives: Path) -> str:
         *("wheel", "0.23.9", Path(facts["library"]), facts["sha256"], facts["requested"]),
         tier=facts["tier"],
         runtime=facts["runtime"],
+        paths=facts["paths"],
     )
     engine = SelectedEngine("tract", "0.23.9", resolved.label, resolved.to_dict(), here.key)
     archive = archives / facts["archive"].decode().replace(" ", "_")

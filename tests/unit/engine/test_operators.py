@@ -74,10 +74,10 @@ class Library:
     def find(self, name: str) -> str | None:
         return name if name in self.functions else None
 
-    def optimise(self) -> None:
+    def optimise(self, *, declutter: bool) -> None:
         self.calls.append("optimise")
 
-    def into_runnable(self, *, optimise: bool) -> Library:
+    def into_runnable(self, *, optimise: bool, declutter: bool = True) -> Library:
         self.calls.append(f"runnable, optimise={optimise}")
         return self
 

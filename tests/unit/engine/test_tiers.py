@@ -60,7 +60,7 @@ def test_releases_with_tiers(version: str, known: bool) -> None:
 def test_tier_and_runtime_are_in_the_name_of_an_engine() -> None:
     engine = ResolvedEngine.from_dict(
         {"kind": "wheel", "version": "0.23.9", "library": "/lib", "sha256": "ab", "requested": "0.23"}
-        | {"tier": "no-fma", "runtime": "cuda"}
+        | {"tier": "no-fma", "runtime": "cuda", "paths": ""}
     )
     assert engine.label == "0.23.9 no-fma cuda"
     assert ResolvedEngine.from_dict(engine.to_dict()) == engine

@@ -29,7 +29,8 @@ class Job:
         self.status, self.at = status, at
         self.jobs = list[tuple[int, int]]()
 
-    def __call__(self, batches: Batches, fed: Sequence[Fed], calls: Sequence[Call]) -> EngineReply:
+    def __call__(self, batches: Batches, outside: Batches, fed: Sequence[Fed], calls: Sequence[Call]) -> EngineReply:
+        batches = [*batches, *outside]
         self.jobs.append((len(batches), len(calls)))
         done = tuple(tuple(batch) for batch in batches)
         places = [place for place, batch in enumerate(batches) if batch[0][0] == self.at]

@@ -66,7 +66,7 @@ class ToySession:
 class ToyEngine:
     """An engine of one model. `logits` computes it, `spoil` changes its state behind each step."""
 
-    name, version = "toy", "1"
+    name, version, paths = "toy", "1", ()
 
     def __init__(
         self,

@@ -245,8 +245,8 @@ class Emitter(ABC):
     def state_index(self, value: Value, size: Dim) -> None:  # noqa: B027
         """Record that the elements of `value` are indices into an axis of that size, possibly counted from its end."""
 
-    def expand_shared_operands(self) -> None:  # noqa: B027
-        """Expand operands of the finished graph where the engine then computes faster."""
+    def rewrite_graph(self) -> None:  # noqa: B027
+        """Rewrite the finished graph: what depends on all readers of a value."""
 
     def guard_sizes(self) -> None:  # noqa: B027
         """Make the finished graph fail for sizes out of the range, unless a declaration does that."""

@@ -93,7 +93,7 @@ class _Lowering:
         self._outputs(output_names)
         cast_in_bodies(self.g)
         _prune(self.g.graph)
-        self.g.expand_shared_operands()
+        self.g.rewrite_graph()
         self._note_stored()
         if self.scheme == "numeric":
             _number(self.g.graph, {*symbols, *output_names})

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.emitter import Expected, Operand
+from t2n_core.nnef.emitter import Expected, Operand, Scalar
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, INT64, Operation, Value
 from t2n_core.nnef.loop_emitter import Step
 from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
@@ -26,6 +27,7 @@ from t2n_core.nnef.tract import loops
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.constants import SCANS_REPACK, widen
 from t2n_core.nnef.tract.forms import elementwise, products, quotients, reshapes, slices, sums, windows
+from t2n_core.nnef.tract.outer_slices import separate_outer_slices
 from t2n_core.nnef.tract.quirks.quirk import OperationView
 from t2n_core.nnef.tract.quirks.table import apply_quirks
 from t2n_core.nnef.tract.shared_operands import expand_shared_operands
@@ -71,12 +73,25 @@ class TractEmitter(TractBuilder):
         operation = apply_quirks(self, OperationView(operator, arguments, results, self.facts))
         return super().write(operation.operator, dict(operation.arguments), operation.results, dtype)
 
+    def constant(self, array: NDArray[Any] | Scalar, dtype: np.dtype[Any] | None = None) -> Value:
+        """Return a constant; a single NaN as an element of many where the engine refuses it alone.
+
+        Sixteen are the fewest that the engine does not slice when it loads the graph.
+        """
+        values = np.asarray(array, dtype=dtype)
+        alone = values.size == 1 and values.dtype.kind == "f" and bool(np.isnan(values).all())
+        if not alone or not self.traits.refuses_nan_constants:
+            return super().constant(values)
+        several = super().constant(np.full(16, np.nan, values.dtype))
+        return self.reshape_to(self.slice(several, axes=[0], begin=[0], end=[1]), values.shape)
+
     def declare_symbols(self, sizes: SizeRange) -> None:
         self.graph.sizes = sizes
         self.graph.extensions += [f"tract_symbol {name}" for name in sizes.names]
 
-    def expand_shared_operands(self) -> None:
+    def rewrite_graph(self) -> None:
         expand_shared_operands(self)
+        separate_outer_slices(self)
 
     def guard_sizes(self) -> None:
         """State the range of sizes; an archive for streams states none, since a stream has its own sizes."""

@@ -21,6 +21,7 @@ _PRODUCTS = PRODUCTS | {"tract_core_einsum"}
 _STOP_RESHAPES = _PRODUCTS | {"tract_core_scan", "tract_core_gather", "tract_core_trilu"}
 """Operators that the engine moves no `reshape` across."""
 
+_KEEP_ELEMENTS = frozenset("reshape unsqueeze squeeze transpose tile copy tract_core_cast".split())
 _MIXES_STRIDES = frozenset({"softmax", "matmul", "linear", "reshape", "tract_core_einsum"})
 """Operators that a stride is moved across although they then compute something else, or cannot be built."""
 _STRIDE_STOPS = frozenset({"conv", "deconv", "tract_core_scan", "tract_core_trilu"})
@@ -68,7 +69,8 @@ def is_tiled(value: Value) -> bool:
 def _origins(*values: Value, stops: frozenset[str] = _STOP_RESHAPES) -> Iterator[tuple[Value, Operation]]:
     """Yield the values that a reader of these can be moved directly after, each with the operation that produces it.
 
-    Nothing is moved across the operators in `stops`; by default those that stop a `reshape`.
+    Nothing is moved across the operators in `stops`, by default those that stop a `reshape`, and a `concat` of one
+    value, which stands only where it has to.
     """
     pending, seen = list(values), set(map(id, values))
     while pending:
@@ -76,7 +78,7 @@ def _origins(*values: Value, stops: frozenset[str] = _STOP_RESHAPES) -> Iterator
         if value.producer is None:
             continue
         yield value, value.producer
-        if value.producer.name not in stops:
+        if value.producer.name not in stops and not _is_single_concat(value.producer):
             sources = [v for v in value.producer.inputs() if id(v) not in seen]
             pending += sources
             seen.update(map(id, sources))
@@ -127,7 +129,7 @@ def may_be_misread(x: Value, y: Operand) -> bool:
 def unit_axis() -> Propagated:
     """Return the property that a value may have an inserted axis of size 1 with a wrong stride in the engine.
 
-    The stride is right if all extents are static, except after a sum over a dynamic axis.
+    The stride is right if all extents are static, except after a sum.
     """
     return Propagated(_of_same_axes, lambda value, found: _gets_unit_axis(value) or any(found))
 
@@ -136,8 +138,8 @@ def _gets_unit_axis(value: Value) -> bool:
     producer = value.producer
     if producer is None:
         return False
-    if producer.name == "sum_reduce":  # a product with ones, after which the axis is inserted again
-        return not is_static(next(iter(producer.inputs())).shape)
+    if producer.name in ("sum_reduce", "mean_reduce"):  # a product with ones, after which the axis is inserted again
+        return True
     if is_static(value.shape):
         return False
     return producer.name == "unsqueeze" or (
@@ -178,6 +180,15 @@ def _inserts(source: Shape, shape: Shape) -> bool:
     return (len(after) > 1 or not before) and any(map(_may_be_one, after))
 
 
+def _is_single_concat(operation: Operation) -> bool:
+    return operation.name == "concat" and len(list(operation.inputs())) == 1
+
+
+def is_reshaped(value: Value) -> bool:
+    """Return whether a `reshape` that computes `value` can be moved directly before its readers."""
+    return any(made.name == "reshape" for _, made in _origins(value))
+
+
 def is_sequence(value: Value) -> bool:
     """Return whether a `reshape` of `value` can be moved directly after the sequence output of a scan."""
     return any(made.name == "tract_core_scan" and found is made.outputs[0] for found, made in _origins(value))
@@ -187,6 +198,37 @@ def is_sum_of_product(value: Value) -> bool:
     """Return whether a `reshape` of `value` can be moved directly after a sum in which a product is an operand."""
     sums = (made for _, made in _origins(value) if made.name in ("add", "sub"))
     return any(made.name in _PRODUCTS for one in sums for _, made in _origins(*one.inputs()))
+
+
+def is_sum_of_points(value: Value) -> bool:
+    """Return whether a `reshape` of `value` can be moved directly after a sum with a convolution of one element."""
+    sums = (made for _, made in _origins(value) if made.name in ("add", "sub"))
+    return any(_is_pointwise(made) for one in sums for _, made in _origins(*one.inputs()))
+
+
+def _is_pointwise(operation: Operation) -> bool:
+    return operation.name == "conv" and all(size == 1 for size in operation.arguments["filter"].shape[2:])
+
+
+def is_multiplied_by_zero(value: Value) -> bool:
+    """Return whether a dynamic value is computed, element by element, from a product with zeros."""
+    if is_static(value.shape):
+        return False
+    products = (made for _, made in _origins(value) if made.name == "mul")
+    return any(_is_zero(operand) for one in products for operand in one.arguments.values())
+
+
+def _is_zero(operand: Operand) -> bool:
+    """Return whether an operand is 0, or a weight of zeros in whatever shape."""
+    while isinstance(operand, Value) and operand.weight is None:
+        producer = operand.producer
+        if producer is None or producer.name not in _KEEP_ELEMENTS:
+            return False
+        operand = next(iter(producer.inputs()))
+    if not isinstance(operand, Value):
+        return operand == 0
+    weight = operand.weight
+    return weight is not None and operand.dtype.kind == "f" and not any(any(chunk) for chunk in weight.chunks())
 
 
 def folds_batch(value: Value, other: Value) -> bool:

@@ -34,6 +34,13 @@ def _before(first_without: str) -> Any:
 class TractTraits:
     """The behaviours of one release."""
 
+    # What the optimiser leaves as it is.
+    keeps_single_concats: bool = _before("0.21.6")
+    """A `concat` of one value stays, and no `reshape` of its axis is moved across it; later it is removed."""
+
+    splits_values_at_slices: bool = _in(Releases.of("0.21.11", "0.23.0"))
+    """A value that only slices of one axis read is split at their bounds, one of which has to be 0."""
+
     # Support of symbolic sizes.
     reads_size_bounds: bool = _since("0.21.6")
     """Plain assertions on symbols, such as `tract_assert T >= 1`, and `tract_core_dyn_slice`."""
@@ -68,6 +75,14 @@ class TractTraits:
     """Scalars computed from a symbolic size stay symbolic integer expressions: 5 / 2 is 2."""
     leaves_sizes_unsolved: bool = _since("0.23.0")
     """An axis of `2 * T` with an odd size leaves T unsolved, and is not compared with the T of a later axis."""
+
+    # Errors with fixed symbols.
+    keeps_slices_symbolic: bool = _in(Releases.of("0.21.6", "0.23.0"))
+    """The dynamic extent of a slice stays symbolic when symbols are given a value before the model is decluttered, and
+    no longer fits other extents."""
+    refuses_nan_constants: bool = _in(Releases.of("0.21.6", "0.22"))
+    """A constant of one element that is NaN does not equal itself when symbols are given a value. Before 0.21.6 it
+    cannot be written otherwise."""
 
     # Errors with values.
     shifts_for_powers: bool = _before("0.23.9")

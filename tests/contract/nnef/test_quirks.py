@@ -33,7 +33,7 @@ def randn(*shape: int) -> Tensor:
 class Net(nn.Module):
     """A function of the inputs, with some weights at hand."""
 
-    def __init__(self, function: Callable[..., Tensor]) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
         torch.manual_seed(3)
         self.function = function
@@ -42,6 +42,7 @@ class Net(nn.Module):
         self.pointwise = nn.Conv1d(3, 4, 1, stride=2)
         self.wide = nn.Conv2d(2, 3, (1, 5), padding=(0, 2))
         self.blocks = nn.Conv1d(32, 33, 3)
+        self.points = nn.Conv2d(5, 5, 1)
         for name, shape in {
             "batches": (2, 5, 4, 6),
             "column": (1, 1, 33, 1),
@@ -50,8 +51,9 @@ class Net(nn.Module):
             "taps": (6, 4),
         }.items():
             self.register_buffer(name, randn(*shape).abs() + 0.5)
+        self.register_buffer("nothing", torch.zeros(1))
 
-    def forward(self, *inputs: Tensor) -> Tensor:
+    def forward(self, *inputs: Tensor) -> Any:
         return self.function(self, *inputs)
 
 
@@ -59,7 +61,7 @@ class Shown(NamedTuple):
     """A net that shows a quirk, on releases at both ends of its range."""
 
     releases: tuple[str, ...]
-    function: Callable[..., Tensor]
+    function: Callable[..., Any]
     inputs: tuple[Tensor, ...]
     axes: Mapping[int, Any] | None = None
     """Axis -> symbol, of the first input."""
@@ -69,6 +71,12 @@ class Shown(NamedTuple):
 def _halves(m: Net, x: Tensor) -> Tensor:
     """Multiply over an axis whose size is `(T + 1) // 2` in one operand and `(2 * T + 3) // 4` in the other."""
     return x.chunk(2, 2)[0] @ torch.cat([x, x], 2).tensor_split(4, 2)[0].mT
+
+
+def _flat_and_last(m: Net, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the steps of all sequences in one axis, and the last state."""
+    y, last = m.rnn(x)
+    return y.flatten(0, 1), last
 
 
 def _full(m: Net, x: Tensor) -> Tensor:
@@ -95,37 +103,45 @@ SHOWN: dict[str, Shown] = {
         {1: Dim("T", min=0, max=99)},
     ),
     "batched_constant": Shown(("0.19.15",), lambda m, x: x @ m.batches, (randn(1, 1, 3, 4),)),
-    "inner_size": Shown(("0.21.5", "0.21.7"), _halves, (randn(2, 3, 9),), {2: "T"}),
+    "inner_size": Shown(("0.21.5",), _halves, (randn(2, 3, 9),), {2: "T"}),
     "tiled_operand": Shown(
         ("0.23.0", "0.23.9"), lambda m, x: x[:1].expand(x.shape[0], -1) @ m.few, (randn(6, 4),), {0: "T"}
     ),
     "folded_batch": Shown(
         ("0.23.0", "0.23.9"), lambda m, x, y: x.flatten(0, 1) @ y, (randn(2, 3, 4, 5), randn(1, 5, 7))
     ),
+    "zero_operand": Shown(
+        ("0.21.13", "0.22.4", "0.23.9"), lambda m, x: (x * m.nothing) @ m.few, (randn(6, 4),), {0: "T"}
+    ),
     "scaled_blocks": Shown(
-        ("0.23.0", "0.23.9"),
+        ("0.21.12", "0.22.4", "0.23.9"),
         lambda m, x: (m.blocks(x) + m.column[0]) * m.column[0],
         (randn(2, 32, 7),),
         weights={"blocks.weight": "q4_0"},
     ),
-    "subtracted_blocks": Shown(
-        ("0.23.0", "0.23.9"),
-        lambda m, x: m.column[0] - m.blocks(x),
-        (randn(2, 32, 7),),
-        weights={"blocks.weight": "q4_0"},
+    "subtracted_convolution": Shown(
+        ("0.21.0", "0.21.19", "0.22.4", "0.23.9"), lambda m, x: m.column[0] - m.blocks(x), (randn(2, 32, 7),)
     ),
     "overrun_row": Shown(("0.19.15", "0.22.4"), lambda m, x: m.wide(x), (randn(1, 2, 40, 1),)),
     "rounded_up_windows": Shown(("0.20.19", "0.20.22"), lambda m, x: m.strided(x), (randn(2, 3, 18),), {2: "T"}),
     "scalar_product": Shown(
-        ("0.23.0", "0.23.9"), lambda m, x: x[0].reshape(-1) @ x[1].reshape(-1), (randn(2, 6, 4),), {1: "T"}
+        ("0.21.13", "0.22.4", "0.23.9"), lambda m, x: x[0].reshape(-1) @ x[1].reshape(-1), (randn(2, 6, 4),), {1: "T"}
     ),
-    "moved_stride": Shown(("0.23.0", "0.23.9"), lambda m, x: m.pointwise(x.softmax(2)), (randn(2, 3, 6),), {2: "T"}),
+    "moved_stride": Shown(
+        ("0.19.2", "0.20.7", "0.22.4", "0.23.9"), lambda m, x: m.pointwise(x.softmax(2)), (randn(2, 3, 6),), {2: "T"}
+    ),
     "inserted_axis": Shown(
-        ("0.23.0", "0.23.9"),
+        ("0.21.11", "0.22.4", "0.23.9"),
         lambda m, x: F.conv1d(x, m.taps[:, :3].unsqueeze(1), m.taps[:, 3], groups=6),
         (randn(2, 6, 17),),
     ),
-    "reshape_of_scan": Shown(("0.23.0", "0.23.8"), lambda m, x: m.rnn(x)[0].flatten(0, 1), (randn(6, 4, 5),), {0: "T"}),
+    "reshape_of_scan": Shown(("0.19.15", "0.20.22", "0.22.4", "0.23.8"), _flat_and_last, (randn(6, 4, 5),)),
+    "reshape_before_scan": Shown(("0.19.2", "0.19.15"), lambda m, x: m.rnn(x)[0], (randn(6, 4, 5),), {0: "T"}),
+    "reshape_of_points": Shown(
+        ("0.20.19", "0.20.22", "0.21.5"),
+        lambda m, x: (x + m.points(x)).reshape(x.shape[0], 1, -1),
+        (randn(2, 5, 4, 1),),
+    ),
     "reshape_of_sum": Shown(
         ("0.20.3", "0.20.18"), lambda m, x, y: (x @ m.dense + y).view(4, 1, 7), (randn(1, 1, 7), randn(1, 1, 28))
     ),

@@ -45,7 +45,7 @@ def slice_(
         return value
     axes, begin, end, steps = (list(of) for of in zip(*bounds, strict=True))
     more = {"stride": steps} if any(step != 1 for step in steps) else {}
-    return g.one("slice", value, axes=axes, begin=begin, end=end, out=out, **more)
+    return _with_stated_extents(g, g.one("slice", value, axes=axes, begin=begin, end=end, out=out, **more), axes)
 
 
 def concat(g: TractBuilder, values: Sequence[Value], *, axis: int) -> Value:
@@ -122,11 +122,20 @@ def slice_range(g: TractBuilder, value: Value, axis: int, begin: Dim, end: Dim, 
     if not g.traits.clamps_slice_ends:
         return g.one("slice", value, axes=[axis], begin=[begin], end=[end], out=out)
     piece = g.tract_core_dyn_slice(value, start=begin, end=end, len=length, axis=axis, out=out)
+    piece = _with_stated_extents(g, piece, [axis])
     if step == 1:
         return piece
     if is_static((begin, end)):
         return _every_nth(g, piece, axis, 0, int(end - begin), step)
     return _pick_range(g, piece, axis, 0, length, step)
+
+
+def _with_stated_extents(g: TractBuilder, value: Value, axes: Sequence[int]) -> Value:
+    """Return a slice whose dynamic extents along these axes are stated by an operation that the engine removes."""
+    dynamic = [axis for axis in axes if not isinstance(value.shape[axis], int)]
+    if not dynamic or not g.traits.keeps_slices_symbolic or g.options.streaming:
+        return value
+    return g.tract_core_broadcast(value, shape=list(value.shape), out=Expected(value.shape, value.dtype))
 
 
 def _every_nth(g: TractBuilder, value: Value, axis: int, begin: int, end: int, step: int) -> Value:

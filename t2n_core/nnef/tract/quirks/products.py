@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from t2n_core.nnef.dat import in_blocks
-from t2n_core.nnef.graph import Value, values_in
+from t2n_core.nnef.graph import Operation, Value, values_in
 from t2n_core.nnef.shapes import broadcast, is_broadcast
 from t2n_core.nnef.sizes.dims import Dim, same
 from t2n_core.nnef.tract.builder import TractBuilder
-from t2n_core.nnef.tract.optimiser import folds_batch, is_tiled
+from t2n_core.nnef.tract.optimiser import folds_batch, is_multiplied_by_zero, is_tiled
 from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, OperationView, quirk, with_barriers
 
 _PIECES = frozenset({"slice", "tract_core_dyn_slice", "tract_core_gather"})
@@ -102,7 +102,8 @@ def _is_scalar(operation: OperationView) -> bool:
 
 @quirk(
     "matmul",
-    ("0.23.0", None),
+    ("0.21.2", "0.21.4"),
+    ("0.21.13", None),
     when=_is_scalar,
     reason="a product of one element over axes that a `reshape` has merged does not load once its axes are squeezed",
     safe="`sum_reduce` of the `mul` of both operands",
@@ -156,34 +157,60 @@ def folded_batch(g: TractBuilder, operation: OperationView) -> OperationView:
     return with_barriers(g, operation, _folded_operands(operation))
 
 
-# --------------------------------------------------------------------------------------------- kernels of 4 bits
+# ------------------------------------------------------------------------------------------------ products with 0
+def _zero_operands(operation: OperationView) -> list[Value]:
+    """Return the operands that are a product with zeros."""
+    operands = [value for name in _MOVED[operation.operator] for value in values_in(operation.get(name))]
+    return [value for value in operands if is_multiplied_by_zero(value)]
+
+
+@quirk(
+    "matmul tract_core_einsum",
+    ("0.21.13", None),
+    when=lambda operation: bool(_zero_operands(operation)),
+    reason="a dynamic operand that is multiplied by 0 becomes a scalar where the model is decluttered, and the product "
+    "does not load",
+    safe=BARRIER_BEFORE,
+)
+def zero_operand(g: TractBuilder, operation: OperationView) -> OperationView:
+    """Put a barrier after the operand."""
+    return with_barriers(g, operation, _zero_operands(operation))
+
+
+# ------------------------------------------------------------------------------------- arithmetic on convolutions
 _KEPT = frozenset("add sub reshape squeeze unsqueeze transpose copy".split())
 """Operators through which the engine sees the convolution whose results are scaled."""
 
 
-def _is_of_blocks(value: Any, other: Any, operation: OperationView) -> bool:
-    """Return whether `value` is computed by a convolution with a kernel in blocks that `other` may be folded into.
+def _convolution_of(value: Any, other: Any, operation: OperationView) -> Operation | None:
+    """Return the convolution that computes `value`, if `other` may be folded into its kernel and bias.
 
     A weight may be; a scalar only if there is one output channel.
     """
     if not isinstance(value, Value) or (isinstance(other, Value) and not operation.facts.is_constant(other)):
-        return False
+        return None
     while value.producer is not None and value.producer.name in _KEPT:
         sources = [one for one in value.producer.inputs() if not operation.facts.is_constant(one)]
         if len(sources) != 1:
-            return False
+            return None
         value = sources[0]
     producer = value.producer
-    if producer is None or producer.name != "conv" or not in_blocks(producer.arguments["filter"].weight):
-        return False
-    return isinstance(other, Value) or same(producer.arguments["filter"].shape[0], 1)
+    if producer is None or producer.name != "conv":
+        return None
+    return producer if isinstance(other, Value) or same(producer.arguments["filter"].shape[0], 1) else None
+
+
+def _has_blocks(convolution: Operation | None) -> bool:
+    """Return whether the kernel is stored in blocks of 4 bits."""
+    return convolution is not None and in_blocks(convolution.arguments["filter"].weight)
 
 
 @quirk(
     "mul div",
-    ("0.23.0", None),
+    ("0.21.12", None),
     when=lambda operation: any(
-        _is_of_blocks(operation.get(one), operation.get(other), operation) for one, other in (("x", "y"), ("y", "x"))
+        _has_blocks(_convolution_of(operation.get(one), operation.get(other), operation))
+        for one, other in (("x", "y"), ("y", "x"))
     ),
     reason="a scale of a convolution's result is folded into its kernel, which blocks of 4 bits do not allow",
     safe="`neg` of both operands before",
@@ -196,12 +223,13 @@ def scaled_blocks(g: TractBuilder, operation: OperationView) -> OperationView:
 
 @quirk(
     "sub",
-    ("0.23.0", None),
-    when=lambda operation: _is_of_blocks(operation.get("y"), operation.get("x"), operation),
-    reason="the result of a convolution with a kernel in blocks of 4 bits is added, not subtracted",
+    ("0.21.0", None),
+    when=lambda operation: _convolution_of(operation.get("y"), operation.get("x"), operation) is not None,
+    reason="the result of a convolution is added to a weight of each channel, not subtracted from it: the weight is "
+    "folded into the bias, and the kernel stays; up to 0.22 where the model is decluttered",
     safe="`add` of the `neg` of the second operand",
 )
-def subtracted_blocks(g: TractBuilder, operation: OperationView) -> OperationView:
+def subtracted_convolution(g: TractBuilder, operation: OperationView) -> OperationView:
     """Add the negated results."""
     arguments = {"x": operation.get("x"), "y": g.neg(operation.get("y"))}
     return OperationView("add", arguments, operation.results, operation.facts)

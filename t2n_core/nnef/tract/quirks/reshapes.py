@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
+from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.reshapes import reshape_parts
 from t2n_core.nnef.tract.builder import TractBuilder
-from t2n_core.nnef.tract.optimiser import is_sequence, is_sum_of_product
-from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, OperationView, quirk, with_barriers
+from t2n_core.nnef.tract.optimiser import is_reshaped, is_sequence, is_sum_of_points, is_sum_of_product
+from t2n_core.nnef.tract.quirks.quirk import (
+    BARRIER_BEFORE,
+    BARRIER_OF_AXES_BEFORE,
+    OperationView,
+    axes_barrier,
+    quirk,
+    with_barriers,
+)
 
 
 @quirk(
     "reshape",
-    ("0.23.0", "0.23.9"),
+    (None, "0.23.9"),
     when=lambda operation: is_sequence(operation.get("input")),
-    reason="a `reshape` of a scan's result is moved into the scan, which then fails",
-    safe=BARRIER_BEFORE,
+    reason="a `reshape` of a scan's result is moved into the scan, which then fails; up to 0.22 where the model is "
+    "decluttered",
+    safe=BARRIER_OF_AXES_BEFORE,
 )
 def reshape_of_scan(g: TractBuilder, operation: OperationView) -> OperationView:
     """Put a barrier after the input."""
-    return with_barriers(g, operation, [operation.get("input")])
+    value = operation.get("input")
+    axes = [part.start for part in reshape_parts(value.shape, operation.results[0].shape)]
+    return operation.with_arguments(input=axes_barrier(g, value, axes))
+
+
+@quirk(
+    "tract_core_scan",
+    (None, "0.20"),
+    when=lambda operation: any(is_reshaped(value) for _, value, *_ in operation.get("scan")),
+    reason="where the model is decluttered, a `reshape` that computes a scanned operand is moved into the scan, which "
+    "then fails",
+    safe=BARRIER_OF_AXES_BEFORE,
+)
+def reshape_before_scan(g: TractBuilder, operation: OperationView) -> OperationView:
+    """Put a barrier after each scanned operand that is reshaped."""
+
+    def stopped(value: Value, axis: int) -> Value:
+        return axes_barrier(g, value, [axis]) if is_reshaped(value) else value
+
+    scanned = [(name, stopped(value, axis), axis, *rest) for name, value, axis, *rest in operation.get("scan")]
+    return operation.with_arguments(scan=scanned)
 
 
 @quirk(
@@ -30,3 +60,18 @@ def reshape_of_scan(g: TractBuilder, operation: OperationView) -> OperationView:
 def reshape_of_sum(g: TractBuilder, operation: OperationView) -> OperationView:
     """Put a barrier after the input."""
     return with_barriers(g, operation, [operation.get("input")])
+
+
+@quirk(
+    "reshape",
+    ("0.20.19", "0.21.6"),
+    when=lambda operation: is_sum_of_points(operation.get("input")),
+    reason="where the model is decluttered, a convolution of one element becomes a product, and a `reshape` of a sum "
+    "is moved into it: the process dies",
+    safe=BARRIER_OF_AXES_BEFORE,
+)
+def reshape_of_points(g: TractBuilder, operation: OperationView) -> OperationView:
+    """Put a barrier after the input."""
+    value = operation.get("input")
+    axes = [part.start for part in reshape_parts(value.shape, operation.results[0].shape)]
+    return operation.with_arguments(input=axes_barrier(g, value, axes))

@@ -23,14 +23,17 @@ QUIRKS: tuple[Quirk, ...] = (
     products.scalar_product,
     products.tiled_operand,
     products.folded_batch,
+    products.zero_operand,
     products.scaled_blocks,
-    products.subtracted_blocks,
+    products.subtracted_convolution,
     windows.overrun_row,
     windows.rounded_up_windows,
     windows.moved_stride,
     windows.inserted_axis,
     reshapes.reshape_of_scan,
+    reshapes.reshape_before_scan,
     reshapes.reshape_of_sum,
+    reshapes.reshape_of_points,
 )
 
 

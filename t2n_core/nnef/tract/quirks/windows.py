@@ -10,7 +10,7 @@ from t2n_core.nnef.shapes import overruns_row
 from t2n_core.nnef.sizes.dims import as_dim, floor_div
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.optimiser import passes_strides_wrongly
-from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, OperationView, quirk, with_barriers
+from t2n_core.nnef.tract.quirks.quirk import BARRIER_OF_AXES_BEFORE, OperationView, axes_barrier, quirk
 
 
 def _per_axis(operation: OperationView, name: str) -> list[int]:
@@ -49,11 +49,12 @@ def _overruns(operation: OperationView) -> bool:
     (None, "0.23.0"),
     when=_overruns,
     reason="a window begins after the end of a row, and the engine writes beyond its memory",
-    safe="`pad` the last axis first",
+    safe=f"`pad` the last axis first, and then {BARRIER_OF_AXES_BEFORE}: a decluttered `conv` takes a padding over",
 )
 def overrun_row(g: TractBuilder, operation: OperationView) -> OperationView:
     """Pad the rows before."""
-    return _with_padded(g, operation, [1])
+    padded = _with_padded(g, operation, [1])
+    return padded.with_arguments(input=axes_barrier(g, padded.get("input"), [3]))
 
 
 # ---------------------------------------------------------------------------------------------- one window too many
@@ -104,16 +105,16 @@ def _has_moved_stride(operation: OperationView) -> bool:
 
 @quirk(
     "conv",
-    ("0.23.0", None),
     when=_has_moved_stride,
     reason="the stride of a window of one element is moved before the `softmax`, product, `reshape`, `slice` from a "
     "dynamic begin or convolution of one element over a dynamic axis that computes the input: wrong values after a "
-    "`softmax`, a graph that does not load after the others",
-    safe=BARRIER_BEFORE,
+    "`softmax`, a graph that does not load after the others; up to 0.22 where the model is decluttered",
+    safe=BARRIER_OF_AXES_BEFORE,
 )
 def moved_stride(g: TractBuilder, operation: OperationView) -> OperationView:
     """Put a barrier after the input."""
-    return with_barriers(g, operation, [operation.get("input")])
+    axes = [axis + 2 for axis, stride in enumerate(_per_axis(operation, "stride")) if stride > 1]
+    return operation.with_arguments(input=axes_barrier(g, operation.get("input"), axes))
 
 
 # ------------------------------------------------------------------------------------------- filters in one piece
@@ -131,7 +132,7 @@ def _has_inserted_axis(operation: OperationView) -> bool:
 
 @quirk(
     "conv",
-    ("0.23.0", None),
+    ("0.21.11", None),
     when=_has_inserted_axis,
     reason="the rows of a depthwise filter are located by the stride of its unit axis, which is wrong if that axis was "
     "inserted into a tensor",

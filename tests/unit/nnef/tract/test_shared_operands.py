@@ -27,7 +27,7 @@ def expansions(g: TractEmitter, operand: Shape, shape: Shape, uses: int = FEWEST
     factor = g.external("factor", operand, FLOAT32)
     for index in range(uses):
         g.mul(g.external(f"x{index}", shape, FLOAT32), factor)
-    g.expand_shared_operands()
+    g.rewrite_graph()
     return [o.arguments["repeats"] for o in g.graph.operations if o.name == "tile"]
 
 
@@ -70,5 +70,5 @@ def test_integers_stay_as_they_are() -> None:
     factor = g.external("factor", POSITIONS, INT64)
     for index in range(FEWEST):
         g.mul(g.external(f"x{index}", HEADS, INT64), factor)
-    g.expand_shared_operands()
+    g.rewrite_graph()
     assert not [o for o in g.graph.operations if o.name == "tile"]

@@ -1,0 +1,183 @@
+"""Slices that all leave out the first part of one value, of which some releases die when they declutter a model.
+
+Their pass `PushSliceUp` moves slices before the operation that computes their input. Where all readers of a value are
+slices of one axis, it splits the value at their bounds, and fails unless one of them is 0 (sonos/tract#2247). A boolean
+value it cannot split at all, and a value in many parts takes each operation that computes it apart, until a part is
+left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2n_core.nnef.graph import BOOL, Operation, Value, new_operation, values_in
+from t2n_core.nnef.shapes import BROADCASTING, UNARY
+from t2n_core.nnef.sizes.dims import Shape, same
+from t2n_core.nnef.sizes.reshapes import ReshapePart, reshape_parts
+from t2n_core.nnef.tract.barriers import BARRIER
+from t2n_core.nnef.tract.builder import TractBuilder
+
+_NOT_ELEMENTWISE: Final = frozenset(
+    """softmax batch_normalization tract_core_softmax tract_core_log_softmax tract_core_trilu tract_core_rms_norm
+    tract_transformers_rms_norm tract_core_cumsum tract_core_scatter_elements tract_core_scatter_nd tract_core_fft
+    prelu""".split()
+)
+_ELEMENTWISE: Final = (UNARY - _NOT_ELEMENTWISE) | {"tract_core_cast"}
+_MOST_PARTS: Final = 3
+"""Slices of one value that stay, such as queries, keys and values; more of them are steps of a loop."""
+_REDUCTIONS: Final = frozenset("sum_reduce max_reduce min_reduce mean_reduce".split())
+
+
+@dataclass(frozen=True, slots=True)
+class _Slices:
+    """The slices that become the only readers of a value."""
+
+    axis: int
+    begin: int
+    count: int
+    leaf: Operation
+    """The first of them, where it stands in the graph."""
+
+
+def separate_outer_slices(g: TractBuilder) -> None:
+    """Put a `pad` before one of the slices of each value whose slices all leave out its first part.
+
+    No slice is moved across it, so that the value is not split.
+    """
+    if not g.traits.splits_values_at_slices:
+        return
+    readers: dict[Value, list[Operation]] = {}
+    for operation in g.graph.operations:
+        for value in operation.inputs():
+            readers.setdefault(value, []).append(operation)
+    moved: dict[Value, _Slices] = {}
+    outputs = set(map(id, g.graph.outputs))
+    for operation in reversed(list(g.graph.operations)):
+        if len(operation.outputs) != 1 or id(operation.outputs[0]) in outputs:
+            continue
+        (value,) = operation.outputs
+        if operation.name == "tract_core_shape_of" or g.facts.is_constant(value):  # sliced before any pass
+            continue
+        slices = [_slices_of(value, reader, moved) for reader in readers.get(value, ())]
+        found = [one for one in slices if one is not None]
+        if not found or len(found) < len(slices) or len({one.axis for one in found}) > 1:
+            continue
+        first, count = min(found, key=lambda one: one.begin), sum(one.count for one in found)
+        if count > 1 and (first.begin > 0 or value.dtype == BOOL or count > _MOST_PARTS):
+            _separate(g, first.leaf)
+        else:
+            moved[value] = replace(first, count=count)
+
+
+def _slices_of(value: Value, reader: Operation, moved: dict[Value, _Slices]) -> _Slices | None:
+    """Return the slice that a reader of a value is, or that is moved across it; None for any other reader."""
+    if reader.name == "slice" and reader.arguments["input"] is value:
+        own = _static_slice(reader)
+        if own is not None:
+            return own
+    if len(reader.outputs) != 1 or reader.outputs[0] not in moved:
+        return None
+    later = moved[reader.outputs[0]]
+    axes = [axis for operand, axis in _operands(reader, later.axis) if operand is value]
+    return replace(later, axis=axes[0]) if axes else None
+
+
+def _static_slice(operation: Operation) -> _Slices | None:
+    """Return a slice of one axis whose extent and bounds are integers."""
+    axes, begin, end = (operation.arguments[name] for name in ("axes", "begin", "end"))
+    extent = operation.arguments["input"].shape[axes[0]]
+    strides: Sequence[int] = operation.arguments.get("stride") or [1]
+    is_static = all(isinstance(one, int) for one in (extent, begin[0], end[0]))
+    return _Slices(axes[0], begin[0], 1, operation) if len(axes) == 1 and is_static and strides == [1] else None
+
+
+def _operands(operation: Operation, axis: int) -> Iterator[tuple[Value, int]]:
+    """Yield the operands of an operation, each with its axis that becomes `axis` of the result.
+
+    None for an operator that the engine moves no slice across.
+    """
+    name, arguments, shape = operation.name, operation.arguments, operation.outputs[0].shape
+    if name in _ELEMENTWISE or name in BROADCASTING or (name == "concat" and axis != arguments["axis"]):
+        for value in operation.inputs():
+            if value.rank == len(shape) and same(value.shape[axis], shape[axis]):
+                yield value, axis
+    elif (name in _REDUCTIONS and axis not in arguments["axes"]) or (name == "slice" and axis not in arguments["axes"]):
+        yield arguments["input"], axis
+    elif name == "transpose":
+        yield arguments["input"], arguments["axes"][axis]
+    elif name == "unsqueeze" and axis not in arguments["axes"]:
+        yield arguments["input"], axis - sum(one < axis for one in arguments["axes"])
+    elif name == "squeeze":
+        kept = [one for one in range(arguments["input"].rank) if one not in arguments["axes"]]
+        yield arguments["input"], kept[axis]
+    elif name == "reshape":
+        own = _before_reshape(arguments["input"].shape, shape).get(axis)
+        if own is not None:
+            yield arguments["input"], own
+    elif name == "matmul":
+        yield from _factors(arguments, axis, len(shape))
+    elif name == "tract_core_einsum":
+        terms, result = arguments["expr"].split("->")
+        for value, term in zip(values_in(arguments["inputs"]), terms.split(","), strict=False):
+            if result[axis] in term:
+                yield value, term.index(result[axis])
+
+
+def _before_reshape(before: Shape, after: Shape) -> dict[int, int]:
+    """Return the axes after a reshape that it keeps, apart from inserted and removed ones of size 1, by number."""
+    kept: dict[int, int] = {}
+    start = shift = 0
+    for part in [*reshape_parts(before, after), ReshapePart(len(before), (), ())]:
+        kept.update((axis + shift, axis) for axis in range(start, part.start))
+        old = [axis for axis, extent in enumerate(part.before, part.start) if not same(extent, 1)]
+        new = [axis for axis, extent in enumerate(part.after, part.start + shift) if not same(extent, 1)]
+        sizes = [part.before[axis - part.start] for axis in old]
+        if len(old) == len(new) and all(same(after[axis], size) for axis, size in zip(new, sizes, strict=True)):
+            kept.update(zip(new, old, strict=True))
+        start, shift = part.start + part.count, shift + len(part.after) - part.count
+    return kept
+
+
+def _factors(arguments: dict[str, Any], axis: int, rank: int) -> Iterator[tuple[Value, int]]:
+    for name, own in (("A", rank - 2), ("B", rank - 1)):
+        value = arguments[name]
+        swapped = rank - 1 if own == rank - 2 else rank - 2
+        if axis == own:
+            yield value, swapped if arguments.get(f"transpose{name}") else own
+        elif axis < rank - 2 and not same(value.shape[axis], 1):
+            yield value, axis
+
+
+def _separate(g: TractBuilder, leaf: Operation) -> None:
+    """Pad the input of a slice by one element at the end of its axis; a boolean one gets a barrier, since no `pad`."""
+    value: Value = leaf.arguments["input"]
+    axis = leaf.arguments["axes"][0]
+    if value.dtype == BOOL:
+        diagonal = _constant_before(g, leaf, np.asarray(-(1 << 30), dtype=np.int64))
+        apart = Value(g.unique(f"{value.name}_apart"), value.dtype, value.shape)
+        operation = new_operation(BARRIER, {"input": value, "k": diagonal, "upper": True}, apart, leaf.origin)
+    else:
+        shape = tuple(extent + int(one == axis) for one, extent in enumerate(value.shape))
+        apart = Value(g.unique(f"{value.name}_apart"), value.dtype, shape)
+        padding = [(0, int(one == axis)) for one in range(value.rank)]
+        zero = 0.0 if value.dtype.kind == "f" else 0
+        arguments = {"input": value, "padding": padding, "border": "constant", "value": zero}
+        operation = new_operation("pad", arguments, apart, leaf.origin)
+    g.graph.operations.insert(g.graph.operations.index(leaf), operation)
+    leaf.arguments["input"] = apart
+
+
+def _constant_before(g: TractBuilder, operation: Operation, array: NDArray[Any]) -> Value:
+    """Return the variable of an array, which stands before an operation of the finished graph."""
+    constant, operations = g.constant(array), g.graph.operations
+    producer = constant.producer
+    assert producer is not None
+    if operations.index(producer) > operations.index(operation):
+        operations.remove(producer)
+        operations.insert(operations.index(operation), producer)
+    return constant

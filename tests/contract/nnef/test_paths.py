@@ -1,0 +1,93 @@
+"""Nets that a release gets wrong, or dies of, on one path alone, are right on all of them as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.engine.paths import EnginePath
+
+DECLUTTER, OPTIMISE_ONLY, FIXED = EnginePath.DECLUTTER, EnginePath.OPTIMISE_ONLY, EnginePath.FIXED_SYMBOLS
+GENERATOR = torch.Generator().manual_seed(7)
+
+
+def randn(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=GENERATOR)
+
+
+class Net(nn.Module):
+    """A function of the inputs, with recurrent nets and layers at hand."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.function = function
+        self.lstm, self.gru, self.deep = nn.LSTM(3, 7), nn.GRU(3, 7), nn.LSTM(3, 7, 2)
+        self.head, self.wide = nn.Linear(7, 5), nn.Linear(9, 12)
+
+    def forward(self, *inputs: Tensor) -> Any:
+        return self.function(self, *inputs)
+
+
+class Case(NamedTuple):
+    function: Callable[..., Any]
+    inputs: tuple[Tensor, ...]
+    axes: dict[int, str] | None = None
+    """Axis -> symbol, of all inputs."""
+
+
+def _flat_and_state(net: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    y, state = net(x)
+    last = state[0] if isinstance(state, tuple) else state
+    return y.reshape(-1, 7), last[-1]
+
+
+X, Y = randn(3, 9), randn(3, 9)
+ROWS = {0: "N"}
+CASES: dict[str, Case] = {
+    "slices without the first part": Case(lambda m, x, y: ((x + y)[:, 2:4], (x + y)[:, 5:8]), (X, Y)),
+    "slices of an input": Case(lambda m, x, y: (x[:, 2:4], x[:, 5:8], y * 2), (X, Y), ROWS),
+    "slices behind other operations": Case(lambda m, x, y: (x.tanh()[:, 2:4], x.exp()[:, 5:8], y * 2), (X, Y), ROWS),
+    "slices of booleans": Case(lambda m, x, y: ((x > y)[:, :4], (x > y)[:, 5:8]), (X, Y)),
+    "slices of transposed values": Case(
+        lambda m, x, y: ((x * y).mT[2:4].relu(), (x * y).unsqueeze(0)[:, :, 5:8] * 2), (X, Y), ROWS
+    ),
+    "steps without the first": Case(lambda m, x: sum(m.wide(x)[i].tanh() for i in range(1, 5)), (randn(5, 9),)),
+    "lstm, flat": Case(lambda m, x: _flat_and_state(m.lstm, x), (randn(6, 4, 3),)),
+    "gru, flat": Case(lambda m, x: _flat_and_state(m.gru, x), (randn(6, 4, 3),)),
+    "two layers, flat": Case(lambda m, x: _flat_and_state(m.deep, x), (randn(6, 4, 3),)),
+    "lstm, flat, to a linear layer": Case(lambda m, x: m.head(m.lstm(x)[0].reshape(-1, 7)), (randn(6, 4, 3),)),
+    "lstm of free sizes": Case(lambda m, x: m.lstm(x)[0], (randn(6, 4, 3),), {0: "T", 1: "B"}),
+    "a multiple of four": Case(
+        lambda m, x: F.pad(x, (0, 0, 0, -x.shape[1] % 4)).reshape(x.shape[0], -1, 4, 4).mean(2),
+        (randn(2, 9, 4),),
+        {0: "B", 1: "T"},
+    ),
+    "a causal mask": Case(
+        lambda m, x: (x @ x.mT).masked_fill(torch.ones(x.shape[1], x.shape[1]).triu(1).bool(), -1e9).softmax(-1),
+        (randn(2, 9, 4),),
+        {0: "B", 1: "T"},
+    ),
+    "a constant NaN": Case(lambda m, x: torch.where(x > 0, x, float("nan")), (X,), ROWS),
+}
+
+
+@pytest.mark.parametrize("release", ["0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9"])
+@pytest.mark.parametrize("name", list(CASES))
+def test_every_path_is_right(name: str, release: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    names = ["x", "y"][: len(case.inputs)]
+    axes = None if case.axes is None else {one: dict(case.axes) for one in names}
+    export = ModelExport(Net(case.function).eval(), case.inputs, input_names=names, dynamic_axes=axes)
+    outcome = export.to(TractNNEF(release, check_io=False), tmp_path / "model.nnef.tar").check_parity("approximate")
+    assert outcome.passed, outcome.describe()
+    fixed = [FIXED] if axes else []
+    several = [OPTIMISE_ONLY] if release < "0.23" else []
+    assert list(outcome.paths) == [DECLUTTER, *several, *fixed] or "failed_paths" in outcome.facts

@@ -1,0 +1,69 @@
+"""Slices that leave out the first part of a value are kept apart in the releases that die of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from t2n_core.nnef.graph import BOOL, FLOAT32
+from t2n_core.nnef.spec import spec_for
+from t2n_core.nnef.tract.emitter import TractEmitter
+
+AFFECTED = "0.22.4"
+
+
+def emitter(release: str = AFFECTED) -> TractEmitter:
+    return TractEmitter(spec_for("tract", release))
+
+
+def apart(g: TractEmitter) -> list[str]:
+    """The operators that keep slices apart."""
+    g.rewrite_graph()
+    return [one.name for one in g.graph.operations if one.outputs[0].name.endswith("_apart")]
+
+
+@pytest.mark.parametrize(
+    ("release", "bounds", "kept"),
+    [
+        (AFFECTED, ((2, 4), (5, 8)), ["pad"]),
+        (AFFECTED, ((0, 4), (5, 8)), []),
+        (AFFECTED, ((2, 4),), []),
+        (AFFECTED, ((0, 1), (1, 2), (2, 3), (3, 4)), ["pad"]),
+        ("0.21.10", ((2, 4), (5, 8)), []),
+        ("0.23.0", ((2, 4), (5, 8)), []),
+    ],
+)
+def test_slices_of_one_value(release: str, bounds: tuple[tuple[int, int], ...], kept: list[str]) -> None:
+    g = emitter(release)
+    y = g.tanh(g.external("x", (3, 9), FLOAT32))
+    g.graph.outputs = [g.slice(y, axes=[1], begin=[begin], end=[end]) for begin, end in bounds]
+    assert apart(g) == kept
+
+
+def test_slices_that_move_before_other_operations() -> None:
+    g = emitter()
+    x = g.external("x", (3, 9), FLOAT32)
+    turned = g.transpose(g.tanh(x), axes=[1, 0])
+    later = g.unsqueeze(g.exp(x), axes=[0])
+    g.graph.outputs = [
+        g.slice(turned, axes=[0], begin=[2], end=[4]),
+        g.slice(later, axes=[2], begin=[5], end=[8]),
+    ]
+    assert apart(g) == ["pad"]
+
+
+def test_a_reader_of_the_whole_keeps_them_apart() -> None:
+    g = emitter()
+    y = g.tanh(g.external("x", (3, 9), FLOAT32))
+    g.graph.outputs = [g.slice(y, axes=[1], begin=[b], end=[b + 2]) for b in (2, 5)] + [g.softmax(y, axes=[1])]
+    assert apart(g) == []
+
+
+def test_booleans_are_never_split() -> None:
+    g = emitter()
+    y = g.not_(g.external("x", (3, 9), BOOL))
+    g.graph.outputs = [g.slice(y, axes=[1], begin=[b], end=[b + 2]) for b in (0, 5)]
+    assert apart(g) == ["tract_core_trilu"]
+    names = [value.name for one in g.graph.operations for value in one.outputs]
+    assert names.index(next(n for n in names if n.startswith("constant_"))) < names.index(
+        next(n for n in names if n.endswith("_apart"))
+    ), "the diagonal stands before it"

@@ -1,7 +1,8 @@
 """What a run over releases found: for each case, the releases that do not compute it rightly.
 
-`findings.tsv` holds the run that the tests compare with the errata, and `findings_cuda.tsv` one on tract's CUDA
-runtime; `--findings` of the command rewrites them.
+`findings.tsv` holds the run that the tests compare with the errata, on the path `optimise-only` up to 0.22, and
+`findings_cuda.tsv` one on tract's CUDA runtime. `findings_declutter.tsv` holds the operators that fail in other cases
+on the path `declutter`. `--findings` of the command rewrites them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from t2n_core.errors import InputError
 
 FILE: Final = Path(__file__).with_name("findings.tsv")
 FILE_ON_CUDA: Final = Path(__file__).with_name("findings_cuda.tsv")
+FILE_OF_DECLUTTER: Final = Path(__file__).with_name("findings_declutter.tsv")
 _HEAD: Final = "operator\tstatus\treleases\tcases"
 
 

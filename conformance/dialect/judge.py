@@ -14,6 +14,7 @@ from conformance.dialect.together import is_plain, write_cases
 from t2n_core.dialect.arrays import Array
 from t2n_core.dialect.cases import Case, name_in
 from t2n_core.dialect.registry import Definition
+from t2n_core.engine.paths import EnginePath
 from t2n_core.engine.pool import TractRunner
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.engine.provision.resolved import CPU
@@ -45,6 +46,7 @@ class Verdict:
     """The engine's error, or how its results differ."""
     runtime: str = CPU
     """The engine's runtime, such as `cuda`."""
+    path: EnginePath = EnginePath.DECLUTTER
 
 
 def difference(found: Array, wanted: Array) -> str:
@@ -100,8 +102,9 @@ def judge(
     suspects: Collection[int] = (),
     timeout: float = 10.0,
     runtime: str = CPU,
+    path: EnginePath = EnginePath.DECLUTTER,
 ) -> Iterator[Verdict]:
-    """Yield the verdict of each case that applies to a release; `folder` takes one archive at a time.
+    """Yield the verdict of each case that applies to a release, on a path; `folder` takes one archive at a time.
 
     Cases without symbols and fragments are in one graph. One that the engine refuses or dies of takes the others along,
     so such a graph is halved until each case that fails is alone; `suspects` are alone from the beginning.
@@ -114,18 +117,18 @@ def judge(
         numbers = waiting.pop()
         if not numbers:
             continue
-        reply = _run([cases[number] for number in numbers], signature, engine, folder, timeout)
+        reply = _run([cases[number] for number in numbers], signature, engine, folder, timeout, path)
         if reply.status == "ok":
             results = list(reply.outputs[0])
             for number in numbers:
                 case = cases[number]
                 count = len(case.results(signature))
                 of_case, results = results[:count], results[count:]
-                yield Verdict(case, number, engine.version, *_judged(case, definition, of_case), runtime)
+                yield Verdict(case, number, engine.version, *_judged(case, definition, of_case), runtime, path)
         elif len(numbers) == 1:
             (number,) = numbers
             reason = f"{reply.stage}: {reply.message}"
-            yield Verdict(cases[number], number, engine.version, OF_REPLY[reply.status], reason, runtime)
+            yield Verdict(cases[number], number, engine.version, OF_REPLY[reply.status], reason, runtime, path)
         elif reply.status == "timeout":  # each half would take as long again
             waiting += [[number] for number in numbers]
         else:
@@ -133,9 +136,11 @@ def judge(
             waiting += [numbers[half:], numbers[:half]]
 
 
-def _run(cases: Sequence[Case], signature: Signature, engine: TractRunner, folder: Path, timeout: float) -> EngineReply:
+def _run(
+    cases: Sequence[Case], signature: Signature, engine: TractRunner, folder: Path, timeout: float, path: EnginePath
+) -> EngineReply:
     archive = write_cases(cases, signature, folder / cases[0].op)
     try:
-        return engine.run(archive, [[array for case in cases for array in case.inputs()]], timeout=timeout)
+        return engine.run(archive, [[array for case in cases for array in case.inputs()]], timeout=timeout, path=path)
     finally:
         shutil.rmtree(archive)

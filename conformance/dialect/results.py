@@ -16,6 +16,7 @@ from conformance.dialect.judge import Status, Verdict
 from conformance.lab.rows import RowFile
 from t2n_core.dialect.cases import Case
 from t2n_core.dialect.registry import Definition
+from t2n_core.engine.paths import EnginePath
 from t2n_core.engine.provision.resolved import CPU
 from t2n_core.nnef.signatures import Signature
 
@@ -33,10 +34,12 @@ class Judged:
     found: Sequence[tuple[int, Status, str]]
     """The number of each case, the verdict and its reason."""
 
-    def verdicts(self, release: str, cases: Sequence[Case], runtime: str = CPU) -> Iterable[Verdict]:
+    def verdicts(
+        self, release: str, cases: Sequence[Case], runtime: str = CPU, path: EnginePath = EnginePath.DECLUTTER
+    ) -> Iterable[Verdict]:
         """Yield the verdicts with their cases."""
         for number, status, reason in self.found:
-            yield Verdict(cases[number], number, release, status, reason, runtime)
+            yield Verdict(cases[number], number, release, status, reason, runtime, path)
 
 
 def digest_of(cases: Sequence[Case], definition: Definition | None, signature: Signature) -> str:

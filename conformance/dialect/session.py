@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from conformance.dialect.judge import STATUSES, Verdict, judge
 from conformance.dialect.known import explanation
@@ -19,12 +20,20 @@ from conformance.lab.tables import table
 from t2n_core.dialect.cases import cases
 from t2n_core.dialect.operators import functions
 from t2n_core.engine import ResolvedEngine, close_all, engine_for, resolve_engines
+from t2n_core.engine.paths import EnginePath
 from t2n_core.engine.provision.resolved import CPU
 from t2n_core.errors import EngineLoadError
 from t2n_core.nnef.spec import spec_for
 
 
-def judge_release(release: str, ops: Sequence[str], count: int, folder: Path, runtime: str = CPU) -> float:
+def judge_release(
+    release: str,
+    ops: Sequence[str],
+    count: int,
+    folder: Path,
+    runtime: str = CPU,
+    path: EnginePath = EnginePath.DECLUTTER,
+) -> float:
     """Judge operators in a release and keep the verdicts in a folder; those that it has from the same cases stay.
 
     Returns the seconds that the verdicts took, those of earlier runs too. Raises EngineLoadError if this machine lacks
@@ -42,10 +51,8 @@ def judge_release(release: str, ops: Sequence[str], count: int, folder: Path, ru
             judged = before.get(op)
             if judged is None or judged.digest != digest:
                 began = time.monotonic()
-                alone = suspects.get(op, ())
-                verdicts = list(
-                    judge(drawn, definitions.get(op), signature, engine, Path(scratch), suspects=alone, runtime=runtime)
-                )
+                given: Any = {"suspects": suspects.get(op, ()), "runtime": runtime, "path": path}
+                verdicts = list(judge(drawn, definitions.get(op), signature, engine, Path(scratch), **given))
                 rows = [(one.number, one.status, one.reason) for one in verdicts]
                 judged = Judged(op, digest, round(time.monotonic() - began, 2), rows)
                 append_result(folder, release, judged)
@@ -60,14 +67,22 @@ def _resolve(release: str, runtime: str) -> ResolvedEngine:
 
 
 def judge_releases(
-    releases: Sequence[str], ops: Sequence[str], count: int, folder: Path, jobs: int, runtime: str = CPU
+    releases: Sequence[str],
+    ops: Sequence[str],
+    count: int,
+    folder: Path,
+    jobs: int,
+    runtime: str = CPU,
+    path: EnginePath = EnginePath.DECLUTTER,
 ) -> float:
     """Judge operators in releases, several at a time, as `judge_release` does; return the seconds of all."""
     if jobs == 1 or len(releases) == 1:
-        return sum(judge_release(release, ops, count, folder, runtime) for release in releases)
+        return sum(judge_release(release, ops, count, folder, runtime, path) for release in releases)
     seconds = 0.0
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        waiting = {pool.submit(judge_release, release, ops, count, folder, runtime): release for release in releases}
+        waiting = {
+            pool.submit(judge_release, release, ops, count, folder, runtime, path): release for release in releases
+        }
         for done in as_completed(waiting):
             seconds += done.result()
             say(f"tract {waiting[done]}: {done.result():.0f} s")
@@ -75,7 +90,12 @@ def judge_releases(
 
 
 def verdicts(
-    releases: Iterable[str], ops: Sequence[str], count: int, folder: Path, runtime: str = CPU
+    releases: Iterable[str],
+    ops: Sequence[str],
+    count: int,
+    folder: Path,
+    runtime: str = CPU,
+    path: EnginePath = EnginePath.DECLUTTER,
 ) -> Iterator[Verdict]:
     """Yield the verdicts of a folder, by operator and release."""
     kept = {release: read_results(folder, release) for release in releases}
@@ -83,7 +103,7 @@ def verdicts(
         drawn = list(cases(op, count))
         for release, found in kept.items():
             if op in found and spec_for("tract", release).has(op):
-                yield from found[op].verdicts(release, drawn, runtime)
+                yield from found[op].verdicts(release, drawn, runtime, path)
 
 
 def matrix(found: Iterable[Verdict]) -> str:

@@ -15,8 +15,8 @@ from t2n_core import dialect
 from t2n_core.engine.protocol import Engine, EngineReply
 from t2n_core.errors import MalformedArchiveError, T2NError
 from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
-from t2n_core.parity.check import comparison_outcome
 from t2n_core.parity.comparison import compare_outputs
+from t2n_core.parity.outcomes import comparison_outcome
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
 

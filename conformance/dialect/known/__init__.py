@@ -7,9 +7,11 @@ from typing import Final
 from conformance.dialect.errata import erratum
 from conformance.dialect.judge import Verdict
 from conformance.dialect.known.cuda import ON_CUDA
+from conformance.dialect.known.declutter import DECLUTTERED
 from conformance.dialect.known.entry import Known
 from conformance.dialect.known.standard import OF_THE_STANDARD
 from conformance.dialect.known.tract import OF_TRACT
+from t2n_core.engine.paths import EnginePath
 from t2n_core.nnef.tract.quirks.quirk import Erratum
 
 KNOWN: Final = (*OF_THE_STANDARD, *OF_TRACT)
@@ -17,6 +19,7 @@ KNOWN: Final = (*OF_THE_STANDARD, *OF_TRACT)
 
 def explanation(verdict: Verdict) -> Known | Erratum | None:
     """Return the known cause of a verdict that is not `right`: an entry of this table or an erratum, or None."""
-    table = (*KNOWN, *ON_CUDA) if verdict.runtime == "cuda" else KNOWN
+    table = (*KNOWN, *(ON_CUDA if verdict.runtime == "cuda" else ()))
+    table += DECLUTTERED if verdict.path is EnginePath.DECLUTTER else ()
     known = next((one for one in table if one.explains(verdict)), None)
     return known or erratum(verdict.case, verdict.release)

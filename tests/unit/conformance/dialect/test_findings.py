@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from conformance.dialect.errata import ERRATA, found
-from conformance.dialect.findings import FILE, FILE_ON_CUDA, Finding, found_in, read, write
+from conformance.dialect.findings import FILE, FILE_OF_DECLUTTER, FILE_ON_CUDA, Finding, found_in, read, write
 from conformance.dialect.judge import Verdict
 from conformance.dialect.known import explanation
 from conformance.dialect.known.cuda import ON_CUDA
+from conformance.dialect.known.declutter import DECLUTTERED
 from t2n_core.dialect.cases import cases
+from t2n_core.engine.paths import EnginePath
 from t2n_core.errors import InputError
 from t2n_core.nnef.spec import spec_for
 
@@ -58,7 +60,8 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 NOT_FOUND = {
     "of several statements": {
         *("uniform_tensor", "misread_unit_axis", "scalar_product", "tiled_operand", "folded_batch", "scaled_blocks"),
-        *("subtracted_blocks", "moved_stride", "inserted_axis", "reshape_of_scan", "reshape_of_sum"),
+        *("subtracted_convolution", "moved_stride", "inserted_axis", "reshape_of_scan", "reshape_of_sum"),
+        *("reshape_before_scan", "reshape_of_points", "zero_operand"),
     },
     "in no release of the run, or in some sizes": {
         *("swapped_sub", "inner_size"),
@@ -84,8 +87,15 @@ def test_the_errata_that_the_run_found() -> None:
     assert wrong_caches <= set().union(*(one.operators for one in proven))
 
 
-@pytest.mark.parametrize(("file", "runtime"), [(FILE, "cpu"), (FILE_ON_CUDA, "cuda")])
-def test_each_finding_is_explained(file: Path, runtime: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "runtime", "path"),
+    [
+        (FILE, "cpu", EnginePath.OPTIMISE_ONLY),
+        (FILE_OF_DECLUTTER, "cpu", EnginePath.DECLUTTER),
+        (FILE_ON_CUDA, "cuda", EnginePath.DECLUTTER),
+    ],
+)
+def test_each_finding_is_explained(file: Path, runtime: str, path: EnginePath) -> None:
     _, findings = read(file)
     drawn = {op: list(cases(op)) for op in {finding.op for finding in findings}}
     unknown = [
@@ -93,9 +103,23 @@ def test_each_finding_is_explained(file: Path, runtime: str) -> None:
         for finding in findings
         for release in {finding.releases[0], finding.releases[-1]}
         for number in finding.cases
-        if explanation(Verdict(drawn[finding.op][number], number, release, finding.status, "", runtime)) is None
+        if explanation(Verdict(drawn[finding.op][number], number, release, finding.status, "", runtime, path)) is None
     ]
     assert unknown == []
+
+
+def test_each_entry_of_declutter_is_found() -> None:
+    _, findings = read(FILE_OF_DECLUTTER)
+    drawn = {op: list(cases(op)) for op in {finding.op for finding in findings}}
+    for known in DECLUTTERED:
+        met = [
+            release
+            for finding in findings
+            for release in finding.releases
+            for number in finding.cases
+            if known.explains(Verdict(drawn[finding.op][number], number, release, finding.status))
+        ]
+        assert met, known.reason
 
 
 def test_each_entry_on_cuda_is_found_in_all_its_releases() -> None:

@@ -14,12 +14,14 @@ import pytest
 from conformance.dialect.judge import Status, Verdict, applies, difference, judge
 from conformance.dialect.known import KNOWN, explanation
 from conformance.dialect.known.cuda import ON_CUDA
+from conformance.dialect.known.declutter import DECLUTTERED
 from conformance.dialect.page import cell_text, dialect_page
 from conformance.dialect.results import Judged, append_result, digest_of, read_results, suspects_in
 from conformance.dialect.session import matrix, smallest
 from conformance.dialect.together import write_cases
 from t2n_core.dialect.cases import Case, operators
 from t2n_core.dialect.operators import functions
+from t2n_core.engine.paths import EnginePath
 from t2n_core.engine.protocol import EngineReply, ReplyStatus
 from t2n_core.nnef.signatures import Parameter, Signature
 
@@ -67,7 +69,7 @@ class Engine:
     output: Sequence[float] = ()
     version: str = "0.23.9"
 
-    def run(self, archive: Path, batches: Sequence[Any], *, timeout: float) -> EngineReply:
+    def run(self, archive: Path, batches: Sequence[Any], *, timeout: float, **options: Any) -> EngineReply:
         assert (archive / "graph.nnef").is_file()
         outputs = ((np.asarray(self.output, np.float32),),) if self.status == "ok" else ()
         return EngineReply(self.status, "run", "why", outputs=outputs)
@@ -98,7 +100,7 @@ class Picky:
     version: str = "0.23.9"
     runs: int = 0
 
-    def run(self, archive: Path, batches: Sequence[Any], *, timeout: float) -> EngineReply:
+    def run(self, archive: Path, batches: Sequence[Any], *, timeout: float, **options: Any) -> EngineReply:
         self.runs += 1
         graph = (archive / "graph.nnef").read_text("utf-8")
         assert graph.count("tract_core_external") == len(batches[0])
@@ -197,15 +199,24 @@ def test_an_explanation_for_a_runtime_holds_there_only() -> None:
     assert explanation(Verdict(case, 0, "0.23.9", "crashed", runtime="cuda")) is None
 
 
+def test_an_explanation_for_a_path_holds_there_only() -> None:
+    given = {"input": np.zeros((1, 1, 9), np.float32), "filter": np.zeros((2, 1, 1), np.float32)}
+    case = Case("conv", {**given, "padding": [(2, 2)], "stride": [3]})
+    decluttered = Verdict(case, 0, "0.20.7", "refused")
+    assert explanation(decluttered) in DECLUTTERED
+    assert explanation(replace(decluttered, release="0.20.18")) is None
+    assert explanation(replace(decluttered, path=EnginePath.OPTIMISE_ONLY)) is None
+
+
 def test_explanations_name_operators_that_have_cases() -> None:
-    assert {op for known in KNOWN for op in known.operators} <= set(operators())
+    assert {op for known in (*KNOWN, *DECLUTTERED) for op in known.operators} <= set(operators())
 
 
 class Slow(Picky):
     """An engine that takes too long for large graphs."""
 
-    def run(self, archive: Path, batches: Sequence[Any], *, timeout: float) -> EngineReply:
-        reply = super().run(archive, batches, timeout=timeout)
+    def run(self, archive: Path, batches: Sequence[Any], *, timeout: float, **options: Any) -> EngineReply:
+        reply = super().run(archive, batches, timeout=timeout, **options)
         return reply if reply.status == "ok" else EngineReply("timeout", "optimise", "killed")
 
 

@@ -1,0 +1,65 @@
+"""Judge programs around what the engine's passes rewrite, on each path of chosen releases.
+
+    python -m conformance.dialect.passes --tract 0.21.19,0.23.9
+    python -m conformance.dialect.passes slices scans --tract all --count 40 --folder .tox/passes
+    python -m conformance.dialect.passes --tract 0.22.4 --path optimise-only
+    python -m conformance.dialect.passes --tract latest --upstream cases
+
+Prints how many programs of each release and path were right, wrong, refused, crashed or timed out, then the smallest
+program of each that was not right, with its known cause. Exits with 1 if one that is not right has no explanation in
+`conformance/dialect/passes/known.py`. With a folder, an interrupted run goes on where it ended.
+`--upstream` writes a case for each reason for which the newest chosen release does not compute a program rightly, in
+the form of tract's own test cases, with the text of an issue.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from conformance.dialect.passes.families import COUNT, FAMILIES, programs
+from conformance.dialect.passes.judging import PassVerdict
+from conformance.dialect.passes.known import explanation
+from conformance.dialect.passes.page import passes_page
+from conformance.dialect.passes.session import judge_kept, matrix, paths_in, smallest
+from conformance.dialect.passes.upstream import write_upstream_programs
+from conformance.lab.command import add_tract, command_parser, say
+from t2n_core.engine import close_all, engine_for, resolve_engines
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = command_parser("conformance.dialect.passes", __doc__)
+    parser.add_argument("families", nargs="*", metavar="FAMILY", help=f"{', '.join(FAMILIES)}; default all")
+    parser.add_argument("--count", type=int, default=COUNT, help="programs of each family")
+    parser.add_argument("--path", default="", metavar="LIST", help="declutter, optimise-only; default both up to 0.22")
+    parser.add_argument("--folder", type=Path, help="where verdicts are kept; default nowhere")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the page of the documentation")
+    parser.add_argument("--upstream", type=Path, metavar="DIR", help="write cases for the newest release's authors")
+    add_tract(parser)
+    chosen = parser.parse_args(arguments)
+    drawn = [program for family in chosen.families or FAMILIES for program in programs(family, chosen.count)]
+    began = time.monotonic()
+    found: list[PassVerdict] = []
+    for resolved in resolve_engines(chosen.tract):
+        for path in paths_in(resolved.version, chosen.path):
+            found += judge_kept(drawn, engine_for(resolved), path, chosen.folder)
+            say(f"tract {resolved.version}, {path}: {time.monotonic() - began:.0f} s")
+        close_all()
+    if chosen.page:
+        chosen.page.write_text(passes_page(found), encoding="utf-8")
+    print(matrix(found))
+    unknown = 0
+    for verdict in smallest(found):
+        known = explanation(verdict)
+        unknown += known is None
+        print(f"\n{verdict.program.name}, tract {verdict.release}, {verdict.path}: {verdict.status}")
+        print(f"    {known.reason if known else 'not known: ' + verdict.reason}")
+        print("\n".join(f"    {step.text()}" for step in verdict.program.steps))
+    if chosen.upstream:
+        say(f"{', '.join(write_upstream_programs(found, found[-1].release, chosen.upstream))} in {chosen.upstream}")
+    return min(unknown, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, pairwise, product
 from pathlib import Path
@@ -126,13 +126,18 @@ def _swapped_outputs(text: str) -> Iterator[tuple[str, str]]:
             yield first, text.replace(graph, graph[: graph.rindex("(")] + f"({swapped})")
 
 
+def _with_last(text: str, graph: str, name: str, lines: Iterable[str]) -> str:
+    """Return the text with lines at its end that compute the output `name` from what it was, `NAME_own`."""
+    start = text.index(graph) + len(graph)
+    body = re.sub(rf'(?<![\w."]){re.escape(name)}(?![\w."])', f"{name}_own", text[start:])
+    end = body.rindex("}")
+    return text[:start] + body[:end] + "".join(f"  {line}\n" for line in lines) + body[end:]
+
+
 def _constant_output(text: str) -> Iterator[tuple[str, str]]:
     for outputs, graph in _outputs(text):
         for name in outputs:
-            renamed = ", ".join(f"{one}_held" if one == name else one for one in outputs)
-            changed = text.replace(graph, graph[: graph.rindex("(")] + f"({renamed})")
-            end = changed.rindex("}")
-            yield name, f"{changed[:end]}  {name}_held = mul({name}, 0.0);\n{changed[end:]}"
+            yield name, _with_last(text, graph, name, [f"{name} = mul({name}_own, 0.0);"])
 
 
 def _held_condition(word: str) -> Callable[[str], Iterator[tuple[str, str]]]:
@@ -177,15 +182,12 @@ def leaks(text: str, share: float) -> dict[str, list[tuple[str, str]]]:
     ways: dict[str, list[tuple[str, str]]] = {}
     for outputs, graph in _outputs(text):
         for name, (kind, (operator, arguments)) in product(outputs, _LEAKS.items()):
-            renamed = ", ".join(f"{one}_leaky" if one == name else one for one in outputs)
-            changed = text.replace(graph, graph[: graph.rindex("(")] + f"({renamed})")
             lines = [
-                f"  {name}_rows = {operator}({name}, {arguments});",
-                f"  {name}_share = mul({name}_rows, {share:.9f});",
-                f"  {name}_leaky = add({name}, {name}_share);",
+                f"{name}_rows = {operator}({name}_own, {arguments});",
+                f"{name}_share = mul({name}_rows, {share:.9f});",
+                f"{name} = add({name}_own, {name}_share);",
             ]
-            end = changed.rindex("}")
-            ways.setdefault(kind, []).append((name, changed[:end] + "\n".join(lines) + "\n" + changed[end:]))
+            ways.setdefault(kind, []).append((name, _with_last(text, graph, name, lines)))
     return ways
 
 

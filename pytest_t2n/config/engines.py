@@ -43,7 +43,6 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
     from pytest_t2n.config.variants import variants_of
     from pytest_t2n.records.platform import this_platform
     from t2n_core.engine.khronos import why_no_khronos
-    from t2n_core.engine.paths import paths_of
     from t2n_core.errors import T2NError
 
     if settings.khronos and (problem := why_no_khronos()):
@@ -65,14 +64,23 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
             by_label.setdefault(engine.label, engine)
     releases = sorted(by_label.values(), key=lambda one: (one.kind != "wheel", version_of(one.version), one.label))
     variants = variants_of(releases, settings.cpu, settings.runtime, progress)
-    variants = [replace(one, paths=settings.paths) for one in variants]
-    if lacking := [one.label for one in variants if settings.paths and not paths_of(one)]:
-        raise pytest.UsageError(f"--t2n-paths={settings.paths}: tract {', '.join(lacking)} has none of these paths")
+    if settings.paths:
+        variants = _on_paths(variants, settings.paths)
     here = this_platform().key
     engines = [SelectedEngine("tract", one.version, one.label, one.to_dict(), here) for one in variants]
     if settings.khronos:
         engines.append(SelectedEngine("khronos", KHRONOS_VERSION, KHRONOS_VERSION, platform=here))
     return engines
+
+
+def _on_paths(engines: Sequence[ResolvedEngine], paths: str) -> list[ResolvedEngine]:
+    """Return engines that check on these paths alone. Raises UsageError for a release that has none of them."""
+    from t2n_core.engine.paths import paths_of  # needs numpy
+
+    chosen = [replace(engine, paths=paths) for engine in engines]
+    if lacking := [engine.label for engine in chosen if not paths_of(engine)]:
+        raise pytest.UsageError(f"--t2n-paths={paths}: tract {', '.join(lacking)} has none of these paths")
+    return chosen
 
 
 def parse_versions(versions: str | Iterable[str]) -> tuple[SpecItem, ...]:

@@ -20,7 +20,7 @@ from t2n_core.errors import InputError
 from t2n_core.text import suggestion
 
 _DECLUTTERS_ON_LOAD: Final = Version("0.23")
-_FIXES_ALL_SYMBOLS: Final = Version("0.21.6")
+_FIXES_ALL_SYMBOLS: Final = Version("0.21.8")
 
 
 class EnginePath(StrEnum):
@@ -58,8 +58,8 @@ def paths_of_release(version: str, selected: str = "") -> tuple[EnginePath, ...]
 def is_required(path: EnginePath, version: str) -> bool:
     """Return whether a check fails where an archive is not right on this path.
 
-    Before 0.21.6 several operators keep a symbol that is fixed, and a constant NaN is refused, so that graphs with them
-    fail however they are written: there the path of fixed symbols is only reported.
+    Before 0.21.8 several operators keep a symbol that is fixed, and up to 0.21.5 a constant NaN is refused, so that
+    graphs with them fail however they are written: there the path of fixed symbols is only reported.
     """
     return path is not EnginePath.FIXED_SYMBOLS or Version(version) >= _FIXES_ALL_SYMBOLS
 

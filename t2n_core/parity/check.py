@@ -9,14 +9,14 @@ from typing import Any
 
 from t2n_core.engine.paths import is_required
 from t2n_core.engine.protocol import Engine, EngineReply
-from t2n_core.errors import InputError
+from t2n_core.errors import InputError, InterfaceError
 from t2n_core.files import archive_digest
 from t2n_core.parity.further_runs.batches import Batches, Call, Fed, SelfComparison, run_with_further, split_reply
 from t2n_core.parity.further_runs.kept_states import plan_calls
 from t2n_core.parity.further_runs.paths import PathPlan, plan_paths
 from t2n_core.parity.further_runs.pieces import cut_sample
 from t2n_core.parity.further_runs.rows import replace_rows
-from t2n_core.parity.judging.interface import check_facts, check_text
+from t2n_core.parity.judging.interface import check_facts, check_order, check_text
 from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.parity.outcomes import comparison_outcome, failure_outcome, unique_sizes
 from t2n_core.parity.request import CheckRequest
@@ -32,14 +32,14 @@ DIED_OUTSIDE = "died_outside"
 def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
     """Load the archive once, run all samples, compare each; every sample must pass.
 
-    The text of the archive and the model that the engine loads must have the declared interface. The outcome carries
-    the worst comparison per output and the sizes at which something failed. At the sizes outside the range the engine
-    has to answer with an error. A pass is weak if an output that is not constant does not change from sample to sample.
-    Some samples run again in a used State, and must return the same as in a fresh one, unless the archive carries its
-    state from call to call. Rows of a batch must not depend on each other, and the pieces of a sequence must agree with
-    the full sequence if they pass on their state, unless the model itself differs or is not available. All this is on
-    the engine's main path; on each further path the samples run again, and those outside the range. Failures of the
-    engine are outcomes, never exceptions.
+    The text of the archive must have the declared interface, and where all samples pass, the model that the engine
+    loads, too. The outcome carries the worst comparison per output and the sizes at which something failed. At the
+    sizes outside the range the engine has to answer with an error. A pass is weak if an output that is not constant
+    does not change from sample to sample. Some samples run again in a used State, and must return the same as in a
+    fresh one, unless the archive carries its state from call to call. Rows of a batch must not depend on each other,
+    and the pieces of a sequence must agree with the full sequence if they pass on their state, unless the model itself
+    differs or is not available. All this is on the engine's main path; on each further path the samples run again, and
+    those outside the range. Failures of the engine are outcomes, never exceptions.
 
     Raises:
         InputError: the criteria name an unknown output, or there is no sample to check.
@@ -73,7 +73,7 @@ def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
             run, [sample.inputs for sample in samples], comparisons, [sample.inputs for sample in outside]
         )
         if request.interface is not None:
-            check_facts(request.interface, reply.facts, engine.name)
+            check_order(request.interface, reply.facts, engine.name)
     except Exception as exc:
         return Outcome.from_error(exc, Stage.LOAD, **common)
     outcome = _judge(reply, beyond, plan.request, common)
@@ -81,6 +81,11 @@ def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
         if outcome.passed:
             outcome = comparison.judge(outcome, plan.request, reply, own)
     outcome = replace(outcome, paths=(plan.main,) if plan.main else ())
+    if outcome.passed and request.interface is not None:
+        try:
+            check_facts(request.interface, reply.facts, engine.name)
+        except InterfaceError as exc:
+            outcome = Outcome.from_error(exc, Stage.LOAD, paths=outcome.paths, **common)
     if not outcome.passed:
         return replace(outcome, path=plan.main)
     outcome = _check_outside_range(outcome, beyond, outside)

@@ -23,7 +23,7 @@ runs an archive on all paths that its release has; `--t2n-paths=` (`t2n check --
 | `declutter` | Rust: `into_optimized()`; the command line's `-O`; from 0.23 on everybody | all |
 | `optimise-only` | Python wheels: `into_optimized()`; the C interface: `tract_model_optimize` | up to 0.22 |
 | `fixed-symbols` | sizes fixed first, then `declutter`: `concretize_dims` in Rust, `concretize_symbols` and \
-`set_symbols` elsewhere | all; up to 0.21.5 only reported, since several operators keep their symbols |
+`set_symbols` elsewhere | all; up to 0.21.7 only reported, since several operators keep their symbols |
 
 Samples, second calls in one State, rows and pieces of sequences are compared on `declutter`; the further paths run all
 samples and refused sizes again, that of fixed symbols one sample of sizes that were not traced. Streams and language

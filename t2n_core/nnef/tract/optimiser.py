@@ -224,7 +224,7 @@ def _is_zero(operand: Operand) -> bool:
         producer = operand.producer
         if producer is None or producer.name not in _KEEP_ELEMENTS:
             return False
-        operand = next(iter(producer.inputs()))
+        operand = next(iter(producer.inputs()), 1.0)
     if not isinstance(operand, Value):
         return operand == 0
     weight = operand.weight

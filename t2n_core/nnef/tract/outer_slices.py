@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from t2n_core.nnef.graph import BOOL, Operation, Value, new_operation, values_in
 from t2n_core.nnef.shapes import BROADCASTING, UNARY
-from t2n_core.nnef.sizes.dims import Shape, same
+from t2n_core.nnef.sizes.dims import Shape, as_dim, same
 from t2n_core.nnef.sizes.reshapes import ReshapePart, reshape_parts
 from t2n_core.nnef.tract.barriers import BARRIER
 from t2n_core.nnef.tract.builder import TractBuilder
@@ -28,6 +28,7 @@ _NOT_ELEMENTWISE: Final = frozenset(
     prelu""".split()
 )
 _ELEMENTWISE: Final = (UNARY - _NOT_ELEMENTWISE) | {"tract_core_cast"}
+_SLICES: Final = frozenset({"slice", "tract_core_dyn_slice"})
 _MOST_PARTS: Final = 3
 """Slices of one value that stay, such as queries, keys and values; more of them are steps of a loop."""
 _REDUCTIONS: Final = frozenset("sum_reduce max_reduce min_reduce mean_reduce".split())
@@ -76,10 +77,8 @@ def separate_outer_slices(g: TractBuilder) -> None:
 
 def _slices_of(value: Value, reader: Operation, moved: dict[Value, _Slices]) -> _Slices | None:
     """Return the slice that a reader of a value is, or that is moved across it; None for any other reader."""
-    if reader.name == "slice" and reader.arguments["input"] is value:
-        own = _static_slice(reader)
-        if own is not None:
-            return own
+    if reader.name in _SLICES and reader.arguments["input"] is value and (own := _own_slice(reader)) is not None:
+        return own
     if len(reader.outputs) != 1 or reader.outputs[0] not in moved:
         return None
     later = moved[reader.outputs[0]]
@@ -87,13 +86,18 @@ def _slices_of(value: Value, reader: Operation, moved: dict[Value, _Slices]) -> 
     return replace(later, axis=axes[0]) if axes else None
 
 
-def _static_slice(operation: Operation) -> _Slices | None:
-    """Return a slice of one axis whose extent and bounds are integers."""
-    axes, begin, end = (operation.arguments[name] for name in ("axes", "begin", "end"))
-    extent = operation.arguments["input"].shape[axes[0]]
-    strides: Sequence[int] = operation.arguments.get("stride") or [1]
-    is_static = all(isinstance(one, int) for one in (extent, begin[0], end[0]))
-    return _Slices(axes[0], begin[0], 1, operation) if len(axes) == 1 and is_static and strides == [1] else None
+def _own_slice(operation: Operation) -> _Slices | None:
+    """Return a slice of one axis; a dynamic bound, which fixed symbols make a number, counts as 1."""
+    arguments = operation.arguments
+    if operation.name == "tract_core_dyn_slice":
+        return _Slices(arguments["axis"], _least(arguments["start"]), 1, operation)
+    strides: Sequence[int] = arguments.get("stride") or [1]
+    is_plain = len(arguments["axes"]) == 1 and list(strides) == [1]
+    return _Slices(arguments["axes"][0], _least(arguments["begin"][0]), 1, operation) if is_plain else None
+
+
+def _least(bound: Any) -> int:
+    return bound if isinstance(bound, int) else 1
 
 
 def _operands(operation: Operation, axis: int) -> Iterator[tuple[Value, int]]:
@@ -156,13 +160,13 @@ def _factors(arguments: dict[str, Any], axis: int, rank: int) -> Iterator[tuple[
 def _separate(g: TractBuilder, leaf: Operation) -> None:
     """Pad the input of a slice by one element at the end of its axis; a boolean one gets a barrier, since no `pad`."""
     value: Value = leaf.arguments["input"]
-    axis = leaf.arguments["axes"][0]
+    axis = leaf.arguments["axis"] if leaf.name == "tract_core_dyn_slice" else leaf.arguments["axes"][0]
     if value.dtype == BOOL:
         diagonal = _constant_before(g, leaf, np.asarray(-(1 << 30), dtype=np.int64))
         apart = Value(g.unique(f"{value.name}_apart"), value.dtype, value.shape)
         operation = new_operation(BARRIER, {"input": value, "k": diagonal, "upper": True}, apart, leaf.origin)
     else:
-        shape = tuple(extent + int(one == axis) for one, extent in enumerate(value.shape))
+        shape = tuple(as_dim(extent + int(one == axis)) for one, extent in enumerate(value.shape))
         apart = Value(g.unique(f"{value.name}_apart"), value.dtype, shape)
         padding = [(0, int(one == axis)) for one in range(value.rank)]
         zero = 0.0 if value.dtype.kind == "f" else 0

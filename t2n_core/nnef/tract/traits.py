@@ -77,7 +77,7 @@ class TractTraits:
     """An axis of `2 * T` with an odd size leaves T unsolved, and is not compared with the T of a later axis."""
 
     # Errors with fixed symbols.
-    keeps_slices_symbolic: bool = _in(Releases.of("0.21.6", "0.23.0"))
+    keeps_slices_symbolic: bool = _in(Releases.of("0.21.8", "0.23.0"))
     """The dynamic extent of a slice stays symbolic when symbols are given a value before the model is decluttered, and
     no longer fits other extents."""
     refuses_nan_constants: bool = _in(Releases.of("0.21.6", "0.22"))

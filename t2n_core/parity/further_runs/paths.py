@@ -77,16 +77,18 @@ def plan_paths(engine: Any, request: CheckRequest) -> PathPlan:
 
 
 def _sample_of_other_sizes(samples: Sequence[Sample]) -> int | None:
-    """Return the index of the smallest of the samples that differ from the first in most of their sizes.
+    """Return the index of the smallest of the samples that are larger than the first in most of their sizes.
 
-    A size of 1, which engines treat apart, does not count. None if the samples have no sizes.
+    Where none is, it is one that differs in most of them; a size of 1, which engines treat apart, does not count. None
+    if the samples have no sizes.
     """
     traced = samples[0].sizes
 
-    def differing(number: int) -> tuple[int, int]:
+    def differing(number: int) -> tuple[int, int, int]:
         sample = samples[number]
-        count = sum(size != traced.get(name) and size > 1 for name, size in sample.sizes.items())
-        return -count, sum(math.prod(array.shape) for array in sample.inputs)
+        larger = sum(size > traced.get(name, 0) for name, size in sample.sizes.items())
+        others = sum(size != traced.get(name) and size > 1 for name, size in sample.sizes.items())
+        return -larger, -others, sum(math.prod(array.shape) for array in sample.inputs)
 
     return min(range(len(samples)), key=differing) if traced else None
 

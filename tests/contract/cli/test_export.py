@@ -85,7 +85,7 @@ def test_what_is_written_is_what_check_accepts(folder: Path, capsys: pytest.Capt
     assert " pass " in capsys.readouterr().out
     assert main([*arguments, "b.y.npz", "a.y.npz", "c.y.npz"]) == 1
     wrong = capsys.readouterr().out
-    assert f"mismatch at stage `compare` in tract {VERSION}: 1 of 1 outputs differ" in wrong
+    assert f"mismatch at stage `compare` in tract {VERSION} on the path `declutter`: 1 of 1 outputs differ" in wrong
     assert main([*arguments[:-1], "--json", "--expected", *expected]) == 0
     assert '"status": "pass"' in capsys.readouterr().out
 

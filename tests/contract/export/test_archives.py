@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from t2n_core.engine.paths import EnginePath
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.graph import Fragment
 from t2n_core.nnef.legality import check_graph
@@ -97,7 +98,8 @@ def test_everything_a_file_can_hold(version: str, build: Any, tract_engine: Any,
     graph.extensions = ["tract_symbol T"]
     graph.properties = {"plain": "text", "awkward": "a \"b\" 'c' \\d {{e}} {% f %} {# g #}", "command": "a --b='c {d}'"}
     given = numbers("f4", (4, 3))
-    reply = tract_engine(version).run(export(graph, tmp_path / "a.tgz", version), [[given]])
+    archive = export(graph, tmp_path / "a.tgz", version)
+    reply = tract_engine(version).run(archive, [[given]], path=EnginePath.OPTIMISE_ONLY)  # 0.19.2 dies of its slices
     assert reply.status == "ok", reply.message
     want = given * -2
     for got, expected in zip(

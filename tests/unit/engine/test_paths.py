@@ -36,7 +36,7 @@ def test_another_name_has_a_suggestion() -> None:
 
 
 @pytest.mark.parametrize(("path", "version", "required"), [
-    (FIXED, "0.21.5", False), (FIXED, "0.21.6", True), (DECLUTTER, "0.19.2", True)
+    (FIXED, "0.21.7", False), (FIXED, "0.21.8", True), (DECLUTTER, "0.19.2", True)
 ])  # fmt: skip
 def test_fixed_symbols_are_required_from_a_release_on(path: EnginePath, version: str, required: bool) -> None:
     assert is_required(path, version) == required

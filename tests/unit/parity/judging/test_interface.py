@@ -124,7 +124,6 @@ def test_another_text_is_an_error(archive: Path, old: str, new: str, message: st
 @pytest.mark.parametrize(
     ("kind", "place", "fact", "message"),
     [
-        ("input", 0, ["mask", "T,8,F32"], "the inputs that tract loaded are `mask`, `mask`, `n`, and the export"),
         ("input", 2, ["n", "I32"], "tract loaded the input `n` as int32[], and the export declared int64[]"),
         ("output", 1, ["z", "S,8,f32"], "tract loaded the output `z` as float32[S, 8], and the export declared"),
         ("output", 1, ["z", "T,8,f16"], "tract loaded the output `z` as float16[T, 8]"),
@@ -154,7 +153,7 @@ class Loads:
 
     def run(self, archive: Path, batches: Any, *, timeout: float = 60.0) -> EngineReply:
         self.calls += 1
-        return EngineReply("ok", "run", outputs=tuple((x, x) for x in batches), facts=self.facts)
+        return EngineReply("ok", "run", outputs=tuple(() for _ in batches), facts=self.facts)
 
     def close(self) -> None:
         pass

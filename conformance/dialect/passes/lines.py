@@ -92,7 +92,7 @@ class Lines:
         return self.step("transpose", [x.shape[axis] for axis in order], symbol, input=x, axes=list(order))
 
     def reshape(self, x: Line, start: int, count: int, extents: Sequence[int]) -> Line:
-        """Replace some axes, none of them a symbol, by others of as many elements."""
+        """Reshape some static axes to others with the same number of elements."""
         assert math.prod(x.shape[start : start + count]) == math.prod(extents)
         moved = x.symbol is not None and x.symbol >= start + count
         symbol = (x.symbol or 0) + len(extents) - count if moved else x.symbol

@@ -28,7 +28,7 @@ _DTYPES: Final = {
     **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
     **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
 }
-"""Words of the engine, in small letters, and NumPy's names."""
+"""Lower-case datum types of the engine, with the names of NumPy's data types."""
 _KINDS: Final = {"integer": "int", "logical": "bool"}
 """Types of the standard that are no floats."""
 _HINT: Final = "this is a bug of the exporter, please report it; or the archive was changed after it was exported"

@@ -54,7 +54,7 @@ ROWS = {0: "N"}
 CASES: dict[str, Case] = {
     "slices without the first part": Case(lambda m, x, y: ((x + y)[:, 2:4], (x + y)[:, 5:8]), (X, Y)),
     "slices of an input": Case(lambda m, x, y: (x[:, 2:4], x[:, 5:8], y * 2), (X, Y), ROWS),
-    "slices behind other operations": Case(lambda m, x, y: (x.tanh()[:, 2:4], x.exp()[:, 5:8], y * 2), (X, Y), ROWS),
+    "slices after other operations": Case(lambda m, x, y: (x.tanh()[:, 2:4], x.exp()[:, 5:8], y * 2), (X, Y), ROWS),
     "slices of booleans": Case(lambda m, x, y: ((x > y)[:, :4], (x > y)[:, 5:8]), (X, Y)),
     "slices of transposed values": Case(
         lambda m, x, y: ((x * y).mT[2:4].relu(), (x * y).unsqueeze(0)[:, :, 5:8] * 2), (X, Y), ROWS

@@ -16,6 +16,13 @@ from t2n_core.nnef.tract.quirks.quirk import (
 )
 
 
+def _behind_barrier(g: TractBuilder, operation: OperationView) -> OperationView:
+    """Return a reshape that does not move before what computes its input."""
+    value = operation.get("input")
+    axes = [part.start for part in reshape_parts(value.shape, operation.results[0].shape)]
+    return operation.with_arguments(input=axes_barrier(g, value, axes))
+
+
 @quirk(
     "reshape",
     (None, "0.23.9"),
@@ -26,9 +33,7 @@ from t2n_core.nnef.tract.quirks.quirk import (
 )
 def reshape_of_scan(g: TractBuilder, operation: OperationView) -> OperationView:
     """Put a barrier after the input."""
-    value = operation.get("input")
-    axes = [part.start for part in reshape_parts(value.shape, operation.results[0].shape)]
-    return operation.with_arguments(input=axes_barrier(g, value, axes))
+    return _behind_barrier(g, operation)
 
 
 @quirk(
@@ -72,6 +77,4 @@ def reshape_of_sum(g: TractBuilder, operation: OperationView) -> OperationView:
 )
 def reshape_of_points(g: TractBuilder, operation: OperationView) -> OperationView:
     """Put a barrier after the input."""
-    value = operation.get("input")
-    axes = [part.start for part in reshape_parts(value.shape, operation.results[0].shape)]
-    return operation.with_arguments(input=axes_barrier(g, value, axes))
+    return _behind_barrier(g, operation)

@@ -21,6 +21,7 @@ _PRODUCTS = PRODUCTS | {"tract_core_einsum"}
 _STOP_RESHAPES = _PRODUCTS | {"tract_core_scan", "tract_core_gather", "tract_core_trilu"}
 """Operators that the engine moves no `reshape` across."""
 
+_CHANGE_AXES = frozenset({"reshape", "unsqueeze", "squeeze"})
 _KEEP_ELEMENTS = frozenset("reshape unsqueeze squeeze transpose tile copy tract_core_cast".split())
 _MIXES_STRIDES = frozenset({"softmax", "matmul", "linear", "reshape", "tract_core_einsum"})
 """Operators that a stride is moved across although they then compute something else, or cannot be built."""
@@ -184,9 +185,9 @@ def _is_single_concat(operation: Operation) -> bool:
     return operation.name == "concat" and len(list(operation.inputs())) == 1
 
 
-def is_reshaped(value: Value) -> bool:
-    """Return whether a `reshape` that computes `value` can be moved directly before its readers."""
-    return any(made.name == "reshape" for _, made in _origins(value))
+def changes_axes(value: Value) -> bool:
+    """Return whether an operator that inserts, removes or merges axes can be moved directly before the readers."""
+    return any(made.name in _CHANGE_AXES for _, made in _origins(value))
 
 
 def is_sequence(value: Value) -> bool:

@@ -103,6 +103,9 @@ SHOWN: dict[str, Shown] = {
         {1: Dim("T", min=0, max=99)},
     ),
     "batched_constant": Shown(("0.19.15",), lambda m, x: x @ m.batches, (randn(1, 1, 3, 4),)),
+    "axis_of_constant": Shown(
+        ("0.19.2", "0.19.15"), lambda m, x: (x[..., 0] @ m.batches[0])[..., None], (randn(5, 7, 4, 2),), {1: "T"}
+    ),
     "inner_size": Shown(("0.21.5", "0.21.7"), _halves, (randn(2, 3, 9),), {2: "T"}),
     "tiled_operand": Shown(
         ("0.23.0", "0.23.9"), lambda m, x: x[:1].expand(x.shape[0], -1) @ m.few, (randn(6, 4),), {0: "T"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from t2n_core.nnef.emitter import Expected, Operand
 from t2n_core.nnef.graph import FLOAT64, Value, is_full
 from t2n_core.nnef.shapes import broadcast, broadcasts_mixed_axes, is_broadcast
 from t2n_core.nnef.sizes.dims import is_static
@@ -91,8 +90,16 @@ def _uniform(operation: OperationView) -> list[str]:
     safe=BARRIER_BEFORE,
 )
 def uniform_tensor(g: TractBuilder, operation: OperationView) -> OperationView:
-    """Put a barrier after the tensor, since the engine would undo a `tile` of the other operands."""
-    return with_barriers(g, operation, [operation.get(name) for name in _uniform(operation)])
+    """Put a barrier after the tensor, since the engine would undo a `tile` of the other operands.
+
+    Where symbols are fixed before, the engine computes that barrier itself; a first operand that has to be repeated
+    gets another.
+    """
+    repaired = with_barriers(g, operation, [operation.get(name) for name in _uniform(operation)])
+    if not _is_full_second(operation):
+        return repaired
+    repeated = _first_repeated(g, repaired)
+    return with_barriers(g, repeated, [repeated.get("x")])
 
 
 def _is_full_second(operation: OperationView) -> bool:
@@ -110,12 +117,13 @@ def _is_full_second(operation: OperationView) -> bool:
 )
 def full_second_operand(g: TractBuilder, operation: OperationView) -> OperationView:
     """Repeat the first operand to the shape of the result."""
-    return operation.with_arguments(x=_repeat(g, operation.get("x"), operation.results[0]))
+    return _first_repeated(g, operation)
 
 
-def _repeat(g: TractBuilder, operand: Operand, result: Expected) -> Value:
+def _first_repeated(g: TractBuilder, operation: OperationView) -> OperationView:
+    operand, result = operation.get("x"), operation.results[0]
     value = operand if isinstance(operand, Value) else g.constant(operand, result.dtype)
-    return g.expand(g.lift(value, len(result.shape)), result.shape)
+    return operation.with_arguments(x=g.expand(g.lift(value, len(result.shape)), result.shape))
 
 
 # ------------------------------------------------------------------------------------ a stride of an inserted axis

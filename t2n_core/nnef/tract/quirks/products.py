@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from t2n_core.nnef.dat import in_blocks
+from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Operation, Value, values_in
 from t2n_core.nnef.shapes import broadcast, is_broadcast
 from t2n_core.nnef.sizes.dims import Dim, same
 from t2n_core.nnef.tract.builder import TractBuilder
-from t2n_core.nnef.tract.optimiser import folds_batch, is_multiplied_by_zero, is_tiled
+from t2n_core.nnef.tract.optimiser import changes_axes, folds_batch, is_multiplied_by_zero, is_tiled
 from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, OperationView, quirk, with_barriers
 
 _PIECES = frozenset({"slice", "tract_core_dyn_slice", "tract_core_gather"})
@@ -19,10 +22,9 @@ _PIECES = frozenset({"slice", "tract_core_dyn_slice", "tract_core_gather"})
 # --------------------------------------------------------------------------------------- an operand read past its end
 def _overread(operation: OperationView) -> list[str]:
     """Return the operands whose batch is repeated to that of a constant."""
-    pairs = (("A", "B"), ("B", "A"))
     return [
         name
-        for name, constant in pairs
+        for name, constant in (("A", "B"), ("B", "A"))
         if operation.facts.is_constant(operation.get(constant))
         and is_broadcast(operation.get(name).shape[:-2], operation.get(constant).shape[:-2])
     ]
@@ -42,6 +44,37 @@ def batched_constant(g: TractBuilder, operation: OperationView) -> OperationView
         value = g.lift(value, other.rank)
         batch = broadcast(value.shape[:-2], g.lift(other, value.rank).shape[:-2])
         operation = operation.with_arguments(**{name: g.expand(value, (*batch, *value.shape[-2:]))})
+    return operation
+
+
+# ----------------------------------------------------------------------------------- an axis inserted beside the batch
+def _beside_batch(operation: OperationView) -> list[str]:
+    """Return the operand of a product with a batched constant, if its axes may be changed in front of it."""
+    return [
+        name
+        for name, constant in (("A", "B"), ("B", "A"))
+        if operation.facts.is_constant(operation.get(constant))
+        and any(size != 1 for size in operation.get(constant).shape[:-2])
+        and changes_axes(operation.get(name))
+    ]
+
+
+@quirk(
+    "matmul",
+    (None, "0.20"),
+    when=lambda operation: bool(_beside_batch(operation)),
+    reason="where the model is decluttered, an axis that was removed from an operand is inserted before the batch of a "
+    "constant, which then is the batch of another axis",
+    safe="`tract_core_gather` of all elements of that operand before",
+)
+def axis_of_constant(g: TractBuilder, operation: OperationView) -> OperationView:
+    """Write a copy of the operand, by an operator that the engine moves no axis across."""
+    for name in _beside_batch(operation):
+        value = operation.get(name)
+        axis = next(a for a, size in enumerate(value.shape) if isinstance(size, int) and size != 1)
+        indices = g.constant(np.arange(value.shape[axis], dtype=np.int64))
+        copied = g.tract_core_gather(value, indices, axis=axis, out=Expected(value.shape, value.dtype))
+        operation = operation.with_arguments(**{name: copied})
     return operation
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.reshapes import reshape_parts
 from t2n_core.nnef.tract.builder import TractBuilder
-from t2n_core.nnef.tract.optimiser import is_reshaped, is_sequence, is_sum_of_points, is_sum_of_product
+from t2n_core.nnef.tract.optimiser import changes_axes, is_sequence, is_sum_of_points, is_sum_of_product
 from t2n_core.nnef.tract.quirks.quirk import (
     BARRIER_BEFORE,
     BARRIER_OF_AXES_BEFORE,
@@ -36,22 +36,26 @@ def reshape_of_scan(g: TractBuilder, operation: OperationView) -> OperationView:
     return _behind_barrier(g, operation)
 
 
+_OPERANDS = ("scan", "state", "full")
+"""The arguments of a scan that list operands: a name in the body, the operand, and more."""
+
+
 @quirk(
     "tract_core_scan",
     (None, "0.20"),
-    when=lambda operation: any(is_reshaped(value) for _, value, *_ in operation.get("scan")),
-    reason="where the model is decluttered, a `reshape` that computes a scanned operand is moved into the scan, which "
-    "then fails",
+    when=lambda operation: any(changes_axes(value) for name in _OPERANDS for _, value, *_ in operation.get(name)),
+    reason="where the model is decluttered, an operator that inserts, removes or merges axes of an operand is moved "
+    "into the scan, which then fails",
     safe=BARRIER_OF_AXES_BEFORE,
 )
 def reshape_before_scan(g: TractBuilder, operation: OperationView) -> OperationView:
-    """Put a barrier after each scanned operand that is reshaped."""
+    """Put a barrier after each operand of which an axis is inserted, removed or merged."""
 
-    def stopped(value: Value, axis: int) -> Value:
-        return axes_barrier(g, value, [axis]) if is_reshaped(value) else value
+    def stopped(value: Value) -> Value:
+        return axes_barrier(g, value, range(value.rank)) if changes_axes(value) else value
 
-    scanned = [(name, stopped(value, axis), axis, *rest) for name, value, axis, *rest in operation.get("scan")]
-    return operation.with_arguments(scan=scanned)
+    operands = {name: [(key, stopped(v), *rest) for key, v, *rest in operation.get(name)] for name in _OPERANDS}
+    return operation.with_arguments(**operands)
 
 
 @quirk(

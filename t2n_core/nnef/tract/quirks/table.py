@@ -19,6 +19,7 @@ QUIRKS: tuple[Quirk, ...] = (
     elementwise.misread_unit_axis,
     sums.empty_sum,
     products.batched_constant,
+    products.axis_of_constant,
     products.inner_size,
     products.scalar_product,
     products.tiled_operand,

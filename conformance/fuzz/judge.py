@@ -38,6 +38,7 @@ from conformance.fuzz.verdict import (
     cause_of,
 )
 from t2n_core.engine import engine_for
+from t2n_core.engine.paths import EnginePath, OnPath, is_required, paths_of
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.errors import T2NError, UnsupportedOpsError
 from t2n_core.export.model import ModelExport
@@ -173,11 +174,29 @@ def judge_one(
                 str(target), EXCEPTION, f"{text}\n{_place_of(error)}", cause_of(f"{text} {_place_of(error)}")
             )
         holds = result.range.holds
-        answers = run_all(program, result, _runner(target), known)
+        answers = [one for path in checked_paths(target) for one in run_on_path(program, result, path, known)]
         findings = [one if holds(one.sizes) else outside(one) for one in answers]
         if any(issubclass(one.category, FrozenDecision) for one in warned):
             findings = [replace(one, status=FROZEN) if one.status in _FROZEN else one for one in findings]
     return summed_up(str(target), findings, time.monotonic() - start)
+
+
+def checked_paths(target: TractNNEF) -> list[EnginePath]:
+    """Return the paths of an engine on which an archive has to be right."""
+    return [path for path in paths_of(target.resolved) if is_required(path, target.resolved.version)]
+
+
+def run_on_path(program: Program, result: ExportResult, path: EnginePath, known: Sequence[Reference]) -> list[Finding]:
+    """Return what the engine does on one of its paths: at every size, or at one of the range where sizes are fixed."""
+    engine = engine_for(result.target.resolved)
+    if path is EnginePath.DECLUTTER:
+        return run_all(program, result, engine, known)
+    symbols: Sizes = {}
+    if path is EnginePath.FIXED_SYMBOLS:
+        known = [*(one for one in known[1:] if result.range.holds(one.sizes)), known[0]][:1]
+        symbols = {name: size for name, size in known[0].sizes.items() if name in result.samples[0].sizes}
+    findings = run_all(program, result, OnPath(engine, path, symbols), known)
+    return [replace(one, message=f"{one.message} on the path {path}") if one.message else one for one in findings]
 
 
 def run_all(program: Program, result: ExportResult, engine: KeepsGoing, known: Sequence[Reference]) -> list[Finding]:
@@ -238,10 +257,6 @@ def _is_rounding(program: Program, reference: Reference, outputs: Sequence[Array
         if not float(np.abs(truth - theirs).max(initial=0.0)) <= _ROUNDING * spread + 1e-6:
             return False
     return True
-
-
-def _runner(target: TractNNEF) -> KeepsGoing:
-    return engine_for(target.resolved)
 
 
 def outside(finding: Finding) -> Finding:

@@ -41,12 +41,13 @@ def profile_of(result: ExportResult, timeout: float) -> Profile | None:
     engine = result.target.engine()
     if not isinstance(engine, TractEngine):
         return None
-    sample = result.samples[0]
+    sample, path = result.samples[0], engine.paths[0]
     return profile_archive(
         engine,
         result.archive,
         sample.inputs,
         origins=origins_of(result.graph),
-        symbols=sample.sizes,
+        path=path,
+        sizes=sample.sizes,
         timeout=max(timeout, _LEAST),
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from t2n_core.engine.paths import EnginePath
 from t2n_core.engine.protocol import Array
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import EngineRunError
@@ -75,22 +76,27 @@ def profile_archive(
     inputs: Sequence[Array],
     *,
     origins: Mapping[str, str] | None = None,
-    symbols: Mapping[str, int] | None = None,
+    path: EnginePath = EnginePath.DECLUTTER,
+    sizes: Mapping[str, int] | None = None,
     seconds: float = SECONDS,
     timeout: float = 60.0,
 ) -> Profile:
-    """Return the profile of an archive. Raises EngineRunError if it does not run, InputError for any other file."""
+    """Return the profile of an archive on a path of the engine; `sizes` are those of the inputs, by symbol.
+
+    Raises EngineRunError if it does not run, InputError for any other file.
+    """
     document = read_archive(archive).document
-    reply = engine.profile(archive, inputs, seconds=seconds, symbols=symbols, timeout=timeout)
+    symbols = sizes if path is EnginePath.FIXED_SYMBOLS else None
+    name = f"tract {engine.version}" + ("" if path is EnginePath.DECLUTTER else f" on the path `{path}`")
+    reply = engine.profile(archive, inputs, seconds=seconds, symbols=symbols, path=path, timeout=timeout)
     if reply.status != "ok":
-        how = f"{reply.status} at {reply.stage}: {reply.message}"
-        raise EngineRunError(f"tract {engine.version} does not run it: {how}")
+        raise EngineRunError(f"{name} does not run it: {reply.status} at {reply.stage}: {reply.message}")
     facts = reply.facts
     nodes = read_nodes(facts["profile"])
     runs = _iterations(facts["profile"])
     median = statistics.median(facts["seconds"])
     lines = lines_of(document, nodes, median, origins or {})
-    return Profile(f"tract {engine.version}", median, facts["cpu"], facts["cpu_profiled"] / runs, lines)
+    return Profile(name, median, facts["cpu"], facts["cpu_profiled"] / runs, lines)
 
 
 def _iterations(text: str) -> int:

@@ -16,6 +16,12 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_given(parser)
     parser.add_argument("--engine", default="", metavar="SPEC", help="0.21.8, or several with commas, side by side")
+    parser.add_argument(
+        "--paths",
+        default="declutter",
+        metavar="NAMES",
+        help="optimise-only, fixed-symbols; default: declutter",
+    )
     parser.add_argument("--seconds", type=float, default=1.0, help="time of the plain runs; default 1")
     parser.add_argument("--most", type=int, default=20, metavar="N", help="lines that are shown; default 20")
     parser.add_argument("--json", action="store_true", help="print one JSON object for each case")
@@ -23,8 +29,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a table for each case and engine, and several engines also side by side."""
+    """Print a table for each case, engine and path, and several of them also side by side."""
     from t2n_core.engine import close_all, engine_for, resolve_engines
+    from t2n_core.engine.paths import paths_of_release
     from t2n_core.engine.tract.engine import TractEngine
     from t2n_core.profiling.profile import comparison_table, profile_archive
 
@@ -39,21 +46,26 @@ def run(options: argparse.Namespace) -> int:
                 engine = engine_for(resolved)
                 if not isinstance(engine, TractEngine):
                     raise InputError("a command line of tract is not profiled: name a release")
-                with busy(f"profiling {given.name} in tract {resolved.version}"):
-                    profile = profile_archive(
-                        engine,
-                        given.request.archive,
-                        sample.inputs,
-                        origins=given.origins,
-                        symbols=sample.sizes,
-                        seconds=options.seconds,
-                        timeout=options.timeout,
-                    )
-                profiles.append(profile)
-                if options.json:
-                    print(json.dumps({"case": given.name, **asdict(profile)}))
-                else:
-                    say(f"{given.name} in {profile.describe(options.most)}")
+                paths = paths_of_release(resolved.version, options.paths)
+                if not paths:
+                    raise InputError(f"tract {resolved.version} has no path `{options.paths}`")
+                for path in paths:
+                    with busy(f"profiling {given.name} in tract {resolved.version}"):
+                        profile = profile_archive(
+                            engine,
+                            given.request.archive,
+                            sample.inputs,
+                            origins=given.origins,
+                            path=path,
+                            sizes=sample.sizes,
+                            seconds=options.seconds,
+                            timeout=options.timeout,
+                        )
+                    profiles.append(profile)
+                    if options.json:
+                        print(json.dumps({"case": given.name, **asdict(profile)}))
+                    else:
+                        say(f"{given.name} in {profile.describe(options.most)}")
     finally:
         close_all()
     if len(profiles) > 1 and not options.json:

@@ -8,14 +8,18 @@ from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
 
 BARRIER = "tract_core_trilu"
-"""The operator that the engine's rewrites do not cross."""
+"""The operator that the engine's rewrites do not cross, from 0.20 on."""
 
 
 def barrier(g: Emitter, value: Value) -> Value:
-    """Return a value after a `trilu` that keeps all elements: no reshape or tile moves across it.
+    """Return a value after an operation that keeps all elements: no rewrite of axes and no tile moves across it.
 
-    It takes 30 ns per element, so it is written only where nothing else helps.
+    That is a `trilu`, which takes 30 ns per element, so it is written only where nothing else helps; in releases
+    without it, a `gather` of all elements along one axis.
     """
+    if not g.spec.has(BARRIER):
+        axis = next((axis for axis, size in enumerate(value.shape) if size != 1), 0)
+        return g.pick(value, g.positions(value.shape[axis]), axis)
     diagonal = g.constant(np.asarray(-(1 << 30), dtype=np.int64))
     wide = g.lift(value, 2)
     result = g.one(BARRIER, wide, k=diagonal, upper=True, out=Expected(wide.shape, wide.dtype))

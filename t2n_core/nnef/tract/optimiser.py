@@ -190,9 +190,14 @@ def changes_axes(value: Value) -> bool:
     return any(made.name in _CHANGE_AXES for _, made in _origins(value))
 
 
+def results_of_scans(value: Value) -> Iterator[Value]:
+    """Yield the results of scans that a reader of `value` can be moved directly after."""
+    return (origin for origin, producer in _origins(value) if producer.name == "tract_core_scan")
+
+
 def is_sequence(value: Value) -> bool:
     """Return whether a `reshape` of `value` can be moved directly after the sequence output of a scan."""
-    return any(made.name == "tract_core_scan" and found is made.outputs[0] for found, made in _origins(value))
+    return any(result.producer and result is result.producer.outputs[0] for result in results_of_scans(value))
 
 
 def is_sum_of_product(value: Value) -> bool:

@@ -140,6 +140,7 @@ SHOWN: dict[str, Shown] = {
     ),
     "reshape_of_scan": Shown(("0.19.15", "0.20.22", "0.22.4", "0.23.8"), _flat_and_last, (randn(6, 4, 5),)),
     "reshape_before_scan": Shown(("0.19.2", "0.19.15"), lambda m, x: m.rnn(x)[0], (randn(6, 4, 5),), {0: "T"}),
+    "transpose_of_scan": Shown(("0.19.2", "0.19.15"), lambda m, x: m.rnn(x)[1][0].T, (randn(6, 4, 5),), {1: "B"}),
     "reshape_of_points": Shown(
         ("0.20.19", "0.20.22", "0.21.5"),
         lambda m, x: (x + m.points(x)).reshape(x.shape[0], 1, -1),

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from t2n_core.nnef.dat import in_blocks
-from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Operation, Value, values_in
 from t2n_core.nnef.shapes import broadcast, is_broadcast
 from t2n_core.nnef.sizes.dims import Dim, same
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.optimiser import changes_axes, folds_batch, is_multiplied_by_zero, is_tiled
-from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, OperationView, quirk, with_barriers
+from t2n_core.nnef.tract.quirks.quirk import (
+    BARRIER_BEFORE,
+    GATHER_BEFORE,
+    OperationView,
+    quirk,
+    with_barriers,
+)
 
 _PIECES = frozenset({"slice", "tract_core_dyn_slice", "tract_core_gather"})
 """Operators from whose bounds the engine infers the size of an axis."""
@@ -65,17 +68,11 @@ def _beside_batch(operation: OperationView) -> list[str]:
     when=lambda operation: bool(_beside_batch(operation)),
     reason="where the model is decluttered, an axis that was removed from an operand is inserted before the batch of a "
     "constant, which then is the batch of another axis",
-    safe="`tract_core_gather` of all elements of that operand before",
+    safe=GATHER_BEFORE,
 )
 def axis_of_constant(g: TractBuilder, operation: OperationView) -> OperationView:
-    """Write a copy of the operand, by an operator that the engine moves no axis across."""
-    for name in _beside_batch(operation):
-        value = operation.get(name)
-        axis = next(a for a, size in enumerate(value.shape) if isinstance(size, int) and size != 1)
-        indices = g.constant(np.arange(value.shape[axis], dtype=np.int64))
-        copied = g.tract_core_gather(value, indices, axis=axis, out=Expected(value.shape, value.dtype))
-        operation = operation.with_arguments(**{name: copied})
-    return operation
+    """Put a barrier after the operand."""
+    return with_barriers(g, operation, [operation.get(name) for name in _beside_batch(operation)])
 
 
 # -------------------------------------------------------------------------------------- inner sizes written differently

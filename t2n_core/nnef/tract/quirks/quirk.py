@@ -91,6 +91,8 @@ def by_operator(errata: Iterable[AnErratum], version: Version) -> dict[str, tupl
 
 BARRIER_BEFORE = "`tract_core_trilu` of that operand before, with a diagonal that keeps all"
 """The `safe` of all quirks whose repair is a barrier."""
+GATHER_BEFORE = "`tract_core_gather` of all elements of that operand before, along any axis"
+"""The same in releases without `tract_core_trilu`."""
 BARRIER_OF_AXES_BEFORE = (
     "`concat` of that operand alone before, along the axis in question; from 0.21.6 on `tract_core_trilu` of it"
 )

@@ -1,14 +1,21 @@
-"""Quirks of `reshape`."""
+"""Quirks of operators that change axes, and of scans beside them."""
 
 from __future__ import annotations
 
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.reshapes import reshape_parts
 from t2n_core.nnef.tract.builder import TractBuilder
-from t2n_core.nnef.tract.optimiser import changes_axes, is_sequence, is_sum_of_points, is_sum_of_product
+from t2n_core.nnef.tract.optimiser import (
+    changes_axes,
+    is_sequence,
+    is_sum_of_points,
+    is_sum_of_product,
+    results_of_scans,
+)
 from t2n_core.nnef.tract.quirks.quirk import (
     BARRIER_BEFORE,
     BARRIER_OF_AXES_BEFORE,
+    GATHER_BEFORE,
     OperationView,
     axes_barrier,
     quirk,
@@ -34,6 +41,26 @@ def _behind_barrier(g: TractBuilder, operation: OperationView) -> OperationView:
 def reshape_of_scan(g: TractBuilder, operation: OperationView) -> OperationView:
     """Put a barrier after the input."""
     return _behind_barrier(g, operation)
+
+
+def _moves_axes_of_scan(operation: OperationView) -> bool:
+    """Return whether a scan's result gets other axes than the first two in each other's place."""
+    value, axes = operation.get("input"), list(operation.get("axes"))
+    first_swapped = [1, 0, *range(2, value.rank)]
+    return any(axes != first_swapped or value.rank != result.rank for result in results_of_scans(value))
+
+
+@quirk(
+    "transpose",
+    (None, "0.20"),
+    when=_moves_axes_of_scan,
+    reason="where the model is decluttered, a `transpose` of a scan's result is moved into the scan, where operands "
+    "with fewer elements do not follow it",
+    safe=GATHER_BEFORE,
+)
+def transpose_of_scan(g: TractBuilder, operation: OperationView) -> OperationView:
+    """Put a barrier after the input."""
+    return with_barriers(g, operation, [operation.get("input")])
 
 
 _OPERANDS = ("scan", "state", "full")

@@ -32,6 +32,7 @@ QUIRKS: tuple[Quirk, ...] = (
     windows.moved_stride,
     windows.inserted_axis,
     reshapes.reshape_of_scan,
+    reshapes.transpose_of_scan,
     reshapes.reshape_before_scan,
     reshapes.reshape_of_sum,
     reshapes.reshape_of_points,

@@ -41,6 +41,32 @@ graph network(x) -> (a, b)
   b = exp(first);
 }
 """
+PRODUCT_WITH_ZERO = """version 1.0;
+extension tract_symbol S;
+graph network(x, w) -> (y)
+{
+  x = external(shape = [S, 4]);
+  w = external(shape = [4, 5]);
+  none = mul(x, 0.0);
+  y = matmul(none, w);
+}
+"""
+STRIDE_BEFORE_TILE = """version 1.0;
+graph network(x) -> (y)
+{
+  x = external(shape = [3, 1, 8]);
+  repeated = tile(x, repeats = [1, 3, 1]);
+  y = slice(repeated, axes = [2], begin = [1], end = [8], stride = [2]);
+}
+"""
+STRIDE_BEFORE_RESHAPE = """version 1.0;
+graph network(x) -> (y)
+{
+  x = external(shape = [2, 6, 5]);
+  flat = reshape(x, shape = [30], axis_start = 1, axis_count = 2);
+  y = slice(flat, axes = [1], begin = [0], end = [30], stride = [3]);
+}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +124,33 @@ def _depthwise(folder: Path) -> Program:
     return _export(Taps, (2, 6, 17), "0.20.22", folder)
 
 
+def _subtracted(folder: Path) -> Program:
+    """Return a convolution that is subtracted from a weight, exported for 0.20.22."""
+    from torch import Tensor, nn
+
+    class Subtracted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv1d(2, 3, 4)
+            self.level = nn.Parameter(nn.Linear(1, 3).weight.detach())
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.level - self.conv(x)
+
+    return _export(Subtracted, (1, 2, 9), "0.20.22", folder)
+
+
+def _of_text(text: str, *shapes: tuple[int, ...]) -> Callable[[Path], Program]:
+    def program(folder: Path) -> Program:
+        folder.mkdir()
+        (folder / "graph.nnef").write_text(text)
+        rng = np.random.default_rng(5)
+        inputs = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+        return Program.of(read_archive(folder), inputs, Signatures.of("tract", "0.23.9"))
+
+    return program
+
+
 def _export(make: Callable[[], Module], shape: tuple[int, ...], release: str, folder: Path) -> Program:
     """Return a model of random weights as exported for a release, with one input of random numbers."""
     import torch
@@ -149,6 +202,34 @@ FAILURES = (
         "0.23.9",
         "0.20.22",
         _depthwise,
+    ),
+    Failure(
+        "subtracted-convolution",
+        "A value of each channel minus a convolution is computed as their sum",
+        "0.23.9",
+        "0.20.22",
+        _subtracted,
+    ),
+    Failure(
+        "product-with-zero",
+        "declutter_broadcast: a product with 0 before a `matmul` has too few axes",
+        "0.23.9",
+        "0.20.22",
+        _of_text(PRODUCT_WITH_ZERO, (3, 4), (4, 5)),
+    ),
+    Failure(
+        "stride-before-tile",
+        "pull_downsample_up: a stride is moved before a `tile`, whose result keeps its extents",
+        "0.23.9",
+        "0.22.4",
+        _of_text(STRIDE_BEFORE_TILE, (3, 1, 8)),
+    ),
+    Failure(
+        "stride-before-reshape",
+        "pull_downsample_over_axis_op: a stride is moved before the `reshape` that makes its axis",
+        "0.23.9",
+        FLOAT64,
+        _of_text(STRIDE_BEFORE_RESHAPE, (2, 6, 5)),
     ),
 )
 

@@ -79,7 +79,7 @@ def _origins(*values: Value, stops: frozenset[str] = _STOP_RESHAPES) -> Iterator
         if value.producer is None:
             continue
         yield value, value.producer
-        if value.producer.name not in stops and not _is_single_concat(value.producer):
+        if value.producer.name not in stops and not is_single_concat(value.producer):
             sources = [v for v in value.producer.inputs() if id(v) not in seen]
             pending += sources
             seen.update(map(id, sources))
@@ -181,7 +181,8 @@ def _inserts(source: Shape, shape: Shape) -> bool:
     return (len(after) > 1 or not before) and any(map(_may_be_one, after))
 
 
-def _is_single_concat(operation: Operation) -> bool:
+def is_single_concat(operation: Operation) -> bool:
+    """Return whether this is a `concat` of one value, which is a barrier where the engine keeps it."""
     return operation.name == "concat" and len(list(operation.inputs())) == 1
 
 

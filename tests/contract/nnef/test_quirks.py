@@ -123,7 +123,7 @@ SHOWN: dict[str, Shown] = {
         weights={"blocks.weight": "q4_0"},
     ),
     "subtracted_convolution": Shown(
-        ("0.21.0", "0.21.19", "0.22.4", "0.23.9"), lambda m, x: m.column[0] - m.blocks(x), (randn(2, 32, 7),)
+        ("0.21.0", "0.21.19", "0.22.4", "0.23.9"), lambda m, x: m.column[0] * x.mean() - m.blocks(x), (randn(2, 32, 7),)
     ),
     "overrun_row": Shown(("0.19.15", "0.22.4"), lambda m, x: m.wide(x), (randn(1, 2, 40, 1),)),
     "rounded_up_windows": Shown(("0.20.19", "0.20.22"), lambda m, x: m.strided(x), (randn(2, 3, 18),), {2: "T"}),
@@ -148,6 +148,17 @@ SHOWN: dict[str, Shown] = {
     ),
     "reshape_of_sum": Shown(
         ("0.20.3", "0.20.18"), lambda m, x, y: (x @ m.dense + y).view(4, 1, 7), (randn(1, 1, 7), randn(1, 1, 28))
+    ),
+    "squeeze_of_sum": Shown(
+        ("0.20.3", "0.20.22", "0.21.5"),
+        lambda m, x, y: (x @ x.mT + y).squeeze(0),
+        (randn(1, 2, 6, 9), randn(1, 2, 6, 6)),
+    ),
+    "product_of_concat": Shown(
+        ("0.20.5", "0.20.22", "0.21.1"),
+        lambda m, x: (x.cos().repeat(1, 1, 2, 1).mT @ torch.cat([x, x.sin()], 2)).squeeze(0),
+        (randn(1, 2, 5, 8),),
+        {2: "T"},
     ),
 }
 CELLS = [(name, release) for name, shown in SHOWN.items() for release in shown.releases]

@@ -80,8 +80,8 @@ def test_an_extra_byte_is_behind_the_numbers(mutants: dict[str, Mutant], folder:
         (
             "a constant output",
             [
-                ["graph network(x, keep) -> (y_held, z)", "y_held = mul(y, 0.0);"],
-                ["graph network(x, keep) -> (y, z_held)", "z_held = mul(z, 0.0);"],
+                ["y_own = select(keep, v, 0.5);", "y = mul(y_own, 0.0);"],
+                ["z_own = add(u, 0.25);", "z = mul(z_own, 0.0);"],
             ],
         ),
         (

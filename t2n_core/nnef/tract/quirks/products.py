@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from t2n_core.nnef.dat import in_blocks
-from t2n_core.nnef.graph import Operation, Value, values_in
+from t2n_core.nnef.graph import Value, values_in
 from t2n_core.nnef.shapes import broadcast, is_broadcast
-from t2n_core.nnef.sizes.dims import Dim, same
+from t2n_core.nnef.sizes.dims import Dim
 from t2n_core.nnef.tract.builder import TractBuilder
-from t2n_core.nnef.tract.optimiser import changes_axes, folds_batch, is_multiplied_by_zero, is_tiled
+from t2n_core.nnef.tract.optimiser import changes_axes, folds_batch, is_multiplied_by_zero, is_single_concat, is_tiled
 from t2n_core.nnef.tract.quirks.quirk import (
     BARRIER_BEFORE,
+    BARRIER_OF_AXES_BEFORE,
     GATHER_BEFORE,
     OperationView,
+    axes_barrier,
     quirk,
     with_barriers,
 )
@@ -93,7 +92,10 @@ def _inner_sizes_differ_textually(operation: OperationView) -> bool:
 
 
 def _has_explicit_size(value: Value) -> bool:
-    return value.producer is not None and value.producer.name in _PIECES
+    producer = value.producer
+    if producer is not None and is_single_concat(producer):  # a barrier behind it
+        producer = next(iter(producer.inputs())).producer
+    return producer is not None and producer.name in _PIECES
 
 
 @quirk(
@@ -120,6 +122,42 @@ def inner_size(g: TractBuilder, operation: OperationView) -> OperationView:
         for name, value, axis in (("A", a, of_a), ("B", b, of_b))
     }
     return operation.with_arguments(**cut)
+
+
+# ------------------------------------------------------------------------------------- a product split into a sum
+def _concatenated(operation: OperationView) -> list[str]:
+    """Return the operands that a `concat` of several values along the axis that the product sums over computes."""
+    return [name for name, axis in zip("AB", _inner(operation), strict=True) if _joins(operation.get(name), axis)]
+
+
+def _joins(value: Value, axis: int) -> bool:
+    while value.producer is not None and value.producer.name == "slice":
+        value = next(iter(value.producer.inputs()))
+    producer = value.producer
+    return (
+        producer is not None
+        and producer.name == "concat"
+        and producer.arguments["axis"] == axis
+        and not is_single_concat(producer)
+    )
+
+
+@quirk(
+    "matmul",
+    ("0.20.5", "0.21.2"),
+    when=lambda operation: bool(_concatenated(operation)),
+    reason="where the model is decluttered, a product with a `concat` becomes the sum of two, and an axis that a later "
+    "operator removes is removed in one of them only: wrong values, or the process dies",
+    safe=BARRIER_OF_AXES_BEFORE,
+)
+def product_of_concat(g: TractBuilder, operation: OperationView) -> OperationView:
+    """Put a barrier after the operand, which is a `concat` along its other axis."""
+    for name, axis in zip("AB", _inner(operation), strict=True):
+        if name in _concatenated(operation):
+            value = operation.get(name)
+            other = 2 * value.rank - 3 - axis
+            operation = operation.with_arguments(**{name: axes_barrier(g, value, [other])})
+    return operation
 
 
 # ------------------------------------------------------------------------------------------ a product of one element
@@ -205,61 +243,3 @@ def _zero_operands(operation: OperationView) -> list[Value]:
 def zero_operand(g: TractBuilder, operation: OperationView) -> OperationView:
     """Put a barrier after the operand."""
     return with_barriers(g, operation, _zero_operands(operation))
-
-
-# ------------------------------------------------------------------------------------- arithmetic on convolutions
-_KEPT = frozenset("add sub reshape squeeze unsqueeze transpose copy".split())
-"""Operators through which the engine sees the convolution whose results are scaled."""
-
-
-def _convolution_of(value: Any, other: Any, operation: OperationView) -> Operation | None:
-    """Return the convolution that computes `value`, if `other` may be folded into its kernel and bias.
-
-    A weight may be; a scalar only if there is one output channel.
-    """
-    if not isinstance(value, Value) or (isinstance(other, Value) and not operation.facts.is_constant(other)):
-        return None
-    while value.producer is not None and value.producer.name in _KEPT:
-        sources = [one for one in value.producer.inputs() if not operation.facts.is_constant(one)]
-        if len(sources) != 1:
-            return None
-        value = sources[0]
-    producer = value.producer
-    if producer is None or producer.name != "conv":
-        return None
-    return producer if isinstance(other, Value) or same(producer.arguments["filter"].shape[0], 1) else None
-
-
-def _has_blocks(convolution: Operation | None) -> bool:
-    """Return whether the kernel is stored in blocks of 4 bits."""
-    return convolution is not None and in_blocks(convolution.arguments["filter"].weight)
-
-
-@quirk(
-    "mul div",
-    ("0.21.12", None),
-    when=lambda operation: any(
-        _has_blocks(_convolution_of(operation.get(one), operation.get(other), operation))
-        for one, other in (("x", "y"), ("y", "x"))
-    ),
-    reason="a scale of a convolution's result is folded into its kernel, which blocks of 4 bits do not allow",
-    safe="`neg` of both operands before",
-)
-def scaled_blocks(g: TractBuilder, operation: OperationView) -> OperationView:
-    """Scale the negated results by the negated weight."""
-    pair = {name: operation.get(name) for name in ("x", "y")}
-    return operation.with_arguments(**{n: g.neg(v) if isinstance(v, Value) else -v for n, v in pair.items()})
-
-
-@quirk(
-    "sub",
-    ("0.21.0", None),
-    when=lambda operation: _convolution_of(operation.get("y"), operation.get("x"), operation) is not None,
-    reason="the result of a convolution is added to a weight of each channel, not subtracted from it: the weight is "
-    "folded into the bias, and the kernel stays; up to 0.22 where the model is decluttered",
-    safe="`add` of the `neg` of the second operand",
-)
-def subtracted_convolution(g: TractBuilder, operation: OperationView) -> OperationView:
-    """Add the negated results."""
-    arguments = {"x": operation.get("x"), "y": g.neg(operation.get("y"))}
-    return OperationView("add", arguments, operation.results, operation.facts)

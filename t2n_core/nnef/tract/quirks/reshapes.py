@@ -98,6 +98,24 @@ def reshape_of_sum(g: TractBuilder, operation: OperationView) -> OperationView:
     return with_barriers(g, operation, [operation.get("input")])
 
 
+def _removes_axis_of_sum(operation: OperationView) -> bool:
+    value, result = operation.get("input"), operation.results[0]
+    return list(value.shape).count(1) > list(result.shape).count(1) and is_sum_of_product(value)
+
+
+@quirk(
+    "squeeze reshape",
+    ("0.20", "0.21.6"),
+    when=_removes_axis_of_sum,
+    reason="an axis of size 1 that is removed from a sum is removed from the product that is part of it alone: wrong "
+    "values, or the process dies",
+    safe=BARRIER_BEFORE,
+)
+def squeeze_of_sum(g: TractBuilder, operation: OperationView) -> OperationView:
+    """Put a barrier after the input. Behind a `concat` the engine would not end to move the axis."""
+    return with_barriers(g, operation, [operation.get("input")])
+
+
 @quirk(
     "reshape",
     ("0.20.19", "0.21.6"),

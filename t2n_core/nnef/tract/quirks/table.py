@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from packaging.version import Version
 
 from t2n_core.nnef.tract.builder import TractBuilder
-from t2n_core.nnef.tract.quirks import elementwise, products, reshapes, sums, windows
+from t2n_core.nnef.tract.quirks import convolutions, elementwise, products, reshapes, sums, windows
 from t2n_core.nnef.tract.quirks.quirk import OperationView, Quirk, by_operator
 
 QUIRKS: tuple[Quirk, ...] = (
@@ -21,12 +21,13 @@ QUIRKS: tuple[Quirk, ...] = (
     products.batched_constant,
     products.axis_of_constant,
     products.inner_size,
+    products.product_of_concat,
     products.scalar_product,
     products.tiled_operand,
     products.folded_batch,
     products.zero_operand,
-    products.scaled_blocks,
-    products.subtracted_convolution,
+    convolutions.scaled_blocks,
+    convolutions.subtracted_convolution,
     windows.overrun_row,
     windows.rounded_up_windows,
     windows.moved_stride,
@@ -35,6 +36,7 @@ QUIRKS: tuple[Quirk, ...] = (
     reshapes.transpose_of_scan,
     reshapes.reshape_before_scan,
     reshapes.reshape_of_sum,
+    reshapes.squeeze_of_sum,
     reshapes.reshape_of_points,
 )
 

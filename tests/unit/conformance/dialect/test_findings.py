@@ -61,7 +61,15 @@ NOT_FOUND = {
     "of several statements": {
         *("uniform_tensor", "misread_unit_axis", "scalar_product", "tiled_operand", "folded_batch", "scaled_blocks"),
         *("subtracted_convolution", "moved_stride", "inserted_axis", "reshape_of_scan", "reshape_of_sum"),
-        *("axis_of_constant", "transpose_of_scan", "reshape_before_scan", "reshape_of_points", "zero_operand"),
+        *(
+            "squeeze_of_sum",
+            "product_of_concat",
+            "axis_of_constant",
+            "transpose_of_scan",
+            "reshape_before_scan",
+            "reshape_of_points",
+            "zero_operand",
+        ),
     },
     "in no release of the run, or in some sizes": {
         *("swapped_sub", "inner_size"),

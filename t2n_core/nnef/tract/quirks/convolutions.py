@@ -1,0 +1,67 @@
+"""Quirks of arithmetic on the results of convolutions, which the engine folds into kernel and bias."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from t2n_core.nnef.dat import in_blocks
+from t2n_core.nnef.graph import Operation, Value
+from t2n_core.nnef.sizes.dims import same
+from t2n_core.nnef.tract.builder import TractBuilder
+from t2n_core.nnef.tract.quirks.quirk import OperationView, quirk
+
+_KEPT = frozenset("add sub mul div reshape squeeze unsqueeze transpose copy".split())
+"""Operators through which the engine sees the convolution in front of an elementwise operator."""
+
+
+def _convolutions(value: Any, other: Any) -> Iterator[Operation]:
+    """Yield the convolutions that compute `value` and may take `other` into their kernel and bias.
+
+    They take an operand that has one element, or may have one at some sizes, for each output channel.
+    """
+    sizes = [size for size in other.shape if isinstance(size, int)] if isinstance(other, Value) else []
+    pending = [value] if isinstance(value, Value) else []
+    while pending:
+        producer = pending.pop().producer
+        if producer is None:
+            continue
+        if producer.name == "conv" and same(math.prod(sizes), producer.arguments["filter"].shape[0]):
+            yield producer
+        if producer.name in _KEPT:
+            pending += producer.inputs()
+
+
+def _scales_blocks(operation: OperationView) -> bool:
+    """Return whether a kernel that is stored in blocks of 4 bits may be scaled."""
+    x, y = operation.get("x"), operation.get("y")
+    convolutions = (*_convolutions(x, y), *_convolutions(y, x))
+    return any(in_blocks(one.arguments["filter"].weight) for one in convolutions)
+
+
+@quirk(
+    "mul div",
+    ("0.21.12", None),
+    when=_scales_blocks,
+    reason="a scale of a convolution's result is folded into its kernel, which blocks of 4 bits do not allow",
+    safe="`neg` of both operands before",
+)
+def scaled_blocks(g: TractBuilder, operation: OperationView) -> OperationView:
+    """Scale the negated results by the negated weight."""
+    pair = {name: operation.get(name) for name in ("x", "y")}
+    return operation.with_arguments(**{n: g.neg(v) if isinstance(v, Value) else -v for n, v in pair.items()})
+
+
+@quirk(
+    "sub",
+    ("0.21.0", None),
+    when=lambda operation: any(_convolutions(operation.get("y"), operation.get("x"))),
+    reason="the result of a convolution is added to a value of each channel, not subtracted from it: the value is "
+    "folded into the bias, and the kernel stays; up to 0.22 where the model is decluttered",
+    safe="`add` of the `neg` of the second operand",
+)
+def subtracted_convolution(g: TractBuilder, operation: OperationView) -> OperationView:
+    """Add the negated results."""
+    arguments = {"x": operation.get("x"), "y": g.neg(operation.get("y"))}
+    return OperationView("add", arguments, operation.results, operation.facts)

@@ -109,7 +109,8 @@ def _batch_symbol(samples: Sequence[Sample]) -> str | None:
 def _donors(index: int, samples: Sequence[Sample]) -> list[int]:
     """Return the samples whose rows fit into this one, those of the same sizes first."""
     shapes = [[array.shape[1:] for array in sample.inputs] for sample in samples]
-    others = [other for other in range(len(samples)) if other != index and shapes[other] == shapes[index]]
+    lends = [all(len(array) for array in sample.inputs) for sample in samples]
+    others = [o for o in range(len(samples)) if o != index and lends[o] and shapes[o] == shapes[index]]
     return sorted(others, key=lambda other: samples[other].sizes != samples[index].sizes)
 
 

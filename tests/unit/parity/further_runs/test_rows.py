@@ -65,6 +65,12 @@ def test_interior_rows_stay_and_all_others_are_replaced() -> None:
     assert np.array_equal(plan.batches[0][0][2:], given[3].inputs[0][2:])
 
 
+def test_an_empty_batch_lends_no_rows() -> None:
+    array = np.ones((5, 4), np.float32)
+    given = [Sample((one,), (2 * one,), {"B": len(one)}) for one in (array, array[:0])]
+    assert replace_rows(given) is None
+
+
 def test_rows_that_only_the_engine_refuses_are_a_mismatch(tmp_path: Path) -> None:
     found, engine = checked(tmp_path, lambda inputs: (2 * inputs[0],))
     assert engine.jobs == [5, 4], "what came after the rows ran again without them"

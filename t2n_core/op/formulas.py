@@ -124,6 +124,15 @@ def _extreme(g: Emitter, plain: str, better: str, logical: str, a: Value, b: Ope
     return g.select(g.or_(g.call(better, a, b)[0], is_nan(g, a)), a, b)
 
 
+def log_of_sum(g: Emitter, a: Value, b: Value, base: float = math.e) -> Value:
+    """log(base^a + base^b) without overflow; equal infinities are their own sum."""
+    far = g.neg(absolute(g, g.sub(a, b)))
+    term = g.exp(g.mul(far, math.log(base))) if base != math.e else g.exp(far)
+    more = g.log(g.add(term, 1.0))
+    value = g.add(maximum(g, a, b), more if base == math.e else g.mul(more, 1 / math.log(base)))
+    return g.select(g.and_(g.eq(a, b), g.eq(absolute(g, a), math.inf)), a, value)
+
+
 def log1p(g: Emitter, x: Value) -> Value:
     """log(1 + x), also where 1 + x rounds: with u = 1 + x, log(u) * x / (u - 1) cancels the rounding."""
     u = g.add(x, 1.0)

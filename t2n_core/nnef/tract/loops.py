@@ -60,7 +60,8 @@ def write_loop(
         zeros = parameters.take("full", g.fill(0, hidden, chunks[0].dtype))
         chunks[0] = _with_sizes(body, chunks[0], zeros)
     news, rows = step(body, chunks, olds, wholes)
-    results = [*news, *rows]
+    results = _apart(body, [*news, *rows])
+    news, rows = results[: len(news)], results[len(news) :]
     count, pace = scanned[0].shape[0], -1 if backwards else 1
     of_scan = write_scan(
         g,
@@ -76,6 +77,15 @@ def write_loop(
         ],
     )
     return list(of_scan[: len(news)]), list(of_scan[len(news) :])
+
+
+def _apart(body: TractBuilder, results: Sequence[Value]) -> list[Value]:
+    """Return the results of a body, each a value of its own: a fragment has no two results of one name."""
+    apart: list[Value] = []
+    for value in results:
+        is_taken = value in apart or value in body.graph.inputs
+        apart.append(body.copy_of(value) if is_taken else value)
+    return apart
 
 
 def write_scan(g: Emitter, count: Dim, *, outs: Sequence[Expected], **arguments: Any) -> tuple[Value, ...]:

@@ -198,7 +198,13 @@ def results_of_scans(value: Value) -> Iterator[Value]:
 
 def is_sequence(value: Value) -> bool:
     """Return whether a `reshape` of `value` can be moved directly after the sequence output of a scan."""
-    return any(result.producer and result is result.producer.outputs[0] for result in results_of_scans(value))
+    return any(result.producer and _is_full(result, result.producer) for result in results_of_scans(value))
+
+
+def _is_full(value: Value, scan: Operation) -> bool:
+    """Return whether a result of a scan has the rows of all its steps."""
+    _, kind, *_ = scan.arguments["output"][scan.outputs.index(value)]
+    return bool(kind == "full")
 
 
 def is_sum_of_product(value: Value) -> bool:

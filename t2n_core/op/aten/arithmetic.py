@@ -256,13 +256,8 @@ def addcdiv(g: Emitter, self: Value, tensor1: Value, tensor2: Value, value: Tens
 def _log_add(base: float, *keys: str) -> None:
     @op(*keys)
     def rule(g: Emitter, self: Value, other: Value) -> Value:
-        """log(base^a + base^b) without overflow; equal infinities are their own sum."""
         a, b = wide_input(g, self), wide_input(g, other)
-        far = g.neg(formulas.absolute(g, g.sub(a, b)))
-        term = g.exp(g.mul(far, math.log(base))) if base != math.e else g.exp(far)
-        more = g.log(g.add(term, 1.0))
-        value = g.add(formulas.maximum(g, a, b), more if base == math.e else g.mul(more, 1 / math.log(base)))
-        return g.cast(g.select(g.and_(g.eq(a, b), g.eq(formulas.absolute(g, a), math.inf)), a, value), g.output.dtype)
+        return g.cast(formulas.log_of_sum(g, a, b, base), g.output.dtype)
 
 
 _log_add(math.e, "aten::logaddexp")

@@ -15,10 +15,10 @@ from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, as_dim, floor_div, is_static, product
 from t2n_core.op import formulas
 from t2n_core.op.aten.conv import per_axis
-from t2n_core.op.aten.cumulative import MAXIMUM
 from t2n_core.op.aten.index import gather_axis
 from t2n_core.op.aten.pad import pad_constant
 from t2n_core.op.aten.reduction import arg_extreme, extreme, has_extreme
+from t2n_core.op.aten.running import MAXIMUM
 from t2n_core.op.promote import widen_float16
 
 Sizes = int | Sequence[int]

@@ -15,9 +15,9 @@ from t2n_core.nnef.emitter import Emitter, Scalar
 from t2n_core.nnef.graph import BOOL, FLOAT32, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, product, same
 from t2n_core.op import formulas
-from t2n_core.op.aten.cumulative import SUM, running
 from t2n_core.op.aten.index import Places, flatten, non_negative_index
 from t2n_core.op.aten.reduction import extreme
+from t2n_core.op.aten.running import SUM, running
 from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.promote import Tensorlike, tensor
 from t2n_core.op.registry import op

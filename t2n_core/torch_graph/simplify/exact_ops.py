@@ -1,10 +1,14 @@
-"""Find the operators whose results must equal PyTorch's to the last bit, since a discrete result depends on them."""
+"""Find the operators whose results must equal PyTorch's to the last bit.
+
+A discrete result depends on them, or a running sum or product of many steps, in which equal errors of the steps add up.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
+from t2n_core.nnef.sizes.dims import at_most
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp
 
 _ROUNDING: Final = frozenset(
@@ -17,6 +21,9 @@ _OF_RANGE: Final = frozenset("isfinite isinf isnan isneginf isposinf".split())
 _GRIDS: Final = frozenset("grid_sampler grid_sampler_2d grid_sampler_3d".split())
 _NEAREST: Final = 1
 """The `interpolation_mode` of a grid sampler that takes one element."""
+_RUNNING: Final = frozenset({"cumsum", "cumprod"})
+_FEW_STEPS: Final = 64
+"""Steps up to which a running sum keeps the precision of what it sums."""
 _SUMMED: Final = re.compile(
     r"_?convolution|conv\w*|linear|bilinear|\w*mm|\w*matmul|mv|v?dot|inner|addr|addmv"  # products
     r"|\w*softmax(_\w+)?|\w*attention\w*|_transformer_\w+|(gru|lstm|rnn)_\w+|gru|lstm"
@@ -27,10 +34,10 @@ _SUMMED: Final = re.compile(
 
 
 def exact_ops(graph: TorchModuleIRGraph) -> frozenset[int]:
-    """Return the identities of the float operators whose results decide a discrete result.
+    """Return the identities of the float operators whose results decide a discrete result, or are summed up.
 
-    That is a rounding, a cast to integers, a comparison, an index or the index of a maximum, with any number of
-    elementwise operators, reductions and changes of shape between the two.
+    That is a rounding, a cast to integers, a comparison, an index, the index of a maximum or a running sum, with any
+    number of elementwise operators, reductions and changes of shape between the two.
     """
     read = {id(v) for v in graph.outputs}
     deciding: set[int] = set()
@@ -39,7 +46,7 @@ def exact_ops(graph: TorchModuleIRGraph) -> frozenset[int]:
         is_exact = any(id(o) in deciding for o in op.outputs) and not _SUMMED.fullmatch(_name(op))
         if is_exact:
             exact.add(id(op))
-        if is_exact or _is_discontinuous(op, read):
+        if is_exact or _is_discontinuous(op, read) or _adds_up(op):
             deciding.update(id(v) for v in op.inputs if _is_float(v))
         read.update(id(v) for v in op.inputs)
     return frozenset(exact)
@@ -55,6 +62,14 @@ def _is_discontinuous(op: TorchOp, read: set[int]) -> bool:
     if name in _ROUNDING or op.arguments.get("rounding_mode"):
         return True
     return any(o is not None and id(o) in read and not _is_float(o) for o in op.outputs)
+
+
+def _adds_up(op: TorchOp) -> bool:
+    """Return whether a float result sums or multiplies up many steps."""
+    result = op.outputs[0] if _name(op) in _RUNNING else None
+    if result is None or not result.shape or not _is_float(result):
+        return False
+    return not at_most(result.shape[op.arguments["dim"]], _FEW_STEPS)
 
 
 def _is_float(value: TensorVariable) -> bool:

@@ -71,6 +71,8 @@ MODELS: dict[str, Any] = {
     "largest": (lambda: nn.MaxPool1d(2), 0),
     "average": (lambda: nn.AvgPool1d(4, 2), 1),
     "norm": (lambda: net_of(lambda self, input: self.norm(input.mT).softmax(-1), norm=nn.LayerNorm(3)), 0),
+    "running": (lambda: net_of(lambda self, input: input.cumsum(2) - input.cummax(2)[0] + input.logcumsumexp(2)), 0),
+    "running, late": (lambda: net_of(lambda self, input: self.conv(input).cumsum(2), conv=nn.Conv1d(3, 2, 4)), 3),
 }
 """Nets, with the steps of the output by which pulses of 8 are late."""
 
@@ -116,8 +118,19 @@ def test_pulsed_archive(version, name, tmp_path):
     np.testing.assert_allclose(first, second, atol=1e-4, rtol=1e-5)
 
 
+@every_line
+def test_a_running_sum_of_a_stream_does_not_drift(version, tmp_path):
+    model = net_of(lambda self, input: input.cumsum(2))
+    target = TractNNEF(version, pulse=8, pulsed_archive=True)
+    pulsed = exported(model, target, tmp_path / "model.tar").pulsed
+    assert pulsed is not None
+    signal = torch.full((1, 3, 16_000), 0.1)
+    np.testing.assert_allclose(
+        run_steps(TractEngine(target.resolved), pulsed, signal.numpy()), signal.cumsum(2).numpy(), rtol=2e-7
+    )
+
+
 ONLY_0_23 = {
-    "a sum over time": lambda input: input.cumsum(2),
     "nearest upsampling": lambda input: F.interpolate(input, scale_factor=2.0),
     "a difference of neighbours": lambda input: input[:, :, 1:] - input[:, :, :-1],
 }

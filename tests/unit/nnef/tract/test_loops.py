@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import spec_for
+from t2n_core.nnef.tract.barriers import BARRIER
 from t2n_core.nnef.tract.emitter import TractEmitter
 from t2n_core.nnef.tract.loops import write_loop
 
 N = symbol("N")
 
 
-def emitter() -> TractEmitter:
-    g = TractEmitter(spec_for("tract", "0.23.9"))
+def emitter(version: str = "0.23.9") -> TractEmitter:
+    g = TractEmitter(spec_for("tract", version))
     g.declare_symbols(SizeRange.of(["N"]))
     return g
 
@@ -25,6 +27,33 @@ def add_rows(
 ) -> tuple[list[Value], list[Value]]:
     total = b.add(states[0], rows[0])
     return [total], [b.unsqueeze(b.squeeze(total, axes=[0]), axes=[0])]
+
+
+def test_a_value_that_is_a_state_and_a_row_gets_two_names() -> None:
+    def step(
+        b: TractEmitter, rows: list[Value], states: list[Value], given: list[Value]
+    ) -> tuple[list[Value], list[Value]]:
+        total = b.add(states[0], rows[0])
+        return [total], [total, states[0]]
+
+    g = emitter()
+    x, start = g.external("x", (N, 3), FLOAT32), g.external("start", (1, 3), FLOAT32)
+    write_loop(g, step, [x], [start])
+    names = [name for name, *_ in arguments_of(g)["output"]]  # type: ignore[attr-defined]
+    assert len(set(names)) == 3
+    assert not {"state_0", "scan_0"} & set(names)
+
+
+@pytest.mark.parametrize(("version", "most"), [("0.22.4", 1), ("0.23.9", 0)])
+def test_no_reshape_of_rows_moves_into_a_loop(version: str, most: int) -> None:
+    g = emitter(version)
+    x, start = g.external("x", (N, 3), FLOAT32), g.external("start", (1, 3), FLOAT32)
+    (total,), (sums,) = write_loop(g, add_rows, [x], [start])
+    g.reshape_to(total, (3, 1))
+    barriers = [operation for operation in g.graph.operations if operation.name == BARRIER]
+    assert not barriers, "only rows are reshaped in the loop"
+    g.reshape_to(g.add(sums, x), (3 * N,))
+    assert sum(operation.name == BARRIER for operation in g.graph.operations) == most
 
 
 def arguments_of(g: TractEmitter, number: int = -1) -> dict[str, object]:

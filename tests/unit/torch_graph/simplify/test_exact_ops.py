@@ -42,6 +42,8 @@ EXACT: dict[str, Net] = {
     "through a choice": lambda x: torch.where(x > 0, x / 7, x).round(),
     "also used otherwise": lambda x: (y := x / 7, y.floor()),
     "nearest": lambda x: F.grid_sample(x[None, None], (x / 7)[None, :, :2, None].mT, mode="nearest"),
+    "a running sum of many": lambda x: (x / 7).flatten().repeat(3).cumsum(0),
+    "a running product of many": lambda x: (x / 7).repeat(20, 1).cumprod(0),
 }
 PLAIN: dict[str, Net] = {
     "an output": lambda x: x / 7,
@@ -52,6 +54,9 @@ PLAIN: dict[str, Net] = {
     "a question of range": lambda x: (y := x / 7).isnan() | y.isfinite(),
     "the largest, not their places": lambda x: (x / 7).max(1)[0],
     "beside a decision": lambda x: (x / 7, x.floor()),
+    "a running sum of few": lambda x: (x / 7).cumsum(1),
+    "a running maximum": lambda x: (x / 7).repeat(20, 1).cummax(0)[0],
+    "a number of any shape": lambda x: (x / 7).sum().cumsum(0),
 }
 
 

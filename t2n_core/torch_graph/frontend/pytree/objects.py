@@ -38,6 +38,13 @@ def parts_at_any_depth(value: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
             waiting += reversed([((*path, key), part) for key, part in _parts(one)])
 
 
+def part_at(value: Any, path: tuple[Any, ...]) -> Any:
+    """Return the part of an object at a path of attributes, keys and indices; None if there is none."""
+    for key in path:
+        value = next((part for name, part in _parts(value) if type(name) is type(key) and name == key), None)
+    return value
+
+
 def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the direct parts of an object with their names, keys or indices."""
     yield from getattr(value, "__dict__", {}).items()

@@ -1,7 +1,8 @@
 """State of a model: arguments that take the state after the previous call, and where a call leaves their next value.
 
 The tensors of a state are inputs of the archive, their next values outputs. Each call of the model gets copies of the
-example's objects with other tensors in them, so that no class has to be registered with PyTorch.
+example's objects with other tensors in them, so that no class has to be registered with PyTorch. A next value belongs
+to the tensor of the same path: keys, attributes and indices, in whatever order they were set.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeAlias
 
 import torch
 
 from t2n_core.errors import InputError
-from t2n_core.torch_graph.frontend.pytree.objects import parts_at_any_depth
-from t2n_core.torch_graph.frontend.pytree.structure import leaves_with_path, map_leaves
+from t2n_core.torch_graph.frontend.pytree.objects import part_at, parts_at_any_depth
+from t2n_core.torch_graph.frontend.pytree.structure import Path, leaves_with_path, map_leaves
 from t2n_core.torch_graph.frontend.results import Results, is_output
 from t2n_core.torch_graph.frontend.state.caches import exportable_cache
 from t2n_core.torch_graph.frontend.state.names import state_name
@@ -35,6 +36,8 @@ class StateTensor:
     """One tensor of a state."""
 
     argument: str
+    path: Path
+    """Its keys, attributes and indices in the argument, from the outside in."""
     name: str
     """The common part of the names of its input and output."""
     example: torch.Tensor
@@ -79,11 +82,8 @@ class ModelState:
         """
         before, after = split_at_state(signature, args, kwargs, self.examples)
         for argument in self.examples:
-            names = [tensor.input for tensor in self.of(argument)]
-            parts = [part for _, part in _tensors(_separate_tensors(exportable_cache(after[argument])))]
-            if len(parts) != len(names):
-                raise InputError(f"the state `{argument}` has {len(parts)} tensors, the example has {len(names)}")
-            after[argument] = dict(zip(names, parts, strict=True))
+            parts = self._values(argument, _separate_tensors(exportable_cache(after[argument])), "the state")
+            after[argument] = {one.input: part for one, part in zip(self.of(argument), parts, strict=True)}
         return before, after
 
     def run(self, call: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,36 +93,53 @@ class ModelState:
         """
         objects = {name: self._object(name, list(kwargs[name].values())) for name in self.examples}
         result = call(*args, **{**kwargs, **objects})
-        following = {name: self._following(name, result, objects[name]) for name in self.examples}
-        regular = _regular(result, [self.results[name] for name in self.examples], list(following.values()))
+        following = {name: self.following(name, result, objects[name]) for name in self.examples}
+        regular = self.results_of(result, [following[name] for name in objects if following[name] is objects[name]])
         for name, value in following.items():
-            tensors = [part for _, part in _tensors(value)]
-            expected = self.of(name)
-            if len(tensors) != len(expected):
-                raise InputError(
-                    f"the state `{name}` has {len(expected)} tensors before a call and {len(tensors)} after it",
-                    hint="give an example that a call has filled already",
-                )
-            regular |= {one.output: part for one, part in zip(expected, tensors, strict=True) if not one.is_kept}
+            parts = self._values(name, value, "the next value of the state")
+            regular |= {one.output: part for one, part in zip(self.of(name), parts, strict=True) if not one.is_kept}
         return regular
 
-    def results_of(self, result: Any) -> dict[str, Any]:
-        """Return the parts of a result of the model that are not state, by their names in `run`."""
+    def results_of(self, result: Any, changed: Sequence[Any] = ()) -> dict[str, Any]:
+        """Return the parts of a result of the model that are not state, by their names in `run`.
+
+        A part is state if it is at the place of a next value, or is one of the objects that the call has changed.
+        """
         keys = [key if key is not None else name for name, key in self.results.items()]
-        return _regular(result, keys, [])
+        return _regular(result, keys, {id(value) for value in changed if not isinstance(value, torch.Tensor)})
 
-    def _object(self, argument: str, tensors: Sequence[torch.Tensor]) -> Any:
-        """Return a copy of the example with copies of these tensors, since a call may write into them."""
-        own = {id(one.example): tensor.clone() for one, tensor in zip(self.of(argument), tensors, strict=True)}
-        return copy.deepcopy(self.examples[argument], dict[int, Any](own))
-
-    def _following(self, argument: str, result: Any, given: Any) -> Any:
+    def following(self, argument: str, result: Any, given: Any) -> Any:
         """Return the next value of a state: a part of the result, or the object passed to the call."""
         key = self.results[argument]
         if key is not None:
             return _part(result, key, argument)
         named = result.get(argument) if isinstance(result, Mapping) else getattr(result, argument, None)
         return given if named is None else named
+
+    def _values(self, argument: str, value: Any, what: str) -> list[torch.Tensor]:
+        """Return the tensors of a state's value, in the order of `of`.
+
+        Raises InputError for a value whose tensors are at other paths than the example's.
+        """
+        expected = self.of(argument)
+        found = [part_at(value, one.path) for one in expected]
+        lacking = [one.path for one, part in zip(expected, found, strict=True) if not isinstance(part, torch.Tensor)]
+        own = {id(part) for part in found}
+        more = [path for path, part in _tensors(value) if id(part) not in own]
+        if lacking or more:
+            has = [f"no tensor at {_places(lacking)}"] if lacking else []
+            has += [f"one that the example lacks at {_places(more)}"] if more else []
+            raise InputError(
+                f"{what} `{argument}` has {', and '.join(has)}",
+                hint="a call has to return the keys, attributes and indices that it takes; where it adds tensors, give "
+                "an example that a call has filled already",
+            )
+        return found
+
+    def _object(self, argument: str, tensors: Sequence[torch.Tensor]) -> Any:
+        """Return a copy of the example with copies of these tensors, since a call may write into them."""
+        own = {id(one.example): tensor.clone() for one, tensor in zip(self.of(argument), tensors, strict=True)}
+        return copy.deepcopy(self.examples[argument], dict[int, Any](own))
 
 
 def state_of(
@@ -145,7 +162,7 @@ def state_of(
     _, after = split_at_state(signature, args, kwargs, results)
     examples = {name: _detach(exportable_cache(after[name])) for name in results}
     tensors = [
-        StateTensor(name, state_name(name, path), part)
+        StateTensor(name, path, state_name(name, path), part)
         for name, example in examples.items()
         for path, part in _tensors(example)
     ]
@@ -176,11 +193,13 @@ def _measure(
     def watched(*args: Any, **kwargs: Any) -> Any:
         in_state.update({name: kwargs[name] for name in state.examples})
         held.update({name: _plain_parts(kwargs[name]) for name in state.examples})
-        own.extend((part, part._version) for value in in_state.values() for _, part in _tensors(value))
+        for one in state.tensors:
+            before_call = part_at(in_state[one.argument], one.path)
+            own[one.input] = (before_call, before_call._version)
         return call(*args, **kwargs)
 
     held: dict[str, dict[Any, Any]] = {}
-    own: list[tuple[torch.Tensor, int]] = []
+    own: dict[str, tuple[torch.Tensor, int]] = {}
     with torch.no_grad():
         results = state.run(watched, before, after)
     for name, value in in_state.items():
@@ -199,8 +218,9 @@ def _measure(
             raise InputError(f"the state `{one.argument}` has {before_and_after} in `{one.name}`")
         pairs = enumerate(zip(one.example.shape, new.shape, strict=True))
         growing = tuple(axis for axis, (old_size, new_size) in pairs if old_size != new_size)
-        is_kept = any(new is part and new._version == version for part, version in own)
-        seen.append(StateTensor(one.argument, one.name, one.example, growing, is_kept))
+        part, version = own[one.input]
+        is_kept = new is part and new._version == version
+        seen.append(replace(one, growing=growing, is_kept=is_kept))
     return ModelState(state.examples, state.results, tuple(seen))
 
 
@@ -254,6 +274,10 @@ def _plain_parts(value: Any) -> dict[Any, Any]:
     return {path: part for path, part in parts_at_any_depth(value) if isinstance(part, _PLAIN)}
 
 
+def _places(paths: Sequence[Path]) -> str:
+    return ", ".join(f"`{'.'.join(map(str, path))}`" if path else "its place" for path in paths)
+
+
 def _form(tensor: torch.Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')} of rank {tensor.dim()}"
 
@@ -268,12 +292,14 @@ def _part(result: Any, key: str | int, argument: str) -> Any:
         return found
 
 
-def _regular(result: Any, keys: Sequence[str | int | None], following: Sequence[Any]) -> dict[str, Any]:
-    """Return the results that are not state, by name."""
-    states = {id(value) for value in following}
-    if id(result) in states:
+def _regular(result: Any, keys: Sequence[str | int], changed: set[int]) -> dict[str, Any]:
+    """Return the results that are neither at one of the keys nor changed objects, by name."""
+    if id(result) in changed:
         return {}
-    rest = [(path, leaf) for path, leaf in leaves_with_path(_without(result, states, keys)) if id(leaf) not in states]
+    if (parts := _direct_parts(result)) is not None:
+        places = {key + len(parts) if isinstance(key, int) and key < 0 else key for key in keys}
+        result = {key: part for key, part in parts.items() if key not in places and id(part) not in changed}
+    rest = [(path, leaf) for path, leaf in leaves_with_path(result) if id(leaf) not in changed]
     results = Results()
     outputs = results.note(rest)
     regular: dict[str, Any] = dict(zip(results.names(), outputs, strict=True))
@@ -281,9 +307,12 @@ def _regular(result: Any, keys: Sequence[str | int | None], following: Sequence[
     return regular | {".".join(map(str, path)): leaf for path, leaf in others}
 
 
-def _without(result: Any, states: set[int], keys: Sequence[str | int | None]) -> Any:
+def _direct_parts(result: Any) -> dict[Any, Any] | None:
+    """Return the parts of a result by key, index or field; None for a result of one part."""
     if isinstance(result, Mapping):
-        return {key: part for key, part in result.items() if id(part) not in states and key not in keys}
+        return dict(result)
     if isinstance(result, tuple | list):
-        return tuple(part for place, part in enumerate(result) if id(part) not in states and place not in keys)
-    return result
+        return dict(enumerate(result))
+    if is_dataclass(result):
+        return {field.name: getattr(result, field.name) for field in fields(result) if field.init}
+    return None

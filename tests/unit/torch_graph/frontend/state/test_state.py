@@ -203,8 +203,133 @@ def test_an_empty_state_is_refused() -> None:
 
 def test_a_state_of_another_number_of_tensors_is_refused() -> None:
     source = stateful(Reader(), (torch.randn(2, 4, 3), rows(5)), "past_key_values")
-    with pytest.raises(InputError, match="has 2 tensors, the example has 1"):
+    with pytest.raises(
+        InputError, match=r"the state `past_key_values` has one that the example lacks at `layers.1.keys`"
+    ):
         bind_inputs(source, (torch.randn(2, 4, 3), rows(5, 5)))
+
+
+class Both:
+    """An object whose attributes may be set in either order."""
+
+    def __init__(self, **values: torch.Tensor) -> None:
+        self.__dict__.update(values)
+
+
+@dataclass
+class Pair:
+    h: torch.Tensor
+    c: torch.Tensor
+
+
+def net(step: Any) -> nn.Module:
+    """Return a net that computes `step(x, s)`."""
+    made: nn.Module = type("Net", (nn.Module,), {"forward": lambda self, x, s: step(x, s)})()
+    return made
+
+
+def results(step: Any, state: Any, option: Any = None) -> dict[str, float]:
+    """Return the first element of each result of a call on x = 1, with its name in the archive."""
+    x = torch.ones(2)
+    source = stateful(net(step), (x, state), {"s": 1} if option is None else option)
+    inputs = bind_inputs(source, (x, state))
+    found = source.run(*inputs.arguments_with(inputs.tensors))
+    return {name: float(part.flatten()[0]) for name, part in found.items()}
+
+
+def full(value: float, size: int = 2) -> torch.Tensor:
+    return torch.full((size,), float(value))
+
+
+BY_PATH: dict[str, tuple[Any, Any]] = {
+    "keys in another order": (lambda x, s: (x, {"c": s["c"] + 1, "h": s["h"] + 2}), {"h": full(10), "c": full(20)}),
+    "nested keys": (
+        lambda x, s: (x, {"a": {"c": s["a"]["c"] + 1, "h": s["a"]["h"] + 2}}),
+        {"a": {"h": full(10), "c": full(20)}},
+    ),
+    "attributes in another order": (
+        lambda x, s: (x, Both(c=s.c + 1, h=s.h + 2)),
+        Both(h=full(10), c=full(20)),
+    ),
+    "a dataclass": (lambda x, s: (x, Pair(c=s.c + 1, h=s.h + 2)), Pair(full(10), full(20))),
+    "other shapes": (lambda x, s: (x, {"c": s["c"] + 1, "h": s["h"] + 2}), {"h": full(10), "c": full(20, 3)}),
+    "an object in place of a dict": (
+        lambda x, s: (x, Pair(c=s["c"] + 1, h=s["h"] + 2)),
+        {"h": full(10), "c": full(20)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BY_PATH)
+def test_a_next_value_belongs_to_its_path(name: str) -> None:
+    found = results(*BY_PATH[name])
+    assert {key[-2:]: value for key, value in found.items() if key != "output"} == {"_h": 12.0, "_c": 21.0}
+
+
+@pytest.mark.parametrize("kind", [tuple, list, lambda parts: dict(zip("ab", parts, strict=True))])
+def test_a_tensor_that_moves_to_another_place_is_not_kept(kind: Any) -> None:
+    def step(x: torch.Tensor, s: Any) -> Any:
+        first, *_ = s.values() if isinstance(s, dict) else s
+        return x, kind((x.clone(), first))
+
+    found = results(step, kind((full(10), full(20))))
+    assert [found.pop("output"), *found.values()] == [1, 1, 10]
+
+
+def test_places_that_are_exchanged_are_two_outputs() -> None:
+    assert results(lambda x, s: (x, (s[1], s[0])), (full(1), full(2))) == {"output": 1, "out_s_0": 2, "out_s_1": 1}
+
+
+def test_one_tensor_may_be_two_next_values() -> None:
+    def step(x: torch.Tensor, s: Any) -> Any:
+        following = s[0] + x
+        return x, (following, following)
+
+    assert results(step, (full(1), full(5))) == {"output": 1, "out_s_0": 2, "out_s_1": 2}
+
+
+RETURNED_TWICE: dict[str, tuple[Any, Any, dict[str, float]]] = {
+    "in a tuple": (lambda x, s: (s + x,) * 2, 1, {"output": 6, "out_s": 6}),
+    "before the result": (lambda x, s: (s + x,) * 2, 0, {"output": 6, "out_s": 6}),
+    "counted from the end": (lambda x, s: (s + x, s + 2, s + 3), -1, {"output_0": 6, "output_1": 7, "out_s": 8}),
+    "by key": (lambda x, s: dict.fromkeys(("y", "s"), s + x), "s", {"y": 6, "out_s": 6}),
+    "by the name of the argument": (lambda x, s: dict.fromkeys(("y", "s"), s + x), None, {"y": 6, "out_s": 6}),
+    "of a dataclass": (lambda x, s: Pair(*(s + x,) * 2), "c", {"h": 6, "out_s": 6}),
+    "written into": (lambda x, s: s.add_(x), None, {"output": 6, "out_s": 6}),
+}
+
+
+@pytest.mark.parametrize("name", RETURNED_TWICE)
+def test_a_result_that_is_a_next_value_too_is_an_output(name: str) -> None:
+    step, key, expected = RETURNED_TWICE[name]
+    assert results(step, full(5), {"s": key}) == expected
+
+
+def test_a_changed_object_that_is_returned_is_no_second_output() -> None:
+    def step(x: torch.Tensor, s: Both) -> Any:
+        s.h = s.h + x
+        return x * 3, s
+
+    assert results(step, Both(h=full(5)), "s") == {"output": 3, "out_s_h": 6}
+
+
+CHANGED_TREES: dict[str, tuple[Any, Any, str]] = {
+    "a renamed key": (
+        lambda x, s: (x, {"hidden": s["h"]}),
+        {"h": full(1)},
+        "no tensor at `h`, and one that the example lacks at `hidden`",
+    ),
+    "fewer": (lambda x, s: (x, s[:1]), (full(1), full(2)), "no tensor at `1`"),
+    "more": (lambda x, s: (x, (*s, x)), (full(1), full(2)), "one that the example lacks at `2`"),
+    "a tensor in place of a tuple": (lambda x, s: (x, s[0]), (full(1),), "no tensor at `0`, and .* at its place"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED_TREES)
+def test_a_tree_that_changes_is_refused_with_its_paths(name: str) -> None:
+    step, state, message = CHANGED_TREES[name]
+    with pytest.raises(InputError, match=f"the next value of the state `s` has {message}"):
+        results(step, state)
 
 
 @pytest.mark.parametrize(

@@ -248,6 +248,10 @@ class RowsError(ParityError):
     """The engine's results for a row of a batch change with the other rows; the model's do not."""
 
 
+class CallsError(ParityError):
+    """The engine's results of calls in a row differ from those of the model, which takes the state it returned."""
+
+
 class PiecesError(ParityError):
     """The engine's results change for a sequence in pieces, or a stream in pulses of another length."""
 

@@ -25,7 +25,7 @@ from t2n_core.check.exported.parity import check_exported, criteria_for
 from t2n_core.check.mismatch.author import author_of, author_text
 from t2n_core.engine.paths import EnginePath, on_path
 from t2n_core.engine.protocol import EngineReply
-from t2n_core.errors import InputError, Origin, PiecesError, RowsError, SecondCallError, T2NError
+from t2n_core.errors import CallsError, InputError, Origin, PiecesError, RowsError, SecondCallError, T2NError
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.writer import operation_text
 from t2n_core.parity.comparison import OutputComparison, compare, compare_outputs
@@ -149,9 +149,11 @@ def find_first_wrong_node(
     if not failed and outcome.status is Status.MISMATCH:
         failed = list(samples)
     sample = (failed or list(samples))[0]
-    if outcome.error is not None and outcome.error.error_class == PiecesError.__name__:
-        raise InputError("the failure shows only in pieces of a sequence, for which nodes cannot be searched")
     error = "" if outcome.error is None else outcome.error.error_class
+    if error in (PiecesError.__name__, CallsError.__name__):
+        raise InputError(
+            "the failure shows only in pieces of a sequence or calls in a row, for which nodes cannot be searched"
+        )
     rows = replace_rows(samples) if error == RowsError.__name__ else None
     if rows is not None:  # each node is compared with PyTorch on the rows with the failure
         sizes = samples[rows.sample].sizes

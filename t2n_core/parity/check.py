@@ -12,6 +12,7 @@ from t2n_core.engine.protocol import Engine, EngineReply
 from t2n_core.errors import InputError, InterfaceError
 from t2n_core.files import archive_digest
 from t2n_core.parity.further_runs.batches import Batches, Call, Fed, SelfComparison, run_with_further, split_reply
+from t2n_core.parity.further_runs.calls import calls_in_a_row
 from t2n_core.parity.further_runs.kept_states import plan_calls
 from t2n_core.parity.further_runs.paths import PathPlan, plan_paths
 from t2n_core.parity.further_runs.pieces import cut_sample
@@ -38,8 +39,9 @@ def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
     does not change from sample to sample. Some samples run again in a used State, and must return the same as in a
     fresh one, unless the archive carries its state from call to call. Rows of a batch must not depend on each other,
     and the pieces of a sequence must agree with the full sequence if they pass on their state, unless the model itself
-    differs or is not available. All this is on the engine's main path; on each further path the samples run again, and
-    those outside the range. Failures of the engine are outcomes, never exceptions.
+    differs or is not available. Calls in a row must return what the model does. All this is on the engine's main
+    path; on each further path the samples run again, and those outside the range. Failures of the engine are
+    outcomes, never exceptions.
 
     Raises:
         InputError: the criteria name an unknown output, or there is no sample to check.
@@ -144,6 +146,7 @@ def _plan_comparisons(engine: Engine, request: CheckRequest) -> list[SelfCompari
         plan_calls(engine.kept_states, request.archive, samples),
         replace_rows(samples),
         None if isinstance(held, str) else cut_sample(samples, request.state, held.holds),
+        calls_in_a_row(request),
     )
     return [one for one in planned if one is not None]
 

@@ -243,7 +243,14 @@ _CLASS_BY_STATUS: Mapping[Status, type[T2NError]] = {
     Status.OOM: errors.EngineOutOfMemory,
 }
 _OWN_CLASSES: Mapping[str, type[T2NError]] = {
-    one.__name__: one for one in (errors.SecondCallError, errors.RowsError, errors.PiecesError, errors.InterfaceError)
+    one.__name__: one
+    for one in (
+        errors.SecondCallError,
+        errors.RowsError,
+        errors.PiecesError,
+        errors.CallsError,
+        errors.InterfaceError,
+    )
 }
 _CLASS_BY_STAGE: Mapping[Stage, type[T2NError]] = {
     Stage.SETUP: errors.T2NError,

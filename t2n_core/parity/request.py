@@ -40,6 +40,8 @@ class CheckRequest:
     carries: bool = False
     """True for a stream, whose state is carried from call to call."""
     state: Pairs = ()
+    calls: Sequence[Sample] = ()
+    """Calls of the model in a row, each with the state that the one before returned."""
     model: Answer | None = None
     """The model to run if the engine differs from itself; None if there is none."""
     sensitivity: Sequence[Sensitivity] | None = None

@@ -39,8 +39,8 @@ JUDGING = (
 _OF_THE_BUNDLE = ("nodeid", "case", "engine_id", "label", "archive", "samples", "place")
 """Fields of a check that only locate it."""
 _OF_ENGINES = (
-    "EngineLoadError", "EngineOptimiseError", "EngineRunError", "EngineCrash", "EngineError", "InterfaceError",
-    "ParityError", "PiecesError", "RowsError", "SecondCallError", "SpecError", "WeakCheck",
+    "CallsError", "EngineLoadError", "EngineOptimiseError", "EngineRunError", "EngineCrash", "EngineError",
+    "InterfaceError", "ParityError", "PiecesError", "RowsError", "SecondCallError", "SpecError", "WeakCheck",
 )  # fmt: skip
 """Classes of errors that are caused by engines and checks, not by the machine."""
 _MACHINE = tuple(

@@ -21,8 +21,8 @@ from t2n_core.parity.check import check_parity
 from t2n_core.parity.further_runs.kept_states import KEPT_CALLS
 from t2n_core.parity.further_runs.pieces import COMPARED_PIECES, DIFFERENT, PIECES
 from t2n_core.parity.judging.judgement import Judgement
-from tests.contract.export.test_state import Attention, Convolution, Recurrent
-from tests.contract.export.test_state import example as example_of
+from tests.contract.export.state.test_state import Attention, Convolution, Recurrent
+from tests.contract.export.state.test_state import example as example_of
 
 VERSIONS = ("0.19.15", "0.21.19", "0.23.9")
 RESULTS = re.compile(r"^(graph .*)", re.MULTILINE)

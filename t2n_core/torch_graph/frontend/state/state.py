@@ -37,7 +37,7 @@ class StateTensor:
 
     argument: str
     path: Path
-    """Its keys, attributes and indices in the argument, from the outside in."""
+    """The keys, attributes and indices that lead to it in the argument, from the outside in."""
     name: str
     """The common part of the names of its input and output."""
     example: torch.Tensor
@@ -91,7 +91,7 @@ class ModelState:
 
         Parts of a result other than tensors are kept under their path.
         """
-        objects = {name: self._object(name, list(kwargs[name].values())) for name in self.examples}
+        objects = {name: self.object_of(name, list(kwargs[name].values())) for name in self.examples}
         result = call(*args, **{**kwargs, **objects})
         following = {name: self.following(name, result, objects[name]) for name in self.examples}
         regular = self.results_of(result, [following[name] for name in objects if following[name] is objects[name]])
@@ -136,7 +136,7 @@ class ModelState:
             )
         return found
 
-    def _object(self, argument: str, tensors: Sequence[torch.Tensor]) -> Any:
+    def object_of(self, argument: str, tensors: Sequence[torch.Tensor]) -> Any:
         """Return a copy of the example with copies of these tensors, since a call may write into them."""
         own = {id(one.example): tensor.clone() for one, tensor in zip(self.of(argument), tensors, strict=True)}
         return copy.deepcopy(self.examples[argument], dict[int, Any](own))

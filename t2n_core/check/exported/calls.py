@@ -1,0 +1,88 @@
+"""Calls of a model with state, as a program makes them: each call takes the object that the one before returned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from t2n_core.check.reference import Reference
+from t2n_core.check.sampling.sampler import sizes_of
+from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.op.stored.source import StoredSource, StoredWeights
+from t2n_core.parity.samples import Sample
+from t2n_core.rewriter.context import without_rewrites
+from t2n_core.torch_graph.frontend.inputs import ModelInputs
+from t2n_core.torch_graph.frontend.pytree.objects import part_at
+from t2n_core.torch_graph.frontend.pytree.structure import Path, leaves_with_path
+from t2n_core.torch_graph.frontend.results import as_tensor
+from t2n_core.torch_graph.frontend.state.state import ModelState
+
+COUNT = 4
+"""Calls in a row: a value that moves from place to place of a state shows only after some of them."""
+
+
+def run_calls(
+    reference: Reference, samples: Sequence[Sample], held: SizeRange | None, stored: StoredWeights
+) -> list[Sample]:
+    """Return the inputs and outputs of calls of the user's own model, the state as it goes into each call.
+
+    The other inputs are those of samples of the example's sizes. There are fewer calls than `COUNT` where the sizes
+    leave the range, or the model refuses what it returned, and none where not even two are left.
+    """
+    source, inputs = reference.source, reference.inputs
+    state, symbols = source.state, reference.captured.symbols
+    alike = [sample for sample in samples if sample.sizes == dict(symbols)]
+    if state is None or not alike:
+        return []
+    plain = replace(source, state=None)
+    model = StoredSource(plain, stored) if stored else plain
+    shapes = [value.shape for value in reference.captured.graph.inputs]
+    order = [path[0] for path in reference.captured.results.paths]
+    calls: list[Sample] = []
+    objects: dict[str, Any] = {}
+    for number in range(COUNT):
+        tensors = [torch.from_numpy(np.array(array)) for array in alike[number % len(alike)].inputs]
+        args, kwargs = inputs.arguments_with(tensors)
+        objects = objects or {name: state.object_of(name, list(kwargs[name].values())) for name in state.examples}
+        given = _with_state(inputs, tensors, state, objects)
+        sizes = sizes_of(shapes, given)
+        if held is not None and not held.holds(sizes):
+            break
+        arrays = tuple(map(_copied, given))
+        try:
+            with torch.no_grad(), without_rewrites():
+                result = model.run(args, {**kwargs, **objects})
+            following = {name: state.following(name, result, value) for name, value in objects.items()}
+            named = {
+                **state.results_of(result, [value for name, value in following.items() if value is objects[name]]),
+                **{one.output: part_at(following[one.argument], one.path) for one in state.tensors},
+            }
+            expected = tuple(_copied(as_tensor(named[name])) for name in order)
+        except Exception:  # a program cannot pass it back either
+            break
+        calls.append(Sample(arrays, expected, sizes, f"call {number + 1}"))
+        objects = following
+    return calls if len(calls) > 1 else []
+
+
+def _with_state(
+    inputs: ModelInputs, tensors: Sequence[torch.Tensor], state: ModelState, objects: Mapping[str, Any]
+) -> list[torch.Tensor]:
+    """Return the tensors of a call with those of the state taken from its objects."""
+    places = {one.input: one for one in state.tensors}
+    paths = [path for path, leaf in leaves_with_path((inputs.args, inputs.kwargs)) if isinstance(leaf, torch.Tensor)]
+
+    def current(path: Path, tensor: torch.Tensor) -> torch.Tensor:
+        one = places.get(path[-1]) if path[0] == 1 and path[1] in objects else None
+        return tensor if one is None else part_at(objects[one.argument], one.path)
+
+    return list(map(current, paths, tensors))
+
+
+def _copied(tensor: torch.Tensor) -> Any:
+    """Return an array of its own, since a later call may write into the tensor."""
+    return np.array(tensor.detach().cpu().numpy())

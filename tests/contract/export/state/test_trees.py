@@ -1,0 +1,196 @@
+"""States of any tree: the engine, fed with its own outputs, computes what a program's loop over the model does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.check.bisect import find_first_wrong_node
+from t2n_core.engine.protocol import Engine
+from t2n_core.errors import CallsError, InputError
+from t2n_core.export.result import ExportResult
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.further_runs.calls import COMPARED_CALLS
+from t2n_core.parity.judging.judgement import Judgement
+
+VERSIONS = ("0.21.19", "0.23.9")
+CALLS = 5
+
+
+class Step(nn.Module):
+    """A net that computes a function of its input and its state."""
+
+    def __init__(self, function: Callable[[torch.Tensor, Any], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor, state: Any) -> Any:
+        return self.function(x, state)
+
+
+@dataclass
+class Fields:
+    a: Any
+    b: Any
+
+
+class Attributes:
+    """An object whose attributes are set in the order of the arguments."""
+
+    def __init__(self, **parts: Any) -> None:
+        self.__dict__.update(parts)
+
+
+def export(model: nn.Module, state: Any, key: Any, version: str, folder: Path, **options: Any) -> ExportResult:
+    made = ModelExport(model, {"x": torch.randn(1, 2), "state": state}, state={"state": key}, **options)
+    return made.to(TractNNEF(version, check_io=False), folder / "model.nnef.tar")
+
+
+def assert_loops_agree(result: ExportResult, model: nn.Module, state: Any, next_of: Any, engine: Engine) -> None:
+    """Compare a loop over the engine with one over the model, from zeros on.
+
+    `next_of` returns the regular outputs and the next state of a result.
+    """
+    torch.manual_seed(3)
+    fed = {pair.input: pair.initial for pair in result.state}
+    kept = [name for name in result.input_names if name != "x" and name not in fed]
+    for _ in range(CALLS):
+        x = torch.randn(1, 2)
+        given = {"x": x.numpy(), **dict.fromkeys(kept, np.zeros((1, 2), np.float32)), **fed}
+        reply = engine.run(result.archive, [[given[name] for name in result.input_names]])
+        assert reply.status == "ok", reply.message
+        found = dict(zip(result.output_names, reply.outputs[0], strict=True))
+        fed = {pair.input: found.pop(pair.output) for pair in result.state}
+        outputs, state = next_of(model(x, state))
+        assert len(found) == len(outputs)
+        for got, wanted in zip(found.values(), outputs, strict=True):
+            np.testing.assert_allclose(got, wanted.detach().numpy(), atol=1e-5)
+
+
+def zeros(count: int) -> list[torch.Tensor]:
+    return [torch.zeros(1, 2) for _ in range(count)]
+
+
+CELL = nn.GRUCell(2, 2)
+MODELS: dict[str, tuple[Any, Callable[[Sequence[torch.Tensor]], Any]]] = {
+    "a delay line": (lambda x, s: (x + 10 * s[0] + 100 * s[1], (x.clone(), s[0])), tuple),
+    "a dict in another order": (
+        lambda x, s: (s["h"] - s["c"], {"c": s["c"] + s["h"].abs() + x, "h": 0.5 * s["h"] + x}),
+        lambda parts: dict(zip("hc", parts, strict=True)),
+    ),
+    "the output is the state": (lambda x, s: (CELL(x, s),) * 2, lambda parts: parts[0]),
+    "two places take turns": (lambda x, s: (s[0] + x, (s[1] + x, s[0])), list),
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", MODELS)
+def test_loops_agree(name: str, version: str, tmp_path: Path, tract_engine: Any) -> None:
+    function, tree = MODELS[name]
+    model = Step(function).eval()
+    torch.manual_seed(1)
+    result = export(model, tree([torch.randn(1, 2), torch.randn(1, 2)]), 1, version, tmp_path)
+    assert result.assert_parity().facts[COMPARED_CALLS] == 4
+    assert_loops_agree(result, model, tree(zeros(2)), lambda found: ([found[0]], found[1]), tract_engine(version))
+
+
+class Drawn:
+    """A tree of a state, and what a call does with each of its tensors, drawn from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.shape = self._shape(2)
+        count = self._count(self.shape)
+        changes = [self.draw.choice(["add", "kept", "moved", "alias", "decay"]) for _ in range(count)]
+        self.changes = changes
+        self.order = self.draw.random() < 0.5
+        self.twice = self.draw.random() < 0.3
+
+    def _shape(self, depth: int) -> Any:
+        if depth == 0 or self.draw.random() < 0.3:
+            return None
+        kind = self.draw.choice(["tuple", "list", "dict", "fields", "attributes"])
+        size = 2 if kind in ("fields", "attributes") else self.draw.choice([1, 2, 3])
+        return kind, [self._shape(depth - 1) for _ in range(size)]
+
+    def _count(self, shape: Any) -> int:
+        return 1 if shape is None else sum(map(self._count, shape[1]))
+
+    def tree(self, tensors: list[torch.Tensor], *, reorder: bool = False, shape: Any = ...) -> Any:
+        shape = self.shape if shape is ... else shape
+        if shape is None:
+            return tensors.pop(0)
+        kind, parts = shape
+        made = [self.tree(tensors, reorder=reorder, shape=part) for part in parts]
+        named = dict(zip("abc", made, strict=False))
+        if reorder:
+            named = dict(reversed(named.items()))
+        if kind == "dict":
+            return named
+        if kind == "attributes":
+            return Attributes(**named)
+        return Fields(**named) if kind == "fields" else {"tuple": tuple, "list": list}[kind](made)
+
+    def flat(self, tree: Any, shape: Any = ...) -> list[torch.Tensor]:
+        shape = self.shape if shape is ... else shape
+        if shape is None:
+            return [tree]
+        kind, parts = shape
+        if kind in ("tuple", "list"):
+            found = list(tree)
+        else:
+            found = [tree[key] if kind == "dict" else getattr(tree, key) for key in "abc"[: len(parts)]]
+        return [one for part, inner in zip(found, parts, strict=True) for one in self.flat(part, inner)]
+
+    def __call__(self, x: torch.Tensor, state: Any) -> Any:
+        old = self.flat(state)
+        total = sum((one * (place + 2) for place, one in enumerate(old)), x)
+        new: list[torch.Tensor] = []
+        for place, (change, one) in enumerate(zip(self.changes, old, strict=True)):
+            made = {
+                "add": one + x * (place + 1),
+                "kept": one,
+                "moved": old[place - 1],
+                "alias": new[-1] if new else x + one,
+                "decay": 0.5 * one - total,
+            }
+            new.append(made[change] * 1 if change == "kept" and len(old) == 1 else made[change])
+        y = new[0] if self.twice else total
+        return y, self.tree(new, reorder=self.order)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("seed", range(24))
+def test_drawn_trees(seed: int, version: str, tmp_path: Path, tract_engine: Any) -> None:
+    drawn = Drawn(seed)
+    model, count = Step(drawn).eval(), len(drawn.changes)
+    torch.manual_seed(1)
+    result = export(model, drawn.tree([torch.randn(1, 2) for _ in range(count)]), 1, version, tmp_path)
+    result.assert_parity()
+    engine = tract_engine(version)
+    assert_loops_agree(result, model, drawn.tree(zeros(count)), lambda found: ([found[0]], found[1]), engine)
+
+
+def test_a_wrong_pair_is_found_by_calls_in_a_row(tmp_path: Path) -> None:
+    """Each call alone is right: only a loop shows that the values go to the wrong inputs."""
+    function, tree = MODELS["a delay line"]
+    torch.manual_seed(1)
+    result = export(Step(function).eval(), tree([torch.randn(1, 2), torch.randn(1, 2)]), 1, "0.23.9", tmp_path)
+    request = result.check_request(Judgement.of(None))
+    (first, last), (second, other) = request.state
+    swapped = replace(request, state=[(first, other), (second, last)])
+    outcome = check_parity(result.target.engine(), swapped)
+    with pytest.raises(CallsError, match="call 2 of 4 in a row gives other outputs than the model"):
+        outcome.raise_for_failure()
+    with pytest.raises(InputError, match="or calls in a row"):
+        find_first_wrong_node(result, outcome=outcome)
+    assert check_parity(result.target.engine(), request).passed

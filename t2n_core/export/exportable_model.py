@@ -30,6 +30,7 @@ from t2n_core.rewriter.functions import RulesOfAnExport
 from t2n_core.rewriter.modules import inputs_of_replacement, restore_labels
 from t2n_core.rewriter.registries import registered_rewriters
 from t2n_core.rewriter.selection import Selection, select
+from t2n_core.torch_graph.capture.hidden_state import refusal_of_hidden_state
 from t2n_core.torch_graph.capture.own_run import refusal_of_example, refusal_of_training
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
 from t2n_core.torch_graph.constraints.declared_axes import DynamicAxes, check_declared, from_zero, normalise
@@ -204,11 +205,12 @@ class ExportableModel(ABC):
             refusal = self._refusal_of_example() or error
             self._captures.keep_refusal(refusal, selection, session)
             raise refusal from refusal.__cause__
-        if self.options.training == "refuse":
-            with without_rewrites():
-                refusal = refusal_of_training(self.source, self.inputs)
-            if refusal is not None:
-                raise refusal
+        with without_rewrites():
+            of_training = self.options.training == "refuse"
+            refusal = refusal_of_training(self.source, self.inputs) if of_training else None
+            refusal = refusal or refusal_of_hidden_state(self.source, self.inputs)
+        if refusal is not None:
+            raise refusal
         named = zip(self._output_names(captured), captured.graph.outputs, strict=True)
         shapes = {name: value.shape for name, value in named}
         check_output_axes(self.dynamic_axes, self._argument_names, shapes, captured.symbols)

@@ -50,7 +50,7 @@ def refusal_of_training(source: Source, inputs: ModelInputs) -> InputError | Non
             evaluated = run_unchanged(source, inputs, inputs.tensors)
     except Exception:
         return None  # the export itself reports a model that fails in one of the modes
-    if _are_equal(trained, evaluated):
+    if are_equal(trained, evaluated):
         return None
     message = f"{source.name} is in training mode, and computes something else in evaluation mode"
     return InputError(message, hint="call model.eval() before exporting")
@@ -71,7 +71,15 @@ def run_unchanged(source: Source, inputs: ModelInputs, tensors: Sequence[torch.T
         return source.run_with(_copies(source.module), args, kwargs)
 
 
-def _are_equal(one: Any, other: Any) -> bool:
+def run_once(source: Source, inputs: ModelInputs, tensors: Sequence[torch.Tensor]) -> Any:
+    """Return the results of the model for these tensors; arguments and the random state stay as they are."""
+    args, kwargs = inputs.arguments_with([tensor.detach().clone() for tensor in tensors])
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        return source.run(args, kwargs)
+
+
+def are_equal(one: Any, other: Any) -> bool:
+    """Return whether two results have the same parts, up to rounding."""
     (first, structure), (second, other_structure) = pytree.tree_flatten(one), pytree.tree_flatten(other)
     return structure == other_structure and all(map(_is_equal, first, second))
 

@@ -23,6 +23,7 @@ from t2n_core.rewriter.report import RewriteReport, RewriteWarning
 from t2n_core.torch_graph.frontend.state.first_call import StateWarning, first_call_note
 from t2n_core.torch_graph.frontend.training import training_note
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
+from t2n_core.torch_graph.precision.growth import notes_of_growth
 
 
 class ModelExport(ExportableModel):
@@ -96,7 +97,7 @@ class ModelExport(ExportableModel):
             graph, report = self._lower(lowering)
         with record_time(times, "write"):
             archive = write_archive(graph, path, spec=target.spec, compression=compression_level)
-        options = option_notes(target, graph, self.source, self.options.capture)
+        options = [*option_notes(target, graph, self.source, self.options.capture), *self._growth_notes(target)]
         if options:
             warn_user(OptionWarning("; ".join(options)))
         if self._state_notes:
@@ -134,6 +135,15 @@ class ModelExport(ExportableModel):
             beside = archive.with_name(f"{archive.name}.precision.toml")
             beside.write_text(auto_plan.plan.toml([auto_plan.describe()]), encoding="utf-8")
         return result
+
+    def _growth_notes(self, target: InferenceTarget) -> list[str]:
+        """Return a line if a precision plan computes in float16 what grows beyond it within the range."""
+        plan = target.writing.precision
+        if plan is None or not isinstance(target, TractNNEF):
+            return []
+        lowering = self.lowering_for(target.with_precision(None))
+        sizes, symbols = target.size_range(lowering.captured.range), lowering.captured.symbols
+        return notes_of_growth(lowering.simplified(), lambda unit: plan.of(*unit) == "float16", sizes, symbols)
 
     @staticmethod
     def _as_list(names: Sequence[str] | None) -> list[str] | None:

@@ -25,6 +25,7 @@ from t2n_core.nnef.options.precision import PlanEntry, Precision, PrecisionPlan
 from t2n_core.parity.judging.float16_level import LARGEST, peak
 from t2n_core.parity.samples import Sample
 from t2n_core.torch_graph.precision.apply import in_precision
+from t2n_core.torch_graph.precision.growth import growing_units, unbounded
 from t2n_core.torch_graph.precision.kernels import lacks_kernels
 from t2n_core.torch_graph.precision.order import order_of
 from t2n_core.torch_graph.precision.roundings import Rounding, roundings_of
@@ -87,7 +88,7 @@ class _Search:
         target = lowering.target
         assert isinstance(target, TractNNEF)
         self._target, self._reference, self._archive = target, reference, folder / "try.nnef.tar"
-        self._graph = lowering.simplified()
+        self._graph, self._symbols = lowering.simplified(), reference.captured.symbols
         in_f32 = lacks_kernels() or target.writing.linear_accumulation_in_f32
         accumulation: Precision = "float32" if in_f32 else "float16"
         self._all_float16 = PrecisionPlan("float16", accumulation=accumulation)
@@ -104,6 +105,7 @@ class _Search:
         self._samples, self._given = self._reference.in_float64(seen), known[_SEARCHED:]
 
     def run(self) -> FoundPlan:
+        self._reasons |= growing_units(self._graph, self._beyond_samples())
         for sample in self._samples:
             self._reasons |= {**ruled_out(self._graph, _tensors(sample), sample.sizes), **self._reasons}
         share = held = failed = 1.0
@@ -137,6 +139,12 @@ class _Search:
             f"no precision plan: in float32 the largest error in {self._target} is {error:.2g}",
             hint="the archive is wrong, or the model is too sensitive for float32: check precision=None first",
         )
+
+    def _beyond_samples(self) -> set[str]:
+        """Return the symbols whose range goes beyond the sizes of all samples."""
+        samples = [*self._samples, *self._given]
+        largest = {name: max(one.sizes.get(name, size) for one in samples) for name, size in self._symbols.items()}
+        return unbounded(self._reference.captured.range, largest)
 
     def _within(self, share: float) -> set[Unit]:
         """Return the units for float16 with this share, below 1, of the squared error of all units in float16."""

@@ -137,6 +137,41 @@ def test_a_search_gives_back_what_it_can(version: str, tmp_path: Path) -> None:
     again.assert_parity()
 
 
+def rotary(_: nn.Module, x: Tensor) -> Tensor:
+    """Rotate pairs of channels by angles that grow with the position."""
+    angles = torch.outer(torch.arange(x.shape[1], dtype=torch.float32), 1e-4 ** (torch.arange(4) / 4))
+    angles = torch.cat([angles, angles], -1)
+    return x * angles.cos() + torch.cat([-x[..., 4:], x[..., :4]], -1) * angles.sin()
+
+
+LONG = {
+    "rotary": rotary,
+    "a phase": lambda _, x: torch.sin(torch.cumsum(x.abs() * 0.5 + 1, 1)) * x,
+    "parity": lambda _, x: x * (p := torch.arange(x.shape[1]).float() * 0.5)[:, None].sub(p.floor()[:, None]),
+}
+
+
+@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+@pytest.mark.parametrize("name", LONG)
+def test_a_search_holds_at_sizes_that_it_has_not_tried(name: str, version: str, tmp_path: Path) -> None:
+    torch.manual_seed(5)
+    model, target = net_of(LONG[name]).eval(), TractNNEF(version, precision="auto", check_io=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OptionWarning)
+        export = ModelExport(model, {"x": torch.randn(1, 12, 8)}, dynamic_axes={"x": {1: "T"}})
+        result = export.to(target, tmp_path / "m.nnef.tar")
+    for steps in (700, 6_000):
+        x = torch.randn(1, steps, 8)
+        reply = target.engine().run(result.archive, [[x.numpy()]])
+        assert peak(model(x).numpy(), reply.outputs[0][0]) <= LARGEST
+
+
+def test_a_plan_of_positions_in_float16_has_a_note(tmp_path: Path) -> None:
+    export = ModelExport(net_of(rotary).eval(), {"x": torch.randn(1, 12, 8)}, dynamic_axes={"x": {1: "T"}})
+    with pytest.warns(OptionWarning, match="values that grow with T in float16, which counts to 2048"):
+        export.to(TractNNEF("0.23.9", precision=PrecisionPlan(), check_io=False), tmp_path / "m.nnef.tar")
+
+
 def test_a_search_leaves_float32_to_few_where_all_in_float16_are_a_little_off(tmp_path: Path) -> None:
     torch.manual_seed(2)
     model, x = Deep(), torch.randn(1, 16)

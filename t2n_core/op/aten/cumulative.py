@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,10 @@ def logcumsumexp(g: Emitter, self: Value, dim: int) -> Value:
     return g.cast(running(g, wide_input(g, self), axis_of(self, dim), LOG_SUM_EXP), g.output.dtype)
 
 
+_LAST_INDEX = replace(MAXIMUM, neutral=lambda _: 0)
+"""The maximum of indices, in a range that targets without integers can count to."""
+
+
 def _extreme(key: str, kind: Running) -> None:
     @op(key)
     def rule(g: Emitter, self: Value, dim: int) -> tuple[Value, Value]:
@@ -56,7 +61,7 @@ def _extreme(key: str, kind: Running) -> None:
         places, trailing = g.positions(x.shape[axis]), list(range(1, x.rank - axis))
         places = g.unsqueeze(places, axes=trailing) if trailing else places
         attained = g.select(has_extreme(g, x, values), g.cast(places, INT64), 0)
-        return g.cast(values, self.dtype), running(g, attained, axis, MAXIMUM)
+        return g.cast(values, self.dtype), running(g, attained, axis, _LAST_INDEX)
 
 
 _extreme("aten::cummax", MAXIMUM)

@@ -83,16 +83,23 @@ def test_a_million_steps_do_not_drift(version: str, tmp_path: Path) -> None:
     assert_right(NETS["cumsum"], version, tmp_path / "m", torch.rand(1, 9), torch.full((1, 10**6), 0.1), axes={1: "T"})
 
 
+def phase(f0: Tensor) -> tuple[Tensor, Tensor]:
+    """Return harmonics, and the number of their periods."""
+    periods = torch.cumsum(f0.unsqueeze(-1) * torch.arange(1, 10, dtype=torch.float32) / 24_000, dim=1)
+    return torch.sin(2 * math.pi * periods), periods
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_phase_of_ten_seconds(version: str, tmp_path: Path) -> None:
     """The ninth harmonic has 16,000 periods, where a float32 has steps of 1/1000 of one."""
-
-    def phase(f0: Tensor) -> tuple[Tensor, Tensor]:
-        periods = torch.cumsum(f0.unsqueeze(-1) * torch.arange(1, 10, dtype=torch.float32) / 24_000, dim=1)
-        return torch.sin(2 * math.pi * periods), periods
-
     samples = [180 + 40 * drawn(batch, steps) for batch, steps in [(2, 50), (1, 240_000)]]
     assert_right(phase, version, tmp_path / "model", *samples, axes={0: "B", 1: "T"})
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_phase_of_a_fixed_number_of_steps(version: str, tmp_path: Path) -> None:
+    export = ModelExport(OfFunction(phase).eval(), 180 + 40 * drawn(1, 42_000))
+    export.to(TractNNEF(version, check_io=False), tmp_path / "model.nnef.tar").assert_parity()
 
 
 SIZES: dict[str, tuple[Net, Any]] = {

@@ -56,7 +56,7 @@ class TimedArchive:
         first = len(self.cpu)
         while len(self.cpu) < first + LEAST_RUNS or time.perf_counter() < end:
             watch = Stopwatch()  # CPU time is that of all threads: some operators start their own
-            failed = self.call(self.runnable._pointer, self.given, self.got)
+            failed = self.call(self.runnable.pointer, self.given, self.got)
             self.cpu.append(watch.cpu)
             self.wall.append(watch.wall)
             self.driver.check(failed, EngineRunError)

@@ -23,12 +23,12 @@ def operators(driver: TractDriver, archive: Path) -> dict[str, int]:
     """{operator: how often}, without inputs and constants. Raises EngineError."""
     model = load(driver, archive)
     if profile := driver.find("tract_model_profile_json"):  # up to 0.22 a model is profiled, then a runnable
-        driver.check(driver.function("tract_model_optimize")(model._pointer), EngineOptimiseError)
+        driver.check(driver.function("tract_model_optimize")(model.pointer), EngineOptimiseError)
         states = (None, c.c_size_t(0)) if driver.find("tract_state_get_states") else ()
-        text = driver.text(profile, model._pointer, None, *states)
+        text = driver.text(profile, model.pointer, None, *states)
     else:
         runnable = model.into_runnable(optimise=True)
-        text = driver.text(driver.function("tract_runnable_profile_json"), runnable._pointer, None)
+        text = driver.text(driver.function("tract_runnable_profile_json"), runnable.pointer, None)
     return count_operators(json.loads(text))
 
 

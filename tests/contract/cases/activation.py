@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -35,6 +37,10 @@ CASES = [
         for name in PLAIN
         if name not in NATIVE and name not in ("mish", "silu", "gelu", "hardswish")
     ),
+    *(
+        case(f"{name} of NaN and infinities", getattr(F, name), tensor([math.nan, math.inf, -math.inf, -4.0, 1.5, 7.0]))
+        for name in ("hardswish", "leaky_relu", "mish")
+    ),
     case("relu of magnitudes", lambda x: F.relu(x.abs()), corners()),
     case("relu of integers", F.relu, randint(-5, 5, 9)),
     case("relu6 of integers", F.relu6, randint(-5, 9, 9)),
@@ -52,6 +58,7 @@ CASES = [
     case("gelu tanh of large numbers", F.gelu, randn(40, scale=20), approximate="tanh"),
     case("gelu tanh of float16", F.gelu, randn(9, scale=3, dtype=torch.float16), approximate="tanh"),
     case("gelu tanh of float64", F.gelu, randn(9, scale=3, dtype=torch.float64), approximate="tanh"),
+    case("softplus of a low threshold", F.softplus, randn(9, scale=3), threshold=2),
     case("softplus beta", F.softplus, randn(9, scale=3), beta=2.5, threshold=5),
     case("log_sigmoid_forward", lambda x: torch.ops.aten.log_sigmoid_forward(x)[0], randn(9)),
     case("hardshrink lambd", F.hardshrink, randn(4, 3), lambd=0.3),

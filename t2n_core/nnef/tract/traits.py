@@ -72,7 +72,8 @@ class TractTraits:
     is_slow_between_quotients: bool = _since("0.23.0")
     """The extent of a `slice` from one quotient to another takes minutes."""
     follows_sizes: bool = _since("0.23.0")
-    """Scalars computed from a symbolic size stay symbolic integer expressions: 5 / 2 is 2."""
+    """Scalars computed from a symbolic size stay symbolic integer expressions: 5 / 2 is 2. The count of a `mean_reduce`
+    over dynamic axes is taken for a mask, of whose expressions a net of 50 layers makes the loading take minutes."""
     leaves_sizes_unsolved: bool = _since("0.23.0")
     """An axis of `2 * T` with an odd size leaves T unsolved, and is not compared with the T of a later axis."""
 

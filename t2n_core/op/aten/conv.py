@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from t2n_core.op.weights import constant_values, row, with_values
 
 Amounts = Sequence[tuple[Dim, Dim]]
 MOST_SHIFTS = 64
-"""Most elements of a window for which a depthwise convolution is written as a sum over them."""
+"""Longest window for which a depthwise convolution is written as a sum over its elements."""
 
 
 def per_axis(value: int | Sequence[int], count: int) -> list[int]:
@@ -78,10 +77,15 @@ def _conv(
 
 
 def _is_slow(value: Value, weight: Value, stride: Sequence[int], groups: int) -> bool:
-    """Return True for a depthwise convolution of stride 1 with a small window and a dynamic axis."""
+    """Return True for a depthwise convolution of stride 1 and dynamic size with a short window over the last axis.
+
+    Windows over other axes are left to the engine: it is as fast then, and loads a net in a fraction of the time that
+    it needs for the many slices.
+    """
     if groups == 1 or weight.shape[:2] != (groups, 1) or any(s != 1 for s in stride):
         return False
-    return not is_static(value.shape[2:]) and int(product(weight.shape[2:])) <= MOST_SHIFTS
+    *others, last = weight.shape[2:]
+    return not is_static(value.shape[2:]) and product(others) == 1 and int(last) <= MOST_SHIFTS
 
 
 def _by_shifts(g: Emitter, value: Value, weight: Value, dilation: Sequence[int]) -> Value:
@@ -90,18 +94,13 @@ def _by_shifts(g: Emitter, value: Value, weight: Value, dilation: Sequence[int])
     The engine has an operator for depthwise convolutions, but not over axes of dynamic size: there it makes one matrix
     product for each channel, of a matrix with one row.
     """
-    axes = list(range(2, value.rank))
-    sizes = [int(k) for k in weight.shape[2:]]
-    extents = [as_dim(n - e * (k - 1)) for n, e, k in zip(value.shape[2:], dilation, sizes, strict=True)]
-    taps = g.reshape_to(weight, [1, weight.shape[0], product(sizes), *(1 for _ in axes[1:])])
+    axis, size, step = value.rank - 1, int(weight.shape[-1]), dilation[-1]
+    extent = value.shape[axis] - step * (size - 1)
+    taps = g.reshape_to(weight, [1, weight.shape[0], *weight.shape[2:]])
     total: Value | None = None
-    for index, place in enumerate(itertools.product(*map(range, sizes))):
-        begin = [p * e for p, e in zip(place, dilation, strict=True)]
-        end = [as_dim(b + n) for b, n in zip(begin, extents, strict=True)]
-        shifted = value
-        for axis, first, last in zip(axes, begin, end, strict=True):
-            shifted = g.take(shifted, axis, first, last)
-        scaled = g.mul(shifted, g.take(taps, 2, index, index + 1))
+    for index in range(size):
+        shifted = g.take(value, axis, index * step, as_dim(index * step + extent))
+        scaled = g.mul(shifted, g.take(taps, axis, index, index + 1))
         total = scaled if total is None else g.add(total, scaled)
     assert total is not None
     return total

@@ -71,12 +71,15 @@ def _zeros_around(g: Emitter, value: Value, before: Sequence[int], after: Sequen
 
 # ------------------------------------------------------------------------------------------------------------ adaptive
 def _adaptive(g: Emitter, value: Value, sizes: Sequence[Dim | None], mean: bool) -> Value:
-    """Pool axis by axis: the windows are products of intervals."""
+    """Pool axis by axis: the windows are products of intervals. All axes with one window are one reduction."""
 
-    def reduce(value: Value, axis: int) -> Value:
-        return g.mean_reduce(value, axes=[axis]) if mean else extreme(g, value, [axis], "max_reduce")
+    def reduce(value: Value, *axes: int) -> Value:
+        return g.mean_reduce(value, axes=list(axes)) if mean else extreme(g, value, list(axes), "max_reduce")
 
     first = value.rank - len(sizes)
+    whole = [axis for axis, size in enumerate(sizes, start=first) if size == 1 and not same(value.shape[axis], 1)]
+    if whole:
+        value = reduce(value, *whole)
     for axis, size in enumerate(sizes, start=first):
         extent = value.shape[axis]
         if size is None or same(extent, size):
@@ -85,8 +88,6 @@ def _adaptive(g: Emitter, value: Value, sizes: Sequence[Dim | None], mean: bool)
             if not mean:
                 raise g.fail("adaptive pooling of maxima to a dynamic size cannot be expressed in NNEF")
             value = g.cast(means_in_slots(g, widen_float16(g, value), axis, size), value.dtype)
-        elif size == 1:
-            value = reduce(value, axis)
         elif isinstance(extent, int) and extent % size == 0:
             shape = [*value.shape[:axis], size, extent // size, *value.shape[axis + 1 :]]
             value = g.squeeze(reduce(g.reshape_to(value, shape), axis + 1), axes=[axis + 1])

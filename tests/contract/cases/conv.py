@@ -83,6 +83,14 @@ CASES = [
     case("conv2d", build(nn.Conv2d, 4, 6, (3, 2), (2, 3), (1, 2), (2, 1), groups=2), randn(2, 4, 13, 16)).dynamic(ALL),
     case("conv2d depthwise", build(nn.Conv2d, 4, 4, (3, 5), padding=(1, 2), groups=4), randn(2, 4, 13, 16)),
     case("conv1d depthwise", build(nn.Conv1d, 4, 4, 5, padding=2, groups=4), randn(2, 4, 13)).dynamic({0: {2: "T"}}),
+    *(
+        case(
+            f"conv2d depthwise {size}, dynamic",
+            build(nn.Conv2d, 4, 4, size, padding=padding, groups=4),
+            randn(2, 4, 9, 7),
+        ).dynamic({0: {0: "B", 2: "H", 3: "W"}})
+        for size, padding in (((3, 5), (1, 2)), ((1, 5), (0, 2)), ((5, 1), (2, 0)), ((1, 1), (0, 0)))
+    ),
     case(
         "conv1d depthwise, same", build(nn.Conv1d, 4, 4, 4, padding="same", dilation=2, groups=4), randn(2, 4, 13)
     ).dynamic({0: {0: "B", 2: "T"}}),

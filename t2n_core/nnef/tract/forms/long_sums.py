@@ -45,7 +45,7 @@ def write_reduction(
 ) -> Value:
     """Write the sum or the mean over axes, which are kept with size 1; a mean is the mean of means of equal parts."""
     if value.dtype != FLOAT32 or g.in_loop or not _may_be_long(value, axes):
-        return g.one(operator, value, axes=list(axes), out=out)
+        return write_single(g, operator, value, axes, out)
     last = max([axis for axis in axes if may_be_long([value.shape[axis]])] or axes)
     extent = value.shape[last]
     rows = _factor(extent) if isinstance(extent, int) and may_be_long([extent]) else 1
@@ -60,9 +60,23 @@ def write_reduction(
 def _in_two_steps(g: TractBuilder, operator: str, value: Value, axes: Sequence[int], first: Sequence[int]) -> Value:
     """Reduce the first axes in float32, and the others in float64."""
     if first:
-        value = g.one(operator, value, axes=list(first))
+        value = write_single(g, operator, value, first)
     rest = [axis for axis in axes if axis not in first]
-    return in_float64(g, value, lambda wide: g.one(operator, wide, axes=rest))
+    return in_float64(g, value, lambda wide: write_single(g, operator, wide, rest))
+
+
+def write_single(
+    g: TractBuilder, operator: str, value: Value, axes: Sequence[int], out: Expected | None = None
+) -> Value:
+    """Write a sum or a mean in one operation, or a mean over dynamic axes as a sum and a quotient.
+
+    Releases that follow sizes take the symbolic count in a `mean_reduce` for a mask, and derive from it which part of
+    each value before the mean matters: expressions that grow exponentially with the number of sums and slices.
+    """
+    count = product(value.shape[axis] for axis in axes)
+    if operator == "mean_reduce" and g.traits.follows_sizes and not (g.in_loop or isinstance(count, int)):
+        return g.one("div", g.one("sum_reduce", value, axes=list(axes)), g.size(count, value.dtype), out=out)
+    return g.one(operator, value, axes=list(axes), out=out)
 
 
 def _first_axes(shape: Shape, axes: Sequence[int], last: int) -> list[int]:

@@ -30,7 +30,7 @@ def sum_reduce(g: TractBuilder, input: Value, *, axes: Sequence[int], out: Expec
 def mean_reduce(g: TractBuilder, input: Value, *, axes: Sequence[int]) -> Value:
     """Write a mean, which the engine computes as a product with a reciprocal."""
     if g.node.exact:
-        return in_float64(g, input, lambda wide: g.one("mean_reduce", wide, axes=axes))
+        return in_float64(g, input, lambda wide: long_sums.write_single(g, "mean_reduce", wide, axes))
     return long_sums.write_reduction(g, "mean_reduce", input, axes)
 
 

@@ -9,7 +9,7 @@ import sympy
 
 from t2n_core.errors import LowerError
 from t2n_core.nnef.emitter import Expected
-from t2n_core.nnef.graph import INT64, Value
+from t2n_core.nnef.graph import FLOAT64, INT64, Value
 from t2n_core.nnef.sizes import dims
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Modulo, at_most, solve_symbol, symbols_of
 from t2n_core.nnef.tract.barriers import barrier
@@ -70,6 +70,8 @@ class SizeValues:
         """
         if isinstance(dim, int):
             return self._g.constant(np.asarray(dim, dtype=dtype))
+        if dtype == FLOAT64 and self._g.traits.follows_sizes:  # 0.23.0 has no `abs` of float64 to hide a formula
+            return self._g.cast(self.scalar(dim, INT64), dtype)
         size = with_quotients_subtracted(dim)
         added, taken = signed_parts(size)
         if taken != 0 and not at_most(0, size) and isinstance(added, sympy.Expr) and added.has(FloorDiv, Modulo):

@@ -21,7 +21,7 @@ def sums_over(shape: Shape, axes: list[int], operator: str = "sum_reduce") -> tu
     g = TractEmitter(spec_for("tract", "0.23.9"))
     g.declare_symbols(SizeRange.of(["T", "S", "FEW"]))
     result = getattr(g, operator)(g.external("x", shape, FLOAT32), axes=axes)
-    steps = [o for o in g.graph.operations if o.name == operator]
+    steps = [o for o in g.graph.operations if o.name in ("sum_reduce", "mean_reduce")]
     return [(list(o.arguments["axes"]), o.outputs[0].dtype.name) for o in steps], result.shape
 
 
@@ -47,6 +47,18 @@ def test_steps(operator: str, shape: Shape, axes: list[int], steps: list[Step]) 
     written, kept = sums_over(shape, axes, operator)
     assert written == steps
     assert kept == tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+
+
+@pytest.mark.parametrize(("version", "dynamic"), [("0.22.4", "mean_reduce"), ("0.23.0", "sum_reduce")])
+def test_a_mean_over_a_dynamic_axis_is_a_quotient_where_the_engine_takes_counts_for_masks(
+    version: str, dynamic: str
+) -> None:
+    g = TractEmitter(spec_for("tract", version))
+    g.declare_symbols(SizeRange.of(["T"]))
+    for shape, operator in (((2, T), dynamic), ((T, 5), "mean_reduce")):
+        mean = g.mean_reduce(g.external(f"x{len(g.graph.inputs)}", shape, FLOAT32), axes=[1])
+        assert mean.shape == (shape[0], 1)
+        assert [o.name for o in g.graph.operations if o.name.endswith("_reduce")][-1] == operator
 
 
 def test_other_dtypes_stay_as_they_are() -> None:

@@ -133,6 +133,13 @@ def log_of_sum(g: Emitter, a: Value, b: Value, base: float = math.e) -> Value:
     return g.select(g.and_(g.eq(a, b), g.eq(absolute(g, a), math.inf)), a, value)
 
 
+def clamp(g: Emitter, x: Value, low: float, high: float) -> Value:
+    """Return min(max(x, low), high) for finite numbers; NaN stays NaN, by one selection in place of one for each."""
+    if x.dtype.kind != "f":
+        return minimum(g, maximum(g, x, low), high)
+    return g.select(g.eq(x, x), g.min(g.max(x, _like(g, low, x)), _like(g, high, x)), x)
+
+
 def log1p(g: Emitter, x: Value) -> Value:
     """log(1 + x), also where 1 + x rounds: with u = 1 + x, log(u) * x / (u - 1) cancels the rounding."""
     u = g.add(x, 1.0)

@@ -153,7 +153,7 @@ def mish(g: Emitter, self: Value) -> Value:
 
 def _gate(g: Emitter, x: Value) -> Value:
     """min(max(x + 3, 0), 6) / 6."""
-    return g.div(formulas.minimum(g, formulas.maximum(g, g.add(x, 3.0), 0.0), 6.0), 6.0)
+    return g.div(formulas.clamp(g, g.add(x, 3.0), 0.0, 6.0), 6.0)
 
 
 @op("aten::hardsigmoid")

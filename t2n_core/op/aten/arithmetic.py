@@ -158,6 +158,10 @@ _extreme("aten::fmin", _ignoring_nan("min"), "prims::fmin")
 def clamp(g: Emitter, self: Value, min: Tensorlike | None = None, max: Tensorlike | None = None) -> Value:
     """min(max(x, lower), upper); NaN stays NaN."""
     x = wide_input(g, self)
+    if min is not None and max is not None:
+        low, high = operand(g, min, x.dtype), operand(g, max, x.dtype)
+        if not (isinstance(low, Value) or isinstance(high, Value)) and math.isfinite(low) and math.isfinite(high):
+            return g.cast(formulas.clamp(g, x, low, high), g.output.dtype)
     if min is not None:
         x = _apply_bound(g, formulas.maximum, x, min)
     if max is not None:

@@ -27,6 +27,10 @@ _REPLY_STATUS: Mapping[str, Status] = {
 }
 _STDERR_KEPT = 4000
 _TIMEOUT_HINT = "give it more time: --t2n-timeout=SECONDS, or timeout= of one test"
+_FREE_SIZES_HINT = (
+    "a pass of the engine may take time that grows exponentially with the expressions of the free sizes {names}: "
+    "give fewer axes a free size, or give it more time: --t2n-timeout=SECONDS, or timeout= of one test"
+)
 WEAK_CHECK = "WeakCheck"
 """Class of the error of a weak outcome."""
 _WEAK_HINT = "give inputs with which the outputs change, weights of realistic spread, or a tighter tolerance"
@@ -51,7 +55,10 @@ def failure_outcome(
             hint = f"it ran at {ran}, and failed at the next"
     if status is Status.TIMEOUT and timeout is not None:
         message = f"{message} ({timeout:g} seconds)"
-        hint = "; ".join(filter(None, [hint, _TIMEOUT_HINT]))
+        free = sorted({name for sample in samples for name in sample.sizes})
+        has_run = stage is Stage.RUN or not free
+        advice = _TIMEOUT_HINT if has_run else _FREE_SIZES_HINT.format(names=", ".join(free))
+        hint = "; ".join(filter(None, [hint, advice]))
     info = ErrorInfo.of(
         stage, error_name(status, stage), message, hint=hint, details=_stderr_tail(reply.stderr, message)
     )

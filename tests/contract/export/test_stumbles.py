@@ -13,7 +13,7 @@ from torch import nn
 from torch.export import Dim
 
 from t2n_core import ModelExport, TractNNEF, export_model_to_nnef
-from t2n_core.engine.protocol import EngineReply
+from t2n_core.engine.protocol import EngineReply, EngineStage
 from t2n_core.errors import CaptureError, InputError, UnsupportedOpsError
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.request import CheckRequest
@@ -96,8 +96,11 @@ class Hanging:
 
     name, version, kept_states = "tract", VERSION, None
 
+    def __init__(self, stage: EngineStage = "run") -> None:
+        self.stage = stage
+
     def run(self, archive: Path, batches: Any, *, timeout: float = 60.0) -> EngineReply:
-        return EngineReply("timeout", "run", "killed, since it did not answer in time")
+        return EngineReply("timeout", self.stage, "killed, since it did not answer in time")
 
     def close(self) -> None: ...
 
@@ -108,7 +111,10 @@ def test_a_hanging_engine_says_how_long_it_had(tmp_path: Path) -> None:
     x = torch.randn(2, 3).numpy()
     text = check_parity(Hanging(), CheckRequest(archive, [Sample((x,), (x,))], ["y"], timeout=7)).describe()
     assert "did not answer in time (7 seconds)" in text
-    assert "--t2n-timeout=SECONDS" in text
+    assert "give it more time: --t2n-timeout=SECONDS" in text
+    sample = Sample((x,), (x,), {"H": 2, "W": 3})
+    loading = check_parity(Hanging("load"), CheckRequest(archive, [sample], ["y"], timeout=7)).describe()
+    assert "the free sizes H, W: give fewer axes a free size" in loading
 
 
 def test_values_print_in_one_line(tmp_path: Path) -> None:

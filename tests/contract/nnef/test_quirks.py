@@ -150,7 +150,7 @@ SHOWN: dict[str, Shown] = {
         ("0.20.3", "0.20.18"), lambda m, x, y: (x @ m.dense + y).view(4, 1, 7), (randn(1, 1, 7), randn(1, 1, 28))
     ),
     "squeeze_of_sum": Shown(
-        ("0.20.3", "0.20.22", "0.21.5"),
+        ("0.20.19", "0.20.22", "0.21.5"),
         lambda m, x, y: (x @ x.mT + y).squeeze(0),
         (randn(1, 2, 6, 9), randn(1, 2, 6, 6)),
     ),

@@ -92,10 +92,7 @@ def _inner_sizes_differ_textually(operation: OperationView) -> bool:
 
 
 def _has_explicit_size(value: Value) -> bool:
-    producer = value.producer
-    if producer is not None and is_single_concat(producer):  # a barrier behind it
-        producer = next(iter(producer.inputs())).producer
-    return producer is not None and producer.name in _PIECES
+    return value.producer is not None and value.producer.name in _PIECES
 
 
 @quirk(

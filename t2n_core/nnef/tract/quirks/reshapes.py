@@ -86,11 +86,11 @@ def reshape_before_scan(g: TractBuilder, operation: OperationView) -> OperationV
 
 
 @quirk(
-    "reshape",
+    "reshape squeeze",
     ("0.20", "0.20.19"),
     when=lambda operation: is_sum_of_product(operation.get("input")),
-    reason="a `reshape` of a sum is moved into the product that is part of it, which then reads and writes out of "
-    "bounds: wrong values, or the process dies",
+    reason="a `reshape` or `squeeze` of a sum is moved into the product that is part of it, which then reads and "
+    "writes out of bounds: wrong values, or the process dies",
     safe=BARRIER_BEFORE,
 )
 def reshape_of_sum(g: TractBuilder, operation: OperationView) -> OperationView:
@@ -105,14 +105,14 @@ def _removes_axis_of_sum(operation: OperationView) -> bool:
 
 @quirk(
     "squeeze reshape",
-    ("0.20", "0.21.6"),
+    ("0.20.19", "0.21.6"),
     when=_removes_axis_of_sum,
     reason="an axis of size 1 that is removed from a sum is removed from the product that is part of it alone: wrong "
     "values, or the process dies",
     safe=BARRIER_BEFORE,
 )
 def squeeze_of_sum(g: TractBuilder, operation: OperationView) -> OperationView:
-    """Put a barrier after the input. Behind a `concat` the engine would not end to move the axis."""
+    """Put a barrier after the input. The engine would not stop to move the axis if that were a `concat`."""
     return with_barriers(g, operation, [operation.get("input")])
 
 

@@ -37,7 +37,10 @@ def read_npz(path: Path, most: int = MOST_BYTES) -> dict[str, NDArray[Any]]:
                 size = sum(entry.file_size for entry in entries)
                 if len(entries) > _MOST_ARRAYS or size > most:
                     raise ForeignFileError(f"{len(entries)} arrays of {size} bytes are too many")
-                return {entry.filename.removesuffix(_SUFFIX): _array_of(archive, entry) for entry in entries}
+                arrays = {entry.filename.removesuffix(_SUFFIX): _array_of(archive, entry) for entry in entries}
+                if len(arrays) < len(entries):
+                    raise ForeignFileError("two of its arrays have one name")
+                return arrays
         except Exception as exc:  # zipfile and zlib raise nearly everything
             said = text_of(exc) or type(exc).__name__
             raise ForeignFileError(f"{path.name} is not a file of arrays: {said}") from None

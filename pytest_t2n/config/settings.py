@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from pytest_t2n.config.options import DEFAULT_TIMEOUT
+from pytest_t2n.config.options import DEFAULT_TIMEOUT, OPTIONS
 from pytest_t2n.config.shard import Shard
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
+from t2n_core.text import suggestion
 
-_WITHOUT_RUN = ("collectonly", "showfixtures", "show_fixtures_per_test", "cacheshow")
-"""Options of pytest whose sessions end before the first test."""
+_WITHOUT_RUN = ("collectonly", "showfixtures", "show_fixtures_per_test", "cacheshow", "setuponly", "setupplan")
+"""Options of pytest whose sessions call no test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +72,10 @@ def read_settings(config: pytest.Config) -> Settings:
     """Return the settings of this session.
 
     Raises:
-        pytest.UsageError: the level does not exist, the timeout is not a positive number, or options exclude each
-            other.
+        pytest.UsageError: the level does not exist, the timeout is not a positive number, options exclude each other,
+            or a key of the ini file is no option of this plugin.
     """
+    _refuse_unknown_keys(config)
     of_command_line = config.getoption("t2n_tract")
     if of_command_line and not any(spec.strip(", ") for spec in of_command_line):
         raise pytest.UsageError("--t2n-tract= names no version: is a variable empty? Leave it out to select none")
@@ -111,6 +114,22 @@ def read_settings(config: pytest.Config) -> Settings:
         strict=_flag(config, "t2n_strict"),
         only_collects=any(config.getoption(name, None) for name in _WITHOUT_RUN),
     )
+
+
+def _refuse_unknown_keys(config: pytest.Config) -> None:
+    """Raise pytest.UsageError for a `t2n_…` key of the ini file that no plugin has registered.
+
+    pytest itself only warns of it, and a session without `t2n_require` can pass.
+    """
+    known = [f"t2n_{option.name.replace('-', '_')}" for option in OPTIONS if option.ini is not None]
+    with warnings.catch_warnings(action="ignore"):  # pytest deprecates it, and has nothing else that lists the keys
+        keys = list(config.inicfg)
+    for key in keys:
+        if key.startswith("t2n_") and key not in known:
+            try:
+                config.getini(key)  # another plugin may have registered it
+            except ValueError:
+                raise pytest.UsageError(f"{config.inipath}: unknown key `{key}`; {suggestion(key, known)}") from None
 
 
 def _text(config: pytest.Config, name: str) -> str:

@@ -244,6 +244,9 @@ class Ledger:
         if self._file is None:
             return
         self._note_failure(self._file.end(stopped))
+        if self._file.records.is_lost:
+            path = self._file.records.path
+            self.problems.append(f"{path}: removed or replaced while the session ran, and with it the records")
         try:
             if self.baseline is not None or self.settings.report is not None:
                 self._conclude(self._file.records.outlines())

@@ -7,8 +7,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from t2n_core.foreign import ForeignFileError, open_file
+
 _MOST_FILES = 20_000
 """A folder with more files is not a project, but a home folder or a disk."""
+_MOST_BYTES = 16 << 20
+"""Bytes of a file that are read; no module that Python compiles in a sensible time has more."""
 _FOREIGN = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 
@@ -22,10 +26,11 @@ def source_digest(root: Path) -> str:
         if count >= _MOST_FILES:
             return ""
         try:
-            content = path.read_bytes()
-        except OSError:  # it was deleted, or is not readable
+            with open_file(path) as file:
+                size, content = os.fstat(file.fileno()).st_size, file.read(_MOST_BYTES)
+        except (OSError, ForeignFileError):  # it was deleted, is not readable, or is a pipe or a device
             continue
-        digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode(errors="surrogatepass"))
+        digest.update(f"{path.relative_to(root).as_posix()}\0{size}\0".encode(errors="surrogatepass"))
         digest.update(content)
     return digest.hexdigest()
 

@@ -135,6 +135,16 @@ class RecordFile:
         """Return a number that grows with each line, even if the disk is full, but not with an interrupted line."""
         return self._size + len(self._rest)
 
+    @property
+    def is_lost(self) -> bool:
+        """Return whether the file was removed or replaced since it was opened."""
+        if self.path is None:
+            return False
+        try:
+            return not os.path.samestat(os.fstat(self._file.fileno()), os.stat(self.path))
+        except OSError:
+            return True
+
     def append(self, line: bytes) -> OSError | None:
         """Write one line and flush it; return the error, if it is the first one."""
         if self._rest:

@@ -6,6 +6,8 @@ import gzip
 import io
 import os
 import tarfile
+import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +71,16 @@ def test_arrays_are_those_that_numpy_reads(tmp_path: Path) -> None:
             assert np.array_equal(found[name], others[name])
     with pytest.raises(ForeignFileError, match="too many"):
         read_npz(tmp_path / "x.npz", 40)
+
+
+def test_two_arrays_of_one_name(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive, warnings.catch_warnings(action="ignore"):
+        for value in (1.0, 2.0):
+            stream = io.BytesIO()
+            np.save(stream, np.full(2, value))
+            archive.writestr("y.npy", stream.getvalue())
+    with pytest.raises(ForeignFileError, match="two of its arrays have one name"):
+        read_npz(tmp_path / "x.npz")
 
 
 @pytest.mark.parametrize("place", ["first", "last"])

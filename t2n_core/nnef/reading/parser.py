@@ -50,6 +50,8 @@ def _read_document(text: str) -> Document:
     inputs = reader.names_in_parentheses()
     reader.take("->")
     outputs = reader.names_in_parentheses()
+    if not outputs:
+        raise InputError(f"the graph {name} has no output")
     return Document(name, inputs, outputs, tuple(flat_assignments(reader, inputs)), tuple(extensions), fragments)
 
 

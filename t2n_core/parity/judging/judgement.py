@@ -36,7 +36,7 @@ class Metric:
     @property
     def decides_nothing(self) -> bool:
         """Return whether every value is within the bound."""
-        return math.isinf(self.bound)
+        return self.bound == (-math.inf if self.at_least else math.inf)
 
     def holds(self, value: float) -> bool:
         """Return whether a value is within the bound; NaN never is."""
@@ -92,7 +92,8 @@ class Judgement:
                 `float16` compares with the model in float64: no error above 0.5 % of the largest value of its output.
             atol, rtol: a number for all outputs, or a mapping of names of outputs to numbers; the other one is 0.
             metric: a function of the expected and the actual outputs, or a mapping of names to such functions.
-            bound: the largest value that passes, or a text such as `">= 0.99"`; by name for several metrics.
+            bound: the largest value that passes, or a text such as `">= 0.99"`; by name for several metrics. Where no
+                bound decides anything, as infinity does not, the level decides.
             default: the level of outputs that `tolerance` does not name.
 
         Raises:
@@ -104,7 +105,7 @@ class Judgement:
         by_level = tolerance is not None and not levels.in_float64
         if isinstance(tolerance, Judgement):
             by_level = levels.elementwise
-        elementwise = by_level or bool(limits) or not metrics
+        elementwise = by_level or bool(limits) or all(one.decides_nothing for one in metrics)
         return cls(levels.level, levels.levels, limits, metrics, elementwise, levels.in_float64)
 
     @classmethod

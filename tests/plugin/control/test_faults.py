@@ -323,3 +323,15 @@ def test_a_test_whose_own_id_looks_like_an_engine_is_no_cell(suite):
     result.assert_outcomes(passed=2)
     assert result.ret == 0
     assert set(suite.statuses) == {"test_cell[tract-0.23.9]"}
+
+
+@pytest.mark.parametrize("how", ["shutil.rmtree('site')", "shutil.move('site', 'elsewhere')"])
+def test_a_report_that_is_removed_while_the_session_runs_fails_it(suite, mode, how):
+    write(suite, "pass", "pass")
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(
+            f"\nimport os, shutil\ndef pytest_runtest_teardown(item):\n    if '1-tract-0.23.9' in item.nodeid: {how}\n"
+        )
+    result = suite.run("--t2n-report=site", mode=mode, engines="0.23")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["problem: *matrix.jsonl: removed or replaced while the session ran*"])

@@ -181,3 +181,9 @@ def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     for path in ("x.tgz", "empty.tar", "absent.tgz"):
         with pytest.raises(InputError):
             read_archive(tmp_path / path)
+
+
+def test_a_graph_without_outputs_is_refused() -> None:
+    text = "version 1.0;\ngraph none(x) -> ()\n{\n  x = external(shape = [2]);\n}\n"
+    with pytest.raises(InputError, match="the graph none has no output"):
+        read_text(text)

@@ -108,6 +108,14 @@ def test_a_metric_alone_decides(tmp_path: Path) -> None:
     assert wrong.failed_sizes == ({"T": 3},)
 
 
+@pytest.mark.parametrize("bound", [np.inf, ">= -inf"])
+def test_the_level_decides_where_no_metric_does(tmp_path: Path, bound: Any) -> None:
+    outcome = checked(tmp_path, 0.3, metric=largest, bound=bound)
+    assert outcome.status is Status.MISMATCH
+    assert "beyond `approximate`" in outcome.describe()
+    assert checked(tmp_path, 0.0, metric=largest, bound=bound).status is Status.PASS
+
+
 def test_a_level_beside_a_metric_must_hold_too(tmp_path: Path) -> None:
     outcome = checked(tmp_path, 0.3, tolerance="close", metric=largest, bound=0.4)
     assert outcome.status is Status.MISMATCH

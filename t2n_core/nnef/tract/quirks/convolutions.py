@@ -23,6 +23,7 @@ def _convolutions(value: Any, other: Any) -> Iterator[Operation]:
     """
     sizes = [size for size in other.shape if isinstance(size, int)] if isinstance(other, Value) else []
     pending = [value] if isinstance(value, Value) else []
+    seen = set(map(id, pending))
     while pending:
         producer = pending.pop().producer
         if producer is None:
@@ -30,7 +31,9 @@ def _convolutions(value: Any, other: Any) -> Iterator[Operation]:
         if producer.name == "conv" and same(math.prod(sizes), producer.arguments["filter"].shape[0]):
             yield producer
         if producer.name in _KEPT:
-            pending += producer.inputs()
+            sources = [one for one in producer.inputs() if id(one) not in seen]
+            pending += sources
+            seen.update(map(id, sources))
 
 
 def _scales_blocks(operation: OperationView) -> bool:

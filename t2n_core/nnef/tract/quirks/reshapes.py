@@ -44,7 +44,7 @@ def reshape_of_scan(g: TractBuilder, operation: OperationView) -> OperationView:
 
 
 def _moves_axes_of_scan(operation: OperationView) -> bool:
-    """Return whether a scan's result gets other axes than the first two in each other's place."""
+    """Return whether a `transpose` of a scan's result does more than exchange its first two axes."""
     value, axes = operation.get("input"), list(operation.get("axes"))
     first_swapped = [1, 0, *range(2, value.rank)]
     return any(axes != first_swapped or value.rank != result.rank for result in results_of_scans(value))

@@ -48,8 +48,9 @@ def write_loop(
     backwards: bool = False,
 ) -> tuple[list[Value], list[Value]]:
     """Return the last states of a loop, and the rows that its steps return; see `LoopEmitter.loop`."""
-    source = next(value for value in [*states, *scanned, *tensors] if not g.facts.is_constant(value))
-    scanned = [as_computed(g, value, source) if g.facts.is_constant(value) else value for value in scanned]
+    computed = [value for value in [*states, *scanned, *tensors] if not g.facts.is_constant(value)]
+    if computed:
+        scanned = [as_computed(g, value, computed[0]) if g.facts.is_constant(value) else value for value in scanned]
     parameters = _Parameters()
     body = _body(g, parameters)
     chunks = [parameters.take("scan", value, (1, *value.shape[1:])) for value in scanned]

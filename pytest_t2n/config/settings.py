@@ -11,7 +11,6 @@ import pytest
 from pytest_t2n.config.options import DEFAULT_TIMEOUT, OPTIONS
 from pytest_t2n.config.shard import Shard
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
-from t2n_core.text import suggestion
 
 _WITHOUT_RUN = ("collectonly", "showfixtures", "show_fixtures_per_test", "cacheshow", "setuponly", "setupplan")
 """Options of pytest whose sessions call no test."""
@@ -129,6 +128,8 @@ def _refuse_unknown_keys(config: pytest.Config) -> None:
             try:
                 config.getini(key)  # another plugin may have registered it
             except ValueError:
+                from t2n_core.text import suggestion
+
                 raise pytest.UsageError(f"{config.inipath}: unknown key `{key}`; {suggestion(key, known)}") from None
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
 
 from t2n_core.nnef.emitter import PRODUCTS, Operand
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, Operation, Value
@@ -11,6 +12,7 @@ from t2n_core.nnef.shapes import BROADCASTING, UNARY, is_broadcast
 from t2n_core.nnef.sizes.dims import Dim, Shape, is_static, product, same
 from t2n_core.nnef.tract.propagated import Propagated
 
+_Follow: TypeAlias = Callable[[Operation], Iterable[Value]]
 _PASS_TILES = frozenset({"reshape", "transpose", "squeeze", "unsqueeze", "concat", "slice", "tract_core_cast"}) | (
     UNARY - {"tract_core_trilu"}
 )
@@ -22,6 +24,8 @@ _STOP_RESHAPES = _PRODUCTS | {"tract_core_scan", "tract_core_gather", "tract_cor
 """Operators that the engine moves no `reshape` across."""
 
 _CHANGE_AXES = frozenset({"reshape", "unsqueeze", "squeeze"})
+_INTO_CONVOLUTIONS = frozenset("add sub mul div reshape squeeze unsqueeze transpose copy".split())
+"""Operators through which the engine sees the convolution in front of an elementwise operator."""
 _KEEP_ELEMENTS = frozenset("reshape unsqueeze squeeze transpose tile copy tract_core_cast".split())
 _MIXES_STRIDES = frozenset({"softmax", "matmul", "linear", "reshape", "tract_core_einsum"})
 """Operators that a stride is moved across although they then compute something else, or cannot be built."""
@@ -46,32 +50,30 @@ def is_smaller(value: Operand, other: Operand) -> bool:
     return is_broadcast(shape, other.shape) and not is_broadcast(other.shape, shape)
 
 
-def is_tiled(value: Value) -> bool:
-    """Return whether the engine can move a `tile` directly before the readers of `value`."""
-    pending, seen = [value], {id(value)}
-    while pending:
-        operation = pending.pop().producer
-        if operation is None:
-            continue
-        if operation.name == "tile":
-            return True
-        sources = list(operation.inputs())
-        if operation.name in BROADCASTING:
-            sources = [v for v in sources if product(v.shape) != 1]
-            passed = len(sources) == 1
-        else:
-            passed = operation.name in _PASS_TILES
-        if passed:
-            pending += [v for v in sources if id(v) not in seen]
-            seen.update(map(id, sources))
-    return False
+def _follow_all_but(stops: frozenset[str]) -> _Follow:
+    """Return what readers follow that stop at these operators, and at a `concat` of one value, which is a barrier."""
+    return lambda operation: () if operation.name in stops or is_single_concat(operation) else operation.inputs()
 
 
-def _origins(*values: Value, stops: frozenset[str] = _STOP_RESHAPES) -> Iterator[tuple[Value, Operation]]:
+def _follow_tile(operation: Operation) -> Iterable[Value]:
+    sources = list(operation.inputs())
+    if operation.name not in BROADCASTING:
+        return sources if operation.name in _PASS_TILES else ()
+    wide = [v for v in sources if product(v.shape) != 1]
+    return wide if len(wide) == 1 else ()
+
+
+def _follow_arithmetic(operation: Operation) -> Iterable[Value]:
+    return operation.inputs() if operation.name in _INTO_CONVOLUTIONS else ()
+
+
+_FOLLOW_RESHAPE, _FOLLOW_STRIDE = _follow_all_but(_STOP_RESHAPES), _follow_all_but(_STRIDE_STOPS)
+
+
+def _origins(*values: Value, follow: _Follow = _FOLLOW_RESHAPE) -> Iterator[tuple[Value, Operation]]:
     """Yield the values that a reader of these can be moved directly after, each with the operation that produces it.
 
-    Nothing is moved across the operators in `stops`, by default those that stop a `reshape`, and a `concat` of one
-    value, which stands only where it has to.
+    `follow` returns the operands of an operation that a reader of its results is moved to; by default for a `reshape`.
     """
     pending, seen = list(values), set(map(id, values))
     while pending:
@@ -79,10 +81,27 @@ def _origins(*values: Value, stops: frozenset[str] = _STOP_RESHAPES) -> Iterator
         if value.producer is None:
             continue
         yield value, value.producer
-        if value.producer.name not in stops and not is_single_concat(value.producer):
-            sources = [v for v in value.producer.inputs() if id(v) not in seen]
-            pending += sources
-            seen.update(map(id, sources))
+        sources = [v for v in follow(value.producer) if id(v) not in seen]
+        pending += sources
+        seen.update(map(id, sources))
+
+
+def is_tiled(value: Value) -> bool:
+    """Return whether the engine can move a `tile` directly before the readers of `value`."""
+    return any(made.name == "tile" for _, made in _origins(value, follow=_follow_tile))
+
+
+def from_convolution() -> Propagated:
+    """Return the property that arithmetic on a value may be folded into a convolution; see `convolutions_of`."""
+    return Propagated(
+        lambda value: list(_follow_arithmetic(value.producer)) if value.producer else [],
+        lambda value, found: any(found) or (value.producer is not None and value.producer.name == "conv"),
+    )
+
+
+def convolutions_of(value: Value) -> Iterator[Operation]:
+    """Yield the convolutions into whose kernels and biases arithmetic on `value` may be folded."""
+    return (made for _, made in _origins(value, follow=_follow_arithmetic) if made.name == "conv")
 
 
 def passes_strides_wrongly(value: Value, is_constant: Propagated) -> bool:
@@ -91,7 +110,7 @@ def passes_strides_wrongly(value: Value, is_constant: Propagated) -> bool:
     The engine moves it across everything that is computed from one value, up to another convolution. What is computed
     from weights alone is already a constant then.
     """
-    origins = _origins(value, stops=_STRIDE_STOPS)
+    origins = _origins(value, follow=_FOLLOW_STRIDE)
     return any(
         (producer.name in _MIXES_STRIDES or _is_product(producer) or _begins_dynamically(producer))
         and not is_constant(origin)

@@ -10,36 +10,26 @@ from t2n_core.nnef.dat import in_blocks
 from t2n_core.nnef.graph import Operation, Value
 from t2n_core.nnef.sizes.dims import same
 from t2n_core.nnef.tract.builder import TractBuilder
+from t2n_core.nnef.tract.graph_facts import GraphFacts
+from t2n_core.nnef.tract.optimiser import convolutions_of
 from t2n_core.nnef.tract.quirks.quirk import OperationView, quirk
 
-_KEPT = frozenset("add sub mul div reshape squeeze unsqueeze transpose copy".split())
-"""Operators through which the engine sees the convolution in front of an elementwise operator."""
 
-
-def _convolutions(value: Any, other: Any) -> Iterator[Operation]:
+def _convolutions(facts: GraphFacts, value: Any, other: Any) -> Iterator[Operation]:
     """Yield the convolutions that compute `value` and may take `other` into their kernel and bias.
 
     They take an operand that has one element, or may have one at some sizes, for each output channel.
     """
-    sizes = [size for size in other.shape if isinstance(size, int)] if isinstance(other, Value) else []
-    pending = [value] if isinstance(value, Value) else []
-    seen = set(map(id, pending))
-    while pending:
-        producer = pending.pop().producer
-        if producer is None:
-            continue
-        if producer.name == "conv" and same(math.prod(sizes), producer.arguments["filter"].shape[0]):
-            yield producer
-        if producer.name in _KEPT:
-            sources = [one for one in producer.inputs() if id(one) not in seen]
-            pending += sources
-            seen.update(map(id, sources))
+    if isinstance(value, Value) and facts.is_from_convolution(value):
+        sizes = [size for size in other.shape if isinstance(size, int)] if isinstance(other, Value) else []
+        count = math.prod(sizes)
+        yield from (one for one in convolutions_of(value) if same(count, one.arguments["filter"].shape[0]))
 
 
 def _scales_blocks(operation: OperationView) -> bool:
     """Return whether a kernel that is stored in blocks of 4 bits may be scaled."""
     x, y = operation.get("x"), operation.get("y")
-    convolutions = (*_convolutions(x, y), *_convolutions(y, x))
+    convolutions = (*_convolutions(operation.facts, x, y), *_convolutions(operation.facts, y, x))
     return any(in_blocks(one.arguments["filter"].weight) for one in convolutions)
 
 
@@ -59,7 +49,7 @@ def scaled_blocks(g: TractBuilder, operation: OperationView) -> OperationView:
 @quirk(
     "sub",
     ("0.21.0", None),
-    when=lambda operation: any(_convolutions(operation.get("y"), operation.get("x"))),
+    when=lambda operation: any(_convolutions(operation.facts, operation.get("y"), operation.get("x"))),
     reason="the result of a convolution is added to a value of each channel, not subtracted from it: the value is "
     "folded into the bias, and the kernel stays; up to 0.22 where the model is decluttered",
     safe="`add` of the `neg` of the second operand",

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from t2n_core.check.sampling.calls import run_calls
 from t2n_core.check.sampling.input_function import InputFunction
 from t2n_core.check.sampling.sampler import Runnable, Sampler, double_outputs
 from t2n_core.errors import InputError
@@ -39,6 +40,7 @@ class Reference:
     sizes: Sequence[Any] = (...,)
     """Sizes to check at besides the example's; an ellipsis stands for the automatic ones."""
     _samples: dict[tuple[str, StoredWeights], list[Sample]] = field(default_factory=dict, repr=False)
+    _calls: dict[tuple[str, StoredWeights], list[Sample]] = field(default_factory=dict, repr=False)
     _samplers: dict[StoredWeights, Sampler] = field(default_factory=dict, repr=False)
 
     def samples(self, held: SizeRange | None = None, stored: StoredWeights = _NONE) -> list[Sample]:
@@ -55,6 +57,14 @@ class Reference:
             with without_rewrites(), record_time(self.times, "reference"):
                 self._samples[key] = self._sampler(stored).samples(extra, held, dims, self.sizes)
         return self._samples[key]
+
+    def calls(self, samples: Sequence[Sample], held: SizeRange, stored: StoredWeights = _NONE) -> list[Sample]:
+        """Return calls in a row within a range, each with the state that the one before returned; see `run_calls`."""
+        key = (str(held), stored)
+        if key not in self._calls:
+            with without_rewrites():
+                self._calls[key] = run_calls(self.source, self.inputs, self.captured, samples, held, stored)
+        return self._calls[key]
 
     def in_float64(self, samples: Sequence[Sample], *, keep: bool = False) -> list[Sample]:
         """Return samples with the outputs of the model computed in float64, with its own weights.

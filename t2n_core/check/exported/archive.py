@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import sympy
 
-from t2n_core.check.exported.calls import run_calls
 from t2n_core.check.exported.state import state_pairs
 from t2n_core.check.reference import Reference
 from t2n_core.inference_target import InferenceTarget
@@ -143,11 +142,10 @@ class ExportedArchive:
 
         Raises InputError if the model cannot compute the samples.
         """
-        samples = self.samples
         is_plain = not (criteria.in_float64 or self.planned_level or self.target.pulse is not None)
         return CheckRequest(
             self.archive,
-            samples,
+            self.samples,
             self.output_names,
             criteria,
             timeout,
@@ -156,7 +154,7 @@ class ExportedArchive:
             self.constant_outputs,
             carries=self.target.pulse is not None,
             state=[(self.input_names.index(one.input), self.output_names.index(one.output)) for one in self.state],
-            calls=run_calls(self.reference, samples, self.range, self.stored) if is_plain else (),
+            calls=self.reference.calls(self.samples, self.range, self.stored) if is_plain else (),
             model=lambda inputs: self.reference.answer(inputs, self.stored),
             interface=self.interface,
         )

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from t2n_core.check.reference import Reference
 from t2n_core.check.sampling.sampler import sizes_of
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.stored.source import StoredSource, StoredWeights
 from t2n_core.parity.samples import Sample
-from t2n_core.rewriter.context import without_rewrites
+from t2n_core.torch_graph.capture.tracer import CapturedModel
 from t2n_core.torch_graph.frontend.inputs import ModelInputs
 from t2n_core.torch_graph.frontend.pytree.objects import part_at
 from t2n_core.torch_graph.frontend.pytree.structure import Path, leaves_with_path
 from t2n_core.torch_graph.frontend.results import as_tensor
+from t2n_core.torch_graph.frontend.sources import Source
 from t2n_core.torch_graph.frontend.state.state import ModelState
 
 COUNT = 4
@@ -26,22 +26,26 @@ COUNT = 4
 
 
 def run_calls(
-    reference: Reference, samples: Sequence[Sample], held: SizeRange | None, stored: StoredWeights
+    source: Source,
+    inputs: ModelInputs,
+    captured: CapturedModel,
+    samples: Sequence[Sample],
+    held: SizeRange,
+    stored: StoredWeights,
 ) -> list[Sample]:
-    """Return the inputs and outputs of calls of the user's own model, the state as it goes into each call.
+    """Return the inputs and outputs of calls of the user's own model, with the state that goes into each call.
 
     The other inputs are those of samples of the example's sizes. There are fewer calls than `COUNT` where the sizes
     leave the range, or the model refuses what it returned, and none where not even two are left.
     """
-    source, inputs = reference.source, reference.inputs
-    state, symbols = source.state, reference.captured.symbols
-    alike = [sample for sample in samples if sample.sizes == dict(symbols)]
+    state = source.state
+    alike = [sample for sample in samples if sample.sizes == dict(captured.symbols)]
     if state is None or not alike:
         return []
     plain = replace(source, state=None)
     model = StoredSource(plain, stored) if stored else plain
-    shapes = [value.shape for value in reference.captured.graph.inputs]
-    order = [path[0] for path in reference.captured.results.paths]
+    shapes = [value.shape for value in captured.graph.inputs]
+    order = [path[0] for path in captured.results.paths]
     calls: list[Sample] = []
     objects: dict[str, Any] = {}
     for number in range(COUNT):
@@ -50,11 +54,11 @@ def run_calls(
         objects = objects or {name: state.object_of(name, list(kwargs[name].values())) for name in state.examples}
         given = _with_state(inputs, tensors, state, objects)
         sizes = sizes_of(shapes, given)
-        if held is not None and not held.holds(sizes):
+        if not held.holds(sizes):
             break
         arrays = tuple(map(_copied, given))
         try:
-            with torch.no_grad(), without_rewrites():
+            with torch.no_grad():
                 result = model.run(args, {**kwargs, **objects})
             following = {name: state.following(name, result, value) for name, value in objects.items()}
             named = {

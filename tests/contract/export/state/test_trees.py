@@ -180,6 +180,20 @@ def test_drawn_trees(seed: int, version: str, tmp_path: Path, tract_engine: Any)
     assert_loops_agree(result, model, drawn.tree(zeros(count)), lambda found: ([found[0]], found[1]), engine)
 
 
+def test_archives_of_one_capture_share_the_calls(tmp_path: Path) -> None:
+    function, tree = MODELS["a delay line"]
+    state = tree([torch.randn(1, 2), torch.randn(1, 2)])
+    captured = ModelExport(Step(function).eval(), {"x": torch.randn(1, 2), "state": state}, state={"state": 1})
+    requests = [
+        captured.to(TractNNEF(version, check_io=False), tmp_path / f"{version}.nnef.tar").check_request(
+            Judgement.of(None)
+        )
+        for version in VERSIONS
+    ]
+    assert requests[0].calls
+    assert requests[0].calls is requests[1].calls
+
+
 def test_a_wrong_pair_is_found_by_calls_in_a_row(tmp_path: Path) -> None:
     """Each call alone is right: only a loop shows that the values go to the wrong inputs."""
     function, tree = MODELS["a delay line"]

@@ -226,10 +226,14 @@ def _is_full(value: Value, scan: Operation) -> bool:
     return bool(kind == "full")
 
 
-def is_sum_of_product(value: Value) -> bool:
-    """Return whether a `reshape` of `value` can be moved directly after a sum in which a product is an operand."""
+def is_sum_of_product(value: Value, rank: int = 0) -> bool:
+    """Return whether a `reshape` of `value` can be moved directly after a sum in which a product is an operand.
+
+    The product has at least this rank.
+    """
     sums = (made for _, made in _origins(value) if made.name in ("add", "sub"))
-    return any(made.name in _PRODUCTS for one in sums for _, made in _origins(*one.inputs()))
+    operands = (operand for one in sums for operand in _origins(*one.inputs()))
+    return any(made.name in _PRODUCTS and operand.rank >= rank for operand, made in operands)
 
 
 def is_sum_of_points(value: Value) -> bool:

@@ -98,17 +98,21 @@ def reshape_of_sum(g: TractBuilder, operation: OperationView) -> OperationView:
     return with_barriers(g, operation, [operation.get("input")])
 
 
+_SEVERAL_BATCHES = 4
+"""Least rank of a product with several batch axes."""
+
+
 def _removes_axis_of_sum(operation: OperationView) -> bool:
     value, result = operation.get("input"), operation.results[0]
-    return list(value.shape).count(1) > list(result.shape).count(1) and is_sum_of_product(value)
+    return list(value.shape).count(1) > list(result.shape).count(1) and is_sum_of_product(value, _SEVERAL_BATCHES)
 
 
 @quirk(
     "squeeze reshape",
     ("0.20.19", "0.21.6"),
     when=_removes_axis_of_sum,
-    reason="an axis of size 1 that is removed from a sum is removed from the product that is part of it alone: wrong "
-    "values, or the process dies",
+    reason="an axis of size 1 that is removed from a sum is removed alone from the product that is part of it, if that "
+    "has several batch axes: wrong values, or the process dies",
     safe=BARRIER_BEFORE,
 )
 def squeeze_of_sum(g: TractBuilder, operation: OperationView) -> OperationView:

@@ -91,6 +91,7 @@ def _issue(
     (sample,) = alone.samples
     program = Program.of(read_archive(alone.archive), sample.inputs, Signatures.of("tract", engine.version))
     reply = engine_for(engine).run(alone.archive, [sample.inputs], timeout=alone.timeout)
+    reply = replace(reply, message=reply.message.replace(str(alone.archive), folder.name))
     author = author_of(engine_for(engine), alone, sample)
     if author is not None:
         say(f"{given.name}: {verdict(author)}")

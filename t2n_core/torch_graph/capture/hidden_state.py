@@ -10,7 +10,7 @@ import ast
 import functools
 import inspect
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any, Final
@@ -46,11 +46,12 @@ def refusal_of_hidden_state(source: Source, inputs: ModelInputs) -> InputError |
         return None
     others = [one * _OF_A_CALL if one.is_floating_point() else one for one in inputs.tensors]
     try:
-        with _restored(source.module, modules) as before:
+        with _restored(source.module, modules) as (before, buffers):
             run_once(source, inputs, inputs.tensors)
             changed = [place for place, held in before.items() if not held.holds()]
             if not changed:
                 return None
+            buffers.restore()  # the export itself refuses what a call writes into them
             after_another = run_once(source, inputs, others)
         with _restored(source.module, modules):
             alone = run_once(source, inputs, others)
@@ -133,51 +134,62 @@ def _attribute(target: ast.AST, own: str) -> str | None:
     return None
 
 
+class _Elements:
+    """The elements of tensors at one moment; weights are left out, since a copy of them takes much memory."""
+
+    def __init__(self, parts: Iterable[Any]) -> None:
+        self._copies = [(part, part.detach().clone()) for part in parts if _is_plain(part)]
+
+    def hold(self) -> bool:
+        return all(torch.equal(tensor, elements) for tensor, elements in self._copies)
+
+    def restore(self) -> None:
+        for tensor, elements in self._copies:
+            if not torch.equal(tensor, elements):
+                tensor.copy_(elements)
+
+
 class _Held:
-    """The value of an attribute at one moment, with all its parts and the elements of its tensors."""
+    """The value of an attribute at one moment, with all its parts up to modules and the elements of its tensors."""
 
     def __init__(self, module: torch.nn.Module, name: str) -> None:
         self._module, self._name = module, name
         self._parts = self._now()
-        self._tensors = [(part, part._version, part.detach().clone()) for part in self._parts if _is_plain(part)]
+        self.elements = _Elements(self._parts)
 
     def _now(self) -> list[Any]:
         value = getattr(self._module, self._name, None)
-        is_part = isinstance(value, torch.nn.Module | torch.nn.Parameter)
-        return [] if is_part else [part for _, part in parts_at_any_depth(value)]
+        return [part for _, part in parts_at_any_depth(value, atoms=(torch.nn.Module,))]
 
     def holds(self) -> bool:
         """Return whether the attribute still has this value."""
         now = self._now()
-        same = len(now) == len(self._parts) and all(map(_is_same, now, self._parts))
-        return same and all(tensor._version == version for tensor, version, _ in self._tensors)
-
-    def restore_elements(self) -> None:
-        for tensor, version, elements in self._tensors:
-            if tensor._version != version:
-                tensor.copy_(elements)
+        return len(now) == len(self._parts) and all(map(_is_same, now, self._parts)) and self.elements.hold()
 
 
 @contextmanager
 def _restored(
     model: torch.nn.Module, modules: list[torch.nn.Module]
-) -> Iterator[Mapping[tuple[torch.nn.Module, str], _Held]]:
-    """Yield the values of the attributes that modules store into; leave the model as it was before."""
+) -> Iterator[tuple[Mapping[tuple[torch.nn.Module, str], _Held], _Elements]]:
+    """Yield the values of the attributes that modules store into, and of buffers; leave the model as it was before."""
     held = {(module, name): _Held(module, name) for module in modules for name in _stores_of(module)}
     buffers = [(module, dict(module._buffers)) for module in model.modules()]
+    elements = _Elements(model.buffers())
     with torch.no_grad(), preserve_containers(model):
         try:
-            yield held
+            yield held, elements
         finally:
             for one in held.values():
-                one.restore_elements()
+                one.elements.restore()
             for module, own in buffers:
                 module._buffers.clear()
                 module._buffers.update(own)
+            elements.restore()
 
 
 def _is_plain(part: Any) -> bool:
-    return isinstance(part, torch.Tensor) and not part.is_quantized
+    is_buffer = isinstance(part, torch.Tensor) and not isinstance(part, torch.nn.Parameter)
+    return is_buffer and not part.is_quantized and not part.is_meta and part.layout is torch.strided
 
 
 def _is_same(now: Any, before: Any) -> bool:

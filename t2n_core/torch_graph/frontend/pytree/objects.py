@@ -21,10 +21,10 @@ def holds_tensor(value: Any) -> bool:
     return any(isinstance(part, torch.Tensor) for _, part in parts_at_any_depth(value))
 
 
-def parts_at_any_depth(value: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def parts_at_any_depth(value: Any, atoms: tuple[type, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Yield an object and everything that it holds, each once, with the path of attributes, keys and indices.
 
-    The parts of a tensor are left out.
+    The parts of tensors and of objects of the classes in `atoms` are left out.
     """
     waiting: list[tuple[tuple[Any, ...], Any]] = [((), value)]
     seen: dict[int, Any] = {}
@@ -34,7 +34,7 @@ def parts_at_any_depth(value: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
             continue
         seen[id(one)] = one  # kept, so that no other object takes its id
         yield path, one
-        if not isinstance(one, (*_WITHOUT_PARTS, torch.Tensor)):
+        if not isinstance(one, (*_WITHOUT_PARTS, torch.Tensor, *atoms)):
             waiting += reversed([((*path, key), part) for key, part in _parts(one)])
 
 

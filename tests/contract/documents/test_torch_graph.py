@@ -25,7 +25,9 @@ from t2n_core.torch_graph import (
 )
 from t2n_core.torch_graph.graph.data import Data
 from tests.contract.documents.torch_graphs import NET, X, graph_of, kinds
-from tests.contract.source.test_names_of_pytorch import FILES, is_private, lookups
+from tests.pages import ROOT
+from tools.lint.places import names_of_pytorch
+from tools.lint.tree import Tree
 
 ENGINE = "0.23.9"
 DIFFERS = {
@@ -95,12 +97,7 @@ def test_device_memory_and_gradient_parts_are_not_translated() -> None:
 
 def test_only_this_module_uses_pytorch_internals() -> None:
     """Only this module is affected where internals of PyTorch change."""
-    outside = [path for path in FILES if "torch_graph" not in path.parts]
-    found = {
-        str(path): [n for n in lookups(__import__("ast").parse(path.read_text())) if is_private(n)] for path in outside
-    }
-    assert len(outside) > 300
-    assert {path: names for path, names in found.items() if names} == {}
+    assert list(names_of_pytorch(Tree(ROOT))) == []
 
 
 def test_all_shapes_are_those_of_the_example() -> None:

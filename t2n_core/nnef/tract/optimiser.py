@@ -26,7 +26,7 @@ _STOP_RESHAPES = _PRODUCTS | {"tract_core_scan", "tract_core_gather", "tract_cor
 _CHANGE_AXES = frozenset({"reshape", "unsqueeze", "squeeze"})
 _INTO_CONVOLUTIONS = frozenset("add sub mul div reshape squeeze unsqueeze transpose copy".split())
 """Operators through which the engine sees the convolution in front of an elementwise operator."""
-_KEEP_ELEMENTS = frozenset("reshape unsqueeze squeeze transpose tile copy tract_core_cast".split())
+KEEP_ELEMENTS = frozenset("reshape unsqueeze squeeze transpose tile copy tract_core_cast".split())
 _MIXES_STRIDES = frozenset({"softmax", "matmul", "linear", "reshape", "tract_core_einsum"})
 """Operators that a stride is moved across although they then compute something else, or cannot be built."""
 _STRIDE_STOPS = frozenset({"conv", "deconv", "tract_core_scan", "tract_core_trilu"})
@@ -251,14 +251,14 @@ def is_multiplied_by_zero(value: Value) -> bool:
     if is_static(value.shape):
         return False
     products = (made for _, made in _origins(value) if made.name == "mul")
-    return any(_is_zero(operand) for one in products for operand in one.arguments.values())
+    return any(is_zero(operand) for one in products for operand in one.arguments.values())
 
 
-def _is_zero(operand: Operand) -> bool:
+def is_zero(operand: Operand) -> bool:
     """Return whether an operand is 0, or a weight of zeros in whatever shape."""
     while isinstance(operand, Value) and operand.weight is None:
         producer = operand.producer
-        if producer is None or producer.name not in _KEEP_ELEMENTS:
+        if producer is None or producer.name not in KEEP_ELEMENTS:
             return False
         operand = next(iter(producer.inputs()), 1.0)
     if not isinstance(operand, Value):

@@ -8,7 +8,7 @@ left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from t2n_core.nnef.sizes.dims import Shape, as_dim, same
 from t2n_core.nnef.sizes.reshapes import ReshapePart, reshape_parts
 from t2n_core.nnef.tract.barriers import BARRIER
 from t2n_core.nnef.tract.builder import TractBuilder
+from t2n_core.nnef.tract.optimiser import KEEP_ELEMENTS, is_zero
 
 _NOT_ELEMENTWISE: Final = frozenset(
     """softmax batch_normalization tract_core_softmax tract_core_log_softmax tract_core_trilu tract_core_rms_norm
@@ -40,9 +41,8 @@ class _Slices:
 
     axis: int
     begin: int
-    count: int
-    leaf: Operation
-    """The first of them, where it stands in the graph."""
+    leaves: tuple[Operation, ...]
+    """Where they stand in the graph, that of the least begin first."""
 
 
 def separate_outer_slices(g: TractBuilder) -> None:
@@ -56,7 +56,7 @@ def separate_outer_slices(g: TractBuilder) -> None:
     for operation in g.graph.operations:
         for value in operation.inputs():
             readers.setdefault(value, []).append(operation)
-    moved: dict[Value, _Slices] = {}
+    moved: dict[Value, list[_Slices]] = {}
     outputs = set(map(id, g.graph.outputs))
     for operation in reversed(list(g.graph.operations)):
         if len(operation.outputs) != 1 or id(operation.outputs[0]) in outputs:
@@ -64,36 +64,52 @@ def separate_outer_slices(g: TractBuilder) -> None:
         (value,) = operation.outputs
         if operation.name == "tract_core_shape_of" or g.facts.is_constant(value):  # sliced before any pass
             continue
-        slices = [_slices_of(value, reader, moved) for reader in readers.get(value, ())]
-        found = [one for one in slices if one is not None]
-        if not found or len(found) < len(slices) or len({one.axis for one in found}) > 1:
-            continue
-        first, count = min(found, key=lambda one: one.begin), sum(one.count for one in found)
-        if count > 1 and (first.begin > 0 or value.dtype == BOOL or count > _MOST_PARTS):
-            _separate(g, first.leaf)
-        else:
-            moved[value] = replace(first, count=count)
+        of_readers = [list(_slices_of(value, reader, moved)) for reader in readers.get(value, ())]
+        for slices in _of_all_readers(of_readers):
+            begin, leaves = slices[0].begin, tuple(leaf for one in slices for leaf in one.leaves)
+            if len(leaves) > 1 and (begin > 0 or value.dtype == BOOL or len(leaves) > _MOST_PARTS):
+                _separate(g, next((leaf for leaf in leaves if not _is_dropped(leaf, readers)), leaves[0]))
+            else:
+                moved.setdefault(value, []).append(replace(slices[0], leaves=leaves))
 
 
-def _slices_of(value: Value, reader: Operation, moved: dict[Value, _Slices]) -> _Slices | None:
-    """Return the slice that a reader of a value is, or that is moved across it; None for any other reader."""
+def _of_all_readers(of_readers: Sequence[Sequence[_Slices]]) -> Iterator[list[_Slices]]:
+    """Yield for each axis that all readers slice their slices of it, by their begins."""
+    for axis in {slices.axis: None for of_reader in of_readers for slices in of_reader}:
+        of_axis = [next((slices for slices in of_reader if slices.axis == axis), None) for of_reader in of_readers]
+        found = [slices for slices in of_axis if slices is not None]
+        if len(found) == len(of_axis):
+            yield sorted(found, key=lambda slices: slices.begin)
+
+
+def _slices_of(value: Value, reader: Operation, moved: Mapping[Value, Sequence[_Slices]]) -> Iterator[_Slices]:
+    """Yield the slice that a reader of a value is, and those that are moved across it."""
     if reader.name in _SLICES and reader.arguments["input"] is value and (own := _own_slice(reader)) is not None:
-        return own
-    if len(reader.outputs) != 1 or reader.outputs[0] not in moved:
-        return None
-    later = moved[reader.outputs[0]]
-    axes = [axis for operand, axis in _operands(reader, later.axis) if operand is value]
-    return replace(later, axis=axes[0]) if axes else None
+        yield own
+    for later in moved.get(reader.outputs[0], ()) if len(reader.outputs) == 1 else ():
+        for operand, axis in _operands(reader, later.axis):
+            if operand is value:
+                yield replace(later, axis=axis)
 
 
 def _own_slice(operation: Operation) -> _Slices | None:
     """Return a slice of one axis; a dynamic bound, which fixed symbols make a number, counts as 1."""
     arguments = operation.arguments
     if operation.name == "tract_core_dyn_slice":
-        return _Slices(arguments["axis"], _least(arguments["start"]), 1, operation)
+        return _Slices(arguments["axis"], _least(arguments["start"]), (operation,))
     strides: Sequence[int] = arguments.get("stride") or [1]
     is_plain = len(arguments["axes"]) == 1 and list(strides) == [1]
-    return _Slices(arguments["axes"][0], _least(arguments["begin"][0]), 1, operation) if is_plain else None
+    return _Slices(arguments["axes"][0], _least(arguments["begin"][0]), (operation,)) if is_plain else None
+
+
+def _is_dropped(operation: Operation, readers: Mapping[Value, Sequence[Operation]]) -> bool:
+    """Return whether the engine drops what an operation computes, since nothing reads it but products with zeros."""
+    found = readers.get(operation.outputs[0], ())
+    return bool(found) and all(
+        (one.name == "mul" and any(map(is_zero, one.arguments.values())))
+        or (one.name in KEEP_ELEMENTS and _is_dropped(one, readers))
+        for one in found
+    )
 
 
 def _least(bound: Any) -> int:

@@ -49,6 +49,15 @@ def _flat_and_state(net: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
     return y.reshape(-1, 7), last[-1]
 
 
+def _steps_from_zeros(x: Tensor) -> Tensor:
+    """Return a recurrence over the second axis, whose first factor the initial state of zeros takes away."""
+    factors, terms = x.exp(), x.sin()
+    state = torch.zeros(x.shape[0], x.shape[2])
+    for step in range(x.shape[1]):
+        state = factors[:, step] * state + terms[:, step]
+    return state
+
+
 X, Y = randn(3, 9), randn(3, 9)
 ROWS = {0: "N"}
 CASES: dict[str, Case] = {
@@ -60,6 +69,10 @@ CASES: dict[str, Case] = {
         lambda m, x, y: ((x * y).mT[2:4].relu(), (x * y).unsqueeze(0)[:, :, 5:8] * 2), (X, Y), ROWS
     ),
     "steps without the first": Case(lambda m, x: sum(m.wide(x)[i].tanh() for i in range(1, 5)), (randn(5, 9),)),
+    "a first step that meets zeros": Case(lambda m, x: _steps_from_zeros(m.wide(x)), (randn(2, 5, 9),), {0: "B"}),
+    "slices of two axes": Case(
+        lambda m, x, y: torch.stack([part[:, 2:6].exp() for part in (x + y).chunk(2)]), (randn(14, 9), randn(14, 9))
+    ),
     "lstm, flat": Case(lambda m, x: _flat_and_state(m.lstm, x), (randn(6, 4, 3),)),
     "gru, flat": Case(lambda m, x: _flat_and_state(m.gru, x), (randn(6, 4, 3),)),
     "two layers, flat": Case(lambda m, x: _flat_and_state(m.deep, x), (randn(6, 4, 3),)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from t2n_core.nnef.graph import BOOL, FLOAT32
@@ -56,6 +57,26 @@ def test_a_reader_of_the_whole_keeps_them_apart() -> None:
     y = g.tanh(g.external("x", (3, 9), FLOAT32))
     g.graph.outputs = [g.slice(y, axes=[1], begin=[b], end=[b + 2]) for b in (2, 5)] + [g.softmax(y, axes=[1])]
     assert apart(g) == []
+
+
+def test_a_slice_that_is_multiplied_by_zeros_keeps_none_apart() -> None:
+    g = emitter()
+    y = g.tanh(g.external("x", (3, 9), FLOAT32))
+    steps = [g.slice(y, axes=[1], begin=[n], end=[n + 1]) for n in range(4)]
+    nothing = g.constant(np.zeros((3, 1), np.float32))
+    g.graph.outputs = [g.mul(nothing, g.transpose(steps[0], axes=[0, 1])), *map(g.exp, steps[1:])]
+    assert apart(g) == ["pad"]
+    kept = next(one for one in g.graph.operations if one.name == "pad").outputs[0]
+    (reader,) = [one for one in g.graph.operations if kept in one.inputs()]
+    assert reader.arguments["begin"] == [1], "the engine drops the slice from 0"
+
+
+def test_slices_of_one_axis_move_before_those_of_another() -> None:
+    g = emitter()
+    y = g.tanh(g.external("x", (4, 9), FLOAT32))
+    halves = [g.slice(y, axes=[0], begin=[begin], end=[begin + 2]) for begin in (0, 2)]
+    g.graph.outputs = [g.slice(half, axes=[1], begin=[2], end=[7]) for half in halves]
+    assert apart(g) == ["pad"]
 
 
 def test_booleans_are_never_split() -> None:

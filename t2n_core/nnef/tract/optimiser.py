@@ -99,6 +99,25 @@ def from_convolution() -> Propagated:
     )
 
 
+def after_reshape() -> Propagated:
+    """Return the property that a `reshape` which merges or splits axes can be moved directly before the readers.
+
+    That of a product's operand is moved after the product if it merges batch axes.
+    """
+    follow = _follow_all_but(_STOP_RESHAPES - _PRODUCTS)
+    return Propagated(
+        lambda value: list(follow(value.producer)) if value.producer else [],
+        lambda value, found: any(found) or (value.producer is not None and _regroups(value.producer)),
+    )
+
+
+def _regroups(operation: Operation) -> bool:
+    if operation.name != "reshape":
+        return False
+    (before,), after = operation.inputs(), operation.outputs[0]
+    return [one for one in before.shape if not same(one, 1)] != [one for one in after.shape if not same(one, 1)]
+
+
 def convolutions_of(value: Value) -> Iterator[Operation]:
     """Yield the convolutions into whose kernels and biases arithmetic on `value` may be folded."""
     return (made for _, made in _origins(value, follow=_follow_arithmetic) if made.name == "conv")
@@ -256,15 +275,21 @@ def is_multiplied_by_zero(value: Value) -> bool:
 
 def is_zero(operand: Operand) -> bool:
     """Return whether an operand is 0, or a weight of zeros in whatever shape."""
-    while isinstance(operand, Value) and operand.weight is None:
-        producer = operand.producer
-        if producer is None or producer.name not in KEEP_ELEMENTS:
-            return False
-        operand = next(iter(producer.inputs()), 1.0)
     if not isinstance(operand, Value):
         return operand == 0
-    weight = operand.weight
-    return weight is not None and operand.dtype.kind == "f" and not any(any(chunk) for chunk in weight.chunks())
+    origin = origin_of_elements(operand)
+    weight = origin.weight
+    return weight is not None and origin.dtype.kind == "f" and not any(any(chunk) for chunk in weight.chunks())
+
+
+def origin_of_elements(value: Value) -> Value:
+    """Return the value whose elements operators that only move, repeat or cast them give to this one."""
+    while value.weight is None and value.producer is not None and value.producer.name in KEEP_ELEMENTS:
+        source = next(iter(value.producer.inputs()), None)  # none of a number
+        if source is None:
+            break
+        value = source
+    return value
 
 
 def folds_batch(value: Value, other: Value) -> bool:

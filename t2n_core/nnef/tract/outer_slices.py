@@ -42,7 +42,7 @@ class _Slices:
     axis: int
     begin: int
     leaves: tuple[Operation, ...]
-    """Where they stand in the graph, that of the least begin first."""
+    """The operations of the graph, that of the least begin first."""
 
 
 def separate_outer_slices(g: TractBuilder) -> None:

@@ -93,6 +93,12 @@ SHOWN: dict[str, Shown] = {
         {0: "T"},
     ),
     "full_second_operand": Shown(("0.19.15", "0.21.19", "0.23.9"), _full, (randn(3, 1),)),
+    "scalar_beside_reshape": Shown(
+        ("0.21.8", "0.21.19"),
+        lambda m, x: ((x @ m.taps).unflatten(1, (2, 2)) * 0.3).flatten(1) @ m.few,
+        (randn(5, 6),),
+        {0: "T"},
+    ),
     "misread_unit_axis": Shown(
         ("0.21.8", "0.22.4"), lambda m, x: x[None] * x.sin()[None], (randn(2, 4, 36),), {0: "B"}
     ),

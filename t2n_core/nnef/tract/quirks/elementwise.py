@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
+from t2n_core.nnef.emitter import Operand
 from t2n_core.nnef.graph import FLOAT64, Value, is_full
-from t2n_core.nnef.shapes import broadcast, broadcasts_mixed_axes, is_broadcast
-from t2n_core.nnef.sizes.dims import is_static
+from t2n_core.nnef.shapes import BROADCASTING, broadcast, broadcasts_mixed_axes, is_broadcast
+from t2n_core.nnef.sizes.dims import is_static, product
 from t2n_core.nnef.tract.builder import TractBuilder
-from t2n_core.nnef.tract.optimiser import IN_PLACE, may_be_misread
+from t2n_core.nnef.tract.optimiser import IN_PLACE, may_be_misread, origin_of_elements
 from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, OperationView, quirk, with_barriers
 
 _COMMUTATIVE = frozenset("add mul max min".split())
@@ -157,3 +160,55 @@ def misread_unit_axis(g: TractBuilder, operation: OperationView) -> OperationVie
     if turns and not operation.facts.has_unit_axis(y):
         return operation.with_arguments(**{of_x: y, of_y: x})
     return operation.with_arguments(**{of_x: g.cast(g.cast(x, FLOAT64), x.dtype)})
+
+
+# --------------------------------------------------------------------------------------- scalars between reshapes
+def _is_single(operation: OperationView, operand: Operand) -> bool:
+    """Return whether an operand is a number, or a tensor of one element that the engine computes when it loads it."""
+    if not isinstance(operand, Value):
+        return True
+    origin = origin_of_elements(operand)
+    is_sliced_at_run_time = origin.producer is not None and origin.producer.name == "tract_core_dyn_slice"
+    return product(operand.shape) == 1 and operation.facts.is_constant(operand) and not is_sliced_at_run_time
+
+
+def _beside_scalar(operation: OperationView) -> list[Value]:
+    """Return the operands from a `reshape` that an operator combines with a constant of one element."""
+    operands = list(operation.arguments.values())
+    several = [operand for operand in operands if not _is_single(operation, operand)]
+    if len(several) == len(operands) and operation.operator != "relu":
+        return []
+    return [operand for operand in several if operation.facts.is_after_reshape(operand)]
+
+
+@quirk(
+    " ".join(sorted((BROADCASTING - {"select"}) | {"relu"})),
+    ("0.21.8", "0.22"),
+    when=lambda operation: bool(_beside_scalar(operation)),
+    reason="where the model is decluttered, a `reshape` that merges or splits axes is moved across the operator and "
+    "its constant of one element, which cannot be reshaped: the graph does not load",
+    safe="a constant of several elements, along an axis of static size",
+)
+def scalar_beside_reshape(g: TractBuilder, operation: OperationView) -> OperationView:
+    """Repeat the scalar along an axis of static size; put a barrier after the other operand if there is none."""
+    shape, reshaped = operation.results[0].shape, _beside_scalar(operation)
+    axes = [axis for axis, extent in enumerate(shape) if isinstance(extent, int) and extent > 1]
+    if not axes:
+        return with_barriers(g, operation, reshaped)
+    row = tuple(extent if axis == axes[-1] else 1 for axis, extent in enumerate(shape))
+
+    def repeated(operand: Operand) -> Value:
+        if not isinstance(operand, Value):
+            return g.constant(np.full(row, operand), reshaped[0].dtype)
+        return g.expand(g.lift(operand, len(row)), row) if _is_single(operation, operand) else operand
+
+    x, *others = map(repeated, operation.arguments.values())
+    match operation.operator:
+        case "relu":
+            return OperationView("max", {"x": x, "y": repeated(0.0)}, operation.results, operation.facts)
+        case "clamp":
+            least, most = others
+            return OperationView("max", {"x": g.min(x, most), "y": least}, operation.results, operation.facts)
+        case _:
+            arguments = dict(zip(operation.arguments, (x, *others), strict=True))
+            return operation.with_arguments(**arguments)

@@ -16,6 +16,7 @@ QUIRKS: tuple[Quirk, ...] = (
     elementwise.mixed_second_operand,
     elementwise.uniform_tensor,
     elementwise.full_second_operand,
+    elementwise.scalar_beside_reshape,
     elementwise.misread_unit_axis,
     sums.empty_sum,
     products.batched_constant,

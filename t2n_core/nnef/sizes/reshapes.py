@@ -43,6 +43,23 @@ def reshape_parts(before: Shape, after: Shape) -> list[ReshapePart]:
     return [p for p in pieces if not _is_kept(p)]
 
 
+def regroups(before: Shape, after: Shape) -> bool:
+    """Return whether a reshape does more than insert and remove axes of size 1."""
+    kept = [extent for extent in before if not same(extent, 1)], [extent for extent in after if not same(extent, 1)]
+    return len(kept[0]) != len(kept[1]) or not all(map(same, *kept))
+
+
+def merged_axis(before: Shape, after: Shape) -> int | None:
+    """Return the axis into which a reshape merges others, apart from those of size 1, if it changes nothing else."""
+    old = [axis for axis, extent in enumerate(before) if not same(extent, 1)]
+    new = [axis for axis, extent in enumerate(after) if not same(extent, 1)]
+    while old and new and same(before[old[0]], after[new[0]]):
+        old, new = old[1:], new[1:]
+    while old and new and same(before[old[-1]], after[new[-1]]):
+        old, new = old[:-1], new[:-1]
+    return new[0] if len(old) > 1 and len(new) == 1 else None
+
+
 def join_parts(parts: Sequence[ReshapePart], before: Shape, after: Shape) -> ReshapePart:
     """Return one part that spans all parts and the axes between them."""
     start, stop = parts[0].start, parts[-1].start + parts[-1].count

@@ -10,6 +10,7 @@ from t2n_core.nnef.emitter import PRODUCTS, Operand
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, Operation, Value
 from t2n_core.nnef.shapes import BROADCASTING, UNARY, is_broadcast
 from t2n_core.nnef.sizes.dims import Dim, Shape, is_static, product, same
+from t2n_core.nnef.sizes.reshapes import merged_axis, regroups
 from t2n_core.nnef.tract.propagated import Propagated
 
 _Follow: TypeAlias = Callable[[Operation], Iterable[Value]]
@@ -112,10 +113,7 @@ def after_reshape() -> Propagated:
 
 
 def _regroups(operation: Operation) -> bool:
-    if operation.name != "reshape":
-        return False
-    (before,), after = operation.inputs(), operation.outputs[0]
-    return [one for one in before.shape if not same(one, 1)] != [one for one in after.shape if not same(one, 1)]
+    return operation.name == "reshape" and regroups(next(iter(operation.inputs())).shape, operation.outputs[0].shape)
 
 
 def convolutions_of(value: Value) -> Iterator[Operation]:
@@ -297,11 +295,5 @@ def folds_batch(value: Value, other: Value) -> bool:
     operation = value.producer
     if operation is None or operation.name != "reshape":
         return False
-    (source,) = operation.inputs()
-    before, after = list(source.shape), list(value.shape)
-    start = 0
-    while before and after and same(before[0], after[0]):
-        before, after, start = before[1:], after[1:], start + 1
-    while before and after and same(before[-1], after[-1]):
-        before, after = before[:-1], after[:-1]
-    return len(before) > 1 and len(after) == 1 and start < value.rank - 2 and other.shape[start] == 1
+    merged = merged_axis(next(iter(operation.inputs())).shape, value.shape)
+    return merged is not None and merged < value.rank - 2 and same(other.shape[merged], 1)

@@ -30,7 +30,7 @@ class Net(nn.Module):
         torch.manual_seed(3)
         self.function = function
         self.lstm, self.gru, self.deep = nn.LSTM(3, 7), nn.GRU(3, 7), nn.LSTM(3, 7, 2)
-        self.head, self.wide = nn.Linear(7, 5), nn.Linear(9, 12)
+        self.head, self.wide, self.points = nn.Linear(7, 5), nn.Linear(9, 12), nn.Conv2d(9, 9, 1)
 
     def forward(self, *inputs: Tensor) -> Any:
         return self.function(self, *inputs)
@@ -77,6 +77,14 @@ CASES: dict[str, Case] = {
     "gru, flat": Case(lambda m, x: _flat_and_state(m.gru, x), (randn(6, 4, 3),)),
     "two layers, flat": Case(lambda m, x: _flat_and_state(m.deep, x), (randn(6, 4, 3),)),
     "lstm, flat, to a linear layer": Case(lambda m, x: m.head(m.lstm(x)[0].reshape(-1, 7)), (randn(6, 4, 3),)),
+    "lstm, an axis inserted, to a linear layer": Case(
+        lambda m, x: m.head(m.lstm(x)[0].reshape(6, 4, 1, 7)), (randn(6, 4, 3),)
+    ),
+    "windows of one element": Case(
+        lambda m, x: m.wide((m.points(x) + x).permute(0, 2, 3, 1).reshape(-1, 2, 1, 3, 1, 9).flatten(1, 3)),
+        (randn(4, 9, 2, 3),),
+        {0: "B"},
+    ),
     "lstm of free sizes": Case(lambda m, x: m.lstm(x)[0], (randn(6, 4, 3),), {0: "T", 1: "B"}),
     "a multiple of four": Case(
         lambda m, x: F.pad(x, (0, 0, 0, -x.shape[1] % 4)).reshape(x.shape[0], -1, 4, 4).mean(2),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from t2n_core.nnef.graph import Value
-from t2n_core.nnef.sizes.reshapes import reshape_parts
+from t2n_core.nnef.sizes.reshapes import regroups, reshape_parts
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.optimiser import (
     changes_axes,
@@ -23,19 +23,23 @@ from t2n_core.nnef.tract.quirks.quirk import (
 )
 
 
+def _regrouped(operation: OperationView) -> list[int]:
+    """Return the first axis of each part of a reshape that does more than insert and remove axes of size 1."""
+    parts = reshape_parts(operation.get("input").shape, operation.results[0].shape)
+    return [part.start for part in parts if regroups(part.before, part.after)]
+
+
 def _behind_barrier(g: TractBuilder, operation: OperationView) -> OperationView:
     """Return a reshape that does not move before what computes its input."""
-    value = operation.get("input")
-    axes = [part.start for part in reshape_parts(value.shape, operation.results[0].shape)]
-    return operation.with_arguments(input=axes_barrier(g, value, axes))
+    return operation.with_arguments(input=axes_barrier(g, operation.get("input"), _regrouped(operation)))
 
 
 @quirk(
     "reshape",
     (None, "0.23.9"),
-    when=lambda operation: is_sequence(operation.get("input")),
-    reason="a `reshape` of a scan's result is moved into the scan, which then fails; up to 0.22 where the model is "
-    "decluttered",
+    when=lambda operation: bool(_regrouped(operation)) and is_sequence(operation.get("input")),
+    reason="a `reshape` of a scan's result that merges or splits axes is moved into the scan, which then fails; up to "
+    "0.22 where the model is decluttered",
     safe=BARRIER_OF_AXES_BEFORE,
 )
 def reshape_of_scan(g: TractBuilder, operation: OperationView) -> OperationView:
@@ -123,9 +127,9 @@ def squeeze_of_sum(g: TractBuilder, operation: OperationView) -> OperationView:
 @quirk(
     "reshape",
     ("0.20.19", "0.21.6"),
-    when=lambda operation: is_sum_of_points(operation.get("input")),
+    when=lambda operation: bool(_regrouped(operation)) and is_sum_of_points(operation.get("input")),
     reason="where the model is decluttered, a convolution of one element becomes a product, and a `reshape` of a sum "
-    "is moved into it: the process dies",
+    "that merges or splits axes is moved into it: the process dies",
     safe=BARRIER_OF_AXES_BEFORE,
 )
 def reshape_of_points(g: TractBuilder, operation: OperationView) -> OperationView:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from pytest_t2n.records.cell import SelectedEngine
     from t2n_core.parity.outcome import Outcome
     from t2n_core.parity.request import CheckRequest
-    from t2n_core.parity.samples import Sample
+    from t2n_core.parity.samples import Array, Sample
+
+_STANDARD = "khronos"
+"""The target whose engines read NNEF 1.0, and not tract's dialect."""
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -68,29 +71,19 @@ def run(options: argparse.Namespace) -> int:
     """Return 1 if the outputs of an engine differ, or it fails. Raises T2NError for wrong arguments."""
     criteria = Judgement(TractCheckTolerance.parse(options.tolerance))
     transforms = _transforms_of(options.transforms)
-    samples, output_names = _samples(options.archive, options.inputs or [], options.expected or [])
+    given = _read(options.archive, options.inputs or [], options.expected or [])
     engines = engines_of(options, Console(stderr=True))
     _require(transforms, engines)
     from t2n_core.parity.check import check_parity
-    from t2n_core.parity.definitions import DEFINITIONS
-    from t2n_core.parity.judging.interface import interface_of
-    from t2n_core.parity.request import CheckRequest
 
-    reference = "the expected outputs" if options.expected else DEFINITIONS
-    request = CheckRequest(
-        options.archive,
-        samples,
-        output_names,
-        criteria,
-        options.timeout,
-        reference=reference,
-        interface=interface_of(options.archive),
-    )
+    targets = dict.fromkeys(one.target for one in engines)
+    requests = {target: _request(options, given, criteria, target) for target in targets}
     outcomes = []
     with engines_closed(), busy(f"checking {options.archive}") as show:
         for number, engine in enumerate(engines, 1):
             show(f"checking {options.archive} in {engine.title}, {number} of {len(engines)}")
-            outcome = _with_hint(check_parity(runner_of(engine), request), engine.version)
+            request = requests[engine.target]
+            outcome = _with_hint(check_parity(runner_of(engine), request), engine)
             if outcome.passed:
                 ended = [(engine.title, outcome), *_after_transforms(engine, request, transforms)]
             else:
@@ -105,11 +98,29 @@ def run(options: argparse.Namespace) -> int:
     return 0 if all(outcome.status in accepted for _, outcome in outcomes) else 1
 
 
-def _with_hint(outcome: Outcome, version: str) -> Outcome:
+def _request(options: argparse.Namespace, given: _Given, criteria: Judgement, target: str) -> CheckRequest:
+    """Return the check of the archive in engines for a target, whose dialect its operators are read in."""
+    from t2n_core.parity.definitions import DEFINITIONS
+    from t2n_core.parity.judging.interface import interface_of
+    from t2n_core.parity.request import CheckRequest
+
+    return CheckRequest(
+        options.archive,
+        given.samples(options.archive, target),
+        given.output_names,
+        criteria,
+        options.timeout,
+        reference="the expected outputs" if options.expected else DEFINITIONS,
+        interface=interface_of(options.archive),
+    )
+
+
+def _with_hint(outcome: Outcome, engine: SelectedEngine) -> Outcome:
     """Return the outcome; one of an engine that cannot load the archive has a hint."""
     if outcome.stage is not Stage.LOAD or outcome.error is None or outcome.error.hint:
         return outcome
-    hint = f"an archive is for the release that it was exported for: export it for this one with --tract {version}"
+    option = "--khronos" if engine.target == _STANDARD else f"--tract {engine.version}"
+    hint = f"an archive is for the release that it was exported for: export it for this one with {option}"
     return replace(outcome, error=replace(outcome.error, hint=hint))
 
 
@@ -174,18 +185,31 @@ def _after_transforms(
         yield f"{engine.title} {name}", outcome
 
 
-def _samples(archive: Path, inputs: list[Path], expected: list[Path]) -> tuple[list[Sample], list[str]]:
-    from t2n_core.parity.definitions import samples_by_definitions
-    from t2n_core.parity.samples import Sample
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The arrays of the files in the order of the graph; no outputs if none are expected."""
 
+    inputs: list[tuple[Array, ...]]
+    outputs: list[tuple[Array, ...]]
+    output_names: list[str]
+
+    def samples(self, archive: Path, target: str) -> list[Sample]:
+        """Return the samples for engines of a target, whose dialect the archive is read in."""
+        from t2n_core.parity.definitions import samples_by_definitions
+        from t2n_core.parity.samples import Sample
+
+        if not self.outputs:
+            return samples_by_definitions(archive, self.inputs, standard=target == _STANDARD)
+        return [Sample(*pair) for pair in zip(self.inputs, self.outputs, strict=True)]
+
+
+def _read(archive: Path, inputs: list[Path], expected: list[Path]) -> _Given:
+    """Return the arrays of the files. Raises InputError for those that do not fit the archive, or each other."""
     input_names, output_names = signature_of(archive)
-    if not expected:
-        return samples_by_definitions(archive, [in_order(x, input_names, "input") for x in inputs]), output_names
-    if len(inputs) != len(expected):
+    if expected and len(inputs) != len(expected):
         raise InputError(f"{len(inputs)} files of --inputs and {len(expected)} of --expected: each has its own outputs")
-    pairs = zip(inputs, expected, strict=True)
-    samples = [Sample(in_order(x, input_names, "input"), in_order(y, output_names, "output")) for x, y in pairs]
-    return samples, output_names
+    arrays = [in_order(one, input_names, "input") for one in inputs]
+    return _Given(arrays, [in_order(one, output_names, "output") for one in expected], output_names)
 
 
 def _show(outcomes: list[tuple[str, Outcome]]) -> None:

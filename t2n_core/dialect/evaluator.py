@@ -38,6 +38,7 @@ class Evaluation:
         unsolved: Container[str] = (),
         round_to_storage: bool = False,
         timeout: float | None = None,
+        standard: bool = False,
     ) -> None:
         self.fragments = fragments
         self.tensors = tensors
@@ -46,7 +47,7 @@ class Evaluation:
         self.round_to_storage = round_to_storage
         self._timeout = timeout
         self._end = None if timeout is None else time.monotonic() + timeout
-        self.definitions = functions()
+        self.definitions = functions(standard=standard)
         self._bodies: dict[str, tuple[Signature, tuple[Statement, ...]]] = {}
 
     def run(self, statements: Sequence[Statement], values: dict[str, Any], results: Iterable[str]) -> dict[str, Any]:

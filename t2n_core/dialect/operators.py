@@ -12,12 +12,15 @@ from t2n_core.dialect.statements import STATEMENTS
 
 
 @cache
-def functions() -> Mapping[str, Definition]:
-    """Return the definitions that are functions of the arguments alone, by the name of the operator."""
+def functions(*, standard: bool = False) -> Mapping[str, Definition]:
+    """Return the definitions that are functions of the arguments alone, by the name of the operator.
+
+    They are those of tract, or of the `standard`.
+    """
     package = importlib.import_module("t2n_core.dialect.meaning")
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
-    return definitions()
+    return definitions(standard=standard)
 
 
 def operators() -> dict[str, str]:

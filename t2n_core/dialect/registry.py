@@ -31,24 +31,30 @@ class Definition:
 
 
 _DEFINITIONS: Final[dict[str, Definition]] = {}
+_OF_STANDARD: Final[dict[str, Definition]] = {}
+"""The definitions that differ from those of tract."""
 
 
-def defines(*names: str, result: str = "same", raw: bool = False, common: bool = False) -> Callable[[F], F]:
+def defines(
+    *names: str, result: str = "same", raw: bool = False, common: bool = False, standard: bool = False
+) -> Callable[[F], F]:
     """Return a decorator that registers a function as the definition of operators.
 
+    One of the `standard` applies to NNEF 1.0 where tract's definition differs from it.
     Raises RegistryError for an operator that has one already.
     """
+    known = _OF_STANDARD if standard else _DEFINITIONS
 
     def register(function: F) -> F:
         for name in names:
-            if name in _DEFINITIONS:
+            if name in known:
                 raise RegistryError(f"`{name}` is defined twice", op=name)
-            _DEFINITIONS[name] = Definition(name, function, result, raw, common or result == "common")
+            known[name] = Definition(name, function, result, raw, common or result == "common")
         return function
 
     return register
 
 
-def definitions() -> dict[str, Definition]:
-    """Return all definitions that were registered, by the name of the operator."""
-    return dict(_DEFINITIONS)
+def definitions(*, standard: bool = False) -> dict[str, Definition]:
+    """Return all definitions that were registered, by the name of the operator: those of tract, or of NNEF 1.0."""
+    return {**_DEFINITIONS, **_OF_STANDARD} if standard else dict(_DEFINITIONS)

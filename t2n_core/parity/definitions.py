@@ -16,16 +16,20 @@ DEFINITIONS: Final = "the definitions of the operators"
 """The reference of such samples in messages."""
 
 
-def samples_by_definitions(archive: Path, given: Sequence[tuple[Array, ...]] = ()) -> list[Sample]:
+def samples_by_definitions(
+    archive: Path, given: Sequence[tuple[Array, ...]] = (), *, standard: bool = False
+) -> list[Sample]:
     """Return a sample for each set of inputs, or for drawn ones if none are given.
+
+    With `standard` the definitions are those of NNEF 1.0 where tract's differ.
 
     Raises MalformedArchiveError, with the statement, for an archive that reads what it does not define, and other
     errors of `dialect.draw_inputs` and `dialect.evaluate`.
     """
     content = read_archive(archive)
     try:
-        inputs = list(given) or [tuple(one.values()) for one in dialect.draw_inputs(content)]
-        outputs = [dialect.evaluate(content, one) for one in inputs]
+        inputs = list(given) or [tuple(one.values()) for one in dialect.draw_inputs(content, standard=standard)]
+        outputs = [dialect.evaluate(content, one, standard=standard) for one in inputs]
     except MalformedArchiveError as wrong:
         message = f"{archive} is malformed, so that engines refuse it: {wrong.message}"
         raise MalformedArchiveError(message, statement=wrong.statement) from wrong

@@ -23,6 +23,8 @@ from t2n_core.parity.stage import AUTHOR, Author
 from t2n_core.parity.table import sizes_text
 from t2n_core.text import text_of
 
+_OF_STANDARD: Final = "khronos"
+"""Beginning of the names of the engines that read NNEF 1.0, and not tract's dialect."""
 _MOST_SECONDS: Final = 10.0
 """Seconds after which the evaluation of a large model is given up."""
 _FARTHER: Final = 50.0
@@ -76,7 +78,9 @@ def author_of(
     if in_second_call:  # the engine in a fresh State agrees with the model
         return Author.EXPORTER if keeps_state(graph_text(request.archive)) else Author.ENGINE
     try:
-        by_definitions = dialect.evaluate(request.archive, sample.inputs, timeout=_MOST_SECONDS)
+        by_definitions = dialect.evaluate(
+            request.archive, sample.inputs, timeout=_MOST_SECONDS, standard=engine.name.startswith(_OF_STANDARD)
+        )
     except UndefinedOperatorError as unknown:
         return _unknown(unknown)
     except MeaningError as wrong:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from t2n_core.dialect.graphs.evaluation import evaluate
 from t2n_core.dialect.graphs.externals import External, externals_of
-from t2n_core.dialect.graphs.symbols import check_assertions, size_of
+from t2n_core.dialect.graphs.symbols import asserted_numbers, check_assertions, size_of
 from t2n_core.errors import InputError, MalformedArchiveError, MeaningError, UndefinedOperatorError
 from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
 from t2n_core.nnef.reading.tree import names_in
@@ -24,12 +24,15 @@ _INTEGERS: Final = (11, 2, 1)
 """Exclusive bounds of integers: a graph that uses them as indices may take small ones only."""
 
 
-def draw_inputs(archive: str | Path | ArchiveContent, count: int = 6, seed: int = 0) -> list[dict[str, NDArray[Any]]]:
+def draw_inputs(
+    archive: str | Path | ArchiveContent, count: int = 6, seed: int = 0, *, standard: bool = False
+) -> list[dict[str, NDArray[Any]]]:
     """Return up to `count` sets of random inputs by name, at several sizes of the symbols.
 
     Floats are normally distributed. Integers are drawn from 0 to 10, and from a smaller range if the graph has no value
-    for them. Each set can be evaluated. Raises InputError if none can be, UndefinedOperatorError for an operator
-    without a definition, and MalformedArchiveError for a name that no statement defines.
+    for them. Each set can be evaluated; with `standard` operators are those of NNEF 1.0. Raises InputError if none can
+    be, UndefinedOperatorError for an operator without a definition, and MalformedArchiveError for a name that no
+    statement defines.
     """
     content = archive if isinstance(archive, ArchiveContent) else read_archive(Path(archive))
     declared = externals_of(content.document)
@@ -40,7 +43,7 @@ def draw_inputs(archive: str | Path | ArchiveContent, count: int = 6, seed: int 
         for most in _INTEGERS:
             inputs = {name: _draw(random, one, sizes, most) for name, one in declared.items()}
             try:
-                evaluate(content, inputs)
+                evaluate(content, inputs, standard=standard)
             except (UndefinedOperatorError, MalformedArchiveError):
                 raise
             except (InputError, MeaningError) as wrong:
@@ -60,16 +63,28 @@ def _assignments(content: ArchiveContent, declared: Mapping[str, External]) -> I
     symbols = sorted(set[str]().union(*(names_in(node) for one in declared.values() for node in one.shape)))
     if not symbols:
         yield from itertools.repeat({})
-    rotated = [itertools.islice(itertools.cycle(_SIZES), place, place + len(_SIZES)) for place in range(len(symbols))]
-    together = (dict(zip(symbols, sizes, strict=True)) for sizes in zip(*rotated, strict=True))
-    others = (dict(zip(symbols, sizes, strict=True)) for sizes in itertools.product(_SIZES, repeat=len(symbols)))
+    extensions = content.document.extensions
+    near = (number * times + step for number in asserted_numbers(extensions) for times in (1, 2) for step in (0, 1, -1))
+    wanted = [*_SIZES, *sorted({size for size in near if size > 0} - set(_SIZES))]
+    choices = [[size for size in wanted if _is_allowed(extensions, {name: size})] for name in symbols]
+    most = max(map(len, choices))
+    rotated = [itertools.islice(itertools.cycle(one), place, place + most) for place, one in enumerate(choices)]
+    together = (dict(zip(symbols, sizes, strict=True)) for sizes in zip(*rotated, strict=False))
+    others = (dict(zip(symbols, sizes, strict=True)) for sizes in itertools.product(*choices))
     for sizes in itertools.chain(together, others):
-        try:
-            check_assertions(content.document.extensions, sizes)
-        except InputError:
+        if not _is_allowed(extensions, sizes):
             continue
         if all(size_of(node, sizes) >= 0 for one in declared.values() for node in one.shape):
             yield from (sizes, sizes)
+
+
+def _is_allowed(extensions: Sequence[str], sizes: Mapping[str, int]) -> bool:
+    """Return whether no assertion excludes sizes of these symbols."""
+    try:
+        check_assertions(extensions, sizes)
+    except InputError:
+        return False
+    return True
 
 
 def _draw(random: np.random.Generator, one: External, sizes: Mapping[str, int], most: int) -> NDArray[Any]:

@@ -25,12 +25,14 @@ def evaluate(
     round_to_storage: bool = False,
     results: Sequence[str] | None = None,
     timeout: float | None = None,
+    standard: bool = False,
 ) -> dict[str, Tensor]:
     """Return the outputs of an archive by name, or the values `results`, as the definitions of its operators say.
 
     Floats are computed in float64, and with `round_to_storage` rounded to the data type of the tensor after each
     operation. Inputs are arrays by name, or in the order of the graph's inputs. Only values that are read later are
-    kept in memory. After `timeout` seconds no further operation begins.
+    kept in memory. After `timeout` seconds no further operation begins. With `standard` operators are those of NNEF 1.0
+    where tract's differ: the filters of `deconv` have another layout.
 
     Raises InputError for an archive that cannot be read and inputs that do not fit its shapes, MalformedArchiveError
     for a statement that reads a name or a tensor that is not defined, UndefinedOperatorError for an operator without a
@@ -46,8 +48,8 @@ def evaluate(
     symbols = solve(shapes)
     check_assertions(document.extensions, symbols)
     unsolved = declared_symbols(document.extensions) - symbols.keys()
-    options: Any = {"unsolved": unsolved, "round_to_storage": round_to_storage, "timeout": timeout}
-    evaluation = Evaluation(document.fragments, content.tensors, symbols, **options)
+    options: Any = {"round_to_storage": round_to_storage, "timeout": timeout, "standard": standard}
+    evaluation = Evaluation(document.fragments, content.tensors, symbols, unsolved=unsolved, **options)
     body = [statement for statement in statements if statement.results[0] not in tensors]
     values: dict[str, Any] = dict(tensors)
     return evaluation.run(body, values, document.outputs if results is None else results)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from t2n_core.dialect.expressions import Scope, evaluate_expression
 from t2n_core.errors import InputError
 from t2n_core.nnef.reading.grammar import parse_expression
-from t2n_core.nnef.reading.tree import Literal, Name, Node, names_in
+from t2n_core.nnef.reading.tree import Literal, Name, Node, names_in, nodes_in
 
 _ASSERTION: Final = "tract_assert"
 _SYMBOL: Final = "tract_symbol"
@@ -74,13 +75,47 @@ def declared_symbols(extensions: Iterable[str]) -> set[str]:
 
 
 def check_assertions(extensions: Iterable[str], symbols: Mapping[str, int]) -> None:
-    """Raise InputError for sizes that an assertion of the graph excludes. Those of scenarios are left out."""
+    """Raise InputError for sizes that the assertions of a graph exclude.
+
+    All assertions must hold, and where some belong to scenarios, all of at least one scenario: an engine refuses other
+    sizes.
+    """
+    plain, scenarios = _assertions(extensions)
+    for text in plain:
+        if not _holds(text, symbols):
+            raise InputError(f"the graph asserts `{text}`, and {_sizes_in([text], symbols)}")
+    if scenarios and not any(all(_holds(text, symbols) for text in each) for each in scenarios.values()):
+        each = dict.fromkeys(" and ".join(texts) for texts in scenarios.values())
+        texts = list(itertools.chain.from_iterable(scenarios.values()))
+        raise InputError(f"the graph has the scenarios `{'`, `'.join(each)}`, and {_sizes_in(texts, symbols)}")
+
+
+def asserted_numbers(extensions: Iterable[str]) -> set[int]:
+    """Return the integers in the assertions of a graph: sizes next to them are the first and last that are allowed."""
+    plain, scenarios = _assertions(extensions)
+    nodes = (parse_expression(text) for text in itertools.chain(plain, *scenarios.values()))
+    literals = (part.value for node in nodes for part in nodes_in(node) if isinstance(part, Literal))
+    return {int(value) for value in literals if isinstance(value, int | float)}
+
+
+def _assertions(extensions: Iterable[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the assertions that belong to no scenario, and those of each scenario."""
+    plain: list[str] = []
+    scenarios: dict[str, list[str]] = {}
     for extension in extensions:
         word, _, text = extension.partition(" ")
-        if word != _ASSERTION or ":" in text:
-            continue
-        node = parse_expression(text)
-        is_decided = names_in(node) <= symbols.keys()
-        if is_decided and not evaluate_expression(node, Scope({}, symbols, _no_call)):
-            sizes = ", ".join(f"{name} = {symbols[name]}" for name in sorted(names_in(node)))
-            raise InputError(f"the graph asserts `{text}`, and {sizes}")
+        if word == _ASSERTION:
+            scenario, colon, condition = text.partition(":")
+            (scenarios.setdefault(scenario.strip(), []) if colon else plain).append((condition or text).strip())
+    return plain, scenarios
+
+
+def _holds(text: str, symbols: Mapping[str, int]) -> bool:
+    """Return whether an assertion holds, or reads a symbol without a size."""
+    node = parse_expression(text)
+    return not names_in(node) <= symbols.keys() or bool(evaluate_expression(node, Scope({}, symbols, _no_call)))
+
+
+def _sizes_in(texts: Iterable[str], symbols: Mapping[str, int]) -> str:
+    names = set[str]().union(*(names_in(parse_expression(text)) for text in texts))
+    return ", ".join(f"{name} = {symbols[name]}" for name in sorted(names & symbols.keys()))

@@ -40,6 +40,17 @@ def test_sizes_satisfy_what_the_graph_asserts() -> None:
     assert all(batch <= 2 and time >= 8 for batch, time in found)
 
 
+@pytest.mark.parametrize(
+    ("condition", "sizes"),
+    [("T >= 3", {3, 5, 7}), ("T >= 100", {100, 101, 199}), ("T >= 70 and T <= 72", {70, 71, 72})],
+)
+def test_sizes_are_of_a_scenario(condition: str, sizes: set[int]) -> None:
+    scenario = "".join(f"extension tract_assert range: {one};\n" for one in condition.split(" and "))
+    head = f"version 1.0;\nextension tract_symbol T;\n{scenario}"
+    graph = content("x = external<scalar>(shape = [2, T]);\ny = relu(x);", "x", head)
+    assert {one["x"].shape[1] for one in draw_inputs(graph)} == sizes
+
+
 def test_expressions_of_symbols_are_shapes() -> None:
     graph = content("x = external<scalar>(shape = [B, 2 * T + 1]);\ny = relu(x);", "x")
     assert {one["x"].shape[1] % 2 for one in draw_inputs(graph)} == {1}

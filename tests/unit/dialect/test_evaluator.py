@@ -194,3 +194,34 @@ def test_a_symbol_that_no_input_determines_is_no_error_of_the_archive() -> None:
 def test_intermediate_values_can_be_asked_for() -> None:
     found = outputs_of("a = neg(x);\ny = neg(a);", {"x": X}, results=["a", "y"])
     np.testing.assert_array_equal(found["a"].array, -X)
+
+
+def test_each_of_several_results_has_its_own_type() -> None:
+    found = outputs_of("[y, z] = tract_core_topk(x, k = 2, axis = 0, largest = true);", {"x": X}, outputs="y, z")
+    assert [(one.dtype.name, one.array.tolist()) for one in found.values()] == [
+        ("float32", [3.0, 0.25]),
+        ("int64", [2, 0]),
+    ]
+
+
+def test_a_state_keeps_its_type() -> None:
+    half = {"input": np.ones((1, 2, 3), np.float16), "weight": np.ones((2, 2), np.float16)}
+    body = "[y, z] = tract_transformers_causal_conv1d_update(input, weight, state);"
+    state = {"state": np.zeros((1, 2, 2), np.float32)}
+    found = outputs_of(
+        f"state = external<scalar>(shape = [1, 2, 2]);\n{_halves(half)}{body}", {**half, **state}, outputs="y, z"
+    )
+    assert [one.dtype.name for one in found.values()] == ["float16", "float32"]
+
+
+def test_the_dialect_decides_how_a_filter_is_read() -> None:
+    x = {"x": np.asarray([[[1.0], [10.0]]], np.float32)}
+    body = 'w = variable<scalar>(label = "w", shape = [2, 2, 1]);\ny = deconv(x, w);'
+    tensors = {"w": np.asarray([[[1.0], [2.0]], [[3.0], [4.0]]], np.float32)}
+    assert outputs_of(body, x, tensors=tensors)["y"].array.ravel().tolist() == [21.0, 43.0]
+    assert outputs_of(body, x, tensors=tensors, standard=True)["y"].array.ravel().tolist() == [31.0, 42.0]
+
+
+def _halves(arrays: dict[str, np.ndarray]) -> str:
+    """Return statements that declare inputs of float16."""
+    return "".join(f'{name} = tract_core_external("F16", {list(one.shape)});\n' for name, one in arrays.items())

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from t2n_core.dialect.graphs.symbols import asserted_numbers, check_assertions
 from t2n_core.errors import InputError
+from t2n_core.nnef.reading.parser import read_text
 from tests.unit.dialect.graphs import outputs_of
 
 HEAD = "extension tract_symbol T;\nextension tract_symbol S;\nextension tract_assert T >= 2;\n"
@@ -71,3 +73,26 @@ def test_the_larger_and_the_smaller_of_two_sizes() -> None:
         "y = slice(x, axes = [0], begin = [(max((T-4),1)+1)], end = [min(T,(max(T,3)-(T/5)))]);"
     )
     assert outputs_of(body, {"x": np.arange(9, dtype=np.float32)}, head=HEAD)["y"].array.tolist() == [6, 7]
+
+
+SCENARIOS = (
+    "extension tract_symbol T;\nextension tract_assert few: T >= 3;\nextension tract_assert few: T <= 6;\n"
+    "extension tract_assert blocks: T >= 8;\nextension tract_assert blocks: T/4*4 == T;\n"
+)
+
+
+@pytest.mark.parametrize(("size", "is_allowed"), [(2, False), (3, True), (6, True), (8, True), (9, False), (12, True)])
+def test_all_assertions_of_one_scenario_must_hold(size: int, is_allowed: bool) -> None:
+    symbols = {"T": size}
+    extensions = read_text(f"version 1.0;\n{SCENARIOS}\ngraph g(x) -> (x) {{\n}}").extensions
+    if is_allowed:
+        check_assertions(extensions, symbols)
+        return
+    message = f"the graph has the scenarios `T >= 3 and T <= 6`, `T >= 8 and T/4*4 == T`, and T = {size}"
+    with pytest.raises(InputError, match=re.escape(message)):
+        check_assertions(extensions, symbols)
+
+
+def test_numbers_of_assertions() -> None:
+    extensions = read_text(f"version 1.0;\n{HEAD}{SCENARIOS}\ngraph g(x) -> (x) {{\n}}").extensions
+    assert asserted_numbers(extensions) == {2, 3, 4, 6, 8}

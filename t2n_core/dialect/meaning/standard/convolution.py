@@ -118,6 +118,35 @@ def deconv(
     return _bias(whole_output, bias)
 
 
+@defines("deconv", standard=True)
+def deconv_of_standard(
+    input: NDArray[Any],
+    filter: NDArray[Any],
+    bias: NDArray[Any] | float = 0.0,
+    border: str = "constant",
+    padding: list[tuple[int, int]] | None = None,
+    stride: list[int] | None = None,
+    dilation: list[int] | None = None,
+    output_shape: list[int] | None = None,
+    groups: int = 1,
+) -> NDArray[Any]:
+    """Return what tract's `deconv` does, of a filter [c, o / groups, …].
+
+    Source: NNEF 1.0.5, Sliding-Window Operations (deconv).
+    """
+    swapped = _as_tract_reads(filter, groups or input.shape[1])
+    return deconv(input, swapped, bias, border, padding, stride, dilation, output_shape, groups)
+
+
+def _as_tract_reads(filter: NDArray[Any], groups: int) -> NDArray[Any]:
+    """Return a filter [c, o / groups, …] of a transposed convolution as [o, c / groups, …]."""
+    inputs, outputs, *window = filter.shape
+    if inputs % groups:
+        raise ValueError(f"{inputs} channels of the filter do not divide into {groups} groups")
+    swapped = filter.reshape(groups, inputs // groups, outputs, *window).swapaxes(1, 2)
+    return swapped.reshape(groups * outputs, inputs // groups, *window)
+
+
 @defines("separable_conv")
 def separable_conv(
     input: NDArray[Any],
@@ -160,4 +189,25 @@ def separable_deconv(
     Source: NNEF 1.0.5, Linear Operations (separable_deconv).
     """
     mixed = deconv(input, point_filter, groups=groups)
+    return deconv(mixed, plane_filter, bias, border, padding, stride, dilation, output_shape, 0)
+
+
+@defines("separable_deconv", standard=True)
+def separable_deconv_of_standard(
+    input: NDArray[Any],
+    plane_filter: NDArray[Any],
+    point_filter: NDArray[Any],
+    bias: NDArray[Any] | float = 0.0,
+    border: str = "constant",
+    padding: list[tuple[int, int]] | None = None,
+    stride: list[int] | None = None,
+    dilation: list[int] | None = None,
+    output_shape: list[int] | None = None,
+    groups: int = 1,
+) -> NDArray[Any]:
+    """Return what tract's `separable_deconv` does, of a point filter [c, o / groups, 1, …].
+
+    Source: NNEF 1.0.5, Linear Operations (separable_deconv).
+    """
+    mixed = deconv_of_standard(input, point_filter, groups=groups)
     return deconv(mixed, plane_filter, bias, border, padding, stride, dilation, output_shape, 0)

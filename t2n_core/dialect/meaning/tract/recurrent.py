@@ -79,7 +79,7 @@ def gru_seq(
     return output if emit_y else output[:, :0], state[:, None]
 
 
-@defines("tract_transformers_causal_conv1d_update", "tract_qwen35_causal_conv1d_update")
+@defines("tract_transformers_causal_conv1d_update", "tract_qwen35_causal_conv1d_update", result="same initial_state")
 def causal_conv1d_update(input: Array, weight: Array, initial_state: Array) -> tuple[Array, Array]:
     """Return the SiLU of a causal convolution of each channel by itself, and the last inputs.
 
@@ -95,7 +95,7 @@ def causal_conv1d_update(input: Array, weight: Array, initial_state: Array) -> t
     return silu(np.einsum("bcsk,ck->bcs", windows, kernel)), joined[:, :, length : length + width].copy()
 
 
-@defines("tract_transformers_gdn_recurrent", "tract_qwen35_gdn_recurrent")
+@defines("tract_transformers_gdn_recurrent", "tract_qwen35_gdn_recurrent", result="same initial_state")
 def gdn_recurrent(
     query: Array, key: Array, value: Array, log_decay: Array, beta: Array, initial_state: Array
 ) -> tuple[Array, Array]:

@@ -108,7 +108,7 @@ def log_softmax(x: Array, axes: Array | Sequence[int]) -> Array:
         return np.asarray(centred - np.log(np.sum(np.exp(centred), axis=over, keepdims=True)))
 
 
-@defines("tract_core_topk")
+@defines("tract_core_topk", result="same int64")
 def topk(input: Array, k: Array | int, axis: int, largest: bool) -> tuple[Array, Array]:
     """Return the k greatest or least elements along an axis, sorted, and their indices as int64.
 

@@ -142,6 +142,8 @@ def test_an_engine_that_dies_at_the_second_run_gets_no_author(tmp_path: Path, mo
     mismatch = result.check_parity()
 
     class Dead:
+        name = "tract"
+
         def run(self, *_: Any, **__: Any) -> EngineReply:
             return EngineReply("crash", "run")
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from t2n_core.dialect.meaning.standard.convolution import conv, deconv, separable_conv, separable_deconv
+from t2n_core.dialect.meaning.standard.convolution import (
+    conv,
+    deconv,
+    deconv_of_standard,
+    separable_conv,
+    separable_deconv,
+    separable_deconv_of_standard,
+)
 
 X = np.asarray([[[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]])
 
@@ -72,3 +79,27 @@ def test_separable_deconvolutions_mix_all_channels_without_a_bias() -> None:
     assert found.tolist() == [[[11.0, 44.0, 77.0, 66.0], [0.0, 1.0, 2.0, 3.0]]]
     grouped = separable_deconv(X, planes, np.asarray([[[1.0]], [[3.0]]]), 0.5, padding=[(0, 0)], groups=2)
     assert grouped.tolist() == [[[1.5, 4.5, 7.5, 6.5], [0.5, 30.5, 60.5, 90.5]]]
+
+
+def test_filters_of_the_standard_have_the_channels_of_the_input_first() -> None:
+    weights = np.arange(1.0, 5.0).reshape(2, 2, 1)
+    assert np.array_equal(deconv_of_standard(X, weights), deconv(X, weights.swapaxes(0, 1)))
+    wide = np.arange(1.0, 7.0).reshape(2, 3, 1)
+    assert deconv_of_standard(X, wide)[0, :, 0].tolist() == [41.0, 52.0, 63.0]
+
+
+def test_groups_of_the_standard() -> None:
+    doubled = np.concatenate([X, -X], axis=1)
+    weights = np.asarray([[[1.0], [1.0]], [[1.0], [0.0]], [[0.0], [2.0]], [[1.0], [0.0]]])
+    assert deconv_of_standard(doubled, weights, groups=2)[0].tolist() == [
+        [11, 22, 33],
+        [1, 2, 3],
+        [-10, -20, -30],
+        [-2, -4, -6],
+    ]
+    single = np.asarray([[[3.0]], [[0.5]]])
+    assert deconv_of_standard(X, single, groups=0)[0].tolist() == [[3, 6, 9], [5, 10, 15]]
+    planes = np.asarray([[[1.0, 2.0]], [[0.0, 1.0]]])
+    points = np.arange(1.0, 5.0).reshape(2, 2, 1)
+    found = separable_deconv_of_standard(X, planes, points, padding=[(0, 0)])
+    assert np.array_equal(found, separable_deconv(X, planes, points.swapaxes(0, 1), padding=[(0, 0)]))

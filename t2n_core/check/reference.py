@@ -10,10 +10,13 @@ from typing import Any
 
 from t2n_core.check.sampling.calls import run_calls
 from t2n_core.check.sampling.input_function import InputFunction
+from t2n_core.check.sampling.long_sizes import LongSize, long_sizes
 from t2n_core.check.sampling.sampler import Runnable, Sampler, double_outputs
 from t2n_core.errors import InputError
+from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.stored.source import StoredSource, StoredWeights
+from t2n_core.parity.judging.float16_level import peak
 from t2n_core.parity.samples import Sample
 from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.capture.tracer import CapturedModel
@@ -41,6 +44,7 @@ class Reference:
     """Sizes to check at besides the example's; an ellipsis stands for the automatic ones."""
     _samples: dict[tuple[str, StoredWeights], list[Sample]] = field(default_factory=dict, repr=False)
     _calls: dict[tuple[str, StoredWeights], list[Sample]] = field(default_factory=dict, repr=False)
+    _long: dict[tuple[str, int, StoredWeights], Sample | None] = field(default_factory=dict, repr=False)
     _samplers: dict[StoredWeights, Sampler] = field(default_factory=dict, repr=False)
 
     def samples(self, held: SizeRange | None = None, stored: StoredWeights = _NONE) -> list[Sample]:
@@ -57,6 +61,34 @@ class Reference:
             with without_rewrites(), record_time(self.times, "reference"):
                 self._samples[key] = self._sampler(stored).samples(extra, held, dims, self.sizes)
         return self._samples[key]
+
+    def long_samples(
+        self, written: Graph, held: SizeRange, stored: StoredWeights = _NONE
+    ) -> list[tuple[LongSize, Sample | None]]:
+        """Return a sample at a long size of each axis for which it matters, as far as the written graph affords it.
+
+        There is none where the size costs too much or the model does not run, and for a check at other sizes only.
+        """
+        symbols = self.captured.symbols
+        if ... not in self.sizes or not symbols:
+            return []
+        found = long_sizes(self.captured.graph, written, held, symbols)
+        return [(one, None if one.size is None else self._long_sample(one.symbol, one.size, stored)) for one in found]
+
+    def _long_sample(self, symbol: str, size: int, stored: StoredWeights) -> Sample | None:
+        key = (symbol, size, stored)
+        if key not in self._long:
+            with without_rewrites(), record_time(self.times, "long sizes"):
+                self._long[key] = self._sampler(stored).long_sample(symbol, size)
+        return self._long[key]
+
+    def is_off(self, sample: Sample, most: float) -> bool:
+        """Return whether float32 in PyTorch is farther from float64 than `most`, as a share of the largest output.
+
+        No archive in float32 or float16 is nearer to float64 there.
+        """
+        (rerun,) = self.in_float64([sample], keep=True)
+        return peak(rerun.reference, rerun.expected) > most
 
     def calls(self, samples: Sequence[Sample], held: SizeRange, stored: StoredWeights = _NONE) -> list[Sample]:
         """Return calls in a row within a range, each with the state that the one before returned; see `run_calls`."""

@@ -102,7 +102,8 @@ class _Search:
         self._runs, self._whole = 0, math.nan
         known = self._reference.samples()
         seen = [*known[:_SEARCHED], *self._reference.others(max(0, _SEARCHED - len(known)), 0)]
-        self._samples, self._given = self._reference.in_float64(seen), known[_SEARCHED:]
+        self._samples = self._reference.in_float64(seen)
+        self._given = self._reference.in_float64([*known[_SEARCHED:], *self._long_samples(lowering)])
 
     def run(self) -> FoundPlan:
         self._reasons |= growing_units(self._graph, self._beyond_samples())
@@ -140,6 +141,13 @@ class _Search:
             hint="the archive is wrong, or the model is too sensitive for float32: check precision=None first",
         )
 
+    def _long_samples(self, lowering: TargetLowering) -> list[Sample]:
+        """Return the samples of long sizes that an archive in float32 affords, and at which float32 is near float64."""
+        captured = self._reference.captured
+        written = lowering.write(self._graph, [f"output_{place}_of_try" for place in range(len(self._graph.outputs))])
+        found = self._reference.long_samples(written, captured.range)
+        return [one for _, one in found if one is not None and not self._reference.is_off(one, GOAL / 2)]
+
     def _beyond_samples(self) -> set[str]:
         """Return the symbols whose range goes beyond the sizes of all samples."""
         samples = [*self._samples, *self._given]
@@ -162,7 +170,7 @@ class _Search:
         self._write(in_float16)
         errors, unseen = self._errors(self._samples), []
         if max(errors) <= GOAL:
-            unseen = self._reference.in_float64([*self._given, *self._reference.others(UNSEEN, 1 + turn)])
+            unseen = [*self._given, *self._reference.in_float64(self._reference.others(UNSEEN, 1 + turn))]
             if len(unseen) < UNSEEN:
                 raise InputError(
                     f"precision='auto' needs {UNSEEN} inputs beside those of the search, and the model accepts only "

@@ -31,6 +31,8 @@ _FREE_SIZES_HINT = (
     "a pass of the engine may take time that grows exponentially with the expressions of the free sizes {names}: "
     "give fewer axes a free size, or give it more time: --t2n-timeout=SECONDS, or timeout= of one test"
 )
+_FAR = 8
+"""How many times as large as all others a size is that only a long sample has."""
 WEAK_CHECK = "WeakCheck"
 """Class of the error of a weak outcome."""
 _WEAK_HINT = "give inputs with which the outputs change, weights of realistic spread, or a tighter tolerance"
@@ -186,11 +188,28 @@ def _hint(level: TractCheckTolerance | None, samples: Sequence[Sample], failed: 
     traced = samples[0].sizes
     if samples[0] not in failed and any(sample.sizes == traced for sample in failed):
         return "the example passes and other inputs of its sizes do not: a value was probably baked in during capture"
+    if grown := _larger_than_the_rest(samples, failed):
+        return f"all smaller sizes pass: an error grows with {grown}; a maximum of the axis ends what is promised"
     if all(sample.sizes != traced for sample in failed):
         return "the traced size passes and others do not: a size was probably baked in during capture"
     if level is not None:
         return f"it holds at level `{level.value}`; pass tolerance={level.value!r} if that is close enough for you"
     return "no level holds: the graph computes something else, or the engine does"
+
+
+def _larger_than_the_rest(samples: Sequence[Sample], failed: Sequence[Sample]) -> str:
+    """Return the symbols of which all failures have a far larger size than all other samples; empty if none has."""
+    passed = [sample for sample in samples if sample not in failed]
+    grown = (
+        [
+            name
+            for name in samples[0].sizes
+            if min(one.sizes.get(name, 0) for one in failed) > _FAR * max(one.sizes.get(name, 0) for one in passed)
+        ]
+        if passed
+        else []
+    )
+    return ", ".join(grown)
 
 
 def _stderr_tail(stderr: str, message: str) -> str:

@@ -19,6 +19,7 @@ from t2n_core.nnef.sizes.dims import Shape
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.stored.source import StoredWeights
+from t2n_core.parity.judging.float16_level import LARGEST
 from t2n_core.parity.judging.interface import Interface, Port
 from t2n_core.parity.judging.judgement import FLOAT16_LEVEL, Judgement
 from t2n_core.parity.request import CheckRequest
@@ -44,6 +45,7 @@ class ExportedArchive:
     """A line for each option that had no effect or only a partial one, and for each result that is not a tensor."""
     declared_outputs: tuple[str, ...] = field(default=(), kw_only=True)
     """The names of the outputs in the order of the model's results, before anything is written."""
+    _long: tuple[dict[str, Sample], dict[str, str]] | None = field(default=None, init=False)
 
     @property
     def captured(self) -> CapturedModel:
@@ -104,7 +106,38 @@ class ExportedArchive:
     @property
     def samples(self) -> list[Sample]:
         """Return inputs and PyTorch's outputs with the weights of the archive. Raises InputError."""
-        return self.reference.samples(self.graph.sizes if self.graph.sizes.bounds else None, self.stored)
+        return [*self.reference.samples(self._sampled_range, self.stored), *self.long_samples.values()]
+
+    @property
+    def long_samples(self) -> dict[str, Sample]:
+        """Return the samples of a long size, by the axis for which it matters; they are the last ones."""
+        return self._find_long_sizes()[0]
+
+    @property
+    def long_sizes(self) -> dict[str, str]:
+        """Return a line for each axis of which a long size matters: the size in the samples, or why there is none."""
+        return self._find_long_sizes()[1]
+
+    def _find_long_sizes(self) -> tuple[dict[str, Sample], dict[str, str]]:
+        """Return the samples of long sizes, and the lines that describe them.
+
+        An archive that is judged against float64 is not judged where PyTorch's float32 is too far from it.
+        """
+        if self._long is not None:
+            return self._long
+        self._long = samples, lines = {}, {}
+        for long, sample in self.reference.long_samples(self.graph, self._sampled_range, self.stored):
+            left_out = "" if long.size is None or sample is not None else "the model does not run there"
+            if sample is not None and self.planned_level and self.reference.is_off(sample, LARGEST / 2):
+                left_out = "PyTorch's float32 is too far from float64 there"
+            if sample is not None and not left_out:
+                samples[long.symbol] = sample
+            lines[long.symbol] = long.describe(left_out)
+        return self._long
+
+    @property
+    def _sampled_range(self) -> SizeRange:
+        return self.graph.sizes if self.graph.sizes.bounds else self.captured.range
 
     @property
     def range(self) -> SizeRange:

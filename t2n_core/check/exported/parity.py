@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from t2n_core.check.exported.archive import ExportedArchive
+from t2n_core.check.exported.long_sizes import without_rounding
 from t2n_core.check.mismatch.author import with_author
 from t2n_core.check.mismatch.causes import with_causes
 from t2n_core.check.mismatch.float64_recheck import recheck_in_float64
@@ -18,7 +19,7 @@ from t2n_core.parity.check import check_parity
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.outcome import Outcome, Stage, Status
 from t2n_core.parity.request import CheckRequest
-from t2n_core.parity.samples import DRAWN
+from t2n_core.parity.samples import DRAWN, LONG_SIZES
 from t2n_core.parity.tolerance import TractCheckTolerance
 
 Tolerance: TypeAlias = "str | TractCheckTolerance | Mapping[str, str | TractCheckTolerance] | Judgement | None"
@@ -57,9 +58,10 @@ def check_exported(result: ExportedArchive, criteria: Judgement, *, timeout: flo
 
         return check_streaming(result, result.target.pulse, criteria, timeout=timeout)
     if outcome.status is Status.MISMATCH:
-        outcome = _add_causes(outcome, result, request)
-    drawn = result.drawn
-    return replace(outcome, facts={**outcome.facts, DRAWN: drawn} if drawn else outcome.facts).with_times(result.times)
+        outcome = without_rounding(_add_causes(outcome, result, request), result, request)
+    told = {DRAWN: result.drawn, LONG_SIZES: list(result.long_sizes.values())}
+    facts = {**{name: fact for name, fact in told.items() if fact}, **outcome.facts}
+    return replace(outcome, facts=facts).with_times(result.times)
 
 
 def _add_causes(mismatch: Outcome, result: ExportedArchive, request: CheckRequest) -> Outcome:

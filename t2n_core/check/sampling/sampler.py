@@ -33,6 +33,8 @@ _GROWTH = 24
 """Number of larger sizes that are tried after one at which the model itself cannot run."""
 _DISTRIBUTIONS = (Distribution.ALIKE, Distribution.NEAR, Distribution.GENTLE, Distribution.OWN)
 """Tried in turn until the model runs, with outputs about as large as the example's, and as finite."""
+_CALM = _DISTRIBUTIONS[1:]
+"""Tried in turn at a long size, where sums of floats that are further out would be larger than the example's."""
 _BOLDER = (Distribution.SIGNED, Distribution.COARSE, Distribution.WIDE, Distribution.SPARSE, Distribution.SPECIAL)
 """Tried in turn while an output does not change; the first one also if floats of the example have one sign."""
 
@@ -112,6 +114,11 @@ class Sampler:
         if isinstance(sample, InputError):
             raise sample
         return sample
+
+    def long_sample(self, symbol: str, size: int) -> Sample | None:
+        """Return a sample with a long size of one symbol; None if the model cannot run there."""
+        sample = self._draw_sample({**self._symbols, symbol: size}, _CALM)
+        return None if isinstance(sample, InputError) else sample
 
     def others(self, count: int, turn: int = 100) -> list[Sample]:
         """Return samples of the example's sizes, drawn independently; fewer than `count` if the model refuses some.

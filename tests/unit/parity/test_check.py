@@ -85,6 +85,20 @@ def change_one(index, outputs):
     return (changed, outputs[1]) if index == 2 else outputs
 
 
+def labelled(*labels: str, size: int = 5) -> list[Sample]:
+    rows = np.abs(np.random.default_rng(1).normal(size=(len(labels), size, 4))).astype(np.float32)
+    return [Sample((row,), (2 * row, row.sum(0)), {"T": size}, label) for row, label in zip(rows, labels, strict=True)]
+
+
+def test_a_size_far_beyond_all_others_is_named(archive):
+    def change(index, outputs):
+        return (outputs[0] + 1, outputs[1]) if index == 2 else outputs
+
+    samples = [*labelled("example", "drawn alike"), *labelled("drawn near", size=1000)]
+    outcome = check(archive, samples, change)
+    assert outcome.error.hint.startswith("all smaller sizes pass: an error grows with T")
+
+
 def test_one_element_at_one_size_is_found(archive, samples):
     outcome = check(archive, samples, change_one)
     assert outcome.status is Status.MISMATCH

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from t2n_core.check.sampling.calls import run_calls
+from t2n_core.check.sampling.domains import domain_of
 from t2n_core.check.sampling.input_function import InputFunction
 from t2n_core.check.sampling.long_sizes import LongSize, long_sizes
 from t2n_core.check.sampling.sampler import Runnable, Sampler, double_outputs
@@ -153,8 +154,9 @@ class Reference:
         if stored not in self._samplers:
             shapes = [value.shape for value in self.captured.graph.inputs]
             function = None if self.function is None else InputFunction(self.function, self._bind)
+            domain = domain_of(self.captured.graph)
             self._samplers[stored] = Sampler(
-                self._model(stored), self.inputs, shapes, self.captured.symbols, function, self.source.module
+                self._model(stored), self.inputs, shapes, self.captured.symbols, function, self.source.module, domain
             )
         return self._samplers[stored]
 

@@ -14,7 +14,7 @@ from t2n_core.parity.comparison import OutputComparison, compare_outputs
 from t2n_core.parity.judging.metrics import MetricResult, indifferences, measure
 from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status, error_name
 from t2n_core.parity.request import CheckRequest
-from t2n_core.parity.samples import Sample
+from t2n_core.parity.samples import SIGNED, Sample
 from t2n_core.parity.sensitivity import sensitivities
 from t2n_core.parity.table import sizes_text
 from t2n_core.parity.tolerance import LEVELS, TractCheckTolerance
@@ -30,6 +30,14 @@ _TIMEOUT_HINT = "give it more time: --t2n-timeout=SECONDS, or timeout= of one te
 _FREE_SIZES_HINT = (
     "a pass of the engine may take time that grows exponentially with the expressions of the free sizes {names}: "
     "give fewer axes a free size, or give it more time: --t2n-timeout=SECONDS, or timeout= of one test"
+)
+_VALUE_HINT = (
+    "the example passes and other inputs of its sizes do not: a value was probably baked in during capture, or the "
+    "model has no meaning for what was drawn, and inputs= gives it others"
+)
+_SIGN_HINT = (
+    "only inputs with a sign that the example's never have fail: where the model has no meaning for them, give it "
+    "others with inputs="
 )
 _FAR = 8
 """How many times as large as all others a size is that only a long sample has."""
@@ -187,7 +195,8 @@ def _badness(output: OutputComparison) -> tuple[bool, bool, int, float]:
 def _hint(level: TractCheckTolerance | None, samples: Sequence[Sample], failed: Sequence[Sample]) -> str:
     traced = samples[0].sizes
     if samples[0] not in failed and any(sample.sizes == traced for sample in failed):
-        return "the example passes and other inputs of its sizes do not: a value was probably baked in during capture"
+        is_signed = all(sample.label.endswith(SIGNED) for sample in failed)
+        return _SIGN_HINT if is_signed and _has_one_sign(samples[0]) else _VALUE_HINT
     if grown := _larger_than_the_rest(samples, failed):
         return f"all smaller sizes pass: an error grows with {grown}; a maximum of the axis ends what is promised"
     if all(sample.sizes != traced for sample in failed):
@@ -195,6 +204,11 @@ def _hint(level: TractCheckTolerance | None, samples: Sequence[Sample], failed: 
     if level is not None:
         return f"it holds at level `{level.value}`; pass tolerance={level.value!r} if that is close enough for you"
     return "no level holds: the graph computes something else, or the engine does"
+
+
+def _has_one_sign(example: Sample) -> bool:
+    floats = [array for array in example.inputs if array.dtype.kind == "f" and array.size]
+    return any(bool((array >= 0).all() or (array <= 0).all()) for array in floats)
 
 
 def _larger_than_the_rest(samples: Sequence[Sample], failed: Sequence[Sample]) -> str:

@@ -17,6 +17,8 @@ _SMALL = 64
 
 DRAWN = "drawn"
 """Fact of an outcome: how random inputs were drawn, by the names of the inputs."""
+SIGNED = "drawn signed"
+"""End of the label of a sample whose floats have a sign that those of the example may never have."""
 LONG_SIZES = "long_sizes"
 """Fact of an outcome: a line for each axis along which errors or costs grow, with the long size that was checked."""
 

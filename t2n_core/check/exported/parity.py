@@ -12,6 +12,7 @@ from t2n_core.check.mismatch.author import with_author
 from t2n_core.check.mismatch.causes import with_causes
 from t2n_core.check.mismatch.float64_recheck import recheck_in_float64
 from t2n_core.check.mismatch.rounding import note_rounding
+from t2n_core.check.mismatch.unspecified import judge_unspecified
 from t2n_core.engine.paths import on_path
 from t2n_core.errors import InputError
 from t2n_core.inference_target import KhronosNNEF
@@ -67,6 +68,9 @@ def check_exported(result: ExportedArchive, criteria: Judgement, *, timeout: flo
 def _add_causes(mismatch: Outcome, result: ExportedArchive, request: CheckRequest) -> Outcome:
     """Return a mismatch with its known causes, after a comparison in float64."""
     reference, engine = result.reference, on_path(result.target.engine(), mismatch.path, mismatch.failed_sizes)
+    mismatch = judge_unspecified(mismatch, result.target.engine(), request, reference, result.stored)
+    if mismatch.passed:
+        return mismatch
     if isinstance(result.target, KhronosNNEF):
         mismatch = recheck_in_float64(mismatch, result.archive, result.samples, reference.source, reference.inputs)
     elif not request.criteria.in_float64:

@@ -91,6 +91,12 @@ class _Input:
         known = self.example[np.isfinite(self.example)].astype(np.float64)
         return np.sort(known)
 
+    @property
+    def has_one_sign(self) -> bool:
+        """Return whether the values are floats of one sign, some of them finite."""
+        known = self.finite if self.example.dtype.kind == "f" else np.empty(0)
+        return bool(known.size) and not known[0] < 0 < known[-1]
+
     @cached_property
     def order(self) -> int:
         """1 or -1 if the last axis is sorted, 0 if it is not."""
@@ -126,8 +132,7 @@ class Draws:
     @property
     def has_one_sign(self) -> bool:
         """Return whether an input has distinct floats that all have the same sign."""
-        floats = [one.finite for one in self._inputs if one.kind is _Kind.VALUES and one.example.dtype.kind == "f"]
-        return any(known.size > 0 and not known[0] < 0 < known[-1] for known in floats)
+        return any(one.kind is _Kind.VALUES and one.has_one_sign for one in self._inputs)
 
     def draw(
         self, shapes: Sequence[Extents], rng: np.random.Generator, distribution: Distribution = Distribution.ALIKE
@@ -185,11 +190,14 @@ class Draws:
             return _integers(one, shape, rng, permuted=distribution in (*_FREE, Distribution.GENTLE))
         return _floats(one, shape, rng, distribution)
 
-    def describe(self, names: Sequence[str]) -> dict[str, str]:
-        """Return how each input is drawn if the model accepts all draws; `names` are those of the inputs."""
-        return {name: self._describe_input(place, names) for place, name in enumerate(names)}
+    def describe(self, names: Sequence[str], signed: bool) -> dict[str, str]:
+        """Return how each input is drawn if the model accepts all draws; `names` are those of the inputs.
 
-    def _describe_input(self, place: int, names: Sequence[str]) -> str:
+        `signed` says whether floats were drawn with a sign that the example's never have.
+        """
+        return {name: self._describe_input(place, names, signed) for place, name in enumerate(names)}
+
+    def _describe_input(self, place: int, names: Sequence[str], signed: bool) -> str:
         one = self._inputs[place]
         if place in self._sorters:
             return f"the order of the elements of {names[self._sorters[place]]}"
@@ -208,7 +216,11 @@ class Draws:
             return "normal floats" if one.example.dtype.kind == "f" else "zeros"
         if one.kind is _Kind.CONSTANT:
             return "normal floats in place of a constant"
-        return "masks of both values" if one.kind is _Kind.MASK else "floats like the example's"
+        if one.kind is _Kind.MASK:
+            return "masks of both values"
+        if not one.has_one_sign:
+            return "floats like the example's"
+        return f"floats like the example's, {'also' if signed else 'never'} of the other sign"
 
     def _limit_of(self, place: int) -> Limit | None:
         """Return the axis that bounds the integers of an input, if there is one."""

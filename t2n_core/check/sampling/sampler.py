@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
@@ -59,16 +60,32 @@ class Sampler:
         symbols: Mapping[str, int],
         function: InputFunction | None = None,
         code: Any = None,
+        domain: AbstractContextManager[Any] | None = None,
     ) -> None:
         """Take a model with its example call, the symbolic shapes of its inputs, and the example's sizes.
 
         A `function` creates the inputs instead of random draws. `code` is the module or function whose Python code is
-        read for integers that it compares sizes with.
+        read for integers that it compares sizes with. In `domain` the model refuses drawn inputs without a meaning.
         """
+        self._domain_of_draws = domain
         self._code = code
         self._function = function
         self._model, self._inputs, self._shapes, self._symbols = model, inputs, shapes, dict(symbols)
         self._draws = Draws([_array(tensor) for tensor in inputs.tensors], self._runs)
+        self._signed = False
+        """Whether a sample has floats of the sign that the example's never have."""
+
+    @cached_property
+    def _domain(self) -> AbstractContextManager[Any]:
+        """The domain of drawn inputs; any input is in it where the example is not."""
+        if self._domain_of_draws is None:
+            return nullcontext()
+        try:
+            with self._domain_of_draws:
+                self.sample_of(self.example.inputs)
+        except InputError:
+            return nullcontext()
+        return self._domain_of_draws
 
     @cached_property
     def example(self) -> Sample:
@@ -80,7 +97,7 @@ class Sampler:
         """Return how each input is drawn, by name, if the model accepts that; empty if no input was drawn."""
         if self._function is not None:
             return dict.fromkeys(self._inputs.names, "by the function of `inputs`")
-        return self._draws.describe(self._inputs.names) if self._draws.has_drawn else {}
+        return self._draws.describe(self._inputs.names, self._signed) if self._draws.has_drawn else {}
 
     def samples(
         self,
@@ -176,6 +193,7 @@ class Sampler:
             if not further or ((is_wanted or len(left) < len(still)) and not overflows(drawn, self.example)):
                 further.append(drawn)
                 still = left
+                self._signed = self._signed or distributions[0] in _BOLDER
         return further
 
     def _samples_at_other_sizes(self, held: SizeRange | None, dims: Iterable[Dim]) -> list[Sample]:
@@ -240,7 +258,8 @@ class Sampler:
                 continue
             label = ", ".join([*(f"{name}={size}" for name, size in sizes.items()), f"drawn {distribution.value}"])
             try:
-                sample = self.sample_of(arrays, sizes, label)
+                with self._domain:
+                    sample = self.sample_of(arrays, sizes, label)
             except InputError as wrong:
                 tried.append(arrays)
                 problem = problem or wrong

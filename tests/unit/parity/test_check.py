@@ -90,6 +90,22 @@ def labelled(*labels: str, size: int = 5) -> list[Sample]:
     return [Sample((row,), (2 * row, row.sum(0)), {"T": size}, label) for row, label in zip(rows, labels, strict=True)]
 
 
+@pytest.mark.parametrize(
+    ("label", "hint"),
+    [
+        ("drawn alike", "or the model has no meaning for what was drawn, and inputs= gives it others"),
+        ("drawn signed", "only inputs with a sign that the example's never have fail"),
+    ],
+)
+def test_inputs_without_a_meaning_are_a_cause(label, hint, archive):
+    def change(index, outputs):
+        return (outputs[0] + 1, outputs[1]) if index == 1 else outputs
+
+    outcome = check(archive, labelled("example", label, "drawn near"), change)
+    assert outcome.status is Status.MISMATCH
+    assert hint in outcome.error.hint
+
+
 def test_a_size_far_beyond_all_others_is_named(archive):
     def change(index, outputs):
         return (outputs[0] + 1, outputs[1]) if index == 2 else outputs

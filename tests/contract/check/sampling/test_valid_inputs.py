@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from t2n_core import ModelExport, TractNNEF
-from tests.nets import net_of
+from tests.nets import OfFunction, net_of
 
 
 def net_for(function: Callable[..., Tensor]) -> nn.Module:
@@ -115,3 +115,26 @@ def test_an_order_of_other_elements_stays_one() -> None:
     for sample in export.samples:
         assert (np.diff(sample.inputs[0][sample.inputs[2]]) >= 0).all()
     assert drawn_of(export)["order"] == "the order of the elements of x"
+
+
+def searches() -> nn.Module:
+    """Return a net that searches in a cumulative distribution, which is sorted for weights from 0 on alone."""
+    return net_of(lambda self, w, u: torch.searchsorted(w.cumsum(-1), u)).eval()
+
+
+def test_edges_of_a_search_are_sorted_in_every_sample() -> None:
+    export = ModelExport(searches(), {"w": torch.rand(3, 8), "u": torch.rand(3, 20)})
+    samples = export.samples
+    assert len(samples) > 1
+    assert all((sample.inputs[0] >= 0).all() for sample in samples)
+    assert drawn_of(export)["w"] == "floats like the example's, never of the other sign"
+
+
+def test_an_example_that_is_not_sorted_is_checked_with_others_like_it() -> None:
+    assert len(ModelExport(searches(), {"w": torch.randn(3, 8), "u": torch.rand(3, 20)}).samples) > 1
+
+
+def test_how_floats_of_one_sign_are_drawn() -> None:
+    export = ModelExport(OfFunction(lambda x: x * 2).eval(), (torch.rand(3, 50),), input_names=["x"])
+    assert len(export.samples) > 1
+    assert drawn_of(export) == {"x": "floats like the example's, also of the other sign"}

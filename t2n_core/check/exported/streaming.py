@@ -17,6 +17,7 @@ from t2n_core.engine.paths import EnginePath
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import InputError, PiecesError
+from t2n_core.nnef.sizes.dims import symbols_of
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.comparison import compare_outputs
 from t2n_core.parity.judging.judgement import Judgement
@@ -26,7 +27,7 @@ from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.sensitivity import sensitivities
 
 PULSES = 8
-"""Fewest pulses in a run; more are run if the outputs are delayed by more than half of them."""
+"""Fewest pulses in a run."""
 MOST = 256
 LONGER_PULSE = "longer_pulse"
 """Fact of the outcome: the length of the other pulse with which the stream returned the same."""
@@ -93,7 +94,19 @@ def streamed_axis(result: ExportedArchive, pulse: int, criteria: Judgement, symb
         raise InputError(
             f"which dynamic axis is streamed? This model has {known}", hint="give dynamic_axes, and symbol="
         )
+    _require_plain_axes(result, name)
     return StreamedAxis(engine, name, {other: size for other, size in symbols.items() if other != name})
+
+
+def _require_plain_axes(result: ExportedArchive, symbol: str) -> None:
+    """Raise InputError if an input's size is an expression of the symbol: tract counts a pulse in symbols."""
+    for value, shape in zip(result.graph.inputs, (one.shape for one in result.captured.graph.inputs), strict=True):
+        for axis, extent in enumerate(shape):
+            if symbol in symbols_of([extent]) and str(extent) != symbol:
+                raise InputError(
+                    f"axis {axis} of {value.name} has the size {extent}: pulse= needs an axis whose size is one symbol",
+                    hint=f"declare the axis as plain {symbol}, and give a pulse that is a multiple",
+                )
 
 
 def compare_stream(
@@ -101,9 +114,11 @@ def compare_stream(
 ) -> tuple[Outcome, Sequence[Array], Sequence[Array]]:
     """Return the outcome of a stream against PyTorch on a whole sequence, with its inputs and expected outputs.
 
+    The sequence has `PULSES` pulses, as many more as the archive needs steps, and as most of the outputs are late.
     Raises InputError if most of the outputs arrive after the longest sequence.
     """
-    count = PULSES
+    least = result.range.bounds.get(axis.symbol, (0, None))[0]
+    count = first = max(PULSES, -(-least // pulse))
     while True:
         sample = result.sample_at({**axis.others, axis.symbol: pulse * count})
         reply = run(sample.inputs, pulse)
@@ -111,7 +126,7 @@ def compare_stream(
         shares = [_known_share(want, have) for want, have in zip(sample.expected, got, strict=False)]
         if reply.status != "ok" or min(shares, default=1.0) >= ENOUGH:
             break
-        if count >= MOST:
+        if count >= max(MOST, 2 * first):
             raise InputError(
                 f"after {pulse * count} steps less than half of the outputs has arrived: the delay is too long to check"
             )

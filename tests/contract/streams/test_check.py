@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from torch.export import Dim
 
 from t2n_core.check.bisect import find_first_wrong_node
 from t2n_core.check.exported.streaming import LONGER_PULSE
@@ -136,3 +137,24 @@ def test_a_bad_pulse_is_refused(tmp_path):
     khronos = ModelExport(nn.Tanh().eval(), torch.randn(2, 3)).to(KhronosNNEF(), tmp_path / "b.tar")
     with pytest.raises(InputError, match="has no streams"):
         khronos.check_streaming(4)
+
+
+@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+@pytest.mark.parametrize(("kernel", "dilation", "pulse"), [(3, 16, 4), (9, 1, 1), (5, 2, 1), (3, 300, 2)])
+def test_a_receptive_field_of_more_than_eight_pulses(kernel, dilation, pulse, version, tmp_path):
+    net = nn.Conv1d(3, 2, kernel, dilation=dilation)
+    steps = 3 + (kernel - 1) * dilation
+    outcome = exported(net, TractNNEF(version, pulse=pulse), tmp_path, steps).check_parity("approximate")
+    assert outcome.passed, outcome.describe()
+    assert outcome.sizes[0]["S"] > (kernel - 1) * dilation
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_axis_that_is_a_multiple_is_refused(version, tmp_path):
+    """tract counts a pulse in symbols, of which a step of the axis is a part."""
+    export = ModelExport(
+        net_of(lambda self, x: x * 2).eval(), {"x": torch.randn(1, 16, 3)}, dynamic_axes={"x": {1: 2 * Dim("U")}}
+    )
+    result = export.to(TractNNEF(version, pulse=2, check_io=False), tmp_path / "model.nnef.tar")
+    with pytest.raises(InputError, match=r"axis 1 of x has the size 2\*U: pulse= needs an axis whose size is one"):
+        result.check_parity()

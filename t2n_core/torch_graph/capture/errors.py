@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import re
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from t2n_core.errors import CaptureError, DataDependentError, InputError, Origin
@@ -55,8 +55,9 @@ def refusal(
 def fixed_axis(name: str, size: int, decisions: Sequence[SizeDecision]) -> CaptureError:
     """Return the error for a dynamic axis that the model fixes to one size."""
     about = [d for d in decisions if any(s.name == name for s in d.condition.free_symbols)]
+    reasons = [f"the axis `{name}` is not free: the model fixes it to {size}", "; ".join(map(str, about[:_SHOWN]))]
     return CaptureError(
-        f"the axis `{name}` is not free: the model fixes it to {size}, {'; '.join(map(str, about[:_SHOWN]))}",
+        ", ".join(filter(None, reasons)),
         origin=about[0].origin if about else None,
         hint="compute with the input's size (x.shape[1]) instead of the constant, or keep the axis static",
     )
@@ -67,6 +68,22 @@ def with_source_line(refused: CaptureError) -> CaptureError:
     if refused.origin is None and refused.op is None:
         refused.origin = _origin("Python code", refused)
     return refused
+
+
+def refuse_smaller_trace(
+    declared: DeclaredAxes, limits: Mapping[str, tuple[int, int | None]], reasons: Sequence[Warning]
+) -> None:
+    """Raise CaptureError if a trace is valid for fewer sizes than the declared bounds."""
+    for name, (low, high) in limits.items():
+        wanted_low, wanted_high = declared.range.bounds.get(name, (0, None))
+        is_low = low > wanted_low and (wanted_low > 0 or name in declared.kept_least)
+        is_high = wanted_high is not None and high is not None and high < wanted_high
+        if name in declared.explicit and (is_low or is_high):
+            raise CaptureError(
+                f"{name} is declared from {wanted_low} to {wanted_high or 'any size'}; a trace is right only for "
+                f"{SizeRange({name: (low, high)})}: {reasons[-1] if reasons else name}",
+                hint='declare a smaller range, or leave capture="trace" out',
+            )
 
 
 def refuse_smaller_range(declared: DeclaredAxes, sizes: SizeRange, decisions: Sequence[SizeDecision]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -15,33 +16,81 @@ from t2n_core.torch_graph.frontend.torchscript.script import origin_of
 from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision, frozen_size
 from t2n_core.torch_graph.proofs.compared_numbers import Numbers, sizes_near
 
+_SCANNED = 3
+"""Sizes on both sides of the trace's that are compared where a size makes a difference."""
 _NEAR_DECISIONS = 8
 """Number of further sizes, next to the integers that the model's code compares with."""
+
+
+Bounds: TypeAlias = tuple[int, int | None]
+
+
+@dataclass(slots=True)
+class _Search:
+    """The search for sizes at which a trace is that of the model."""
+
+    script: torch.jit.ScriptModule
+    trace_at: Callable[[Mapping[str, int]], torch.jit.ScriptModule]
+    sizes: Mapping[str, int]
+    """The sizes of the trace."""
+    frozen: Sequence[FrozenDecision]
+    lines: dict[str, list[str]] = field(default_factory=dict)
+    """Line that differs in a trace at other sizes -> the symbols that were changed."""
+    alike: dict[str, dict[int, bool]] = field(default_factory=dict)
+    """For each symbol, whether the trace with another size of it alone is the same one."""
+    joint: set[str] = field(default_factory=set)
+    """Symbols that make a difference only together."""
+
+    def compare_at(self, others: Mapping[str, int]) -> None:
+        """Trace the model at other sizes of some symbols."""
+        try:
+            again = self.trace_at(others)
+        except Exception:  # the model does not run at these sizes
+            return
+        differing = differing_lines(self.script, again)
+        if len(others) == 1:
+            ((name, size),) = others.items()
+            self.alike.setdefault(name, {})[size] = not differing
+        elif differing:
+            self.joint |= others.keys()
+        for line in differing:
+            if not any(str(one).startswith(line.partition(" in ")[0] + ":") for one in self.frozen if line):
+                self.lines.setdefault(line, list(others))
+
+    def limits(self) -> dict[str, Bounds]:
+        """Return the range of each symbol that makes a difference: up to sizes at which the trace was compared."""
+        found: dict[str, Bounds] = {}
+        for name, size in self.sizes.items():
+            differs = [n for n, is_alike in self.alike.get(name, {}).items() if not is_alike]
+            if differs:
+                for near in (*range(size - _SCANNED, size + _SCANNED + 1), 2, 3):
+                    if near > 0 and near != size and near not in self.alike[name]:
+                        self.compare_at({name: near})
+                tested = self.alike[name]
+                differs = [n for n, is_alike in tested.items() if not is_alike]
+                below, above = max((n for n in differs if n < size), default=-1), [n for n in differs if n > size]
+                right = [size, *(n for n, is_alike in tested.items() if is_alike)]
+                low = min(n for n in right if n > below) if below >= 0 else 0
+                found[name] = (low, max(n for n in right if n < min(above)) if above else None)
+            elif name in self.joint:
+                found[name] = (0, size)
+        return found
 
 
 def frozen_sizes(
     script: torch.jit.ScriptModule,
     trace_at: Callable[[Mapping[str, int]], torch.jit.ScriptModule],
     sizes: Mapping[str, int],
-    bounds: Mapping[str, tuple[int, int | None]],
+    bounds: Mapping[str, Bounds],
     frozen: Sequence[FrozenDecision],
     decisions: Sequence[Numbers] = (),
-) -> list[FrozenDecision]:
-    """Return a warning for each further line that differs in a trace at other sizes.
+) -> tuple[list[FrozenDecision], dict[str, Bounds]]:
+    """Return a warning for each further line that differs in a trace at other sizes, and the ranges of a valid trace.
 
     `sizes` are those of the trace, `decisions` the integers of `compared_numbers`; `trace_at` raises if the model does
     not run at a size.
     """
-    by_line: dict[str, FrozenDecision] = {}
-
-    def compare_at(others: Mapping[str, int]) -> None:
-        try:
-            again = trace_at(others)
-        except Exception:  # the model does not run at these sizes
-            return
-        for line in differing_lines(script, again):
-            if not any(str(one).startswith(line.partition(" in ")[0] + ":") for one in frozen if line):
-                by_line.setdefault(line, frozen_size(line, {name: sizes[name] for name in others}))
+    search = _Search(script, trace_at, sizes, frozen)
 
     def is_within(others: Mapping[str, int]) -> bool:
         limits = {name: bounds.get(name, (LEAST, None)) for name in others}
@@ -50,18 +99,21 @@ def frozen_sizes(
         )
 
     for name, size in sizes.items():
-        others_of_one = (1, size - 1, size + 1, 2 * size + 1, 8 * size + 5, 64 * size + 3)
+        ends = (limit for limit in bounds.get(name, ()) if limit)
+        others_of_one = (1, size - 1, size + 1, 2 * size + 1, 8 * size + 5, 64 * size + 3, *ends)
         alone = [{name: n} for n in dict.fromkeys(others_of_one) if n != size]
         for others in filter(is_within, alone):
-            compare_at(others)
+            search.compare_at(others)
     if len(sizes) > 1:  # a decision on one size may have an effect only if another one is large, too
         together = [{name: scale * size + more for name, size in sizes.items()} for scale, more in ((8, 5), (64, 3))]
         for others in filter(is_within, together):
-            compare_at(others)
+            search.compare_at(others)
     changed = ({n: size for n, size in near.items() if size != sizes[n]} for near in sizes_near(decisions, sizes))
     for others in islice((one for one in changed if one and is_within(one)), _NEAR_DECISIONS):
-        compare_at(others)
-    return list(by_line.values())
+        search.compare_at(others)
+    limits = search.limits()
+    warnings = [frozen_size(line, {n: sizes[n] for n in names}, limits) for line, names in search.lines.items()]
+    return warnings, limits
 
 
 def differing_lines(one: torch.jit.ScriptModule, other: torch.jit.ScriptModule) -> list[str]:

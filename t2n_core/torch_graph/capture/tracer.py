@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -16,11 +17,18 @@ from t2n_core.errors import CaptureError, DataDependentError, InputError
 from t2n_core.nnef.sizes.ranges import LEAST, SizeRange
 from t2n_core.torch_graph.capture.constants import Constants
 from t2n_core.torch_graph.capture.containers import preserve_containers
-from t2n_core.torch_graph.capture.errors import fixed_axis, refusal, refuse_smaller_range, with_source_line
+from t2n_core.torch_graph.capture.errors import (
+    fixed_axis,
+    refusal,
+    refuse_smaller_range,
+    refuse_smaller_trace,
+    with_source_line,
+)
 from t2n_core.torch_graph.capture.leftovers import FakeTensors
 from t2n_core.torch_graph.capture.modes import CaptureMode
 from t2n_core.torch_graph.capture.own_run import run_unchanged
 from t2n_core.torch_graph.capture.patches import capturing
+from t2n_core.torch_graph.capture.trace_comparison import Bounds
 from t2n_core.torch_graph.capture.tracing import Tracing
 from t2n_core.torch_graph.choices import CAPTURE_WAYS, CaptureWay
 from t2n_core.torch_graph.compat.private import symbolic_config
@@ -254,10 +262,12 @@ class TorchModuleTracer:
                 # until the program is read: by then its nodes for modules are resolved
                 run = partial(run_unchanged, self.source, self.inputs, tensors)
                 stack.enter_context(whole_modules(self.source.module, self.find_extractor, run))
-            tracing = None
+            tracing: Tracing | None = None
+            limits: dict[str, Bounds] = {}
             if not self.source.is_script and self.capture == "trace":
                 tracing = Tracing(self.source, self.inputs, self.modes, axes)
-                script, frozen = tracing.trace_and_compare(tensors, call, self._declared.range)
+                script, frozen, limits = tracing.trace_and_compare(tensors, call, self._declared.range)
+                refuse_smaller_trace(self._declared, limits, frozen)
                 module, modes = ScriptCall(script), ()
             with fakes.recording():
                 program = self._export(module, axes, modes, tensors, decisions)
@@ -273,7 +283,7 @@ class TorchModuleTracer:
                     return other if computes_alike(other.program, asked, others, as_captured=True) else None
                 return None
 
-            captured = self._read(program, axes, results, again, tensors, decisions)
+            captured = self._read(program, axes, results, again, tensors, decisions, limits)
             fits = captured.range.holds(captured.symbols)
             if fits and frozen and captured.captured_at != captured.symbols:
                 with preserve_containers(self.source.module):
@@ -308,6 +318,7 @@ class TorchModuleTracer:
         again: Callable[[Mapping[str, int], frozenset[str]], Recaptured | None] | None,
         tensors: Sequence[torch.Tensor],
         found: Decisions,
+        limits: Mapping[str, Bounds] = MappingProxyType({}),
     ) -> CapturedModel:
         results = replace(results)  # calls at other sizes, which test decisions, record their own paths
         fakes = user_fakes(program)
@@ -319,6 +330,7 @@ class TorchModuleTracer:
         example = sizes_in(names, table, fakes, axes, self.inputs.tensors)
         captured_at = sizes_in(names, table, fakes, axes, tensors)
         sizes = SizeRange({n: declared.bounds.get(n, (min(LEAST, size), None)) for n, size in example.items()})
+        sizes = sizes.narrowed(**{name: limit for name, limit in limits.items() if name in sizes.bounds})
         table.range = sizes
         decide_all_counts(program, table)
         decisions = with_user_symbols([*found.all(), *implied_decisions(program)], table)

@@ -12,7 +12,7 @@ from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.capture.containers import preserve_containers
 from t2n_core.torch_graph.capture.errors import refusal_to_trace, with_source_line
-from t2n_core.torch_graph.capture.trace_comparison import frozen_sizes
+from t2n_core.torch_graph.capture.trace_comparison import Bounds, frozen_sizes
 from t2n_core.torch_graph.constraints.capture_sizes import Axes, example_sizes, resize_example
 from t2n_core.torch_graph.frontend.calls import FlatCall
 from t2n_core.torch_graph.frontend.inputs import ModelInputs
@@ -50,10 +50,11 @@ class Tracing:
 
     def trace_and_compare(
         self, tensors: Sequence[torch.Tensor], call: FlatCall, declared: SizeRange
-    ) -> tuple[torch.jit.ScriptModule, list[FrozenDecision]]:
+    ) -> tuple[torch.jit.ScriptModule, list[FrozenDecision], dict[str, Bounds]]:
         """Return a trace as `trace` does, with further warnings for lines that differ in traces at other sizes.
 
-        Raises CaptureError.
+        The last result are the ranges of the sizes at which the trace is right, where they are narrower. Raises
+        CaptureError, also for a trace that is right at one size of a dynamic axis alone.
         """
         script, frozen = self.trace(tensors, call)
 
@@ -65,4 +66,11 @@ class Tracing:
 
         example = example_sizes(self.axes, self.inputs.names, tensors)
         numbers = compared_numbers(self.source.module)
-        return script, [*frozen, *frozen_sizes(script, trace_at, example, declared.bounds, frozen, numbers)]
+        found, limits = frozen_sizes(script, trace_at, example, declared.bounds, frozen, numbers)
+        fixed = [name for name, (low, high) in limits.items() if low == high]
+        if fixed:
+            raise CaptureError(
+                f"the axis `{fixed[0]}` is not free in a trace: {found[0] if found else frozen[0]}",
+                hint='keep the axis static, or leave capture="trace" out',
+            )
+        return script, [*frozen, *found], limits

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.compat.private import TracerWarning
 from t2n_core.torch_graph.frontend.calls import FlatCall
 
@@ -34,12 +35,14 @@ def trace_call(
     return script, _decisions(seen)
 
 
-def frozen_size(line: str, sizes: Mapping[str, int]) -> FrozenDecision:
-    """Return the warning for a line that a trace at other sizes records differently."""
+def frozen_size(line: str, sizes: Mapping[str, int], limits: Mapping[str, tuple[int, int | None]]) -> FrozenDecision:
+    """Return the warning for a line that a trace at other sizes records differently, with the limits of the trace."""
     names = " and ".join(f"`{name}`" for name in sizes)
+    held = SizeRange({name: limits.get(name, (size, size)) for name, size in sizes.items()})
     return FrozenDecision(
         f"{line or 'the model'} depends on the size{'s' * (len(sizes) > 1)} {names} in a way that a trace cannot "
-        f"follow; the archive always computes it as for {', '.join(f'{name} = {size}' for name, size in sizes.items())}"
+        f"follow; the archive computes it as for {', '.join(f'{name} = {size}' for name, size in sizes.items())}, and "
+        f"holds only for {held}"
     )
 
 

@@ -205,12 +205,18 @@ def test_a_model_that_does_something_else_at_1_is_refused(function: Callable[...
 
 def test_what_a_trace_freezes_is_frozen_as_the_example_decides() -> None:
     def branch(x: Tensor, start: Tensor) -> Tensor:
-        return x * 2 if x.shape[0] == 1 else x * 3
+        return x * 2 if x.shape[1] < 10 else x * 3
 
     with pytest.warns(FrozenDecision):
-        captured = capture(branch, torch.ones(1, 9, 4), "trace")
+        captured = capture(branch, torch.ones(2, 9, 4), "trace")
     (op,) = captured.graph.op_nodes
     assert op.arguments["other"] == 2
+    assert captured.range.bounds["T"][1] == 9
+
+
+def test_a_trace_that_is_right_for_the_example_alone_is_refused() -> None:
+    with pytest.raises(CaptureError, match="the axis `B` is not free"):
+        capture(only_at_1, torch.ones(1, 9, 4), "trace")
 
 
 def test_the_error_is_that_of_the_example() -> None:

@@ -9,7 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.export import Dim
 
+from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.capture.tracer import TorchModuleTracer, bind_inputs
 from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision
 from tests.nets import OfFunction
@@ -19,7 +21,10 @@ def frozen(model: nn.Module, axes: dict[int, str] | None = None) -> list[str]:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         inputs = bind_inputs(model.eval(), (torch.randn(2, 4, 8),))
-        TorchModuleTracer(model, args=inputs, dynamic_axes={"x": axes or {2: "T"}}, capture="trace").trace()
+        try:
+            TorchModuleTracer(model, args=inputs, dynamic_axes={"x": axes or {2: "T"}}, capture="trace").trace()
+        except CaptureError as refused:
+            return [refused.message]
     return [str(one.message) for one in seen if issubclass(one.category, FrozenDecision)]
 
 
@@ -43,6 +48,41 @@ def test_a_size_that_a_trace_freezes_is_a_frozen_decision(function: Callable[[Te
     found = frozen(OfFunction(function))
     assert found
     assert any(f"test_traces.py:{function.__code__.co_firstlineno}" in one for one in found)
+
+
+RANGES: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, int | None]]] = {
+    "two sizes": (lambda x: x.roll(x.shape[2] // 2, 2), (8, 9)),
+    "one and more": (lambda x: x[:, :, 0] if x.shape[2] == 1 else x[:, :, 1], (2, None)),
+    "up to a number": (lambda x: x * 2 if x.shape[2] > 37 else x * 3, (1, 37)),
+    "as far as it was compared": (lambda x: x.flip(1) if x[:, :, ::3].shape[2] > 9 else x * 2, (1, 17)),
+    "all": (lambda x: x.softmax(2), (1, None)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::t2n_core.torch_graph.frontend.torchscript.traces.FrozenDecision")
+@pytest.mark.parametrize("name", RANGES)
+def test_the_range_is_that_of_the_trace(name: str) -> None:
+    function, bounds = RANGES[name]
+    inputs = bind_inputs(OfFunction(function).eval(), (torch.randn(2, 4, 8),))
+    tracer = TorchModuleTracer(OfFunction(function).eval(), args=inputs, dynamic_axes={"x": {2: "T"}}, capture="trace")
+    assert tracer.trace().range.bounds["T"] == bounds
+
+
+@pytest.mark.parametrize("name", ["global pooling", "loop", "numel"])
+def test_a_trace_for_one_size_is_refused(name: str) -> None:
+    inputs = bind_inputs(OfFunction(FROZEN[name]).eval(), (torch.randn(2, 4, 8),))
+    tracer = TorchModuleTracer(OfFunction(FROZEN[name]), args=inputs, dynamic_axes={"x": {2: "T"}}, capture="trace")
+    with pytest.raises(CaptureError, match=r"the axis `T` is not free in a trace: .*holds only for T == 8"):
+        tracer.trace()
+
+
+@pytest.mark.parametrize("low", [1, 8])
+def test_a_declared_range_is_not_narrowed(low: int) -> None:
+    model = OfFunction(FROZEN["roll"]).eval()
+    inputs = bind_inputs(model, (torch.randn(2, 4, 8),))
+    axes = {"x": {2: Dim("T", min=low, max=16)}}
+    with pytest.raises(CaptureError, match=rf"T is declared from {low} to 16; a trace is right only for 8 <= T <= 9"):
+        TorchModuleTracer(model, args=inputs, dynamic_axes=axes, capture="trace").trace()
 
 
 FREE: dict[str, Callable[[Tensor], Tensor]] = {

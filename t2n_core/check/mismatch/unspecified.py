@@ -108,7 +108,7 @@ _OPEN: Final[Mapping[str, tuple[frozenset[str], Callable[[], list[TorchDispatchM
     ),
     _CUT: (frozenset({"angle", "atan2"}), lambda: [_SignOfCut(1.0), _SignOfCut(-1.0)]),
 }
-"""What PyTorch leaves open, with the operators that do, and other choices."""
+"""Name of a choice that PyTorch leaves open -> the operators that make it, and the modes of other choices."""
 
 
 def judge_unspecified(

@@ -73,7 +73,7 @@ class Sampler:
         self._model, self._inputs, self._shapes, self._symbols = model, inputs, shapes, dict(symbols)
         self._draws = Draws([_array(tensor) for tensor in inputs.tensors], self._runs)
         self._signed = False
-        """Whether a sample has floats of the sign that the example's never have."""
+        """True once a sample has floats of the sign that the example's never have."""
 
     @cached_property
     def _domain(self) -> AbstractContextManager[Any]:

@@ -37,7 +37,7 @@ class _Search:
     lines: dict[str, list[str]] = field(default_factory=dict)
     """Line that differs in a trace at other sizes -> the symbols that were changed."""
     alike: dict[str, dict[int, bool]] = field(default_factory=dict)
-    """For each symbol, whether the trace with another size of it alone is the same one."""
+    """Symbol -> size -> whether the trace with this size of it alone is the same one."""
     joint: set[str] = field(default_factory=set)
     """Symbols that make a difference only together."""
 

@@ -31,6 +31,9 @@ class Net(nn.Module):
         self.function = function
         self.lstm, self.gru, self.deep = nn.LSTM(3, 7), nn.GRU(3, 7), nn.LSTM(3, 7, 2)
         self.head, self.wide, self.points = nn.Linear(7, 5), nn.Linear(9, 12), nn.Conv2d(9, 9, 1)
+        self.both = nn.GRU(4, 5, 2, bidirectional=True, batch_first=True)
+        self.encoder = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.strided = nn.Sequential(nn.Conv1d(4, 6, 3, 2), nn.GELU(), nn.Conv1d(6, 6, 3, 2))
 
     def forward(self, *inputs: Tensor) -> Any:
         return self.function(self, *inputs)
@@ -59,7 +62,7 @@ def _steps_from_zeros(x: Tensor) -> Tensor:
 
 
 X, Y = randn(3, 9), randn(3, 9)
-ROWS = {0: "N"}
+ROWS, FREE = {0: "N"}, {0: "B", 1: "T"}
 CASES: dict[str, Case] = {
     "slices without the first part": Case(lambda m, x, y: ((x + y)[:, 2:4], (x + y)[:, 5:8]), (X, Y)),
     "slices of an input": Case(lambda m, x, y: (x[:, 2:4], x[:, 5:8], y * 2), (X, Y), ROWS),
@@ -96,6 +99,17 @@ CASES: dict[str, Case] = {
         (randn(2, 9, 4),),
         {0: "B", 1: "T"},
     ),
+    "both directions": Case(lambda m, x: m.both(x), (randn(2, 9, 4),), FREE),
+    "a transformer layer": Case(lambda m, x: m.encoder(x), (randn(2, 9, 8),), FREE),
+    "half of the steps": Case(lambda m, x: x[:, : x.shape[1] // 2].sum(1), (randn(2, 9, 4),), FREE),
+    "a shift by one step": Case(lambda m, x: torch.cat([x[:, 1:], x[:, :1]], 1), (randn(2, 9, 4),), FREE),
+    "positions": Case(lambda m, x: x + torch.arange(x.shape[1])[None, :, None] * 0.1, (randn(2, 9, 4),), FREE),
+    "sums of all steps before": Case(lambda m, x: x.cumsum(1), (randn(2, 9, 4),), FREE),
+    "overlapping windows": Case(lambda m, x: x.unfold(1, 3, 2).mean(-1), (randn(2, 9, 4),), FREE),
+    "adaptive pooling": Case(lambda m, x: F.adaptive_avg_pool1d(x.mT, 3), (randn(2, 9, 4),), FREE),
+    "interpolation": Case(lambda m, x: F.interpolate(x.mT, scale_factor=2.0, mode="linear"), (randn(2, 9, 4),), FREE),
+    "the largest three": Case(lambda m, x: x.topk(3, 1)[0], (randn(2, 9, 4),), FREE),
+    "convolutions with strides": Case(lambda m, x: m.strided(x.mT), (randn(2, 19, 4),), FREE),
     "a constant NaN": Case(lambda m, x: torch.where(x > 0, x, float("nan")), (X,), ROWS),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -92,6 +92,21 @@ def cells_of_items(items: Iterable[pytest.Item]) -> dict[pytest.Item, Cell]:
             nodeid = storable(item.nodeid)
             found[item] = Cell(nodeid, case_id(nodeid, engine.id), engine)
     return found
+
+
+def require_own_names(cells: Mapping[pytest.Item, Cell]) -> None:
+    """Raise pytest.UsageError if two cells have one node id: they would share one export and one record.
+
+    One test that the command line names twice is no other cell.
+    """
+    known: dict[str, tuple[object, str]] = {}
+    for item, cell in cells.items():
+        identity = (getattr(item, "function", None), getattr(getattr(item, "callspec", None), "id", ""))
+        if known.setdefault(cell.nodeid, identity) != identity:
+            raise pytest.UsageError(
+                f"t2n: two cells have the node id {cell.nodeid!r}, so that only one would be proven; "
+                "look for a hook of a conftest.py that changes names, or for ids of parameters that differ in escapes"
+            )
 
 
 def _engine_of(item: pytest.Item) -> SelectedEngine | None:

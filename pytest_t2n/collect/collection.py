@@ -152,10 +152,12 @@ class CaseCollector:
                 self._unfit[item] = f"@pytest.mark.{marker_of(item)}: {exc}"
 
     def _select(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        from pytest_t2n.collect.cells import require_own_names
         from pytest_t2n.collect.selection import Selection, in_shard, is_narrowed, unmade_cells
         from pytest_t2n.records.nodeids import suite_names
 
         cells = {item: cell for item in items if (cell := self.cell_of(item)) is not None}
+        require_own_names(cells)
         suites = {name for item in items for name in suite_names(item.nodeid)}
         partial = self._deselected or bool(self._done) or is_narrowed(config) or self._shard is not None
         own, cut = set(items), ""

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from pytest_t2n.collect.collection import CaseCollector
+from pytest_t2n.collect.names import RUNNER
 from pytest_t2n.collect.selection import Selection, ran_everything
 from pytest_t2n.config.engines import cache_folder, header_line
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.control.hooks import HookCalls
 from pytest_t2n.control.ledger import Ledger
 from pytest_t2n.control.summary import write_summary
-from pytest_t2n.control.worker import RECORDS, WORKER_INPUT, WorkerInput, read_plan
+from pytest_t2n.control.worker import LATE, RECORDS, WORKER_INPUT, WorkerInput, read_plan
 from pytest_t2n.expect.entries import Expectation, ExpectationError, Expectations
 from pytest_t2n.expect.unused import unused_entries
 from pytest_t2n.records.cell import SelectedEngine, guess_plan
@@ -119,6 +120,11 @@ class Controller:
 
         return CaseScheduling(config, log, self._engines)
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Add the lines of a worker about checks that ended after their tests."""
+        self._ledger.problems += getattr(node, "workeroutput", {}).get(LATE, ())
+
     def _take_plan(self, selection: Selection) -> None:
         """Add the planned cells; with the first plan also find the expectations that fit none of them."""
         self._elsewhere = selection.elsewhere
@@ -164,6 +170,10 @@ class Controller:
             told = self._hooks.call(hook, config=self._config, directory=self._settings.report)
             self._ledger.notes += [text_of(one) for one in told or () if one]
         self._ledger.problems += self._hooks.problems()
+        runner = self._config.pluginmanager.get_plugin(RUNNER)
+        self._ledger.problems += runner.late if runner is not None else ()
+        if status == pytest.ExitCode.OK:
+            self._ledger.problems += self._ledger.contradictions()
         lost = bool(self._ledger.missing) and not stopped
         if (lost or self._ledger.problems) and status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

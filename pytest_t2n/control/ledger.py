@@ -254,6 +254,14 @@ class Ledger:
         except (OSError, msgspec.DecodeError) as exc:
             self.problems.append(f"{self.settings.report or 'records'}: {exc}")
 
+    def contradictions(self) -> list[str]:
+        """Return a line if cells failed and pytest counts no failure, which is so if a plugin changed reports."""
+        counts = self.counts
+        failed = counts.surprises - (0 if self.settings.strict else counts.weak_in_all) - len(self.missing)
+        if failed <= 0 or self.resumed:
+            return []
+        return [f"{failed} cells failed, and pytest counts no failure: another plugin changed their reports"]
+
     def _conclude(self, stored: StoredRecords) -> None:
         """Compare with the baseline and write the report. Raises OSError, msgspec.DecodeError."""
         if self.baseline is not None:

@@ -54,10 +54,21 @@ class Recorder:
         cell, run = self._collector.cell_of(item), self._runner.run_of(item)
         if cell is None:
             return ""
-        outcome, exported = (run.outcome, bool(run.exports)) if run is not None else (None, False)
-        record = record_of(cell, call, report, outcome, exported=exported)
+        if run is None:
+            record = record_of(cell, call, report)
+        elif run.is_called:  # the report of a subtest
+            if report.failed:
+                run.fail_part(str(report.longrepr))
+            return ""
+        else:
+            if call.when == "call" and report.passed and (why := run.why_unproven()):
+                report.outcome, report.longrepr = "failed", why  # another plugin made a failure a pass
+            expected = run.verdicts.expected
+            record = record_of(cell, call, report, run.outcome, exported=bool(run.exports), expected=expected)
         if record is None:
             return ""
+        if run is not None:
+            run.verdicts.record()
         if self._expectations or self._accept or self._strict:
             record = judge(report, record, self._expectations, accept=self._accept, strict=self._strict)
         summary = run.decisive_summary() if run is not None else ExportSummary()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_t2n.collect.collection import CaseCollector
+from pytest_t2n.collect.names import RUNNER
 from pytest_t2n.collect.selection import Selection
 from pytest_t2n.expect.entries import Expectations
 from pytest_t2n.records.cell import SelectedEngine
@@ -19,6 +20,8 @@ from t2n_core.text import all_storable, text_of
 
 WORKER_INPUT = "t2n"
 """Key of the plugin's part of xdist's `workerinput`."""
+LATE = "t2n_late"
+"""Key of the plugin's part of xdist's `workeroutput`: lines about checks that ended after their tests."""
 RECORDS = ".records.jsonl"
 """Suffix of a worker's file of records."""
 
@@ -79,6 +82,13 @@ class Worker:
     def pytest_report_to_serializable(self) -> Generator[None, Any, Any]:
         """Return the report with its lone surrogates escaped, since one of them would end the worker."""
         return all_storable((yield))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Send the lines about checks that ended after their tests."""
+        runner = session.config.pluginmanager.get_plugin(RUNNER)
+        if runner is not None:
+            session.config.workeroutput[LATE] = all_storable(runner.late)  # type: ignore[attr-defined]
 
     def pytest_unconfigure(self) -> None:
         if self._records is not None:

@@ -31,10 +31,12 @@ def record_of(
     outcome: Outcome | None = None,
     *,
     exported: bool = False,
+    expected: str = "",
 ) -> CellLine | None:
     """Return the record of a cell after one phase of its test; None if the phase does not decide it.
 
-    `outcome` is the decisive one of the test's checks; `exported` is True if the test exported at all.
+    `outcome` is the decisive one of the test's checks; `exported` is True if the test exported at all; `expected` is
+    how the test says that it expects its failed checks.
     """
     if call.when == "setup":
         if report.skipped:
@@ -48,10 +50,8 @@ def record_of(
     # A test that passed when pytest-retry ran it again still has the error of its first attempt.
     error = call.excinfo.value if call.excinfo is not None and not report.passed else None
     if outcome is not None and (error is None or not outcome.passed):
-        expected = _expectation(report)
-        if error is None and not outcome.passed and not expected:
-            expected = "the test expects it"
-        return outcome_record(cell, outcome, expected=expected)
+        by_test = expected if report.passed and not outcome.passed else ""
+        return outcome_record(cell, outcome, expected=_expectation(report) or by_test)
     if error is not None:
         if isinstance(error, pytest.skip.Exception):
             return simple_record(cell, Status.SKIP, Stage.SETUP, "Skipped", str(error))

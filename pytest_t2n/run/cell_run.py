@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from pytest_t2n.records.cell import Cell
 from pytest_t2n.run.cache import ExportCache
 from pytest_t2n.run.calls.requests import TO_CHECK, TO_RETURN, TO_RETURN_GENERATING
 from pytest_t2n.run.calls.surroundings import no_skips, reads_engine, seed_torch
+from pytest_t2n.run.calls.verdicts import HOW_TO_EXPECT, UNFINISHED, Check, Verdicts, decisive
 from pytest_t2n.run.check import check_result
 from pytest_t2n.run.checked_export import CheckedExport
 from pytest_t2n.run.converter import is_export, new_export, target_of
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from t2n_core.parity.generation.outcome import GenerationOutcome
     from t2n_core.parity.outcome import Outcome
 
-_SEVERITY = {"mismatch": 0, "crash": 1, "timeout": 2, "oom": 3, "error": 4}
-"""Order of failures: the worst of a test is its outcome; silent mismatches are worst, so they come first."""
 _BEFORE_GRAPHS = ("setup", "input", "capture")
 """Stages at which there is no graph to summarise yet, so that a summary would capture again."""
 
@@ -53,8 +52,18 @@ _BEFORE_GRAPHS = ("setup", "input", "capture")
 class CellRun:
     """The exports and checks of one cell while its test runs."""
 
-    def __init__(self, item: pytest.Item, cell: Cell, settings: Settings, cache: ExportCache) -> None:
+    def __init__(
+        self,
+        item: pytest.Item,
+        cell: Cell,
+        settings: Settings,
+        cache: ExportCache,
+        tell_late: Callable[[str], object] = lambda line: None,
+    ) -> None:
         self.item, self.cell, self.settings, self.cache = item, cell, settings, cache
+        self.verdicts = Verdicts(cell.nodeid, tell_late)
+        self.is_called = False
+        """True while the test function runs: what is reported meanwhile is a part of the test, as a subtest."""
         self.marks = marks_of(item)
         self.outcomes: list[Outcome] = []
         self.summaries: list[ExportSummary] = []
@@ -68,11 +77,13 @@ class CellRun:
         """Return the worst failure, or the pass with the loosest level; None if nothing was exported."""
         return decisive(self.outcomes)
 
-    def add(self, outcome: Outcome, export: Any = None, archive: Path | None = None) -> None:
-        """Add an outcome with its ExportResult, or the ModelExport if there is none."""
-        self.outcomes.append(outcome)
+    def add(
+        self, outcome: Outcome, export: Any = None, archive: Path | None = None, check: Check | None = None
+    ) -> None:
+        """Add the outcome of a check, which is begun if there is none, with its ExportResult, or the ModelExport."""
+        self.verdicts.end(self.verdicts.begin() if check is None else check, outcome)
         captured = export is not None and outcome.stage.value not in _BEFORE_GRAPHS
-        self.summaries.append(summarise(export, archive) if captured else ExportSummary())
+        self._append(outcome, summarise(export, archive) if captured else None)
 
     def decisive_summary(self) -> ExportSummary:
         """Return the summary of the decisive export, with the operators of all exports."""
@@ -244,7 +255,9 @@ class CellRun:
                 export = model if is_export(model) else self._new_export(model, args, kwargs, merged)
                 result = self._to_archive(export, merged)
         except Exception as exc:
-            self.add(Outcome.from_error(exc, "lower", engine=self.cell.engine.title), export)
+            check = self.verdicts.begin()
+            self.add(Outcome.from_error(exc, "lower", engine=self.cell.engine.title), export, check=check)
+            check.raised = exc
             if isinstance(exc, T2NError):
                 # Its message is complete; our frames would hide it.
                 raise exc.with_traceback(None) from None
@@ -271,26 +284,40 @@ class CellRun:
         )
         return outcome.with_times(result.times)
 
-    def require_check(self) -> None:
-        """Fail a test that left an export unchecked or ignored a failed check, unless its marker allows it.
-
-        Raises:
-            pytest.fail.Exception: a model was not checked.
-        """
-        __tracebackhide__ = True
+    def why_unproven(self) -> str:
+        """Return why this test may not pass, which then has an outcome; empty if it may."""
+        if open_checks := self.verdicts.open:
+            outcome = next((check.outcome for check in open_checks if check.outcome is not None), None)
+            if outcome is None:
+                return self._fail("UnfinishedCheckError", UNFINISHED).describe()
+            if not any(one is outcome for one in self.outcomes):
+                self._append(outcome)
+            return f"a check of this test failed, and the test does not: {outcome.describe()}\n  hint: {HOW_TO_EXPECT}"
         asked = [one for one in self._fixture_exports if one.wants_check]
         unchecked = [one for one in asked if not one.is_checked]
         proves_nothing = not self.outcomes and (bool(asked) or not self._fixture_exports)
         if self._marked_options.check and (unchecked or proves_nothing):
-            from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
+            return self._fail("NotCheckedError", self._not_checked(len(unchecked)), TO_CHECK).describe()
+        return ""
 
-            stage = Stage.COMPARE if self.exports else Stage.SETUP
-            error = ErrorInfo.of(stage, "NotCheckedError", self._not_checked(len(unchecked)), hint=TO_CHECK)
-            outcome = Outcome(Status.ERROR, stage, engine=self.cell.engine.title, error=error)
-            self.add(outcome)
-            pytest.fail(outcome.describe(), pytrace=False)
-        for failed in (failed for one in self._fixture_exports for failed in one.ignored_outcomes):
-            pytest.fail(f"this test ignores a failed check: {failed.describe()}", pytrace=False)
+    def fail_part(self, message: str) -> None:
+        """Add the failure of a subtest, which is reported by itself, unless it is that of a check."""
+        if not self.verdicts.open:
+            self._fail("SubtestFailed", message)
+
+    def _fail(self, error_class: str, message: str, hint: str = "") -> Outcome:
+        """Add an outcome for what the test did or left out, and return it."""
+        from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
+
+        stage = Stage.COMPARE if self.exports else Stage.SETUP
+        error = ErrorInfo.of(stage, error_class, message, hint=hint)
+        outcome = Outcome(Status.ERROR, stage, engine=self.cell.engine.title, error=error)
+        self._append(outcome)
+        return outcome
+
+    def _append(self, outcome: Outcome, summary: ExportSummary | None = None) -> None:
+        self.outcomes.append(outcome)
+        self.summaries.append(ExportSummary() if summary is None else summary)
 
     def _not_checked(self, unchecked: int) -> str:
         """Return the models that were not checked, as text."""
@@ -357,18 +384,6 @@ class CellRun:
         path = self.cache.new_archive()
         self._archives.append(path)
         return export.to(target_of(self.cell.engine, options), path)
-
-
-def decisive(outcomes: Sequence[Outcome]) -> Outcome | None:
-    """Return the outcome that represents all checks of a cell, a weak pass before others; None if there is none."""
-    failures = [outcome for outcome in outcomes if not outcome.passed]
-    if failures:
-        return min(failures, key=lambda outcome: _SEVERITY.get(outcome.status.value, len(_SEVERITY)))
-
-    def looseness(outcome: Outcome) -> tuple[bool, int]:
-        return outcome.status.value == "weak", outcome.level.rank if outcome.level else -1
-
-    return max(outcomes, key=looseness, default=None)
 
 
 def _summary(value: Any) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_t2n.collect.generating import STEPS, GenerateOptions
 from pytest_t2n.collect.markers import CaseOptions, with_judgement
-from pytest_t2n.run.calls.watched import Watched
+from pytest_t2n.run.calls.verdicts import Check, Verdicts
 
 if TYPE_CHECKING:
     from t2n_core.export.result import ExportResult
@@ -19,13 +20,18 @@ if TYPE_CHECKING:
 class Checks(Protocol):
     """The run of a cell, which checks and collects outcomes."""
 
+    @property
+    def verdicts(self) -> Verdicts: ...
+
     def check(self, result: ExportResult, options: CaseOptions) -> Outcome: ...
 
     def generation(
         self, result: ExportResult, options: CaseOptions, generate: GenerateOptions
     ) -> GenerationOutcome: ...
 
-    def add(self, outcome: Outcome, export: Any = None, archive: Path | None = None) -> None: ...
+    def add(
+        self, outcome: Outcome, export: Any = None, archive: Path | None = None, check: Check | None = None
+    ) -> None: ...
 
 
 class CheckedExport:
@@ -35,36 +41,38 @@ class CheckedExport:
         self._run, self._result, self._options = run, result, options
         self.is_checked = False
         """True once the test ran a check."""
-        self._failed: list[Watched[Any]] = []
+        self._unnoted: list[Check] = []
+        """Failed checks that the test keeps out of the matrix so far."""
 
     @property
     def wants_check(self) -> bool:
         """Return False if the options declare that the test is only about the export."""
         return self._options.check
 
-    @property
-    def ignored_outcomes(self) -> list[Outcome | GenerationOutcome]:
-        """Return the outcomes of failed checks that the test did not read."""
-        return [failed.value for failed in self._failed if not failed.was_read]
-
     def __getattr__(self, name: str) -> Any:
         return getattr(self._result, name)
 
     def check_parity(
-        self, tolerance: Any = None, *, timeout: float | None = None, note: bool = True, **judged_by: Any
+        self,
+        tolerance: Any = None,
+        *,
+        timeout: float | None = None,
+        note: bool = True,
+        expected: str = "",
+        **judged_by: Any,
     ) -> Outcome:
-        """Compare in the engine of this test; failures are outcomes, never raised.
+        """Compare in the engine of this test, and return the outcome, also of a failure.
 
+        A test that passes in spite of a failure says why it expects that by `expected`, which the record then holds.
         `tolerance`, `atol`, `rtol`, `metric`, `bound` and `timeout` are those of the marker, and override it.
-        Without `note` the outcome is not recorded in the matrix unless it is passed to `note`.
+        Without `note` the outcome is recorded in the matrix only if the test passes it to `note`, or one that it made
+        of it; a failure must be noted, or expected.
 
         Raises:
             MarkerError: an unknown argument, or a wrong value.
         """
         __tracebackhide__ = True
-        outcome = self._check(tolerance, timeout, judged_by, note=note)
-        found: Outcome = self._watch(outcome, outcome.passed) if note else outcome
-        return found
+        return self._check({"tolerance": tolerance, "timeout": timeout, **judged_by}, note=note, expected=expected)[0]
 
     def assert_parity(self, tolerance: Any = None, *, timeout: float | None = None, **judged_by: Any) -> Outcome:
         """Do as `check_parity`, and raise for a failure.
@@ -73,35 +81,25 @@ class CheckedExport:
             T2NError: the check failed; ParityError for a mismatch.
         """
         __tracebackhide__ = True
-        return self._check(tolerance, timeout, judged_by, note=True).raise_for_failure()
-
-    def _watch(self, outcome: Any, passed: bool) -> Any:
-        """Return the outcome; for a failed check one that records whether the test reads it."""
-        if passed:
-            return outcome
-        self._failed.append(Watched(outcome))
-        return self._failed[-1].proxy()
-
-    def _check(self, tolerance: Any, timeout: float | None, judged_by: Mapping[str, Any], *, note: bool) -> Outcome:
-        __tracebackhide__ = True
-        self.is_checked = True
-        given = {"tolerance": tolerance, "timeout": timeout, **judged_by}
-        outcome = self._run.check(self._result, with_judgement(self._options, given))
-        return self.note(outcome) if note else outcome
+        outcome, check = self._check({"tolerance": tolerance, "timeout": timeout, **judged_by})
+        return _raise_for(outcome, check)
 
     def check_generation(
-        self, prompts: Any = None, steps: int = STEPS, tolerance: Any = None, *, timeout: float | None = None
+        self,
+        prompts: Any = None,
+        steps: int = STEPS,
+        tolerance: Any = None,
+        *,
+        timeout: float | None = None,
+        expected: str = "",
     ) -> GenerationOutcome:
         """Generate tokens in the engine of this test, and compare them with PyTorch's, as `nnef_generate` does.
 
-        The arguments are those of that marker. Raises InputError for prompts that the model cannot take.
+        The arguments are those of that marker, and `expected` is that of `check_parity`. Raises InputError for prompts
+        that the model cannot take.
         """
-        self.is_checked = True
-        options = with_judgement(self._options, {"tolerance": tolerance, "timeout": timeout})
-        found = self._run.generation(self._result, options, GenerateOptions(steps, prompts))
-        self.note(found.outcome)
-        watched: GenerationOutcome = self._watch(found, found.outcome.passed)
-        return watched
+        __tracebackhide__ = True
+        return self._generation(prompts, steps, tolerance, timeout, expected)[0]
 
     def assert_generation(
         self, prompts: Any = None, steps: int = STEPS, tolerance: Any = None, *, timeout: float | None = None
@@ -112,10 +110,67 @@ class CheckedExport:
             T2NError: the check failed; ParityError for other tokens or logits.
         """
         __tracebackhide__ = True
-        return self.check_generation(prompts, steps, tolerance, timeout=timeout).raise_for_failure()  # which reads it
+        found, check = self._generation(prompts, steps, tolerance, timeout)
+        _raise_for(found.outcome, check)
+        return found
 
-    def note(self, outcome: Outcome) -> Outcome:
-        """Record the outcome of another check of this archive in the matrix, and return it."""
-        self.is_checked = True
-        self._run.add(outcome, getattr(self._result, "export", None), self._result.archive)
+    def note(self, outcome: Outcome, *, expected: str = "") -> Outcome:
+        """Record the outcome of another check of this archive in the matrix, and return it.
+
+        A test that passes in spite of a failure says why by `expected`.
+        """
+        for unnoted in self._unnoted:
+            unnoted.expected = unnoted.expected or "judged by a noted outcome"
+        self._note(outcome, self._run.verdicts.begin(expected))
         return outcome
+
+    def _check(self, given: Mapping[str, Any], *, note: bool = True, expected: str = "") -> tuple[Outcome, Check]:
+        __tracebackhide__ = True
+        check = self._run.verdicts.begin(expected)
+        self.is_checked = True
+        with self._errors_of(check):
+            outcome = self._run.check(self._result, with_judgement(self._options, given))
+        if note:
+            self._note(outcome, check)
+        else:
+            self._run.verdicts.end(check, outcome)
+            self._unnoted.append(check)
+        return outcome, check
+
+    def _generation(
+        self, prompts: Any, steps: int, tolerance: Any, timeout: float | None, expected: str = ""
+    ) -> tuple[GenerationOutcome, Check]:
+        __tracebackhide__ = True
+        check = self._run.verdicts.begin(expected)
+        self.is_checked = True
+        with self._errors_of(check):
+            options = with_judgement(self._options, {"tolerance": tolerance, "timeout": timeout})
+            found = self._run.generation(self._result, options, GenerateOptions(steps, prompts))
+        self._note(found.outcome, check)
+        return found, check
+
+    def _note(self, outcome: Outcome, check: Check) -> None:
+        self.is_checked = True
+        self._run.add(outcome, getattr(self._result, "export", None), self._result.archive, check)
+
+    @contextmanager
+    def _errors_of(self, check: Check) -> Iterator[None]:
+        """End the check with the error that the block raises."""
+        __tracebackhide__ = True
+        try:
+            yield
+        except Exception as exc:
+            from t2n_core.parity.outcome import Outcome
+
+            self._run.verdicts.end(check, Outcome.from_error(exc, "compare"), exc)
+            raise
+
+
+def _raise_for(outcome: Outcome, check: Check) -> Outcome:
+    """Raise for a failed outcome, and add the exception to its check."""
+    __tracebackhide__ = True
+    try:
+        return outcome.raise_for_failure()
+    except BaseException as exc:
+        check.raised = exc
+        raise

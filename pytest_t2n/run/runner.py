@@ -15,6 +15,7 @@ from pytest_t2n.collect.names import FIXTURE
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.run.cache import ExportCache
 from pytest_t2n.run.calls.requests import NOT_MARKED, RETURNED_BESIDE_FIXTURE
+from pytest_t2n.run.calls.verdicts import watched_raises
 from pytest_t2n.run.cell_run import CellRun
 from t2n_core.extras import paused_gc
 
@@ -26,6 +27,8 @@ class CellRunner:
         self._settings, self._collector = settings, collector
         self._cache = ExportCache()
         self._runs: dict[pytest.Item, CellRun] = {}
+        self.late: list[str] = []
+        """Lines about checks that ended after their tests."""
 
     def run_of(self, item: pytest.Item) -> CellRun | None:
         """Return the run of an item between its setup and its teardown; None for a test that is not a cell."""
@@ -40,7 +43,20 @@ class CellRunner:
         """Create the run for the test of a cell."""
         cell = self._collector.cell_of(item)
         if cell is not None:
-            self._runs[item] = CellRun(item, cell, self._settings, self._cache)
+            self._runs[item] = CellRun(item, cell, self._settings, self._cache, self.late.append)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Record which failures of checks `pytest.raises` expects."""
+        if self._collector.cell_of(item) is None:
+            return (yield)
+
+        def accept(error: BaseException) -> None:
+            if (run := self.run_of(item)) is not None:
+                run.verdicts.accept(error)
+
+        with watched_raises(accept):
+            return (yield)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
@@ -56,21 +72,36 @@ class CellRunner:
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
         """Fail a test that passed, or was skipped, without the required checks."""
         run = self.run_of(item)
+        if run is None:
+            return (yield)
+        run.is_called = True
         try:
             yield
+            if why := run.why_unproven():
+                pytest.fail(why, pytrace=False)
         except pytest.skip.Exception:
-            if run is not None:
-                run.require_no_failure()
+            run.require_no_failure()
             raise
-        if run is not None:
-            run.require_check()
+        finally:
+            run.is_called = False
+            run.verdicts.record()
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
-        """Drop the run: items live as long as the session, and the contents of a run must not."""
-        run = self._runs.pop(item, None)
-        if run is not None:
-            run.close()
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, None, None]:
+        """Drop the run: items live as long as the session, and the contents of a run must not.
+
+        Fail the teardown if a check failed meanwhile, since the test's record says otherwise.
+        """
+        try:
+            yield
+        finally:
+            run = self._runs.pop(item, None)
+            why = ""
+            if run is not None:
+                run.close()
+                why = run.verdicts.close()
+        if why:
+            pytest.fail(why, pytrace=False)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, None, None]:
@@ -87,28 +118,44 @@ class ReturnedModels:
         self._runner = runner
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-        """Fail a test that returns a model and its inputs, but is not a case whose result is checked."""
-        function = pyfuncitem.obj
-        is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
-        if is_async or self._runner.checks_returned(pyfuncitem):
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
+        """Fail a test that returns a model and its inputs, but is not a case whose result is checked.
+
+        Its function is wrapped before plugins that run coroutines do the same.
+        """
+        if not isinstance(item, pytest.Function) or self._runner.checks_returned(item):
             return (yield)
         returned: list[Any] = []
+        function = item.obj
+        item.obj = _noting(function, returned)
+        try:
+            yield
+        finally:
+            item.obj = function
+        if any(map(_is_model_with_inputs, returned)):
+            marked = self._runner.run_of(item) is not None
+            pytest.fail(RETURNED_BESIDE_FIXTURE if marked else NOT_MARKED, pytrace=False)
+
+
+def _noting(function: Any, returned: list[Any]) -> Any:
+    """Return a function that does as the given one, and adds what that returns, or what its coroutine does."""
+    if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            returned.append(function(*args, **kwargs))
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            returned.append(await function(*args, **kwargs))
             return returned[-1]
 
-        pyfuncitem.obj = call
-        try:
-            result = yield
-        finally:
-            pyfuncitem.obj = function
-        if any(map(_is_model_with_inputs, returned)):
-            marked = self._runner.run_of(pyfuncitem) is not None
-            pytest.fail(RETURNED_BESIDE_FIXTURE if marked else NOT_MARKED, pytrace=False)
-        return result
+        return awaited
+    if inspect.isasyncgenfunction(function):
+        return function
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        returned.append(function(*args, **kwargs))
+        return returned[-1]
+
+    return called
 
 
 def arguments_of(function: pytest.Function) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def judge(data: bytes) -> bytes:
 def _judge_cell(unit: Unit, planned: UnitCell) -> JudgedCell:
     """Return the record of a cell after all its checks; the graph and the description are of the decisive one."""
     from pytest_t2n.records.from_outcome import outcome_record
-    from pytest_t2n.run.cell_run import decisive
+    from pytest_t2n.run.calls.verdicts import decisive
 
     bundle, checks = Path(unit.bundle), planned.checks
     cell = Cell(planned.nodeid, unit.case, SelectedEngine.from_dict(planned.engine))

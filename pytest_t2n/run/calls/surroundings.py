@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import dis
+import inspect
 import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from pytest_t2n.collect.names import ENGINE_PARAM, FIXTURE
+
+_SAME_FOR_ALL = frozenset({"param", "addfinalizer", "config"})
+"""Attributes of `request` that do not tell the engine; `param` is that of the fixture itself."""
+_HARMLESS_MODULES = frozenset({"_pytest", "pytest_t2n", "pytest_benchmark", "xdist"})
 
 
 @contextmanager
@@ -23,12 +30,40 @@ def no_skips() -> Iterator[None]:
 
 
 def reads_engine(item: pytest.Item) -> bool:
-    """Return whether a test or one of its fixtures takes `t2n_engine`, so that each engine may have another model."""
+    """Return whether a test or one of its fixtures may know its engine, so that each engine may have another model.
+
+    It may if it takes `t2n_engine`, or takes `request` for more than what is the same for all engines.
+    """
     found = getattr(item, "_fixtureinfo", None)
     if found is None:
         return False
     fixtures = (one for name, of_name in found.name2fixturedefs.items() if name != FIXTURE for one in of_name)
-    return ENGINE_PARAM in found.argnames or any(ENGINE_PARAM in one.argnames for one in fixtures)
+    functions = [(getattr(item, "obj", None), found.argnames), *((one.func, one.argnames) for one in fixtures)]
+    return any(
+        ENGINE_PARAM in names or ("request" in names and _may_read_engine(function)) for function, names in functions
+    )
+
+
+def _may_read_engine(function: Any) -> bool:
+    """Return whether a function that takes `request` may read the engine from it.
+
+    The fixtures of pytest and of this plugin do not. Another one does not if it only uses attributes that are the same
+    for all engines: then its code loads `request` nowhere but in front of them.
+    """
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    code = getattr(function, "__code__", None)
+    if getattr(function, "__module__", "").partition(".")[0] in _HARMLESS_MODULES:
+        return False
+    if code is None or "request" in (*code.co_cellvars, *code.co_freevars):
+        return True
+    steps = list(dis.get_instructions(code))
+    following = {number: steps[number + 1].argval for number in range(len(steps) - 1)}
+    loads = [number for number, step in enumerate(steps) if _loads(step, "request")]
+    return any(following.get(number) not in _SAME_FOR_ALL for number in loads)
+
+
+def _loads(step: dis.Instruction, name: str) -> bool:
+    return step.argval == name or (isinstance(step.argval, tuple) and name in step.argval)
 
 
 @contextmanager

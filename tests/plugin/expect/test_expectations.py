@@ -166,7 +166,7 @@ def test_xfail_marks_skips_and_the_ini_file(suite):
             pytest.skip("today")
 
         def test_asks_for_it(nnef_export):
-            assert nnef_export("mismatch", (1,)).check_parity().status == "mismatch"
+            assert nnef_export("mismatch", (1,)).check_parity(expected="mine").status == "mismatch"
         """
     )
     entry = STALE.replace("test_model[gone]", "test_*").replace('"run"', '"compare"')

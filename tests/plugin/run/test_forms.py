@@ -35,6 +35,10 @@ FORMS = """
     def test_outcome_read(nnef_export):
         outcome = nnef_export("mismatch", (1,)).check_parity()
         assert not outcome.passed
+
+    def test_outcome_expected(nnef_export):
+        outcome = nnef_export("mismatch", (1,)).check_parity(expected="tract rounds")
+        assert not outcome.passed
         assert "mismatch" in str(outcome)
 
     def test_error_awaited(nnef_export):
@@ -45,6 +49,11 @@ FORMS = """
     def test_outcome_of_its_own(nnef_export):
         nnef_export("mismatch", (1,)).check_parity(note=False)
         nnef_export("pass", (1,)).assert_parity()
+
+    def test_outcome_judged_by_another(nnef_export):
+        result = nnef_export("mismatch", (1,))
+        found = result.check_parity(note=False)
+        result.note(nnef_export("pass", (1,)).check_parity(note=False))
 
     def test_second_export_unchecked(nnef_export):
         nnef_export("pass", (1,)).assert_parity()
@@ -76,9 +85,11 @@ WANTED = {
     "test_nothing_returned_beside_a_fixture_that_checks": "passed",
     "test_outcome_thrown_away": "failed",
     "test_outcome_kept_and_not_read": "failed",
-    "test_outcome_read": "passed",
+    "test_outcome_read": "failed",
+    "test_outcome_expected": "passed",
     "test_error_awaited": "passed",
-    "test_outcome_of_its_own": "passed",
+    "test_outcome_of_its_own": "failed",
+    "test_outcome_judged_by_another": "passed",
     "test_second_export_unchecked": "failed",
     "test_second_export_about_itself": "passed",
     "test_skip_after_a_failure": "failed",

@@ -231,7 +231,7 @@ BY_HAND = """
 
     def test_two(nnef_export):
         nnef_export("pass", (1,)).assert_parity()
-        assert not nnef_export("crash", (1,)).check_parity().passed
+        assert not nnef_export("crash", (1,)).check_parity(expected="too old").passed
 
     def test_later(nnef_export):
         nnef_export("pass", (1,)).assert_parity()
@@ -239,7 +239,8 @@ BY_HAND = """
 
     def test_noted(nnef_export):
         result = nnef_export("pass", (1,))
-        result.note(Outcome(Status.OOM, Stage.RUN, error=ErrorInfo("EngineOutOfMemory", "by another check")))
+        found = Outcome(Status.OOM, Stage.RUN, error=ErrorInfo("EngineOutOfMemory", "by another check"))
+        result.note(found, expected="a small machine")
 
     def test_option(nnef_export):
         nnef_export("pass", (1,), tolerence="close")
@@ -262,7 +263,9 @@ def test_the_fixture_by_hand(suite, mode):
         "noted": ("oom", "run"),
         "option": ("error", "setup"),
     }
-    assert cells["expects_it"]["expected"] == cells["two"]["expected"] == "the test expects it"
+    assert cells["expects_it"]["expected"] == "the test expects it: pytest.raises"
+    assert cells["two"]["expected"] == "the test expects it: too old"
+    assert cells["noted"]["expected"] == "the test expects it: a small machine"
     assert cells["pass"]["required"] == "close"
     text = result.stdout.str()
     assert "E       t2n_core.errors.ParityError: mismatch at stage `compare`" in text

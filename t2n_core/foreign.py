@@ -75,6 +75,16 @@ def open_file(path: Path) -> BinaryIO:
     return file
 
 
+def is_shared(path: Path) -> bool:
+    """Return whether others than this user may write to a file or folder: it is theirs, or open to all."""
+    try:
+        state = path.stat()
+    except OSError:
+        return False
+    user = os.getuid() if hasattr(os, "getuid") else state.st_uid
+    return state.st_uid not in (user, 0) or bool(state.st_mode & stat.S_IWOTH)
+
+
 def read_file(path: Path, most: int) -> bytes:
     """Return the content of a file of at most `most` bytes. Raises ForeignFileError, OSError."""
     with open_file(path) as file:

@@ -52,6 +52,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     merging = command("merge", _merge, "merge shards, or runs of other engines", file=False)
     merging.add_argument("files", type=Path, nargs="+", help="matrix.jsonl of each, or directories")
     merging.add_argument("-o", "--output", type=Path, required=True, help="a .jsonl, or a directory for a report")
+    merging.add_argument(
+        "--allow-sources", action="store_true", help="runs of different states of the project's Python files"
+    )
     merging.add_argument("--allow-rerun", action="store_true", help="a cell in several files: the last file counts")
 
     diffing = command("diff", _diff, "what changed between two runs, or two engines of one run")
@@ -129,6 +132,7 @@ def _merge(options: argparse.Namespace) -> int:
             output,
             allow_rerun=options.allow_rerun,
             allow_incomplete=options.allow_incomplete,
+            allow_sources=options.allow_sources,
             torn=warn,
             tell=lambda path, state: tell(options, path, state),
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from pytest_t2n.control.reads import changed_reads
 from pytest_t2n.records.completeness import last_plans
 from pytest_t2n.records.file import each_record, encode
 from pytest_t2n.records.folder import MATRIX_FILE
@@ -15,6 +17,8 @@ from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.platform import differences, platforms_of
 from pytest_t2n.records.schema import CellLine, GraphLine, PlanLine, Record, RecordError, RunLine
 from t2n_core.files import replacing
+
+_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +32,30 @@ class Interrupted:
     """A message about the last line, if it is incomplete."""
 
 
-def read_interrupted(path: Path, now: RunLine) -> Interrupted:
-    """Return the results of an interrupted session that had the engines and packages of `now`.
+def read_interrupted(path: Path, now: RunLine, root: Path) -> Interrupted:
+    """Return the results of an interrupted session that had the engines and packages of `now`, and read the same files.
 
     Raises:
-        pytest.UsageError: the file cannot be read, or is from other engines or packages.
+        pytest.UsageError: the file cannot be read, or is from other engines, packages, files below `root` or variables.
     """
     done: dict[str, CellLine] = {}
     words: dict[str, str] = {}
     torn: list[str] = []
     plans: list[PlanLine] = []
+    reads: dict[str, str] = {}
     try:
         for record in each_record(path, torn.append):
             if isinstance(record, RunLine):
                 _check_same(record, now, path)
             elif isinstance(record, CellLine):
                 done[record.nodeid] = outline_of(record, words)
+                reads |= record.reads
             elif isinstance(record, PlanLine):
                 plans.append(record)
     except (OSError, RecordError) as exc:
         raise pytest.UsageError(f"--t2n-resume: {exc}") from None
+    if changed := changed_reads(reads, root):
+        _refuse(path, changed, "state of what its tests read")
     plan = next(reversed(last_plans(plans)), None)
     return Interrupted([line for line in done.values() if _is_done(line)], plan, torn)
 
@@ -115,5 +123,15 @@ def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
         changed.append("--t2n-transforms")
     if before.source != now.source:
         changed.append("state of the project's Python files")
+    if before.options != now.options:
+        changed.append("value of an option of another plugin, or of an ini key")
     if changed:
-        raise pytest.UsageError(f"--t2n-resume: {path} was written with another {', '.join(changed)}; start again")
+        _refuse(path, changed)
+
+
+def _refuse(path: Path, changed: Sequence[str], what: str = "") -> NoReturn:
+    """Raise pytest.UsageError for what changed since the file was written."""
+    names = ", ".join(changed[:_NAMED]) + (f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else "")
+    raise pytest.UsageError(
+        f"--t2n-resume: {path} was written with another {what + ': ' if what else ''}{names}; start again"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -53,17 +54,23 @@ class Ledger:
         arguments: Sequence[str],
         tell: Callable[..., object] = lambda record: None,
         *,
+        root: Path = Path(),
         source: str = "",
+        options: str = "",
         repeats: bool = False,
     ) -> None:
-        """`source` is the digest of the tested code; `tell` is called with each record, as `record=`.
+        """`source` is the digest of the tested code, below `root`, `options` that of the arguments which are not shown.
+
+        `tell` is called with each record, as `record=`.
 
         With `repeats` cells run several times, as with `--dist each`: the worst record of each counts, at the end. A
         plan that names cells several times has the same effect.
         """
-        self.settings, self._tell = settings, tell
+        self.settings, self._tell, self._root = settings, tell, root
         self._held: dict[str, CellLine] | None = {} if repeats else None
-        self.run = run_line(engines, settings.level, arguments, transforms=settings.transforms, source=source)
+        self.run = run_line(
+            engines, settings.level, arguments, transforms=settings.transforms, source=source, options=options
+        )
         self.counts = CellCounts()
         self.missing: list[str] = []
         """Node ids of planned cells without a record."""
@@ -124,7 +131,7 @@ class Ledger:
         try:
             self._lock.enter_context(lock_folder(self.settings.report))
             resume = self.settings.resume
-            self._file = RunFile(self.settings.report, self.run, resume=resume, accept=self._take_up)
+            self._file = RunFile(self.settings.report, self.run, resume=resume, accept=self._take_up, root=self._root)
             self._note_failure(self._file.failure)
         except BaseException as exc:
             self.close()

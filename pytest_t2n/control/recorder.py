@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from pytest_t2n.collect.collection import CaseCollector
 from pytest_t2n.collect.names import PROPERTY
+from pytest_t2n.control.reads import Reads
 from pytest_t2n.control.repeated_failures import mark_before_engines
 from pytest_t2n.control.worker import Worker
 from pytest_t2n.expect.entries import Expectations
@@ -33,12 +35,18 @@ class Recorder:
         accept: bool = False,
         strict: bool = False,
         worker: Worker | None = None,
+        reads: Reads | None = None,
     ) -> None:
         self._collector, self._runner = collector, runner
         self._expectations, self._accept, self._strict = expectations, accept, strict
-        self._root, self._worker = root, worker
+        self._root, self._worker, self._reads = root, worker, reads
         self._reported_graphs: dict[str, str] = {}
         """Node id of the cell with which each graph was reported, by the graph's key."""
+
+    def pytest_sessionfinish(self) -> None:
+        """Note no more files."""
+        if self._reads is not None:
+            self._reads.stop()
 
     def take(self, item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
         """Attach the record to a new report, and judge both."""
@@ -82,6 +90,8 @@ class Recorder:
             notes=summary.notes,
         )
         record = with_relative_paths(record, self._root)
+        if self._reads is not None:
+            record = msgspec.structs.replace(record, reads=self._reads.of_cell(record.nodeid))
         lines: list[Record] = [record]
         if graph is not None and self._reported_graphs.setdefault(graph.key, record.nodeid) == record.nodeid:
             lines.insert(0, graph)

@@ -24,6 +24,7 @@ class RunFile:
         *,
         resume: bool = False,
         accept: Callable[[Interrupted], object] = lambda earlier: None,
+        root: Path = Path(),
     ) -> None:
         """Write the line of the run, after which its records follow.
 
@@ -32,6 +33,7 @@ class RunFile:
             run: the line of the run.
             resume: keep what an interrupted run left in the folder.
             accept: called with that before the file is changed; refuses it by an exception.
+            root: the folder to which the names of read files are relative.
 
         Raises:
             pytest.UsageError: what an interrupted run left cannot be kept.
@@ -42,7 +44,7 @@ class RunFile:
         """The part of an interrupted run that the file goes on with."""
         self._graphs: set[str] = set()
         if resume and path is not None and path.exists():
-            earlier = read_interrupted(path, run)
+            earlier = read_interrupted(path, run, root)
             accept(earlier)
             if earlier.cells:
                 self._graphs = rewrite(path, run, earlier)

@@ -14,13 +14,14 @@ import pytest
 
 from pytest_t2n.collect.collection import CaseCollector
 from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, RECORDER, RETURNED, RUNNER, WORKER
-from pytest_t2n.config.engines import select_engines
-from pytest_t2n.config.secrets import without_secrets
+from pytest_t2n.config.engines import cache_folder, select_engines
+from pytest_t2n.config.secrets import hidden_digest, without_secrets
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.config.transforms import require_transforms
 from pytest_t2n.control.controller import Controller
 from pytest_t2n.control.hooks import HookCalls, change_engines
 from pytest_t2n.control.ledger import Ledger
+from pytest_t2n.control.reads import Reads
 from pytest_t2n.control.repeated_failures import RepeatedFailures
 from pytest_t2n.control.sources import source_digest
 from pytest_t2n.control.worker import Worker, WorkerInput
@@ -50,13 +51,22 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
 
         check_bundle_folder(bundle)
     # Relative to the project: a published report must not show paths of one machine.
-    typed = without_secrets([str(one) for one in config.invocation_params.args])
-    arguments = [one.replace(f"{config.rootpath}{os.sep}", "") for one in typed]
+    typed = [str(one) for one in config.invocation_params.args]
+    arguments = [one.replace(f"{config.rootpath}{os.sep}", "") for one in without_secrets(typed)]
     hooks = HookCalls()
     tell = partial(hooks.call, config.hook.pytest_t2n_record, config=config)
     source = source_digest(config.rootpath) if settings.report is not None and not settings.only_collects else ""
     repeats = config.getoption("dist", "no") == "each"
-    ledger = Ledger(settings, engines, arguments, tell, source=source, repeats=repeats)
+    ledger = Ledger(
+        settings,
+        engines,
+        arguments,
+        tell,
+        root=config.rootpath,
+        source=source,
+        options=hidden_digest(typed),
+        repeats=repeats,
+    )
     if not settings.only_collects:
         ledger.open()
     if bundle is not None:
@@ -102,9 +112,30 @@ def _register_running(
     config.pluginmanager.register(runner, RUNNER)
     config.pluginmanager.register(ReturnedModels(runner), RETURNED)
     recorder = Recorder(
-        collector, runner, expectations, config.rootpath, accept=settings.accept, strict=settings.strict, worker=worker
+        collector,
+        runner,
+        expectations,
+        config.rootpath,
+        accept=settings.accept,
+        strict=settings.strict,
+        worker=worker,
+        reads=_reads(config, settings),
     )
     config.pluginmanager.register(recorder, RECORDER)
+
+
+def _reads(config: pytest.Config, settings: Settings) -> Reads | None:
+    """Return what notes the files that this process reads from now on, if there is a report to be resumed."""
+    if settings.report is None:
+        return None
+    own = [".git", ".hypothesis", ".benchmarks", str(config.getini("cache_dir"))]
+    folders = [config.rootpath / name for name in own]
+    others = [settings.report, settings.bundle, settings.bundle_failures, settings.profile, cache_folder(settings)]
+    reads = Reads(config.rootpath, [*folders, *(one.absolute() for one in others if one is not None)])
+    reads.start()
+    if config.inipath is not None:
+        reads.opened(str(config.inipath), os.O_RDONLY)
+    return reads
 
 
 def _start_bundle(directory: Path, resumed: Container[str]) -> None:

@@ -69,7 +69,8 @@ def each_record(path: Path, torn: Callable[[str], object] | None = None) -> Iter
     too.
 
     Raises:
-        RecordError: a line that is not a record, or of a newer schema; the message names file and line.
+        RecordError: a line that is not a record, of a newer schema, or the second one of a cell; the message names file
+            and line.
         OSError: the file cannot be read.
     """
     for _, _, record in each_with_offset(path, torn, _decoder):
@@ -81,6 +82,8 @@ def each_with_offset(
 ) -> Iterator[tuple[int, int, _Line]]:
     """Yield the offset and the size in bytes of each record with its decoded value; see `each_record`."""
     place, size = 0, 0
+    cells: set[int] = set()
+    """Hashes of node id and platform, since 50,000 node ids take more memory."""
     with _foreign(path) as lines:
         for number, line in enumerate(iter(partial(lines.readline, _LONGEST_LINE), b""), 1):
             place, size = place + size, len(line)
@@ -100,6 +103,11 @@ def each_with_offset(
                 return
             if record.schema > SCHEMA:
                 raise RecordError(f"{path}:{number}: schema {record.schema}, but this version reads up to {SCHEMA}")
+            if isinstance(record, CellLine):
+                count = len(cells)
+                cells.add(hash((record.nodeid, record.platform)))
+                if len(cells) == count:
+                    raise RecordError(f"{path}:{number}: a second record of {record.nodeid}")
             yield place, size, record
 
 

@@ -28,6 +28,7 @@ def merge_files(
     *,
     allow_rerun: bool = False,
     allow_incomplete: bool = False,
+    allow_sources: bool = False,
     torn: Callable[[str], object] | None = None,
     tell: Callable[[Path, Completeness], object] = lambda path, state: None,
 ) -> int:
@@ -36,7 +37,8 @@ def merge_files(
     Shards must be all shards of one plan, each once. Other files, such as of other engines, must be disjoint; with
     `allow_rerun` the last file wins if a cell is in several. The same cell on another platform is another cell: if
     files come from several platforms, each has its plan, and the platform is a part of the column's title. With
-    `allow_incomplete` files may be incomplete: the result has no plan, or no end, if one of them has none.
+    `allow_incomplete` files may be incomplete: the result has no plan, or no end, if one of them has none. All are of
+    one state of the project's Python files, unless `allow_sources`, which no shard may have.
 
     `torn` is called for incomplete last lines, `tell` with the state of each file. Memory does not grow with the cells.
     Returns the number of cells.
@@ -56,6 +58,7 @@ def merge_files(
                 if not file.completeness.is_complete
             ]
             _refuse("incomplete (--allow-incomplete merges them)", unfinished)
+        _check_sources(files, allow_sources)
         table = CellTable()
         closing.callback(table.close)
         return _Merge(files, table, allow_rerun, allow_incomplete).write(output)
@@ -221,6 +224,17 @@ def _check_shards(plans: Mapping[str, Sequence[RawPlan]]) -> str:
     if missing:
         raise RecordError(f"shards are missing: {', '.join(missing)}")
     return next(iter(plans))
+
+
+def _check_sources(files: Mapping[str, IndexedFile], allowed: bool) -> None:
+    """Raise RecordError if the files are of several states of the project, which no shards of one plan are."""
+    first: dict[str, str] = {}
+    for name, file in files.items():
+        for run in file.runs:
+            first.setdefault(run.source, name)
+    if len(first) > 1 and (not allowed or any(plan.shard for file in files.values() for plan in file.plans)):
+        where = ", ".join(first.values())
+        raise RecordError(f"these runs are of different states of the project's Python files: {where}")
 
 
 def _merge_ends(last: Sequence[EndLine | None]) -> list[EndLine]:

@@ -48,6 +48,7 @@ def outline_of(cell: CellLine, words: dict[str, str] | None = None) -> CellLine:
         platform=same(cell.platform, cell.platform),
         exported=same(cell.exported, cell.exported),
         on=same(cell.on, cell.on),
+        reads={},
     )
 
 

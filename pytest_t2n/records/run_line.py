@@ -23,13 +23,14 @@ def run_line(
     *,
     transforms: Sequence[str] = (),
     source: str = "",
+    options: str = "",
     exporters: Iterable[PlatformLine] = (),
     here: PlatformLine | None = None,
 ) -> RunLine:
     """Return the line of a session that starts now in this process.
 
-    `source` is the digest of the tested code. `exporters` are the platforms on which a bundle was exported, `here` is
-    that of the engines if they run elsewhere.
+    `source` is the digest of the tested code, `options` that of hidden arguments. `exporters` are the platforms on
+    which a bundle was exported, `here` is that of the engines if they run elsewhere.
     """
     here = here or this_platform()
     platforms = {line.key: line for line in (here, *exporters)}
@@ -44,6 +45,7 @@ def run_line(
         arguments=list(arguments),
         platforms=list(platforms.values()),
         source=source,
+        options=options,
     )
 
 

@@ -216,6 +216,9 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     """Key of the platform on which the archive and the expected outputs were created, if different (bundles)."""
     on: str = ""
     """Name of the platform in the title of the column, in a file with cells of several platforms."""
+    reads: dict[str, str] = {}
+    """Digests of the files, and of the `$VARIABLES`, that the process of the test read until then, and that no earlier
+    record of it has: `--t2n-resume` keeps results only where they are the same."""
 
     @property
     def engine(self) -> str:
@@ -248,6 +251,8 @@ class RunLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type",
     """The platforms of the cells, and those on which bundles were exported."""
     source: str = ""
     """Digest of the project's Python files; empty if unknown."""
+    options: str = ""
+    """Digest of the hidden parts of the command line, which other plugins explain."""
 
 
 class PlanLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="plan"):

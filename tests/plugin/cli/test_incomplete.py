@@ -130,3 +130,25 @@ def test_expectations_are_not_rewritten_from_half_a_file(tmp_path, capsys):
     assert main(["matrix", "accept", path, "--expect", str(known)]) == 1
     assert "error: incomplete: 3 of 6 cells; --allow-incomplete accepts it" in capsys.readouterr().err
     assert not known.exists()
+
+
+@pytest.mark.parametrize("command", ["md", "csv", "ctrf", "query", "html", "badge", "merge"])
+def test_a_cell_that_stands_twice_is_an_error_in_every_reader(tmp_path, capsys, command):
+    path = write(tmp_path / "matrix.jsonl", RUN, PLAN, cell("a.py::test_a[0]", OLD, "mismatch"), *CELLS, END)
+    output = ["-o", str(tmp_path / "out")] if command in ("html", "badge", "merge") else []
+    assert main(["matrix", command, path, *output]) != 0
+    assert "matrix.jsonl:4: a second record of a.py::test_a[0]" in capsys.readouterr().err
+
+
+def test_runs_of_different_sources_do_not_merge(tmp_path, capsys):
+    runs = [
+        whole(
+            [msgspec.structs.replace(run_line(engine), source=engine), *(one for one in CELLS if one.label == engine)]
+        )
+        for engine in (OLD, NEW)
+    ]
+    paths = [write(tmp_path / f"{number}.jsonl", *run) for number, run in enumerate(runs)]
+    arguments = ["matrix", "merge", *paths, "-o", str(tmp_path / "merged.jsonl")]
+    assert main(arguments) != 0
+    assert "different states of the project's Python files" in capsys.readouterr().err
+    assert main([*arguments, "--allow-sources"]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -143,3 +144,33 @@ def test_nothing_is_reused_of_a_script(tmp_path, content, runs):
     for _ in range(2):
         assert reuse_result(tmp_path / "cache", inputs, check, 5.0).passed
     assert len(checked) == runs
+
+
+@pytest.mark.parametrize("place", ["results", "key"])
+def test_results_that_others_could_have_written_are_not_reused(suite, place):
+    suite.pytester.makepyfile(marked(model='"pass"'))
+    arguments = ("--t2n-reuse", "--t2n-cache-dir=cache", "--t2n-report=site")
+    suite.run(*arguments, engines="0.23")
+    suite.run(*arguments, engines="0.23")
+    assert [cell.get("reused", False) for cell in suite.cells.values()] == [True]
+    results = suite.path / "cache" / "results"
+    folder = results if place == "results" else next(path for path in results.iterdir() if path.is_dir())
+    folder.chmod(0o777)
+    suite.run(*arguments, engines="0.23")
+    assert [cell.get("reused", False) for cell in suite.cells.values()] == [False]
+
+
+def test_what_is_no_result_is_not_reused(suite):
+    suite.pytester.makepyfile(marked(model='"pass"'))
+    arguments = ("--t2n-reuse", "--t2n-cache-dir=cache", "--t2n-report=site")
+    suite.run(*arguments, engines="0.23")
+    (result,) = (suite.path / "cache" / "results").rglob("*.json")
+    whole = result.read_text()
+    for content in ("", "{}", whole.replace('"status":"pass"', '"status":"skip"')):
+        result.write_text(content)
+        suite.run(*arguments, engines="0.23").assert_outcomes(passed=1)
+        assert [(cell["status"], cell.get("reused", False)) for cell in suite.cells.values()] == [("pass", False)]
+    result.unlink()
+    os.mkfifo(result)
+    suite.run(*arguments, engines="0.23", alone=True).assert_outcomes(passed=1)
+    assert [(cell["status"], cell.get("reused", False)) for cell in suite.cells.values()] == [("pass", False)]

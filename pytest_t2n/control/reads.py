@@ -1,0 +1,186 @@
+"""Files and environment variables that a process reads, with digests, so that results are resumed with the same only.
+
+Known are modules and files that Python opens; not files that libraries open in other languages, a network, a clock.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from importlib.util import source_from_cache
+from pathlib import Path
+from typing import Any
+
+from t2n_core.foreign import ForeignFileError, open_file
+from t2n_core.text import storable
+
+VARIABLE = "$"
+"""Prefix of the name of a variable among the names of files."""
+_MOST_BYTES = 16 << 20
+"""Bytes of a file that are compared; of a larger one so many, its size and the time of its last change."""
+_DIGITS, _OF_VARIABLE = 12, 6
+"""Digits of digests; those of a variable are too few to guess its value from."""
+_INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib", "stdlib", "platstdlib")})
+"""Folders of packages: the versions of those that matter are in the platform."""
+_LEFT_OUT = (*_INSTALLED, "/proc/", "/sys/", "/dev/", "<")
+_OWN = tuple(f"{Path(__file__).parents[2] / name}{os.sep}" for name in ("pytest_t2n", "t2n_core"))
+_OF_SESSIONS = ("PYTEST_", "T2N_", "COV_")
+"""Prefixes of variables that differ in each session or worker."""
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND
+
+
+class Reads:
+    """Files and variables that this process reads, each of which is reported with one cell, the next that ends."""
+
+    def __init__(self, root: Path, left_out: Sequence[Path] = ()) -> None:
+        """Paths are relative to `root`; files in the folders `left_out` are not inputs of a test."""
+        self._root = root
+        self._left_out = (*_LEFT_OUT, *_OWN, *(f"{path}{os.sep}" for path in left_out))
+        self._seen: set[str] = set()
+        """Paths, and names of variables, that are known."""
+        self._new: set[str] = set()
+        """Paths and names that no cell has reported."""
+        self._written: set[str] = set()
+        self._modules: set[str] = set()
+        self._given = dict(os.environ)
+        """The variables of the session, which tests may change for themselves."""
+        self._last: tuple[str, dict[str, str]] = ("", {})
+        """The last cell with its report, which it has to repeat if it is run again."""
+
+    def start(self) -> None:
+        """Note what is read from now on."""
+        _active.append(self)
+        _watch()
+
+    def stop(self) -> None:
+        """Note nothing more."""
+        with suppress(ValueError):
+            _active.remove(self)
+
+    def opened(self, path: str, flags: int) -> None:
+        """Note a file that was opened."""
+        if path.startswith(self._left_out):
+            return
+        path = path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
+        if flags & _WRITES:
+            self._written.add(path)
+        elif path not in self._seen:
+            self._note(path)
+
+    def asked(self, name: str) -> None:
+        """Note a variable that was asked for."""
+        if not name.startswith(_OF_SESSIONS) and VARIABLE + name not in self._seen:
+            self._note(VARIABLE + name)
+
+    def of_cell(self, nodeid: str) -> dict[str, str]:
+        """Return the digests of what was read and is in no record of another cell of this process."""
+        self._add_modules()
+        found = dict(self._last[1]) if self._last[0] == nodeid else {}
+        new, self._new = self._new, set()
+        names = (one if one.startswith(VARIABLE) else self._name_of(one) for one in sorted(new - self._written))
+        for name in filter(None, names):
+            found[storable(name)] = digest_of(name, self._root, self._given)
+        self._last = nodeid, found
+        return found
+
+    def _note(self, name: str) -> None:
+        self._seen.add(name)
+        self._new.add(name)
+
+    def _add_modules(self) -> None:
+        modules = sys.modules.copy()
+        if len(modules) == len(self._modules):
+            return
+        for name in modules.keys() - self._modules:
+            self._modules.add(name)
+            file = getattr(modules[name], "__file__", None)
+            if isinstance(file, str):
+                self.opened(file, os.O_RDONLY)
+
+    def _name_of(self, path: str) -> str:
+        """Return the name of a file, below the project or beside it; empty for a file that is no input."""
+        if path.endswith(".pyc"):
+            with suppress(ValueError, NotImplementedError):
+                path = source_from_cache(path)
+        # outside of the project, a file that is not there was one of several places to look at
+        is_input = path.startswith(f"{self._root}{os.sep}") or os.path.lexists(path)
+        return Path(os.path.relpath(path, self._root)).as_posix() if is_input else ""
+
+
+def changed_reads(reads: Mapping[str, str], root: Path) -> list[str]:
+    """Return the names of the files and variables that are not as they were."""
+    return [name for name, digest in reads.items() if digest_of(name, root, os.environ) != digest]
+
+
+def digest_of(name: str, root: Path, variables: Mapping[str, str]) -> str:
+    """Return a short digest of a file or a variable; empty if there is none."""
+    if name.startswith(VARIABLE):
+        value = variables.get(name.removeprefix(VARIABLE))
+        return (
+            "" if value is None else sha256(f"{name}={value}".encode(errors="surrogatepass")).hexdigest()[:_OF_VARIABLE]
+        )
+    try:
+        with open_file(root / name) as file:
+            state = os.fstat(file.fileno())
+            digest = sha256(file.read(_MOST_BYTES))
+    except (OSError, ForeignFileError, ValueError):
+        return ""
+    if state.st_size > _MOST_BYTES:
+        digest.update(f"{state.st_size} {state.st_mtime_ns}".encode())
+    return digest.hexdigest()[:_DIGITS]
+
+
+_active: list[Reads] = []
+_watching: list[bool] = []
+_listed = threading.local()
+
+
+def _watch() -> None:
+    """Hook into Python's opening of files, once per process, since a hook stays, and into its variables."""
+    if not _watching:
+        _watching.append(True)
+        sys.addaudithook(_audit)
+        os.environ.__class__ = _Variables
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "open" and _active and isinstance(arguments[0], str):
+        flags = arguments[2] if isinstance(arguments[2], int) else 0
+        with suppress(OSError, RuntimeError):
+            for reads in _active:
+                reads.opened(arguments[0], flags)
+
+
+class _Variables(type(os.environ)):  # type: ignore[misc]
+    """`os.environ`, which notes the variables that code outside of installed packages asks for by name."""
+
+    def __iter__(self) -> Iterator[str]:
+        for key in super().__iter__():
+            _listed.key = key  # a copy asks for each key behind this
+            yield key
+        _listed.key = ""
+
+    def __getitem__(self, key: str) -> str:
+        is_named = _active and isinstance(key, str) and key != getattr(_listed, "key", "")
+        if is_named and not _is_installed(_caller()):
+            for reads in _active:
+                reads.asked(key)
+        found: str = super().__getitem__(key)
+        return found
+
+
+def _caller() -> str:
+    """Return the file of the code that asks `os.environ`, beyond the methods of mappings."""
+    frame: Any = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith("<frozen"):
+        frame = frame.f_back
+    return frame.f_code.co_filename if frame is not None else "<"
+
+
+def _is_installed(file: str) -> bool:
+    return file.startswith((*_LEFT_OUT, *_OWN))

@@ -12,6 +12,7 @@ T2NError
 ├── WriteError                 write     the archive could not be written
 ├── InterfaceError             load      the archive has other inputs or outputs than the export declared
 ├── MeaningError               run       the definitions of the operators cannot compute an archive
+│   ├── BudgetError            run       a statement takes more memory, time or nesting than it may
 │   ├── MalformedArchiveError  run       a statement reads what the archive does not define
 │   └── UndefinedOperatorError run       it has an operator without a definition
 ├── EngineError                          anything about a foreign engine
@@ -180,6 +181,10 @@ class MeaningError(T2NError):
 
 class MalformedArchiveError(MeaningError):
     """A statement reads a name or a stored tensor that the archive does not define; every engine refuses it."""
+
+
+class BudgetError(MeaningError):
+    """A statement takes more memory, time or nesting than the evaluation of an archive may."""
 
 
 class UndefinedOperatorError(MeaningError):

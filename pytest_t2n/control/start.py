@@ -128,7 +128,9 @@ def _reads(config: pytest.Config, settings: Settings) -> Reads | None:
     """Return what notes the files that this process reads from now on, if there is a report to be resumed."""
     if settings.report is None:
         return None
-    own = [".git", ".hypothesis", ".benchmarks", str(config.getini("cache_dir"))]
+    own = [".git", ".hypothesis", ".benchmarks"]
+    if config.pluginmanager.has_plugin("cacheprovider"):
+        own.append(str(config.getini("cache_dir")))
     folders = [config.rootpath / name for name in own]
     others = [settings.report, settings.bundle, settings.bundle_failures, settings.profile, cache_folder(settings)]
     reads = Reads(config.rootpath, [*folders, *(one.absolute() for one in others if one is not None)])

@@ -15,13 +15,32 @@ from t2n_core.dialect.registry import Definition
 from t2n_core.dialect.statements import STATEMENTS
 from t2n_core.dialect.tensors import Tensor
 from t2n_core.dialect.without_meaning import WITHOUT_MEANING
-from t2n_core.errors import InputError, MalformedArchiveError, MeaningError, SpecError, T2NError, UndefinedOperatorError
+from t2n_core.errors import (
+    BudgetError,
+    InputError,
+    MalformedArchiveError,
+    MeaningError,
+    SpecError,
+    T2NError,
+    UndefinedOperatorError,
+)
 from t2n_core.nnef.reading.document import FragmentText
 from t2n_core.nnef.reading.grammar import parse_body
 from t2n_core.nnef.reading.tree import Call, Statement, names_in
 from t2n_core.nnef.signatures import Signature, fragment_signature
 
-_FAILURES: Final = (ValueError, IndexError, ZeroDivisionError, TypeError, KeyError, OverflowError, MemoryError)
+_FAILURES: Final = (
+    ValueError,
+    IndexError,
+    ZeroDivisionError,
+    TypeError,
+    KeyError,
+    OverflowError,
+    MemoryError,
+    RecursionError,
+)
+_MOST_RUNS: Final = 1_000_000
+_DEEPEST: Final = 100
 _LONGEST: Final = 300
 """Characters of a statement in a message."""
 
@@ -48,6 +67,8 @@ class Evaluation:
         self._timeout = timeout
         self._end = None if timeout is None else time.monotonic() + timeout
         self.definitions = functions(standard=standard)
+        self._runs = self._depth = 0
+        """Number of fragments that were run, and of those that are being run, one in the other."""
         self._bodies: dict[str, tuple[Signature, tuple[Statement, ...]]] = {}
 
     def run(self, statements: Sequence[Statement], values: dict[str, Any], results: Iterable[str]) -> dict[str, Any]:
@@ -69,7 +90,7 @@ class Evaluation:
     def _value_of(self, statement: Statement, values: dict[str, Any]) -> Any:
         scope = Scope(values, self.symbols, self.call, self._unsolved)
         if self._end is not None and time.monotonic() > self._end:
-            raise MeaningError(f"the evaluation took longer than {self._timeout:g} seconds")
+            raise _at(statement, BudgetError(f"the evaluation took longer than {self._timeout:.0f} seconds"))
         try:
             with np.errstate(all="ignore"):
                 return evaluate_expression(statement.value, scope)
@@ -130,7 +151,15 @@ class Evaluation:
         """Return the result of a fragment, several as a tuple. Its body sees its parameters only."""
         signature, statements = self.body_of(name)
         names = [result.name for result in signature.results]
-        found = self.run(statements, dict(arguments), names)
+        self._runs += 1
+        if self._runs > _MOST_RUNS or self._depth == _DEEPEST:
+            what = f"nested more than {_DEEPEST} deep" if self._depth == _DEEPEST else f"run more than {_MOST_RUNS:,} times"
+            raise BudgetError(f"fragments are {what}, of which `{name}` is the next")
+        self._depth += 1
+        try:
+            found = self.run(statements, dict(arguments), names)
+        finally:
+            self._depth -= 1
         return found[names[0]] if len(names) == 1 else tuple(found[one] for one in names)
 
 
@@ -140,5 +169,7 @@ def _at(statement: Statement, wrong: Exception) -> T2NError:
     if isinstance(wrong, MeaningError) and wrong.statement:
         return wrong
     kind = type(wrong) if isinstance(wrong, MeaningError) else MeaningError
+    if isinstance(wrong, MemoryError | RecursionError):
+        kind, reason = BudgetError, str(wrong) or "it takes more memory than there is"
     operator = statement.value.operator if isinstance(statement.value, Call) else None
     return kind(f"{reason}, in `{text}`", op=getattr(wrong, "op", None) or operator, statement=text)

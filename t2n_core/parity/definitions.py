@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from t2n_core import dialect
-from t2n_core.dialect.graphs.evaluation import sizes_of
 from t2n_core.errors import MalformedArchiveError
-from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.parity.evaluated import evaluated_samples
 from t2n_core.parity.samples import Array, Sample
 
 DEFINITIONS: Final = "the definitions of the operators"
@@ -24,16 +22,10 @@ def samples_by_definitions(
     With `standard` the definitions are those of NNEF 1.0 where tract's differ.
 
     Raises MalformedArchiveError, with the statement, for an archive that reads what it does not define, and other
-    errors of `dialect.draw_inputs` and `dialect.evaluate`.
+    errors of `evaluated_samples`.
     """
-    content = read_archive(archive)
     try:
-        inputs = list(given) or [tuple(one.values()) for one in dialect.draw_inputs(content, standard=standard)]
-        outputs = [dialect.evaluate(content, one, standard=standard) for one in inputs]
+        return evaluated_samples(archive, given, standard=standard)
     except MalformedArchiveError as wrong:
         message = f"{archive} is malformed, so that engines refuse it: {wrong.message}"
         raise MalformedArchiveError(message, statement=wrong.statement) from wrong
-    return [
-        Sample(one, tuple(tensor.raw() for tensor in found.values()), sizes_of(content, one))
-        for one, found in zip(inputs, outputs, strict=True)
-    ]

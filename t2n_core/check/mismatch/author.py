@@ -12,7 +12,7 @@ import numpy as np
 from t2n_core import dialect
 from t2n_core.engine.protocol import Engine
 from t2n_core.engine.tract.out_of_range import graph_text
-from t2n_core.errors import MeaningError, SecondCallError, SpecError, UndefinedOperatorError
+from t2n_core.errors import BudgetError, MeaningError, SecondCallError, SpecError, UndefinedOperatorError
 from t2n_core.level import DEFAULT_LEVEL
 from t2n_core.parity.comparison import compare_outputs
 from t2n_core.parity.further_runs.kept_states import keeps_state
@@ -81,7 +81,7 @@ def author_of(
         by_definitions = dialect.evaluate(
             request.archive, sample.inputs, timeout=_MOST_SECONDS, standard=engine.name.startswith(_OF_STANDARD)
         )
-    except UndefinedOperatorError as unknown:
+    except (UndefinedOperatorError, BudgetError) as unknown:
         return _unknown(unknown)
     except MeaningError as wrong:
         return Author.EXPORTER if _is_outside_of_a_domain(wrong) else _unknown(wrong)

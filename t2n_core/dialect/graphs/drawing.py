@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -13,38 +15,46 @@ from numpy.typing import NDArray
 from t2n_core.dialect.graphs.evaluation import evaluate
 from t2n_core.dialect.graphs.externals import External, externals_of
 from t2n_core.dialect.graphs.symbols import asserted_numbers, check_assertions, size_of
-from t2n_core.errors import InputError, MalformedArchiveError, MeaningError, UndefinedOperatorError
+from t2n_core.errors import BudgetError, InputError, MalformedArchiveError, MeaningError, UndefinedOperatorError
 from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
 from t2n_core.nnef.reading.tree import names_in
 
 _SIZES: Final = (3, 5, 2, 7, 1, 4, 8, 16, 32, 0, 11, 64)
 """Sizes of symbols, those that prove more first."""
 _MOST_TRIES: Final = 200
+_MOST_ELEMENTS: Final = 1 << 28
 _INTEGERS: Final = (11, 2, 1)
 """Exclusive bounds of integers: a graph that uses them as indices may take small ones only."""
 
 
 def draw_inputs(
-    archive: str | Path | ArchiveContent, count: int = 6, seed: int = 0, *, standard: bool = False
+    archive: str | Path | ArchiveContent,
+    count: int = 6,
+    seed: int = 0,
+    *,
+    standard: bool = False,
+    timeout: float | None = None,
 ) -> list[dict[str, NDArray[Any]]]:
     """Return up to `count` sets of random inputs by name, at several sizes of the symbols.
 
     Floats are normally distributed. Integers are drawn from 0 to 10, and from a smaller range if the graph has no value
     for them. Each set can be evaluated; with `standard` operators are those of NNEF 1.0. Raises InputError if none can
-    be, UndefinedOperatorError for an operator without a definition, and MalformedArchiveError for a name that no
-    statement defines.
+    be, UndefinedOperatorError for an operator without a definition, MalformedArchiveError for a name that no statement
+    defines, and BudgetError for a statement that takes too much memory, or begins after `timeout` seconds.
     """
     content = archive if isinstance(archive, ArchiveContent) else read_archive(Path(archive))
     declared = externals_of(content.document)
+    end = None if timeout is None else time.monotonic() + timeout
     random = np.random.default_rng(seed)
     drawn: list[dict[str, NDArray[Any]]] = []
     reason = "no sizes satisfy its assertions"
     for sizes in itertools.islice(_assignments(content, declared), _MOST_TRIES):
         for most in _INTEGERS:
-            inputs = {name: _draw(random, one, sizes, most) for name, one in declared.items()}
+            inputs = {name: _draw(random, name, one, sizes, most) for name, one in declared.items()}
             try:
-                evaluate(content, inputs, standard=standard)
-            except (UndefinedOperatorError, MalformedArchiveError):
+                left = None if end is None else max(0.0, end - time.monotonic())
+                evaluate(content, inputs, standard=standard, timeout=left)
+            except (UndefinedOperatorError, MalformedArchiveError, BudgetError):
                 raise
             except (InputError, MeaningError) as wrong:
                 reason = wrong.message
@@ -87,8 +97,10 @@ def _is_allowed(extensions: Sequence[str], sizes: Mapping[str, int]) -> bool:
     return True
 
 
-def _draw(random: np.random.Generator, one: External, sizes: Mapping[str, int], most: int) -> NDArray[Any]:
+def _draw(random: np.random.Generator, name: str, one: External, sizes: Mapping[str, int], most: int) -> NDArray[Any]:
     shape = [size_of(node, sizes) for node in one.shape]
+    if any(size < 0 for size in shape) or math.prod(shape) > _MOST_ELEMENTS:
+        raise InputError(f"no input `{name}` of the shape {shape} can be drawn", hint="give some: --inputs x.npz")
     if one.dtype.kind == "f":
         return random.standard_normal(shape).astype(one.dtype)
     return random.integers(0, 2 if one.dtype.kind == "b" else most, shape).astype(one.dtype)

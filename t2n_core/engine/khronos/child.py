@@ -10,8 +10,6 @@ the original descriptor 1.
 from __future__ import annotations
 
 import contextlib
-import io
-import os
 import re
 import signal
 import sys
@@ -24,8 +22,9 @@ import nnef
 import numpy as np
 
 from t2n_core.engine.khronos import nnef_file
+from t2n_core.engine.processes.channel import claim_channel
 from t2n_core.engine.processes.memory import limit_process
-from t2n_core.engine.processes.wire import Frame, read_frame, widen_pipe, write_frame
+from t2n_core.engine.processes.wire import Frame, read_frame, write_frame
 from t2n_core.engine.protocol import Array
 from t2n_core.nnef.reading.members import unpack_members
 from t2n_core.scratch import scratch_folder
@@ -50,7 +49,7 @@ class Rejected(Exception):  # noqa: N818  an answer, not a failure of this proce
 
 
 def main(arguments: Sequence[str]) -> int:
-    requests, channel = _claim_channel()
+    requests, channel = claim_channel()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes this process
     prepare = {"interpreter": prepare_interpreter, "session": prepare_session}[arguments[0]]
     if arguments[0] == "interpreter":
@@ -64,18 +63,6 @@ def main(arguments: Sequence[str]) -> int:
             perform(prepare, job, lambda header, arrays=(): write_frame(channel, header, arrays))
             write_frame(channel, {"event": "end", "exit": 0, "killed": False, "stderr": ""})
     return 0
-
-
-def _claim_channel() -> tuple[io.FileIO, io.FileIO]:
-    """Return files over descriptors 0 and 1, which nothing else in this process can use from then on."""
-    requests = os.fdopen(os.dup(0), "rb", buffering=0)
-    channel = os.fdopen(os.dup(1), "wb", buffering=0)
-    for pipe in (requests, channel):
-        widen_pipe(pipe.fileno())
-    with open(os.devnull, "rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)
-    return requests, channel
 
 
 def perform(prepare: Callable[[Path, Any, Mapping[str, Any], Send], Run], job: Frame, send: Send) -> None:

@@ -23,6 +23,8 @@ _NO_MEMORY = re.compile(
 )
 _MEMORY_KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 _LONGEST = 2000
+FROM_OUTSIDE = "killed by SIGKILL from outside"
+"""The reason of a death that no job caused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def explain_death(exit_code: int | None, stderr: str, *, killed_by_us: bool, kil
         if name == "SIGKILL":
             if killed_for_memory:
                 return Death("oom", "killed by the system, which ran out of memory")
-            return Death("crash", "killed by SIGKILL from outside")
+            return Death("crash", FROM_OUTSIDE)
         return Death("crash", f"died of {name}{_last_line(stderr)}")
     return Death("crash", f"exited with status {exit_code} without an answer{_last_line(stderr)}")
 

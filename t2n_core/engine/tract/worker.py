@@ -28,6 +28,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from t2n_core.engine.processes.channel import claim_channel
 from t2n_core.engine.processes.excerpt import Excerpt
 from t2n_core.engine.processes.memory import limit_process
 from t2n_core.engine.processes.wire import PREFIX, Frame, frame_size, read_frame, widen_pipe, write_all, write_frame
@@ -47,7 +48,7 @@ _DYING = 2.0
 
 
 def main(arguments: Sequence[str]) -> int:
-    requests, channel = _claim_channel()
+    requests, channel = claim_channel()
     if hasattr(signal, "SIGINT"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes this process
     try:
@@ -97,19 +98,6 @@ class Libraries:
 def _refuse(channel: io.FileIO, error: EngineLoadError) -> None:
     write_frame(channel, {"event": "error", "message": str(error)})
     write_frame(channel, {"event": "end", "exit": 0, "killed": False, "stderr": ""})
-
-
-def _claim_channel() -> tuple[io.FileIO, io.FileIO]:
-    """Return files over descriptors 0 and 1, which nothing else in this process can use from then on."""
-    requests = os.fdopen(os.dup(0), "rb", buffering=0)
-    channel = os.fdopen(os.dup(1), "wb", buffering=0)
-    for pipe in (requests, channel):
-        widen_pipe(pipe.fileno())
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    return requests, channel
 
 
 def serve_inline(libraries: Libraries, requests: io.FileIO, channel: io.FileIO) -> None:

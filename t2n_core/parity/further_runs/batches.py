@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from t2n_core.engine.processes.death import FROM_OUTSIDE
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.parity.outcome import Outcome
 from t2n_core.parity.request import CheckRequest, Pairs
@@ -43,9 +44,10 @@ def run_with_further(
 ) -> tuple[EngineReply, list[EngineReply], EngineReply]:
     """Run all batches in one job, and return the replies to the samples, to each comparison, and to those outside.
 
-    A failure in a comparison may end the job; all others then run again without it. One that reaches a limit of the job
-    is the reply to the samples: whether the comparison holds is unknown. Calls come last: if a batch outside the range
-    ends the job, the others run again without these. A job that fails with all batches answered has failed in a call.
+    A failure in a comparison may end the job; all others then run again without it. One that reaches a limit of the
+    job, or is killed from outside, is the reply to the samples: whether the comparison holds is unknown. Calls come
+    last: if a batch outside the range ends the job, the others run again without these. A job that fails with all
+    batches answered has failed in a call.
     """
     failed: dict[int, EngineReply] = {}
     beyond: EngineReply | None = None
@@ -72,11 +74,16 @@ def run_with_further(
             else:
                 found[called] = replace(job, outputs=(), refused={})
         first = next((place for place in left if found[place].status != "ok"), None)
-        if reply.status == "ok" and first is not None and found[first].status in _LIMITS:
+        if reply.status == "ok" and first is not None and _says_nothing(found[first]):
             reply = replace(found[first], outputs=reply.outputs, refused={})
         if reply.status != "ok" or first is None:
             return reply, [found[place] for place in range(len(further))], beyond or rest
         failed[first] = found[first]
+
+
+def _says_nothing(reply: EngineReply) -> bool:
+    """Return whether a job ended for a reason other than its batches: a limit, or a signal from outside."""
+    return reply.status in _LIMITS or reply.message.startswith(FROM_OUTSIDE)
 
 
 def split_reply(reply: EngineReply, count: int) -> tuple[EngineReply, EngineReply]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from t2n_core.engine.processes.death import FROM_OUTSIDE
 from t2n_core.engine.protocol import EngineReply, ReplyStatus
 from t2n_core.parity.further_runs.batches import Batches, Call, Fed, SelfComparison, run_with_further
 from t2n_core.parity.outcome import Outcome
@@ -25,8 +26,8 @@ class Other(SelfComparison):
 class Job:
     """An engine that ends with a status at a batch of this number, or in a call where it is 0."""
 
-    def __init__(self, status: ReplyStatus, at: int) -> None:
-        self.status, self.at = status, at
+    def __init__(self, status: ReplyStatus, at: int, message: str = "it ended") -> None:
+        self.status, self.at, self.message = status, at, message
         self.jobs = list[tuple[int, int]]()
 
     def __call__(self, batches: Batches, outside: Batches, fed: Sequence[Fed], calls: Sequence[Call]) -> EngineReply:
@@ -36,14 +37,14 @@ class Job:
         places = [place for place, batch in enumerate(batches) if batch[0][0] == self.at]
         if self.status == "ok" or not (places or (calls and self.at == 0)):
             return EngineReply("ok", "run", outputs=done, times={"run": 1.0})
-        return EngineReply(self.status, "run", message="it ended", outputs=done[: places[0]] if places else done)
+        return EngineReply(self.status, "run", message=self.message, outputs=done[: places[0]] if places else done)
 
 
 Replies = tuple[Job, EngineReply, list[EngineReply], EngineReply]
 
 
-def replies(status: ReplyStatus, at: int = 2) -> Replies:
-    job = Job(status, at)
+def replies(status: ReplyStatus, at: int = 2, message: str = "it ended") -> Replies:
+    job = Job(status, at, message)
     return job, *run_with_further(job, [ONE, ONE], [Other(batches=[OTHER]), Other(calls=[(0, 0)])], [OUTSIDE])
 
 
@@ -95,3 +96,9 @@ def test_a_job_that_fails_after_all_batches_without_a_call_is_a_failure() -> Non
     reply = EngineReply("timeout", "run", message="it hangs", outputs=(ONE,))
     samples, _, _ = run_with_further(lambda *_: reply, [ONE], [], [])
     assert (samples.status, samples.message) == ("timeout", "it hangs")
+
+
+@pytest.mark.parametrize("at", [2, 0])
+def test_a_kill_from_outside_is_the_reply_to_the_samples(at: int) -> None:
+    _, samples, _, _ = replies("crash", at, FROM_OUTSIDE)
+    assert (samples.status, samples.message) == ("crash", FROM_OUTSIDE)

@@ -86,6 +86,12 @@ def visible(text: str) -> str:
     return _HIDDEN.sub(_escape, text)
 
 
+def in_markdown(text: str) -> str:
+    """Return the text as one line that Markdown renders unchanged, also in the cell of a table."""
+    text = " ".join(visible(text).splitlines()).replace("&", "&amp;").replace("<", "&lt;")
+    return "".join(f"\\{letter}" if letter in "\\`*_[]|~" else letter for letter in text)
+
+
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

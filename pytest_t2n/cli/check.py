@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
             outcomes += ended
             if options.json:
                 for title, one in ended:
-                    print(json.dumps({**one.to_dict(), "engine": title}, ensure_ascii=False))
+                    print(json.dumps({**one.to_dict(), "engine": title}))
     if not options.json:
         _show(outcomes)
     accepted = (Status.PASS,) if options.strict else (Status.PASS, Status.WEAK)

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     bad = False
     for finding in _findings(store, offline=options.offline):
         if options.json:
-            print(json.dumps(asdict(finding), ensure_ascii=False))
+            print(json.dumps(asdict(finding)))
             bad = bad or finding.state == "bad"
             continue
         mark = {"ok": "ok  ", "note": "note", "bad": "BAD "}[finding.state]

@@ -176,7 +176,7 @@ def _diff(options: argparse.Namespace) -> int:
     with ChangeList(found) as changes:
         if options.json:
             for change in changes:
-                print(json.dumps(change, ensure_ascii=False))
+                print(json.dumps(change))
         else:
             for notice in options.incomplete:
                 say(notice)

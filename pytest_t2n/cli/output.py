@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -81,7 +82,7 @@ def show_cells(cells: Iterable[CellLine], *, as_json: bool = False) -> int:
     rows = []
     for count, cell in enumerate(cells, 1):
         if as_json:
-            print(encode(cell))
+            print(json.dumps(json.loads(encode(cell)), separators=(",", ":")))
         elif count <= SHOWN:
             message = cell.error.message.split("\n", 1)[0] if cell.error else ""
             rows.append((cell.case, cell.engine, cell.status, cell.stage, cell.level or "", message))

@@ -16,7 +16,7 @@ from pytest_t2n.config.settings import Settings
 from pytest_t2n.control.hooks import HookCalls
 from pytest_t2n.control.ledger import Ledger
 from pytest_t2n.control.summary import write_summary
-from pytest_t2n.control.worker import LATE, RECORDS, WORKER_INPUT, WorkerInput, read_plan
+from pytest_t2n.control.worker import PROBLEMS, RECORDS, WORKER_INPUT, WorkerInput, read_plan
 from pytest_t2n.expect.entries import Expectation, ExpectationError, Expectations
 from pytest_t2n.expect.unused import unused_entries
 from pytest_t2n.records.cell import SelectedEngine, guess_plan
@@ -122,8 +122,8 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Add the lines of a worker about checks that ended after their tests."""
-        self._ledger.problems += getattr(node, "workeroutput", {}).get(LATE, ())
+        """Add the problems of a worker."""
+        self._ledger.problems += getattr(node, "workeroutput", {}).get(PROBLEMS, ())
 
     def _take_plan(self, selection: Selection) -> None:
         """Add the planned cells; with the first plan also find the expectations that fit none of them."""
@@ -171,7 +171,7 @@ class Controller:
             self._ledger.notes += [text_of(one) for one in told or () if one]
         self._ledger.problems += self._hooks.problems()
         runner = self._config.pluginmanager.get_plugin(RUNNER)
-        self._ledger.problems += runner.late if runner is not None else ()
+        self._ledger.problems += runner.problems if runner is not None else ()
         if status == pytest.ExitCode.OK:
             self._ledger.problems += self._ledger.contradictions()
         lost = bool(self._ledger.missing) and not stopped

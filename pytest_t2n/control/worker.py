@@ -20,8 +20,8 @@ from t2n_core.text import all_storable, text_of
 
 WORKER_INPUT = "t2n"
 """Key of the plugin's part of xdist's `workerinput`."""
-LATE = "t2n_late"
-"""Key of the plugin's part of xdist's `workeroutput`: lines about checks that ended after their tests."""
+PROBLEMS = "t2n_problems"
+"""Key of the plugin's part of xdist's `workeroutput`: lines that fail the session."""
 RECORDS = ".records.jsonl"
 """Suffix of a worker's file of records."""
 
@@ -85,10 +85,10 @@ class Worker:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Send the lines about checks that ended after their tests."""
+        """Send the problems of this process."""
         runner = session.config.pluginmanager.get_plugin(RUNNER)
         if runner is not None:
-            session.config.workeroutput[LATE] = all_storable(runner.late)  # type: ignore[attr-defined]
+            session.config.workeroutput[PROBLEMS] = all_storable(runner.problems)  # type: ignore[attr-defined]
 
     def pytest_unconfigure(self) -> None:
         if self._records is not None:

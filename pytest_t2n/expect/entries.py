@@ -32,6 +32,8 @@ FAILURES = tuple(status.value for status in Status if status not in (Status.PASS
 """Statuses that an entry can expect."""
 BEFORE_EXPORTS = (Stage.SETUP, Stage.INPUT)
 """Stages of an error before any export, which is a broken test and not a known limitation."""
+UNPROVEN = ("NotCheckedError", "UnfinishedCheckError", "SubtestFailed")
+"""Classes of errors of a test that proves nothing, or fails for another reason than its model."""
 _REQUIRED = ("case", "engine", "stage", "status", "reason")
 _KNOWN = (*_REQUIRED, "issue", "error", "off_by")
 _LISTS = ("case", "engine")
@@ -86,7 +88,7 @@ class Expectation:
 
     def holds(self, record: CellLine) -> bool:
         """Return True if the entry expects exactly this failure, in kind and in size."""
-        if (record.status, record.stage) != (self.status, self.stage):
+        if (record.status, record.stage) != (self.status, self.stage) or not can_be_expected(record):
             return False
         if self.error and (record.error is None or record.error.error_class != self.error):
             return False
@@ -106,6 +108,17 @@ class Expectation:
     def from_dict(cls, fields: Mapping[str, Any]) -> Expectation:
         """Return the expectation of `to_dict`."""
         return cls(**{**fields, "engines": tuple(fields["engines"])})
+
+
+def can_be_expected(record: CellLine) -> bool:
+    """Return whether a failure is one of a model: not of a broken test, of one without a check, or of another part.
+
+    Of the inputs it is the exporter's own refusal.
+    """
+    error = record.error.error_class if record.error is not None else ""
+    if record.stage == Stage.SETUP or error in UNPROVEN:
+        return False
+    return record.stage != Stage.INPUT or error == "InputError"
 
 
 class Expectations:
@@ -228,6 +241,8 @@ def _entry(fields: Mapping[str, Any], file: str, line: int) -> list[Expectation]
             raise refuse(str(exc)) from None
     if fields["stage"] not in [stage.value for stage in Stage]:
         raise refuse(f"{fields['stage']!r} is not a stage; one of {', '.join(Stage)}")
+    if fields["stage"] == Stage.SETUP:
+        raise refuse("a failure at stage 'setup' is that of a broken test, which no entry excuses")
     if fields["status"] not in FAILURES:
         raise refuse(f"{fields['status']!r} is not a failure; one of {', '.join(FAILURES)}")
     if not fields["reason"].strip():

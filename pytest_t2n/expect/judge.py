@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pytest_t2n.expect.entries import BEFORE_EXPORTS, FAILURES, Expectation, Expectations
+from pytest_t2n.expect.entries import BEFORE_EXPORTS, FAILURES, Expectation, Expectations, can_be_expected
 from pytest_t2n.expect.size import off_by, with_room
 from pytest_t2n.records.schema import CellLine
 
@@ -45,7 +45,7 @@ def judge(
 
 def acceptable(record: CellLine) -> bool:
     """Return whether a failure can be accepted: an error before any export is a broken test."""
-    return record.status in FAILURES and record.stage not in BEFORE_EXPORTS
+    return record.status in FAILURES and record.stage not in BEFORE_EXPORTS and can_be_expected(record)
 
 
 def _make_xfail(report: pytest.TestReport, reason: str) -> None:

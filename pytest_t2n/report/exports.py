@@ -69,7 +69,7 @@ def matrix_ctrf(matrix: Matrix) -> str:
     if matrix.completeness.notice:
         results["extra"] = {"notice": matrix.completeness.notice}
     document = {"reportFormat": "CTRF", "specVersion": "0.0.0", "results": results}
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(document, indent=1) + "\n"
 
 
 def records_schema() -> str:

@@ -13,7 +13,7 @@ from pytest_t2n.report.columns import ColumnFold
 from pytest_t2n.report.matrix import Matrix, Row, is_surprise
 from pytest_t2n.report.tiers import TierFold
 from t2n_core.parity.stage import Status
-from t2n_core.text import visible
+from t2n_core.text import in_markdown
 
 _MOST_TIERS = 300
 """Most changes between kernels for the page."""
@@ -55,7 +55,7 @@ def summary_markdown(matrix: Matrix, baseline: Matrix | None = None, numbers: Su
     counts = numbers.columns.statuses
     statuses = [status.value for status in Status if counts[status.value]]
     lines = [SUMMARY_TITLE, ""]
-    notice = [f"**{_escape(matrix.completeness.notice)}**", ""] if matrix.completeness.notice else []
+    notice = [f"**{in_markdown(matrix.completeness.notice)}**", ""] if matrix.completeness.notice else []
     lines += notice
     lines.append(f"{len(matrix.rows)} cases on {len(matrix.columns)} engine versions, {counts.total()} cells")
     if numbers.columns.reused:
@@ -71,11 +71,11 @@ def summary_markdown(matrix: Matrix, baseline: Matrix | None = None, numbers: Su
     for column in numbers.columns.columns():
         words = [str(column.statuses[status] or "") for status in statuses]
         words += [str(numbers.tokens.get(column.engine.title, ""))] if numbers.tokens else []
-        lines.append(f"| {_escape(column.engine.title)} | {' | '.join(words)} |")
+        lines.append(f"| {in_markdown(column.engine.title)} | {' | '.join(words)} |")
     surprises = numbers.columns.surprises
     if surprises:
         lines += ["", "| case | engine | status | stage | message |", "| --- | --- | --- | --- | --- |"]
-        lines += [f"| {' | '.join(_escape(word) for word in words)} |" for words in numbers.failures[:shown]]
+        lines += [f"| {' | '.join(in_markdown(word) for word in words)} |" for words in numbers.failures[:shown]]
     if surprises > shown:
         lines += ["", f"… and {surprises - shown} more; see `index.html`"]
     return "\n".join(lines) + "\n"
@@ -92,7 +92,7 @@ def _kernels(tiers: TierFold) -> list[str]:
         lines += ["", "| case | release | worst | each tier |", "| --- | --- | --- | --- |"]
     for change in differing:
         words = (change.case, change.release, change.worst, change.text)
-        lines.append(f"| {' | '.join(_escape(word) for word in words)} |")
+        lines.append(f"| {' | '.join(in_markdown(word) for word in words)} |")
     if tiers.flips > _CHANGES:
         lines += ["", f"… and {tiers.flips - _CHANGES} more; see `index.html`"]
     return lines
@@ -102,12 +102,12 @@ def _changes(before: Matrix, after: Matrix) -> list[str]:
     with ChangeList(each_change(before.by_case, after.by_case)) as changes:
         lines = ["", f"Since the baseline: {describe_counts(changes.counts)}"]
         if before.completeness.notice:
-            lines[-1] += f" (the baseline is incomplete: {_escape(before.completeness.notice)})"
+            lines[-1] += f" (the baseline is incomplete: {in_markdown(before.completeness.notice)})"
         if not changes:
             return lines
         lines += ["", "| change | case | engine | before | after |", "| --- | --- | --- | --- | --- |"]
         for fields in islice(changes, _CHANGES):
-            words = " | ".join(_escape(fields[name]) for name in ("kind", "case", "column", "before", "after"))
+            words = " | ".join(in_markdown(fields[name]) for name in ("kind", "case", "column", "before", "after"))
             lines.append(f"| {words} |")
         if len(changes) > _CHANGES:
             lines += ["", f"… and {len(changes) - _CHANGES} more changes"]
@@ -119,9 +119,3 @@ def _failure(cell: CellLine) -> tuple[str, ...]:
     if len(message) > _MESSAGE:
         message = f"{message[:_MESSAGE]}…"
     return cell.case, cell.engine, cell.status, cell.stage, message
-
-
-def _escape(text: str) -> str:
-    """Return the text escaped, so that Markdown renders it unchanged in a table cell."""
-    text = " ".join(visible(text).splitlines()).replace("&", "&amp;").replace("<", "&lt;")
-    return "".join(f"\\{letter}" if letter in "\\`*_[]|~" else letter for letter in text)

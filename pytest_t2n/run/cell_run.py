@@ -58,10 +58,11 @@ class CellRun:
         cell: Cell,
         settings: Settings,
         cache: ExportCache,
-        tell_late: Callable[[str], object] = lambda line: None,
+        tell: Callable[[str], object] = lambda line: None,
     ) -> None:
         self.item, self.cell, self.settings, self.cache = item, cell, settings, cache
-        self.verdicts = Verdicts(cell.nodeid, tell_late)
+        self._tell = tell
+        self.verdicts = Verdicts(cell.nodeid, tell)
         self.is_called = False
         """True while the test function runs: what is reported meanwhile is a part of the test, as a subtest."""
         self.marks = marks_of(item)
@@ -280,7 +281,7 @@ class CellRun:
         seconds = self.settings.timeout if options.timeout is None else options.timeout
         properties, place = dict(self.item.user_properties), len(self.outcomes)
         outcome = check_result(
-            self.cell, self.settings, result, criteria, seconds, properties, place, options.transforms
+            self.cell, self.settings, result, criteria, seconds, properties, place, options.transforms, self._tell
         )
         return outcome.with_times(result.times)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,11 +32,12 @@ def check_result(
     properties: Mapping[str, object],
     place: int,
     transforms: Sequence[str] = (),
+    tell: Callable[[str], object] = lambda problem: None,
 ) -> Outcome:
     """Return the outcome of one check, from an earlier session if the user allows that; never raises for a failure.
 
     `properties` are those that the test has recorded so far, `place` is the index of the check.
-    `transforms` are those of the test.
+    `transforms` are those of the test. `tell` takes a line about a file that could not be written.
     """
     from t2n_core.parity.outcome import Outcome
 
@@ -44,7 +45,7 @@ def check_result(
     try:
         if settings.bundle or settings.bundle_failures or settings.reuse or settings.reduce:
             inputs = _inputs(cell, result, criteria, timeout, properties, place)
-        outcome = checked = _check(settings, result, inputs, criteria, timeout)
+        outcome = checked = _check(settings, result, inputs, criteria, timeout, tell)
         if outcome.passed and (transforms or settings.transforms):
             from pytest_t2n.run.transforms import with_transforms
 
@@ -60,14 +61,22 @@ def check_result(
 
 
 def _check(
-    settings: Settings, result: ExportResult, inputs: CheckInputs | None, criteria: Judgement, timeout: float
+    settings: Settings,
+    result: ExportResult,
+    inputs: CheckInputs | None,
+    criteria: Judgement,
+    timeout: float,
+    tell: Callable[[str], object],
 ) -> Outcome:
     """Run the check, or reuse a result; add it to the bundle, and measure its times."""
     check = partial(result.check_parity, criteria, timeout=timeout)
     if settings.bundle is not None and inputs is not None:
         from pytest_t2n.run.bundles import add_to_bundle
 
-        add_to_bundle(settings.bundle, inputs)
+        try:
+            add_to_bundle(settings.bundle, inputs)
+        except OSError as exc:  # a full disk costs the bundle, not the result
+            tell(f"--t2n-bundle: {inputs.cell.nodeid} is not in the bundle: {exc.strerror or exc}")
     if settings.reuse and inputs is not None and not criteria.metrics:  # a function cannot be proven to be the same
         from pytest_t2n.run.reuse import reuse_result
 

@@ -17,6 +17,7 @@ from pytest_t2n.run.export_summary import graph_text
 from t2n_core.engine.provision.resolved import CPU
 from t2n_core.engine.tiers import NATIVE
 from t2n_core.nnef.reading.origins import origins_of, write_origins
+from t2n_core.text import in_markdown, visible
 
 if TYPE_CHECKING:
     from t2n_core.export.result import ExportResult
@@ -57,9 +58,15 @@ def _write_failure(folder: Path, inputs: CheckInputs, outcome: Outcome, actual: 
     if graph:
         (folder / "graph.nnef").write_bytes(graph)
     command = f"t2n matrix run --bundle {folder} {_selection(cell.engine)}"
-    text = f"# {cell.nodeid}\n\n{outcome.status.value} at stage {outcome.stage.value} in {cell.engine.title}\n"
-    (folder / "README.md").write_text(f"{text}\n    {command}\n\n```\n{outcome.describe()}\n```\n", encoding="utf-8")
+    where = f"{outcome.status.value} at stage {outcome.stage.value} in {cell.engine.title}"
+    parts = [f"# {in_markdown(cell.nodeid)}", where, _indented(command), _indented(outcome.describe())]
+    (folder / "README.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return f"reproduce: {command}"
+
+
+def _indented(text: str) -> str:
+    """Return a text as a block of code in Markdown, which none of its lines ends."""
+    return "\n".join(f"    {line}" for line in visible(text).splitlines())
 
 
 def _selection(engine: SelectedEngine) -> str:

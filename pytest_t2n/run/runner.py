@@ -27,8 +27,8 @@ class CellRunner:
         self._settings, self._collector = settings, collector
         self._cache = ExportCache()
         self._runs: dict[pytest.Item, CellRun] = {}
-        self.late: list[str] = []
-        """Lines about checks that ended after their tests."""
+        self.problems: list[str] = []
+        """Lines that fail the session: about checks that ended after their tests, and files that were not written."""
 
     def run_of(self, item: pytest.Item) -> CellRun | None:
         """Return the run of an item between its setup and its teardown; None for a test that is not a cell."""
@@ -43,7 +43,7 @@ class CellRunner:
         """Create the run for the test of a cell."""
         cell = self._collector.cell_of(item)
         if cell is not None:
-            self._runs[item] = CellRun(item, cell, self._settings, self._cache, self.late.append)
+            self._runs[item] = CellRun(item, cell, self._settings, self._cache, self.problems.append)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:

@@ -153,7 +153,8 @@ class Evaluation:
         names = [result.name for result in signature.results]
         self._runs += 1
         if self._runs > _MOST_RUNS or self._depth == _DEEPEST:
-            what = f"nested more than {_DEEPEST} deep" if self._depth == _DEEPEST else f"run more than {_MOST_RUNS:,} times"
+            is_deep = self._depth == _DEEPEST
+            what = f"nested more than {_DEEPEST} deep" if is_deep else f"run more than {_MOST_RUNS:,} times"
             raise BudgetError(f"fragments are {what}, of which `{name}` is the next")
         self._depth += 1
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from t2n_core.text import all_storable, all_visible, reason_of, storable, suggestion, text_of, visible
+from t2n_core.text import all_storable, all_visible, in_markdown, reason_of, storable, suggestion, text_of, visible
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,7 @@ def test_the_reason_of_an_error_has_no_number_of_the_system():
 )
 def test_a_suggestion_names_what_is_like_an_unknown_word(word, options, found):
     assert suggestion(word, ("tolerance", "tolerant"), **options) == found
+
+
+def test_markdown_shows_a_text_as_it_is() -> None:
+    assert in_markdown("a_b <img src=x>\n[c](d) | `e` \x9b") == r"a\_b &lt;img src=x> \[c\](d) \| \`e\` \\x9b"

@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     with busy(f"loading {options.model}") as show:
         result, outcome = _export(options, axes, more, show)
     if options.json:
-        print(json.dumps(_summary(result, outcome), ensure_ascii=False))
+        print(json.dumps(_summary(result, outcome)))
         return 0
     for note in result.notes:
         print(visible(note), file=sys.stderr)

@@ -49,6 +49,8 @@ _DYING = 2.0
 
 def main(arguments: Sequence[str]) -> int:
     requests, channel = claim_channel()
+    if hasattr(signal, "SIGCHLD"):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent that ignores it leaves no status of a child
     if hasattr(signal, "SIGINT"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes this process
     try:

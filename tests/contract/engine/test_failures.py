@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import signal
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -257,3 +259,15 @@ def test_a_library_that_cannot_be_loaded(tmp_path: Path, write_graph: Write) -> 
         assert (reply.status, reply.stage) == ("error", "load")
         assert f"{broken} cannot be used as a tract library" in reply.message
     engine.close()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGCHLD"), reason="Windows has no such signal")
+def test_a_session_that_ignores_the_ends_of_its_children(
+    version: str, resolved_engine: Callable[[str], ResolvedEngine], write_graph: Write
+) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with closing(TractEngine(resolved_engine(version))) as engine:
+            assert_still_good(engine, write_graph(GOOD))
+    finally:
+        signal.signal(signal.SIGCHLD, before)

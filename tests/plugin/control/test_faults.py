@@ -335,3 +335,21 @@ def test_a_report_that_is_removed_while_the_session_runs_fails_it(suite, mode, h
     result = suite.run("--t2n-report=site", mode=mode, engines="0.23")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["problem: *matrix.jsonl: removed or replaced while the session ran*"])
+
+
+@pytest.mark.parametrize("where", ["plain", "n2"])
+def test_a_full_disk_costs_the_bundle_and_no_result(suite, where):
+    suite.pytester.makepyfile(marked(model='"pass"'))
+    conftest = suite.path / "conftest.py"
+    lines = (
+        "import errno",
+        "import pytest_t2n.run.bundles",
+        "def full(*given): raise OSError(errno.ENOSPC, 'No space left on device')",
+        "pytest_t2n.run.bundles.add_to_bundle = full",
+    )
+    conftest.write_text("\n".join([conftest.read_text(), *lines]))
+    result = suite.run("--t2n-report=site", "--t2n-bundle=bundle", engines="0.23", mode=where, alone=True)
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert list(suite.statuses.values()) == ["pass"]
+    result.stdout.fnmatch_lines(["problem: --t2n-bundle: *test_model* is not in the bundle: No space left on device"])

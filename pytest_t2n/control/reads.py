@@ -99,14 +99,19 @@ class Reads:
         for name in modules.keys() - self._modules:
             self._modules.add(name)
             file = getattr(modules[name], "__file__", None)
-            if isinstance(file, str):
+            if isinstance(file, str) and os.path.isabs(file):  # modules that are made at run time have any name
                 self.opened(file, os.O_RDONLY)
 
     def _name_of(self, path: str) -> str:
         """Return the name of a file, below the project or beside it; empty for a file that is no input."""
         if path.endswith(".pyc"):
-            with suppress(ValueError, NotImplementedError):
+            try:
                 path = source_from_cache(path)
+            except (
+                ValueError,
+                NotImplementedError,
+            ):  # that of a test, which pytest rewrites: its module has the source
+                return ""
         # outside of the project, a file that is not there was one of several places to look at
         is_input = path.startswith(f"{self._root}{os.sep}") or os.path.lexists(path)
         return Path(os.path.relpath(path, self._root)).as_posix() if is_input else ""

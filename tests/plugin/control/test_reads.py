@@ -74,6 +74,9 @@ def is_refused(result: pytest.RunResult, name: str) -> bool:
 def test_nothing_changed(suite, monkeypatch):
     prepared(suite, "outside")
     interrupted(suite)
+    (reads,) = (cell["reads"] for cell in suite.cells.values())
+    assert {"test_it.py", "conftest.py", "data/config.json", "maybe.json", "$SCALE", "$OTHER"} <= reads.keys()
+    assert [name for name in reads if "__pycache__" in name or name in ("$UNREAD", "written.txt")] == []
     monkeypatch.setenv("UNREAD", "1")
     resumed(suite).stdout.fnmatch_lines(["*--t2n-resume: 1 cells kept*"])
 

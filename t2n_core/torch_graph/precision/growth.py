@@ -105,13 +105,21 @@ def _may_grow(
         is_by_size = _has_symbol(other, symbols) or (isinstance(other, TensorVariable) and id(other) in grows)
         return reads and not is_by_size
     if name in _INDICES and not result.dtype.is_floating_point:
-        return any(_has_symbol(extent, symbols) for v in op.inputs for extent in v.shape or ())
+        return any(_has_symbol(extent, symbols) for extent in _indexed(op))
     if name == "sum" and not result.dtype.is_floating_point:  # a length, as the sum of a mask
         kept = {extent for extent in result.shape or () if not isinstance(extent, int)}
         return reads or any(_has_symbol(e, symbols) and e not in kept for v in op.inputs for e in v.shape or ())
     if name in _RUNNING and result.shape:
         return reads or _has_symbol(result.shape[op.arguments["dim"]], symbols)
     return reads or any(_has_symbol(op.arguments.get(one), symbols) for one in _VALUES if _is_value(op, one))
+
+
+def _indexed(op: TorchOp) -> Iterator[Any]:
+    """Yield the extents of the axes whose places an operator returns: that of `dim`, or all."""
+    dim = op.arguments.get("dim")
+    for value in op.inputs:
+        shape = value.shape or ()
+        yield from shape if dim is None or not shape else (shape[dim],)
 
 
 def _is_value(op: TorchOp, argument: str) -> bool:

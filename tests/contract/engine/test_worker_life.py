@@ -376,9 +376,9 @@ def test_files_in_the_current_folder_do_not_disturb(
 def test_only_frames_get_on_the_channel() -> None:
     script = """
         import os, sys
-        from t2n_core.engine.tract.worker import _claim_channel
+        from t2n_core.engine.processes.channel import claim_channel
         from t2n_core.engine.processes.wire import read_frame, write_frame
-        requests, channel = _claim_channel()
+        requests, channel = claim_channel()
         os.write(1, b"engine prints")
         print("python prints", flush=True)
         assert os.read(0, 1) == b""

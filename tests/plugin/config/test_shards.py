@@ -25,7 +25,8 @@ MODELS = """
 
 def untimed(path):
     lines = [json.loads(line) for line in (path / "matrix.jsonl").read_text().splitlines()]
-    cells = [{**line, "times": None} for line in lines if line["type"] == "cell"]
+    # what a process reads is in the record of one of its cells
+    cells = [{**line, "times": None, "reads": None} for line in lines if line["type"] == "cell"]
     return sorted(cells, key=lambda cell: cell["nodeid"])
 
 

@@ -40,7 +40,7 @@ MODELS = """
 
 def evidence(cell):
     """What does not depend on where and when a cell was judged, nor on torch."""
-    found = {name: value for name, value in cell.items() if name not in ("times",)}
+    found = {name: value for name, value in cell.items() if name not in ("times", "reads")}
     if "error" in found:
         found["error"] = {name: text for name, text in found["error"].items() if name != "details"}
     return found

@@ -69,6 +69,7 @@ NOT_FOUND = {
             "reshape_before_scan",
             "reshape_of_points",
             "zero_operand",
+            "scalar_beside_reshape",
         ),
     },
     "in no release of the run, or in some sizes": {

@@ -9,7 +9,7 @@ from typing import Final
 
 from t2n_core.check.sampling.code_sizes import largest
 from t2n_core.nnef.graph import Graph
-from t2n_core.nnef.sizes.dims import Dim, evaluate
+from t2n_core.nnef.sizes.dims import Dim, evaluate, symbols_of
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.growing import LOOPING, RUNNING, growing_operators
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph, TorchOp
@@ -82,6 +82,7 @@ def long_sizes(
 
 def _work(captured: TorchModuleIRGraph, written: Graph, sizes: Mapping[str, int]) -> float:
     """Return the number of elements that an engine computes at these sizes, with products and steps as elements."""
+    sizes = {**_sizes_of_inputs(captured, written, sizes), **sizes}
 
     def count(shape: Sequence[Dim]) -> int:
         return math.prod(evaluate(extent, sizes) for extent in shape)
@@ -92,6 +93,16 @@ def _work(captured: TorchModuleIRGraph, written: Graph, sizes: Mapping[str, int]
     steps = sum(max((evaluate(extent, sizes) for extent in shape), default=0) for shape in looped)
     products = sum(_inner(op, count) * count(o.shape) for op in captured.op_nodes for o in op.outputs[:1] if o)
     return elements + steps * _STEP + products / _PRODUCTS
+
+
+def _sizes_of_inputs(captured: TorchModuleIRGraph, written: Graph, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Return the sizes of symbols that a written graph has for axes of its inputs, such as multiples of a symbol."""
+    return {
+        str(symbol): evaluate(extent, sizes)
+        for value, own in zip(captured.inputs, written.inputs, strict=True)
+        for extent, symbol in zip(value.shape, own.shape, strict=True)
+        if str(symbol) in symbols_of([symbol])
+    }
 
 
 def _inner(op: TorchOp, count: Callable[[Sequence[Dim]], int]) -> int:

@@ -107,11 +107,8 @@ class Reads:
         if path.endswith(".pyc"):
             try:
                 path = source_from_cache(path)
-            except (
-                ValueError,
-                NotImplementedError,
-            ):  # that of a test, which pytest rewrites: its module has the source
-                return ""
+            except (ValueError, NotImplementedError):
+                return ""  # the file of a test that pytest has rewritten: its module names the source
         # outside of the project, a file that is not there was one of several places to look at
         is_input = path.startswith(f"{self._root}{os.sep}") or os.path.lexists(path)
         return Path(os.path.relpath(path, self._root)).as_posix() if is_input else ""
@@ -126,9 +123,9 @@ def digest_of(name: str, root: Path, variables: Mapping[str, str]) -> str:
     """Return a short digest of a file or a variable; empty if there is none."""
     if name.startswith(VARIABLE):
         value = variables.get(name.removeprefix(VARIABLE))
-        return (
-            "" if value is None else sha256(f"{name}={value}".encode(errors="surrogatepass")).hexdigest()[:_OF_VARIABLE]
-        )
+        if value is None:
+            return ""
+        return sha256(f"{name}={value}".encode(errors="surrogatepass")).hexdigest()[:_OF_VARIABLE]
     try:
         with open_file(root / name) as file:
             state = os.fstat(file.fileno())
@@ -166,7 +163,7 @@ class _Variables(type(os.environ)):  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[str]:
         for key in super().__iter__():
-            _listed.key = key  # a copy asks for each key behind this
+            _listed.key = key  # a copy of the variables asks for each key that it lists
             yield key
         _listed.key = ""
 

@@ -32,6 +32,7 @@ from t2n_core.nnef.tract.quirks.hazard import (
     is_one_of,
 )
 from t2n_core.nnef.tract.quirks.quirk import by_operator
+from t2n_core.nnef.tract.quirks.size_hazards import SIZE_HAZARDS
 
 _NORMALIZATIONS: Final = (
     "local_response_normalization local_mean_normalization local_variance_normalization local_contrast_normalization"
@@ -314,6 +315,7 @@ HAZARDS: Final[tuple[Hazard, ...]] = (
         reason="keys are rounded in steps of at least 1.0, so that keys of a channel that differ by less become equal",
         safe="products and `softmax` with a mask",
     ),
+    *SIZE_HAZARDS,
 )
 
 

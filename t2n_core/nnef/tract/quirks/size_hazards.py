@@ -1,0 +1,64 @@
+"""Hazards of dynamic sizes: what some releases do not load or run although the statement is right.
+
+Each has cases in `tests/contract/nnef/test_size_hazards.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import sympy
+
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv
+from t2n_core.nnef.tract.quirks.hazard import Condition, Hazard, hazard
+from t2n_core.nnef.tract.quirks.quirk import OperationView
+
+
+def _has_dynamic_end(operation: OperationView) -> bool:
+    return not isinstance(operation.get("end"), int)
+
+
+def _has_dynamic_batch_alone(operation: OperationView) -> bool:
+    batch, _, *spatial = operation.results[0].shape
+    return not isinstance(batch, int) and all(isinstance(extent, int) for extent in spatial)
+
+
+def _has_unordered_volume(operation: OperationView) -> bool:
+    """Return whether the engine does not recognise the product of the spatial extents when it sees it again.
+
+    It compares products term by term: not those of two sizes, or of a sum and one other extent.
+    """
+    extents = [extent for extent in operation.results[0].shape[2:] if extent != 1]
+    dynamic = [extent for extent in extents if not isinstance(extent, int)]
+    return len(dynamic) > 1 or (len(extents) == 2 and any(map(_is_sum, dynamic)))
+
+
+def _is_sum(extent: Dim) -> bool:
+    """Return whether the engine keeps an extent as a sum: a number is added to the dividend of a single quotient."""
+    terms = [term for term in sympy.Add.make_args(extent) if not term.is_Integer]
+    return isinstance(extent, sympy.Add) and not (len(terms) == 1 and isinstance(terms[0], FloorDiv))
+
+
+SIZE_HAZARDS: Final[tuple[Hazard, ...]] = (
+    hazard(
+        "tract_core_range",
+        ("0.20.19", "0.20.21"),
+        when=(Condition("`end` is dynamic", _has_dynamic_end, "end"),),
+        reason="the length of a range that ends at a size of an axis is not computed: `TDim is not a number`",
+        safe="a fixed length, or another release",
+    ),
+    hazard(
+        "conv",
+        ("0.21.2", "0.21.4"),
+        when=(Condition("only the batch is dynamic", _has_dynamic_batch_alone),),
+        reason="the product is taken for one of fixed sizes and fails when it runs: `Undetermined symbol`",
+        safe="a fixed batch, or a dynamic spatial axis",
+    ),
+    hazard(
+        "conv",
+        ("0.21.0", "0.21.4"),
+        when=(Condition("the product of the spatial extents is one of two sizes or of a sum", _has_unordered_volume),),
+        reason="the engine does not see that both sides of its own reshape have equally many elements",
+        safe="one dynamic spatial axis whose extent is no sum",
+    ),
+)

@@ -1,6 +1,6 @@
 """Check random models in engines, and make those that fail smaller.
 
-python -m conformance.fuzz [--decisions] --seed N --count M --tract 0.21,0.23 [--jobs 2] [--shrink] [--json FILE]
+python -m conformance.fuzz [--decisions | --running | --states] --seed N --count M --tract 0.21,0.23 [--shrink]
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Column, Table
 
-from conformance.fuzz.generator import CHAINS, DECISIONS, generate
+from conformance.fuzz.generator import CHAINS, DECISIONS, RUNNERS, generate
+from conformance.fuzz.program import Program
 from conformance.fuzz.session import Judged, judge_all, shrunk
+from conformance.fuzz.states.program import generate_state
 from conformance.fuzz.verdict import FAILURES, REFUSED, STATUSES, UNGUARDED, WRONG
 from conformance.lab.command import add_tract, command_parser
 from conformance.lab.rows import RowFile
@@ -51,7 +53,10 @@ def print_summary(found: Sequence[Judged], seconds: float) -> None:
 
 def main() -> int:
     parser = command_parser("conformance.fuzz", __doc__)
-    parser.add_argument("--decisions", action="store_true", help="small models that decide on sizes")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--decisions", action="store_true", help="small models that decide on sizes")
+    kinds.add_argument("--running", action="store_true", help="running operators along axes of up to 100,000 elements")
+    kinds.add_argument("--states", action="store_true", help="models with a state of any objects, called in a row")
     parser.add_argument("--seed", type=int, default=1, help="of the first model; the others follow")
     parser.add_argument("--count", type=int, default=20, help="how many models")
     add_tract(parser)
@@ -64,17 +69,20 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print the models and do nothing else")
     parser.add_argument("--offline", action="store_true", help="engines of the cache only")
     arguments = parser.parse_args()
-    plan = DECISIONS if arguments.decisions else CHAINS
+    plan = DECISIONS if arguments.decisions else RUNNERS if arguments.running else CHAINS
     seeds = range(arguments.seed, arguments.seed + arguments.count)
     if arguments.show:
         for seed in seeds:
+            if arguments.states:
+                print(f"# seed {seed}\n{generate_state(seed).source}")
+                continue
             program = generate(seed, plan)
             print(f"# seed {seed}, by {program.way} at {dict(program.example)}, {program.axes}\n{program.source}")
         return 0
     engines = resolve_engines(arguments.tract, offline=arguments.offline)
     start, results = time.monotonic(), []
     rows = RowFile(arguments.json, anew=True)
-    for one in judge_all(seeds, engines, arguments.jobs, arguments.mend, plan):
+    for one in judge_all(seeds, engines, arguments.jobs, arguments.mend, None if arguments.states else plan):
         results.append(one)
         rows.add(one.as_json())
         for verdict in one.verdicts:
@@ -98,7 +106,10 @@ def _print_shrunk(
             kind = (verdict.status, verdict.cause if verdict.status not in (WRONG, UNGUARDED) else str(one.seed))
             if verdict.status in statuses and kind not in seen:
                 seen.add(kind)
-                print(f"\n{'-' * 100}\n{shrunk(one.program, verdict, engines, seconds)}")
+                program = one.program
+                has_steps = isinstance(program, Program)
+                text = shrunk(program, verdict, engines, seconds) if has_steps else program.source
+                print(f"\n{'-' * 100}\n{text}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from conformance.fuzz.draft import Draft, Rejected
-from conformance.fuzz.operators import DECIDING, OPERATORS, Operator
+from conformance.fuzz.operators import DECIDING, OPERATORS, RUNNING, Operator
 from conformance.fuzz.program import EXPORT, INDICES, LENGTHS, MASK, SCRIPT, TRACE, Input, Program, Sizes
 
 FEWEST_OPERATORS = 10
@@ -33,6 +33,8 @@ class Plan:
     inputs: Callable[[random.Random], list[Input]]
     ways: Mapping[str, float]
     """Way of capture -> how often."""
+    lengths: tuple[int, ...] = ()
+    """What the models are judged at beside the example, in place of the usual sizes."""
 
 
 def generate(seed: int, plan: Plan | None = None) -> Program:
@@ -53,7 +55,7 @@ def generate(seed: int, plan: Plan | None = None) -> Program:
             if not _add_one(draft, plan.operators):
                 break
     way = random.Random(f"way {seed}").choices(list(plan.ways), list(plan.ways.values()))[0]
-    return replace(draft.program(_outputs(draft)), way=way)
+    return replace(draft.program(_outputs(draft)), way=way, lengths=plan.lengths)
 
 
 def _inputs(rng: random.Random) -> list[Input]:
@@ -87,10 +89,21 @@ def _typed_inputs(rng: random.Random) -> list[Input]:
     return [replace(one, zeros=rng.random() < _SHARE_OF_ZEROS) for one in inputs]
 
 
+def _long_inputs(rng: random.Random) -> list[Input]:
+    """Return one input with an axis that may be long."""
+    width = rng.choice((1, 2, 3, 5))
+    forms: list[tuple[int | str, ...]] = [("B", "T"), ("B", "T", width), ("B", width, "T"), ("T", width), ("T",)]
+    return [Input("x", rng.choice([*forms, (2, "T")]))]
+
+
 CHAINS = Plan(OPERATORS, FEWEST_OPERATORS, MOST_OPERATORS, _inputs, {EXPORT: 1})
 """Long chains of operators, with a decision now and then."""
 DECISIONS = Plan(DECIDING, 1, 9, _typed_inputs, {EXPORT: 4, TRACE: 0.5, SCRIPT: 0.5})
 """Short models that decide on sizes, loop, or choose by quotients, captured in three ways."""
+LENGTHS_OF_RUNS = (1, 2, 63, 64, 65, 1_000, 100_000)
+"""Around the size of a block, in which the exporter cuts a long axis, and far beyond it."""
+RUNNERS = Plan(RUNNING, 1, 5, _long_inputs, {EXPORT: 1}, LENGTHS_OF_RUNS)
+"""Running sums, products and extremes, and little else, at lengths of up to 100,000."""
 
 
 def _sizes(symbols: list[str], numbers: tuple[int, int, int]) -> Sizes:

@@ -57,7 +57,7 @@ _ROUNDING = 8.0
 """How many times farther from the values in float64 an engine may be than the noisy runs are."""
 _FROZEN = (WRONG, UNGUARDED, ENGINE_ERROR, CRASH)
 """Outcomes allowed for a trace at other sizes if it has warned about a frozen decision."""
-_STATUS_OF_REPLY = {"error": ENGINE_ERROR, "crash": CRASH, "oom": CRASH, "timeout": TIMEOUT}
+STATUS_OF_REPLY = {"error": ENGINE_ERROR, "crash": CRASH, "oom": CRASH, "timeout": TIMEOUT}
 
 
 class TooLongError(Exception):
@@ -170,9 +170,7 @@ def judge_one(
             return Verdict(str(target), REFUSED, str(error), cause_of(text), seconds=time.monotonic() - start)
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
-            return Verdict(
-                str(target), EXCEPTION, f"{text}\n{_place_of(error)}", cause_of(f"{text} {_place_of(error)}")
-            )
+            return Verdict(str(target), EXCEPTION, f"{text}\n{place_of(error)}", cause_of(f"{text} {place_of(error)}"))
         holds = result.range.holds
         answers = [one for path in checked_paths(target) for one in run_on_path(program, result, path, known)]
         findings = [one if holds(one.sizes) else outside(one) for one in answers]
@@ -223,7 +221,7 @@ def run_all(program: Program, result: ExportResult, engine: KeepsGoing, known: S
 
 
 def _failure(reference: Reference, reply: EngineReply) -> Finding:
-    return Finding(reference.sizes, _STATUS_OF_REPLY[reply.status], f"at stage {reply.stage}: {reply.message}")
+    return Finding(reference.sizes, STATUS_OF_REPLY[reply.status], f"at stage {reply.stage}: {reply.message}")
 
 
 def finding_of_outputs(program: Program, reference: Reference, outputs: Sequence[Array]) -> Finding:
@@ -277,7 +275,8 @@ def summed_up(engine: str, findings: Sequence[Finding], seconds: float) -> Verdi
     return Verdict(engine, worst, message, cause, tuple(one.sizes for one in failing), counts, seconds)
 
 
-def _place_of(error: BaseException) -> str:
+def place_of(error: BaseException) -> str:
+    """Return where in the product an error was raised; an empty text for one from elsewhere."""
     steps = [f for f in traceback.extract_tb(error.__traceback__) if "t2n_core" in f.filename]
     return f"{Path(steps[-1].filename).name} in {steps[-1].name}" if steps else ""
 

@@ -25,7 +25,7 @@ def judge_mended(
         if mended == rounds or any(verdict.status != REFUSED for verdict in verdicts):
             return
         smaller = without_refused(program, verdicts[0].message)
-        if smaller is None or sum(step.is_tensor for step in smaller.steps) < FEWEST_OPERATORS // 2:
+        if smaller is None or smaller.operators < FEWEST_OPERATORS // 2:
             return
         program = smaller
 

@@ -92,10 +92,17 @@ class Program:
     example: Mapping[str, int]
     seed: int
     way: str = EXPORT
+    lengths: tuple[int, ...] = ()
+    """What symbols beside the batch are judged at, in place of the usual sizes."""
 
     @property
     def symbols(self) -> list[str]:
         return list(dict.fromkeys(d for one in self.inputs for d in one.dims if isinstance(d, str)))
+
+    @property
+    def operators(self) -> int:
+        """How many steps compute tensors."""
+        return sum(step.is_tensor for step in self.steps)
 
     @property
     def axes(self) -> dict[str, dict[int, str]]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from conformance.fuzz.generator import CHAINS, Plan, generate
@@ -18,6 +19,8 @@ from conformance.fuzz.mending import judge_mended
 from conformance.fuzz.program import Program
 from conformance.fuzz.shrink import shrink
 from conformance.fuzz.snippet import snippet
+from conformance.fuzz.states.judge import judge_states
+from conformance.fuzz.states.program import StateProgram, generate_state
 from conformance.fuzz.verdict import UNGUARDED, WRONG, Verdict
 from conformance.lab.processes import process_pool
 from t2n_core.engine import ResolvedEngine
@@ -31,7 +34,7 @@ class Judged:
     seed: int
     mended: int
     """How many times refused steps were removed before."""
-    program: Program
+    program: Program | StateProgram
     verdicts: tuple[Verdict, ...]
     seconds: float
 
@@ -39,7 +42,7 @@ class Judged:
         return {
             "seed": self.seed,
             "mended": self.mended,
-            "operators": sum(step.is_tensor for step in self.program.steps),
+            "operators": self.program.operators,
             "seconds": round(self.seconds, 3),
             "verdicts": [verdict.as_json() for verdict in self.verdicts],
         }
@@ -53,6 +56,14 @@ def judge_seed(seed: int, engines: Sequence[ResolvedEngine], rounds: int, plan: 
         found.append(Judged(seed, mended, program, tuple(verdicts), time.monotonic() - start))
         start = time.monotonic()
     return found
+
+
+def judge_state_seed(seed: int, engines: Sequence[ResolvedEngine]) -> list[Judged]:
+    """Generate the model with state of a seed, and judge it."""
+    logging.disable(logging.ERROR)
+    start, program = time.monotonic(), generate_state(seed)
+    verdicts = judge_states(program, targets_of(engines))
+    return [Judged(seed, 0, program, tuple(verdicts), time.monotonic() - start)]
 
 
 def targets_of(engines: Sequence[ResolvedEngine]) -> list[TractNNEF]:
@@ -80,13 +91,17 @@ def shrunk(program: Program, verdict: Verdict, engines: Sequence[ResolvedEngine]
 
 
 def judge_all(
-    seeds: Sequence[int], engines: Sequence[ResolvedEngine], jobs: int, rounds: int, plan: Plan = CHAINS
+    seeds: Sequence[int], engines: Sequence[ResolvedEngine], jobs: int, rounds: int, plan: Plan | None = CHAINS
 ) -> Iterator[Judged]:
-    """Yield the models of all seeds as they are judged, in the order of the seeds if `jobs` is 1."""
+    """Yield the models of all seeds as they are judged, in the order of the seeds if `jobs` is 1.
+
+    They are models with state where there is no plan.
+    """
+    judge_one = partial(judge_seed, rounds=rounds, plan=plan) if plan else judge_state_seed
     if jobs == 1:
         for seed in seeds:
-            yield from judge_seed(seed, engines, rounds, plan)
+            yield from judge_one(seed, engines)
         return
     with process_pool(jobs, __name__) as pool:
-        for done in as_completed([pool.submit(judge_seed, seed, engines, rounds, plan) for seed in seeds]):
+        for done in as_completed([pool.submit(judge_one, seed, engines) for seed in seeds]):
             yield from done.result()

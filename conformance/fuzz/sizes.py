@@ -19,6 +19,8 @@ LARGE = 61
 _ALWAYS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 40)
 _LARGEST_IMAGE = 16
 _LARGEST_BATCH = 9
+_LONG = 10_000
+"""A length from which on the batch has one element."""
 _MOST_PAIRS, _MOST_RANDOM = 120, 60
 _MOST_OF_ONE_KIND, _MOST_TURNING = 3, 12
 
@@ -28,6 +30,8 @@ def judged_sizes(program: Program) -> list[Sizes]:
     symbols = program.symbols
     rng = random.Random(program.seed)
     to_judge: list[Sizes] = [dict(program.example)]
+    if program.lengths:
+        return to_judge + [_at_length(symbols, length) for length in program.lengths]
     lists = {s: _candidates(program, s, rng) for s in symbols}
     for index in range(max((len(c) for c in lists.values()), default=0)):
         sizes = {}
@@ -38,6 +42,12 @@ def judged_sizes(program: Program) -> list[Sizes]:
             to_judge.append(sizes)
     to_judge = to_judge[:MOST_SIZES]
     return to_judge + [sizes for sizes in turning_sizes(program) if sizes not in to_judge]
+
+
+def _at_length(symbols: Sequence[str], length: int) -> Sizes:
+    """Return sizes with this one for each symbol but the batch, which has one to three elements."""
+    batch = 1 + length % 3 if length < _LONG else 1
+    return {s: batch if s == "B" else length for s in symbols}
 
 
 def turning_sizes(program: Program) -> list[Sizes]:

@@ -9,15 +9,18 @@ from typing import Any
 
 from conformance.fuzz.program import Sizes
 
-RIGHT, REFUSED, WRONG, UNGUARDED, EXCEPTION, ENGINE_ERROR, CRASH, TIMEOUT, HANG, NO_SIZE, OUTSIDE, FROZEN = (
+RIGHT, REFUSED, WRONG, UNGUARDED, EXCEPTION, ENGINE_ERROR, CRASH, TIMEOUT, HANG, NO_SIZE, OUTSIDE, FROZEN, RED = (
     "right", "refused", "WRONG", "unguarded", "exception", "engine error", "crash", "timeout", "hang", "no size",
-    "outside", "frozen",
+    "outside", "frozen", "red",
 )  # fmt: skip
-STATUSES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR, REFUSED, FROZEN, NO_SIZE, RIGHT, OUTSIDE)
+STATUSES = (
+    WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR, RED, REFUSED, FROZEN, NO_SIZE, RIGHT, OUTSIDE,
+)  # fmt: skip
 """The worst first. `unguarded`: other values outside of the archive's range; `hang`: export takes too long; `no size`:
 PyTorch itself has no finite values at the example's sizes; `outside`: the engine refused a size outside of the range;
-`frozen`: other values, an error or a crash where a FrozenDecision has warned."""
-FAILURES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR)
+`frozen`: other values, an error or a crash where a FrozenDecision has warned; `red`: the product's own check fails,
+though the archive is right."""
+FAILURES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR, RED)
 """What must not be; a refusal by export is allowed."""
 
 

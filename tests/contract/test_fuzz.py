@@ -6,21 +6,34 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from torch import Tensor
 
 from conformance.fuzz import judge as judge_module
+from conformance.fuzz.generator import RUNNERS
 from conformance.fuzz.judge import Finding, Reference, judge
 from conformance.fuzz.program import Input, Program, Step
-from conformance.fuzz.session import judge_seed, shrunk
-from conformance.fuzz.verdict import CRASH, ENGINE_ERROR, EXCEPTION, REFUSED, RIGHT, WRONG
+from conformance.fuzz.session import judge_seed, judge_state_seed, shrunk, targets_of
+from conformance.fuzz.states.judge import judge_states
+from conformance.fuzz.states.program import generate_state
+from conformance.fuzz.verdict import CRASH, ENGINE_ERROR, EXCEPTION, RED, REFUSED, RIGHT, WRONG
 from t2n_core import TractNNEF
 from t2n_core.engine import ResolvedEngine
 from t2n_core.engine.protocol import Array
+from t2n_core.export.result import ExportResult
+from t2n_core.parity.outcome import Outcome, Status
+from t2n_core.torch_graph.frontend.pytree.objects import parts_at_any_depth
+from t2n_core.torch_graph.frontend.state.state import ModelState
 from tests.tract_cli import make_cli
 
 SEEDS = (2, 3, 4, 7, 9, 10, 12, 14, 16, 18, 19, 22, 23, 28, 32, 34, 35, 37, 38, 39)
+RUNNING_SEEDS = (2, 5, 13, 20)
+STATE_SEEDS = range(1, 25)
+STATE_IN_ANOTHER_ORDER = 17
 VERSIONS = ("0.21.19", "0.23.9")
 STEPS = (
     Step("v0", "torch.tanh(x)"),
@@ -106,9 +119,52 @@ def test_a_random_model_is_right_or_refused(seed: int, resolved_engine: Callable
             assert not verdict.failed, f"{judged.program.source}\n{verdict}"
 
 
-def test_several_processes_judge_the_models_of_a_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", RUNNING_SEEDS)
+def test_running_operators_of_any_length_are_right(seed: int, resolved_engine: Callable[[str], ResolvedEngine]) -> None:
+    (judged,) = judge_seed(seed, [resolved_engine(version) for version in VERSIONS], rounds=0, plan=RUNNERS)
+    assert [verdict.status for verdict in judged.verdicts] == [RIGHT, RIGHT], judged.program.source
+
+
+@pytest.mark.parametrize("seed", STATE_SEEDS)
+def test_a_random_state_is_right(seed: int, resolved_engine: Callable[[str], ResolvedEngine]) -> None:
+    (judged,) = judge_state_seed(seed, [resolved_engine(version) for version in VERSIONS])
+    assert [verdict.status for verdict in judged.verdicts] == [RIGHT, RIGHT], f"{judged.program.source}{judged}"
+
+
+def test_states_paired_by_position_are_found(
+    resolved_engine: Callable[[str], ResolvedEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The places of the judge are those of the tree that it has drawn, and not the product's."""
+
+    def by_position(self: ModelState, argument: str, value: Any, what: str) -> list[Tensor]:
+        return [part for _, part in parts_at_any_depth(value) if isinstance(part, Tensor)]
+
+    targets = targets_of([resolved_engine("0.23.9")])
+    program = generate_state(STATE_IN_ANOTHER_ORDER)
+    assert [verdict.status for verdict in judge_states(program, targets)] == [RIGHT]
+    monkeypatch.setattr(ModelState, "_values", by_position)
+    (verdict,) = judge_states(program, targets)
+    assert verdict.status == WRONG
+    assert "call 2 on the path declutter" in verdict.message
+
+
+def test_a_right_state_whose_check_fails_is_found(
+    resolved_engine: Callable[[str], ResolvedEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = ExportResult.check_parity
+
+    def failing(self: ExportResult) -> Outcome:
+        return replace(plain(self), status=Status.MISMATCH)
+
+    monkeypatch.setattr(ExportResult, "check_parity", failing)
+    (verdict,) = judge_states(generate_state(1), targets_of([resolved_engine("0.23.9")]))
+    assert verdict.status == RED
+
+
+@pytest.mark.parametrize("kind", ["", "--states"])
+def test_several_processes_judge_the_models_of_a_command(kind: str, tmp_path: Path) -> None:
     """A process of multiprocessing does not import the `__main__` of a package: it would die at its first model."""
     file = tmp_path / "models.jsonl"
-    command = f"-m conformance.fuzz --seed 2 --count 2 --mend 0 --tract 0.23.9 --offline --jobs 2 --json {file}"
+    command = f"-m conformance.fuzz {kind} --seed 2 --count 2 --mend 0 --tract 0.23.9 --offline --jobs 2 --json {file}"
     subprocess.run([sys.executable, *command.split()], check=True, timeout=300, stdout=subprocess.DEVNULL)
     assert sorted(json.loads(line)["seed"] for line in file.read_text().splitlines()) == [2, 3]

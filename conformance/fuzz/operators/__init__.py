@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance.fuzz.draft import Draft
-from conformance.fuzz.operators import decisions, layers, numbers, positions, shapes, slices
+from conformance.fuzz.operators import decisions, layers, numbers, positions, running, shapes, slices
 
 Operator = Callable[[Draft], str]
 
@@ -25,4 +25,12 @@ DECIDING: dict[Operator, float] = {
 }
 """Operator -> how often in models that decide on sizes."""
 
-__all__ = ["DECIDING", "OPERATORS", "Operator"]
+RUNNING: dict[Operator, float] = {
+    **running.OPERATORS,
+    numbers.unary: 3,
+    numbers.binary: 2,
+    shapes.transpose: 1,
+}
+"""Operator -> how often in models of running operators, whose axes are long."""
+
+__all__ = ["DECIDING", "OPERATORS", "RUNNING", "Operator"]

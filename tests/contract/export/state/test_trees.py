@@ -1,10 +1,12 @@
-"""States of any tree: the engine, fed with its own outputs, computes what a program's loop over the model does."""
+"""States of any tree: the engine, fed with its own outputs, computes what a program's loop over the model does.
+
+Random trees are those of `python -m conformance.fuzz --states`, in `tests/contract/test_fuzz.py`.
+"""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,19 +37,6 @@ class Step(nn.Module):
 
     def forward(self, x: torch.Tensor, state: Any) -> Any:
         return self.function(x, state)
-
-
-@dataclass
-class Fields:
-    a: Any
-    b: Any
-
-
-class Attributes:
-    """An object whose attributes are set in the order of the arguments."""
-
-    def __init__(self, **parts: Any) -> None:
-        self.__dict__.update(parts)
 
 
 def export(model: nn.Module, state: Any, key: Any, version: str, folder: Path, **options: Any) -> ExportResult:
@@ -101,83 +90,6 @@ def test_loops_agree(name: str, version: str, tmp_path: Path, tract_engine: Any)
     result = export(model, tree([torch.randn(1, 2), torch.randn(1, 2)]), 1, version, tmp_path)
     assert result.assert_parity().facts[COMPARED_CALLS] == 4
     assert_loops_agree(result, model, tree(zeros(2)), lambda found: ([found[0]], found[1]), tract_engine(version))
-
-
-class Drawn:
-    """A tree of a state, and what a call does with each of its tensors, drawn from a seed."""
-
-    def __init__(self, seed: int) -> None:
-        self.draw = random.Random(seed)
-        self.shape = self._shape(2)
-        count = self._count(self.shape)
-        changes = [self.draw.choice(["add", "kept", "moved", "alias", "decay"]) for _ in range(count)]
-        self.changes = changes
-        self.order = self.draw.random() < 0.5
-        self.twice = self.draw.random() < 0.3
-
-    def _shape(self, depth: int) -> Any:
-        if depth == 0 or self.draw.random() < 0.3:
-            return None
-        kind = self.draw.choice(["tuple", "list", "dict", "fields", "attributes"])
-        size = 2 if kind in ("fields", "attributes") else self.draw.choice([1, 2, 3])
-        return kind, [self._shape(depth - 1) for _ in range(size)]
-
-    def _count(self, shape: Any) -> int:
-        return 1 if shape is None else sum(map(self._count, shape[1]))
-
-    def tree(self, tensors: list[torch.Tensor], *, reorder: bool = False, shape: Any = ...) -> Any:
-        shape = self.shape if shape is ... else shape
-        if shape is None:
-            return tensors.pop(0)
-        kind, parts = shape
-        made = [self.tree(tensors, reorder=reorder, shape=part) for part in parts]
-        named = dict(zip("abc", made, strict=False))
-        if reorder:
-            named = dict(reversed(named.items()))
-        if kind == "dict":
-            return named
-        if kind == "attributes":
-            return Attributes(**named)
-        return Fields(**named) if kind == "fields" else {"tuple": tuple, "list": list}[kind](made)
-
-    def flat(self, tree: Any, shape: Any = ...) -> list[torch.Tensor]:
-        shape = self.shape if shape is ... else shape
-        if shape is None:
-            return [tree]
-        kind, parts = shape
-        if kind in ("tuple", "list"):
-            found = list(tree)
-        else:
-            found = [tree[key] if kind == "dict" else getattr(tree, key) for key in "abc"[: len(parts)]]
-        return [one for part, inner in zip(found, parts, strict=True) for one in self.flat(part, inner)]
-
-    def __call__(self, x: torch.Tensor, state: Any) -> Any:
-        old = self.flat(state)
-        total = sum((one * (place + 2) for place, one in enumerate(old)), x)
-        new: list[torch.Tensor] = []
-        for place, (change, one) in enumerate(zip(self.changes, old, strict=True)):
-            made = {
-                "add": one + x * (place + 1),
-                "kept": one,
-                "moved": old[place - 1],
-                "alias": new[-1] if new else x + one,
-                "decay": 0.5 * one - total,
-            }
-            new.append(made[change] * 1 if change == "kept" and len(old) == 1 else made[change])
-        y = new[0] if self.twice else total
-        return y, self.tree(new, reorder=self.order)
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("seed", range(24))
-def test_drawn_trees(seed: int, version: str, tmp_path: Path, tract_engine: Any) -> None:
-    drawn = Drawn(seed)
-    model, count = Step(drawn).eval(), len(drawn.changes)
-    torch.manual_seed(1)
-    result = export(model, drawn.tree([torch.randn(1, 2) for _ in range(count)]), 1, version, tmp_path)
-    result.assert_parity()
-    engine = tract_engine(version)
-    assert_loops_agree(result, model, drawn.tree(zeros(count)), lambda found: ([found[0]], found[1]), engine)
 
 
 def test_archives_of_one_capture_share_the_calls(tmp_path: Path) -> None:

@@ -74,8 +74,6 @@ def run(options: argparse.Namespace) -> int:
     given = _read(options.archive, options.inputs or [], options.expected or [])
     engines = engines_of(options, Console(stderr=True))
     _require(transforms, engines)
-    from t2n_core.parity.check import check_parity
-
     targets = dict.fromkeys(one.target for one in engines)
     requests = {target: _request(options, given, criteria, target) for target in targets}
     outcomes = []
@@ -83,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         for number, engine in enumerate(engines, 1):
             show(f"checking {options.archive} in {engine.title}, {number} of {len(engines)}")
             request = requests[engine.target]
-            outcome = _with_hint(check_parity(runner_of(engine), request), engine)
+            outcome = _with_hint(_checked(engine, request, options), engine)
             if outcome.passed:
                 ended = [(engine.title, outcome), *_after_transforms(engine, request, transforms)]
             else:
@@ -113,6 +111,16 @@ def _request(options: argparse.Namespace, given: _Given, criteria: Judgement, ta
         reference="the expected outputs" if options.expected else DEFINITIONS,
         interface=interface_of(options.archive),
     )
+
+
+def _checked(engine: SelectedEngine, request: CheckRequest, options: argparse.Namespace) -> Outcome:
+    """Return the outcome against the expected outputs, or the definitions of the operators."""
+    from t2n_core.parity.check import check_parity
+    from t2n_core.parity.definitions import check_by_definitions
+
+    if options.expected:
+        return check_parity(runner_of(engine), request)
+    return check_by_definitions(runner_of(engine), request, standard=engine.target == _STANDARD)
 
 
 def _with_hint(outcome: Outcome, engine: SelectedEngine) -> Outcome:

@@ -50,9 +50,14 @@ class _Failure:
 
 
 def evaluated_samples(
-    archive: Path, given: Sequence[tuple[Array, ...]] = (), *, standard: bool = False, seconds: float = SECONDS
+    archive: Path,
+    given: Sequence[tuple[Array, ...]] = (),
+    *,
+    standard: bool = False,
+    round_to_storage: bool = False,
+    seconds: float = SECONDS,
 ) -> list[Sample]:
-    """Return a sample for each set of inputs, or for drawn ones if none are given; `standard` as in `evaluate`.
+    """Return a sample for each set of inputs, or for drawn ones if none are given; the options are those of `evaluate`.
 
     Raises BudgetError, with the statement where it is known, for an archive that takes more than `seconds` or the
     memory of a job, and the errors of `dialect.draw_inputs` and `dialect.evaluate`.
@@ -61,7 +66,8 @@ def evaluated_samples(
     try:
         worker.wait_ready()
         counts = [len(one) for one in given]
-        header = {"archive": str(archive.absolute()), "counts": counts, "standard": standard, "seconds": seconds}
+        options = {"standard": standard, "round_to_storage": round_to_storage}
+        header = {"archive": str(archive.absolute()), "counts": counts, "options": options, "seconds": seconds}
         found: list[Sample] = []
 
         def take(frame: Frame) -> None:
@@ -103,11 +109,11 @@ def _answer(job: Frame, channel: Any) -> None:
     content = read_archive(Path(job.header["archive"]))
     arrays = iter(job.arrays())
     given = [tuple(next(arrays) for _ in range(count)) for count in job.header["counts"]]
-    seconds, standard = job.header["seconds"], job.header["standard"]
+    seconds, options = job.header["seconds"], job.header["options"]
     end = time.monotonic() + seconds
-    drawn = () if given else dialect.draw_inputs(content, standard=standard, timeout=seconds)
+    drawn = () if given else dialect.draw_inputs(content, standard=options["standard"], timeout=seconds)
     for one in given or [tuple(inputs.values()) for inputs in drawn]:
-        outputs = dialect.evaluate(content, one, standard=standard, timeout=max(0.0, end - time.monotonic()))
+        outputs = dialect.evaluate(content, one, timeout=max(0.0, end - time.monotonic()), **options)
         found = [*one, *(tensor.raw() for tensor in outputs.values())]
         header = {"event": "sample", "inputs": len(one), "sizes": sizes_of(content, one)}
         write_frame(channel, header, [np.asarray(array) for array in found])

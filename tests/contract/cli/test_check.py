@@ -13,6 +13,7 @@ from torch import nn
 
 from pytest_t2n.cli.command import main
 from t2n_core import TractNNEF, export_model_to_nnef
+from tests.nets import OfFunction
 
 VERSION = "0.23.9"
 
@@ -45,6 +46,21 @@ def test_given_inputs_need_no_expected_outputs(
         np.savez(tmp_path / f"{place}.npz", input=np.random.default_rng(place).normal(size=(2, 5)).astype(np.float32))
     found = checked(capsys, str(archive), "--inputs", str(tmp_path / "0.npz"), str(tmp_path / "1.npz"))
     assert found["status"] == "pass"
+
+
+def test_places_by_a_product_that_float32_rounds_to_an_integer(
+    tmp_path: Path, resolved_engine: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """3 times 1.6666666 is 5 in float32, and less in float64: another element is the nearest."""
+    resolved_engine(VERSION)
+    net = OfFunction(lambda x: torch.nn.functional.interpolate(x, scale_factor=0.6)).eval()
+    target = TractNNEF(VERSION, dynamic_axes={"input": {2: "T"}})
+    export_model_to_nnef(net, torch.randn(2, 3, 7), tmp_path / "net", target, ["input"], ["y"])
+    for place in (0, 1):
+        x = np.random.default_rng(place).normal(size=(2, 3, 7)).astype(np.float32)
+        np.savez(tmp_path / f"{place}.npz", input=x)
+    found = checked(capsys, str(tmp_path / "net"), "--inputs", str(tmp_path / "0.npz"), str(tmp_path / "1.npz"))
+    assert (found["status"], found["facts"]["rounded"]) == ("pass", True)
 
 
 def test_a_statement_that_the_release_computes_wrongly_is_found(

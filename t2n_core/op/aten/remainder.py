@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT64, Value
@@ -13,17 +14,25 @@ from t2n_core.op.registry import op
 _BITS = 30
 """Bits of a quotient that are computed one by one where there is no float64, which is exact up to 29."""
 
+_LARGEST: Final = 2.0**40
+"""Quotients from which on a remainder of float64 is off by 2^-13 of its divisor, and soon by more than all of it."""
 
-def _rest(g: Emitter, self: Tensorlike, other: Tensorlike) -> tuple[Value, Value, Value]:
-    """Return a, b and the remainder of a by b with the sign of a, in the widest float of the target."""
+
+def _rest(g: Emitter, self: Tensorlike, other: Tensorlike, *, for_quotient: bool = False) -> tuple[Value, Value, Value]:
+    """Return a, b and the remainder of a by b with the sign of a, in the widest float of the target.
+
+    It is NaN for quotients from 2^40 on, unless it is what makes `a` a multiple of `b`: `for_quotient`.
+    """
     a, b = _wide(g, self), _wide(g, other)
-    return a, b, _by_quotient(g, a, b) if g.widest == FLOAT64 else _bit_by_bit(g, a, b)
+    return a, b, _by_quotient(g, a, b, for_quotient) if g.widest == FLOAT64 else _bit_by_bit(g, a, b)
 
 
-def _by_quotient(g: Emitter, a: Value, b: Value) -> Value:
+def _by_quotient(g: Emitter, a: Value, b: Value, for_quotient: bool) -> Value:
     """Return a - b * trunc(a / b) of float64, where the remainder of float32 is exact up to quotients of 2^29."""
     quotient = formulas.truncate(g, g.div(a, b))
     rest = g.sub(a, g.mul(quotient, b))
+    if not for_quotient:
+        rest = g.select(g.lt(formulas.absolute(g, quotient), _LARGEST), rest, math.nan)
     # a finite number modulo an infinity is itself, where 0 * inf gives NaN
     whole = g.and_(g.lt(formulas.absolute(g, a), math.inf), g.eq(formulas.absolute(g, b), math.inf))
     return g.select(whole, a, rest)
@@ -78,7 +87,7 @@ def floor_divide(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
     """Return the quotient rounded down; floats use the exact remainder as Python does: 1 // 0.1 is 9."""
     if g.output.dtype.kind != "f":
         return formulas.floor_divide(g, *pair(g, self, other))
-    a, b, rest = _rest(g, self, other)
+    a, b, rest = _rest(g, self, other, for_quotient=True)
     exact = g.div(g.sub(a, rest), b)
     lower = g.select(_signs_differ(g, rest, b), g.sub(exact, 1.0), exact)
     nearest = g.floor(g.add(lower, 0.5))

@@ -69,9 +69,10 @@ def polynomial(g: Emitter, x: Value, coefficients: list[float]) -> Value:
 
 
 def _sinc(g: Emitter, x: Value) -> Value:
-    """sin(pi x) / (pi x), 1 at 0."""
+    """sin(pi x) / (pi x), 1 at 0 and at numbers so small that the engine may take them for 0."""
     angle = g.mul(x, math.pi)
-    return g.select(g.eq(x, 0.0), 1.0, g.div(g.sin(angle), angle))
+    is_small = g.lt(formulas.absolute(g, x), 2 * float(np.finfo(x.dtype).tiny))
+    return g.select(is_small, 1.0, g.div(g.sin(angle), angle))
 
 
 _NATIVE = "exp log sin cos tan asin acos atan sinh cosh asinh acosh atanh sqrt rsqrt tanh"

@@ -67,6 +67,16 @@ CASES = [
         tensor([4660046610375530309, 75025]),
         tensor([7540113804746346429, 46368]),
     ),
+    *(
+        case(
+            f"gcd of the least {dtype}".replace("torch.", ""),
+            torch.gcd,
+            tensor([low, low, -1, low, 6, low, 0], dtype),
+            tensor([-1, 1, low, 6, low, low, low], dtype),
+        )
+        for dtype in (torch.int8, torch.int16, torch.int32, torch.int64)
+        for low in [torch.iinfo(dtype).min]
+    ),
     case("gcd of varying length", torch.gcd, randint(-9, 9, 5, 3), randint(-9, 9, 3)).dynamic({0: {0: "T"}}),
     case("resize_as_", lambda x, like: (x + 1).resize_as_(like), randn(4, 5), randn(3, 2, 3)),
     case("resize_", lambda x: x.clone().resize_(2, 7), randn(3, 5)),

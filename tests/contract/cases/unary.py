@@ -65,6 +65,8 @@ CASES = [
     case("logit eps", torch.logit, uniform(-0.2, 1.2, 3, 4), eps=0.1),
     case("log1p of small numbers", torch.log1p, uniform(-1e-5, 1e-5, 20)).at("close"),
     case("expm1 of small numbers", torch.expm1, uniform(-1e-5, 1e-5, 20)).at("close"),
+    case("sinc of small numbers", torch.sinc, tensor([1e-45, -1e-42, 3e-39, 1e-38, -2e-38, 1e-30, 1e-9])),
+    case("sinc of small float16", torch.sinc, tensor([6e-8, -2e-5, 1e-4], torch.float16)),
     case("rank 0", torch.exp, randn()),
     case("square of booleans", torch.square, bools(3, 4)),
     case("dynamic", lambda x: torch.exp(x).abs().floor(), randn(4, 3)).dynamic({0: {0: "B"}}),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -147,3 +148,15 @@ def of_sizes(x: Tensor) -> tuple[Tensor, ...]:
 def test_numbers_of_sizes(version: str, tmp_path: Path) -> None:
     others = [torch.arange(float(n)) for n in (1, 7, 21, 41, 49, 98, 107, 1001)]
     assert_exact(of_sizes, version, tmp_path, torch.arange(30.0), *others, axes=AXES)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("net", [lambda x: x % 3, lambda x: torch.fmod(x, -7.3)])
+def test_a_remainder_that_float64_lacks_the_digits_for_is_nan(net: Net, version: str, tmp_path: Path) -> None:
+    """It would be any number, and even larger than the divisor."""
+    export = ModelExport(OfFunction(net).eval(), torch.tensor([5e8, -5e8, 1e30, -3e38]), input_names=["x"])
+    result = export.to(TractNNEF(version, check_io=False), tmp_path / "model.nnef.tar")
+    (sample, *_) = result.samples
+    (found,) = result.target.engine().run(result.archive, [sample.inputs]).outputs[0]
+    np.testing.assert_allclose(found[:2], sample.expected[0][:2], atol=1e-6)
+    assert np.isnan(found[2:]).all()

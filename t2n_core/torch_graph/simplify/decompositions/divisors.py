@@ -13,13 +13,16 @@ _STEPS = {torch.uint8: 12, torch.int8: 10, torch.int16: 22, torch.int32: 45, tor
 
 @decomposition("aten::gcd")
 def gcd(self: Tensor, other: Tensor) -> Tensor:
-    """Return the greatest common divisor, never negative; that of zero and x is |x|."""
+    """Return the greatest common divisor, negative only beside the least integer; that of zero and x is |x|.
+
+    The least integer has no absolute value. Its remainders keep the sign of the dividend, as in C.
+    """
     dtype = torch.promote_types(self.dtype, other.dtype)
     a: Tensor = self.to(dtype).abs() + torch.zeros_like(other, dtype=dtype)
     b: Tensor = other.to(dtype).abs() + torch.zeros_like(self, dtype=dtype)
     for _ in range(_STEPS[dtype]):
         done = b == 0
-        a, b = torch.where(done, a, b), torch.where(done, b, a % torch.where(done, 1, b))
+        a, b = torch.where(done, a, b), torch.where(done, b, torch.fmod(a, torch.where(done, 1, b)))
     return a
 
 

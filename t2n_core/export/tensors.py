@@ -19,8 +19,9 @@ from t2n_core.nnef.dat import WeightSource
 from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.nnef.reading.headers import DAT, TensorHeader, files_of, headers_of
 from t2n_core.op.dtypes import numpy_dtype
+from t2n_core.op.stored import blocks, float16
 from t2n_core.op.stored.blocks import BlockWeight, as_blocks
-from t2n_core.op.stored.float16 import Float16Weight, loss
+from t2n_core.op.stored.float16 import Float16Weight
 from t2n_core.op.stored.int8 import ByteWeight, as_bytes
 from t2n_core.op.weights import TensorWeight
 from t2n_core.torch_graph.graph.ir import StoredWeight
@@ -174,6 +175,7 @@ def _in_storage_format(
         return stored.float() if stored.dtype in (torch.bfloat16, torch.float16) and dtype != np.float16 else stored
 
     if dtype is None and form.shape in (shape, (shape[0], tensor[:1].numel())):
+        _require_no_loss(name, "in blocks", blocks.loss(number()))
         return {
             name: _Later(np.dtype(np.float32), form.shape, lambda: BlockWeight(as_blocks(number()), form.shape), True)
         }
@@ -193,13 +195,17 @@ def _in_storage_format(
             ),
         }
     if dtype == np.float16 and tensor.dtype in (torch.float32, torch.bfloat16):
-        reason = loss(number()) if tensor.dim() > 1 else ""
-        if reason:
-            raise InputError(f"`{name}` cannot be float16 as it is in the archive: {reason}")
+        _require_no_loss(name, "float16", float16.loss(number()) if tensor.dim() > 1 else "")
         return {name: _Later(dtype, shape, lambda: Float16Weight(number()))}
     if dtype is None or numpy_dtype(number().dtype) != dtype:
         raise InputError(f"`{name}` is {tensor.dtype}, and {dtype or 'of an unknown format'} in the archive")
     return {name: _Later(dtype, shape, lambda: TensorWeight(number()))}
+
+
+def _require_no_loss(name: str, form: str, reason: str) -> None:
+    """Raise InputError if there is a reason why a tensor cannot be stored as it is in the archive."""
+    if reason:
+        raise InputError(f"`{name}` cannot be {form} as it is in the archive: {reason}")
 
 
 def _scales(stored: StoredWeight) -> torch.Tensor:

@@ -23,6 +23,9 @@ from t2n_core.torch_graph.graph.ir import StoredWeight
 from t2n_core.torch_graph.tensors_on_disk import tensor_on_disk
 
 LOWEST, HIGHEST = -8, 7
+LARGEST = -LOWEST * float(torch.finfo(torch.float16).max)
+_ERROR = 2.0**-5
+"""The largest relative error of a row by the rounding of its scales; that of the 4 bits is about twice as large."""
 
 
 def as_blocks(tensor: torch.Tensor, scales: Scales | None = None) -> StoredWeight:
@@ -50,6 +53,25 @@ def as_blocks(tensor: torch.Tensor, scales: Scales | None = None) -> StoredWeigh
         values[place] = (steps * block_scales).reshape(part.shape)
         all_scales[place] = block_scales.reshape(-1, per_row)
     return StoredWeight("q4_0", values, all_scales)
+
+
+def loss(tensor: torch.Tensor) -> str:
+    """Return why blocks with the usual scales cannot represent a weight; an empty text if they can.
+
+    They can if no element is beyond the largest scale, and no row (along axis 0) gets a scale that is too small for
+    float16: the error by that is at most 2^-5 of the row, both as root mean squares.
+    """
+    beyond = lost = 0
+    for _, rows in pieces(tensor):
+        blocks = rows.reshape(len(rows), -1, BLOCK_ELEMENTS).double()
+        beyond += int((blocks.abs() > LARGEST).sum())
+        scales = blocks.abs().amax(2) / -LOWEST
+        off = (scales.half().double() - scales) / torch.where(scales == 0, 1.0, scales)
+        squares = blocks.square().sum(2)
+        lost += int(((off.square() * squares).sum(1) > _ERROR**2 * squares.sum(1)).sum())
+    if beyond:
+        return f"{beyond} value{'s' if beyond > 1 else ''} beyond {LARGEST:.6g}"
+    return f"{lost} of {len(tensor)} rows too small for scales" if lost else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

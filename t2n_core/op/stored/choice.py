@@ -12,9 +12,8 @@ import torch
 from t2n_core.errors import InputError
 from t2n_core.nnef.dat import BLOCK_ELEMENTS
 from t2n_core.nnef.options.weight_choice import Reader, StoredAs, WeightChoice, WeightFormat, chosen_format
-from t2n_core.op.stored.blocks import as_blocks
+from t2n_core.op.stored import blocks, float16
 from t2n_core.op.stored.chunks import LEAST, pieces
-from t2n_core.op.stored.float16 import as_float16, loss
 from t2n_core.op.stored.int8 import as_bytes
 from t2n_core.torch_graph.graph.ir import StoredWeight, TensorVariable, TorchModuleIRGraph, TorchOp, tensors_in
 from t2n_core.torch_graph.simplify.passes import apply_swaps
@@ -84,8 +83,8 @@ def _is_matrix(data: torch.Tensor) -> bool:
 
 def _round(data: torch.Tensor, chosen: StoredAs, channels: tuple[int, ...]) -> StoredWeight:
     if chosen.format == "float16":
-        return as_float16(data)
-    return as_blocks(data, chosen.scales) if chosen.format == "q4_0" else as_bytes(data, channels, chosen.scales)
+        return float16.as_float16(data)
+    return blocks.as_blocks(data, chosen.scales) if chosen.format == "q4_0" else as_bytes(data, channels, chosen.scales)
 
 
 def _refusal(chosen: StoredAs, data: torch.Tensor, kinds: set[Reader], target_refusal: Refusal) -> str:
@@ -94,7 +93,7 @@ def _refusal(chosen: StoredAs, data: torch.Tensor, kinds: set[Reader], target_re
     if unsupported:
         return unsupported
     if chosen.format == "float16":
-        return "it is so already" if data.dtype == torch.float16 else loss(data)
+        return "it is so already" if data.dtype == torch.float16 else float16.loss(data)
     if not all(bool(part.isfinite().all()) for _, part in pieces(data)):
         return "elements that are not finite"
     if chosen.format == "int8":
@@ -105,7 +104,7 @@ def _refusal(chosen: StoredAs, data: torch.Tensor, kinds: set[Reader], target_re
         return f"{chosen.format} of float16 is for linear layers and embeddings"
     if data.dim() > 2 and len(kinds) > 1:
         return f"{' and '.join(sorted(kinds))} read it"
-    return ""
+    return "" if chosen.scales else blocks.loss(data)
 
 
 def _channels(kinds: set[Reader], rank: int) -> tuple[int, ...]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
+from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import WriteError
 from t2n_core.nnef.dat import block_header, pieces, stored_size
-from t2n_core.op.stored.blocks import BlockWeight, as_blocks
+from t2n_core.op.stored.blocks import BlockWeight, as_blocks, loss
 from t2n_core.op.stored.scales import least_error
 
 
@@ -35,6 +37,35 @@ def test_blocks_hold_what_is_dequantised(dtype: torch.dtype) -> None:
     step = weight.float().reshape(-1, 32).abs().amax(1) / 8
     error = np.abs(found - weight.float().numpy()).reshape(-1, 32).max(1)
     assert (error <= 1.01 * step.numpy() + 1e-12).all(), "at most one step, where the largest has the other sign"
+
+
+ROWS = {
+    "spread": (torch.linspace(-3, 3, 192).reshape(2, 96), ""),
+    "zeros": (torch.zeros(2, 64), ""),
+    "small": (torch.full((2, 64), 1e-4), ""),
+    "the largest": (torch.full((2, 64), 65504.0 * 8), ""),
+    "one large number": (torch.cat([torch.tensor([-6e5]), torch.ones(127)]).reshape(2, 64), "1 value beyond 524032"),
+    "a small block": (torch.cat([torch.full((32,), 1e-7), torch.ones(96)]).reshape(2, 64), ""),
+    "a small row": (torch.stack([torch.ones(64), torch.full((64,), 1e-6)]), "1 of 2 rows too small for scales"),
+    "vanishing": (torch.full((2, 64), 1e-30), "2 of 2 rows too small for scales"),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_what_scales_of_float16_cannot_stand_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    weight, reason = ROWS[name]
+    monkeypatch.setattr("t2n_core.op.stored.chunks.AT_A_TIME", 64)
+    assert loss(weight) == reason
+
+
+def test_a_weight_that_the_blocks_cannot_hold_stays_as_it_is() -> None:
+    model = nn.Sequential(nn.Linear(64, 8), nn.Linear(8, 64), nn.Linear(64, 4))
+    model[0].weight.data[0, 0] = 6e5
+    model[2].weight.data[1] *= 1e-6
+    target = TractNNEF("0.23.9", weights="q4_0", check_io=False)
+    notes = ModelExport(model.eval(), torch.randn(2, 64)).lower(target).declined["weights"]
+    assert "`0.weight` stays float32: 1 value beyond 524032" in notes
+    assert "`2.weight` stays float32: 1 of 4 rows too small for scales" in notes
 
 
 def test_the_header_is_that_of_the_format() -> None:

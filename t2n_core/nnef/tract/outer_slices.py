@@ -3,7 +3,7 @@
 Their pass `PushSliceUp` moves slices before the operation that computes their input. Where all readers of a value are
 slices of one axis, it splits the value at their bounds, and fails unless one of them is 0 (sonos/tract#2247). A boolean
 value it cannot split at all, and a value in many parts takes each operation that computes it apart, until a part is
-left out.
+left out. Some releases fail at a slice that is moved to another slice of the same axis.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Slices:
 
 
 def separate_outer_slices(g: TractBuilder) -> None:
-    """Put a `pad` before one of the slices of each value whose slices all leave out its first part.
+    """Put a `pad` before one of the slices of each value whose slices all leave out its first part, or of a slice.
 
     No slice is moved across it, so that the value is not split.
     """
@@ -67,7 +67,8 @@ def separate_outer_slices(g: TractBuilder) -> None:
         of_readers = [list(_slices_of(value, reader, moved)) for reader in readers.get(value, ())]
         for slices in _of_all_readers(of_readers):
             begin, leaves = slices[0].begin, tuple(leaf for one in slices for leaf in one.leaves)
-            if len(leaves) > 1 and (begin > 0 or value.dtype == BOOL or len(leaves) > _MOST_PARTS):
+            splits = len(leaves) > 1 and (begin > 0 or value.dtype == BOOL or len(leaves) > _MOST_PARTS)
+            if splits or (g.traits.fails_at_nested_slices and _is_slice_of(operation, slices[0].axis)):
                 _separate(g, next((leaf for leaf in leaves if not _is_dropped(leaf, readers)), leaves[0]))
             else:
                 moved.setdefault(value, []).append(replace(slices[0], leaves=leaves))
@@ -100,6 +101,12 @@ def _own_slice(operation: Operation) -> _Slices | None:
     strides: Sequence[int] = arguments.get("stride") or [1]
     is_plain = len(arguments["axes"]) == 1 and list(strides) == [1]
     return _Slices(arguments["axes"][0], _least(arguments["begin"][0]), (operation,)) if is_plain else None
+
+
+def _is_slice_of(operation: Operation, axis: int) -> bool:
+    """Return whether an operation is a slice of this axis."""
+    own = _own_slice(operation) if operation.name in _SLICES else None
+    return own is not None and own.axis == axis
 
 
 def _is_dropped(operation: Operation, readers: Mapping[Value, Sequence[Operation]]) -> bool:

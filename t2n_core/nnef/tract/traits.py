@@ -40,6 +40,8 @@ class TractTraits:
 
     splits_values_at_slices: bool = _in(Releases.of("0.21.11", "0.23.0"))
     """A value that only slices of one axis read is split at their bounds, one of which has to be 0."""
+    fails_at_nested_slices: bool = _in(Releases.of("0.21.11", "0.21.14"), Releases.of("0.22", "0.22.3"))
+    """A slice that is moved up to another one of the same axis replaces it, whose length is another."""
 
     # Support of symbolic sizes.
     reads_size_bounds: bool = _since("0.21.6")

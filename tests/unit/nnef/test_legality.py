@@ -273,7 +273,7 @@ def test_hazards_are_about_versions_and_arguments(build: Any) -> None:
 def test_every_hazard_is_reachable() -> None:
     """A hazard about an operator that its versions do not have would be a mistake in the table."""
     for hazard in HAZARDS:
-        versions = "0.19.2 0.19.15 0.20.20 0.20.22 0.21.3 0.21.6 0.21.10 0.21.12 0.21.19 0.22.4 0.23.9".split()
+        versions = "0.19.2 0.19.15 0.20.20 0.20.22 0.21.3 0.21.6 0.21.10 0.21.12 0.21.14 0.21.19 0.22.4 0.23.9".split()
         matching = [spec for v in versions if hazard.concerns((spec := spec_for("tract", v)).version)]
         assert matching, hazard
         for name in hazard.operators:

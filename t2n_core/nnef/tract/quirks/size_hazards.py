@@ -39,6 +39,19 @@ def _is_sum(extent: Dim) -> bool:
     return isinstance(extent, sympy.Add) and not (len(terms) == 1 and isinstance(terms[0], FloorDiv))
 
 
+def _has_as_many_rows_as_columns(operation: OperationView) -> bool:
+    """Return whether a matrix product has as many dynamic rows as columns, as scores of attention have."""
+    if operation.operator == "matmul":
+        rows, columns = operation.results[0].shape[-2:]
+        return not isinstance(rows, int) and rows == columns
+    terms, result = operation.get("expr").split("->")
+    sizes: list[list[Dim]] = []
+    pairs = list(zip(terms.split(","), operation.get("inputs"), strict=False))[:2]
+    for (term, value), (other, _) in zip(pairs, reversed(pairs), strict=True):
+        sizes.append([value.shape[i] for i, axis in enumerate(term) if axis in result and axis not in other])
+    return any(not isinstance(size, int) and size in sizes[1] for size in sizes[0])
+
+
 SIZE_HAZARDS: Final[tuple[Hazard, ...]] = (
     hazard(
         "tract_core_range",
@@ -60,5 +73,12 @@ SIZE_HAZARDS: Final[tuple[Hazard, ...]] = (
         when=(Condition("the product of the spatial extents is one of two sizes or of a sum", _has_unordered_volume),),
         reason="the engine does not see that both sides of its own reshape have equally many elements",
         safe="one dynamic spatial axis whose extent is no sum",
+    ),
+    hazard(
+        "matmul tract_core_einsum",
+        ("0.21.14", "0.21.15"),
+        when=(Condition("its rows and its columns have the same dynamic size", _has_as_many_rows_as_columns),),
+        reason="the optimiser exchanges the operands without end",
+        safe="a fixed size, or another release",
     ),
 )

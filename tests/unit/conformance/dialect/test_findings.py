@@ -82,6 +82,7 @@ NOT_FOUND = {
     "no case has such dynamic axes": {
         "the engine does not see that both sides of its own reshape have equally many elements",
         "the length of a range that ends at a size of an axis is not computed: `TDim is not a number`",
+        "the optimiser exchanges the operands without end",
     },
     "no case has both axes": {
         "a mean along an axis without elements ends the process, from 0.23.5 on along the last axis only"

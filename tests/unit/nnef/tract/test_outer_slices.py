@@ -40,6 +40,26 @@ def test_slices_of_one_value(release: str, bounds: tuple[tuple[int, int], ...], 
     assert apart(g) == kept
 
 
+@pytest.mark.parametrize(
+    ("release", "axis", "kept"),
+    [
+        ("0.21.11", 2, ["pad"]),
+        ("0.21.13", 2, ["pad"]),
+        ("0.22.1", 2, ["pad"]),
+        ("0.21.13", 1, []),
+        ("0.21.10", 2, []),
+        ("0.21.14", 2, []),
+        ("0.22.3", 2, []),
+    ],
+)
+def test_a_slice_that_moves_to_another_one_of_its_axis(release: str, axis: int, kept: list[str]) -> None:
+    g = emitter(release)
+    first = g.slice(g.tanh(g.external("x", (3, 9), FLOAT32)), axes=[1], begin=[0], end=[6])
+    later = g.exp(g.unsqueeze(first, axes=[0]))
+    g.graph.outputs = [g.slice(later, axes=[axis], begin=[0], end=[2])]
+    assert apart(g) == kept
+
+
 def test_slices_that_move_before_other_operations() -> None:
     g = emitter()
     x = g.external("x", (3, 9), FLOAT32)

@@ -11,6 +11,7 @@ from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.shapes import infer
 from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, is_static
+from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.sizes.reshapes import ReshapePart, factors, join_parts, reshape_parts
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.sizes.empty import without_empty
@@ -34,12 +35,32 @@ def reshape(g: TractBuilder, input: Value, *, shape: Sequence[Dim]) -> Value:
     if max(factors(whole.before), factors(whole.after)) <= 2:
         parts = [whole]
     for part in reversed(parts):
+        if g.traits.fails_on_empty_reshapes:
+            g.graph.sizes = _without_dropped_axes(g.graph.sizes, part)
         place: dict[str, Any] = {"axis_start": part.start, "axis_count": part.count}
         if part.count == input.rank:
             place = {}
         out = Expected(*infer("reshape", {"input": input, "shape": part.after, **place}))
         input = g.one("reshape", input, shape=_engine_sizes(part), out=out, **place)
     return input
+
+
+def _without_dropped_axes(sizes: SizeRange, part: ReshapePart) -> SizeRange:
+    """Return the part of a range in which the engine does not take a reshape for the removal of an axis.
+
+    At T = 0 the sizes [T, 5] become [5 * T], and both begin with 0: the engine removes the 5 after it, which fails.
+    """
+    for size in part.before:
+        if isinstance(size, int) or not size.is_Symbol or sizes.bounds[size.name][0] > 0:
+            continue
+        before, after = ([sympy.sympify(extent).subs(size, 0) for extent in side] for side in (part.before, part.after))
+        while before and after and before[0] == after[0]:
+            before, after = before[1:], after[1:]
+        while before and after and before[-1] == after[-1]:
+            before, after = before[:-1], after[:-1]
+        if len(before) == 1 and before[0] != 1 and not after:
+            sizes = sizes.narrowed(sympy.Ge(size, 1, evaluate=False))
+    return sizes
 
 
 def _engine_sizes(part: ReshapePart) -> list[Dim]:

@@ -16,13 +16,13 @@ from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.engine.paths import EnginePath
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.tract.engine import TractEngine
-from t2n_core.errors import InputError, PiecesError
+from t2n_core.errors import InputError, ParityError, PiecesError
 from t2n_core.nnef.sizes.dims import symbols_of
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.comparison import compare_outputs
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.judging.metrics import indifferences
-from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.outcome import Outcome, Status
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.sensitivity import sensitivities
 
@@ -147,7 +147,48 @@ def compare_stream(
         indifferent=indifferences(criteria.metrics, result.samples),
     )
     outcome = check_parity(Answered(axis.engine.version, reply), request)
+    if outcome.status is Status.MISMATCH and got:
+        outcome = _with_later_delay(outcome, whole, got, pulse, criteria)
     return replace(outcome, facts={**outcome.facts, "pulse": pulse}), sample.inputs, whole
+
+
+def _with_later_delay(
+    outcome: Outcome, expected: Sequence[Array], got: Sequence[Array], pulse: int, criteria: Judgement
+) -> Outcome:
+    """Return a mismatch with its reason, if the outputs are right some steps later than the engine states.
+
+    tract counts the steps that a slice drops up to the length of the pulse: for `x[:, 3:]` by single steps it states a
+    delay of 1, and not of 3.
+    """
+    names = [output.name for output in outcome.outputs]
+    later = {}
+    for name, want, have in zip(names, expected, got, strict=True):
+        steps = _steps_until_right(want, have, criteria)
+        if steps is None:
+            return outcome
+        later[name] = steps
+    most = max(later.values())
+    if not most:
+        return outcome
+    late = ", ".join(name for name, steps in later.items() if steps == most)
+    message = f"the stream is right {most} step{'s' if most > 1 else ''} later than tract states: {late}"
+    hint = f"tract counts steps that a slice drops up to one pulse only: give a pulse of {pulse + most} or more"
+    return outcome.as_mismatch(
+        ParityError, message, outputs=outcome.outputs, failed_sizes=outcome.failed_sizes, hint=hint
+    )
+
+
+def _steps_until_right(expected: Array, got: Array, criteria: Judgement) -> int | None:
+    """Return how many steps of an output come before the right ones, or None where they never come."""
+    axes = [axis for axis, (a, b) in enumerate(zip(expected.shape, got.shape, strict=False)) if a != b]
+    if expected.ndim != got.ndim or len(axes) > 1:
+        return None
+    for axis in axes or range(got.ndim):
+        for steps in range(int(got.shape[axis] * (1 - ENOUGH))):
+            want, have = _common(expected, np.take(got, range(steps, got.shape[axis]), axis))
+            if want.shape == have.shape and compare_outputs([want], [have], criteria=criteria)[0].passed:
+                return steps
+    return None
 
 
 def _judge_longer_pulse(

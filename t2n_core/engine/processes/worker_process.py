@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from t2n_core.engine.processes.environment import worker_environment
 from t2n_core.engine.processes.excerpt import Excerpt
+from t2n_core.engine.processes.starter import start_process
 from t2n_core.engine.processes.wire import Frame, WireError, read_frame, write_frame
 from t2n_core.engine.protocol import Array
 
@@ -41,7 +42,7 @@ class WorkerProcess:
 
         The variables of `environment` are added to those of `worker_environment`.
         """
-        self._process = subprocess.Popen(
+        self._process = start_process(
             [sys.executable, "-P", "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -14,8 +14,6 @@ child, while the library stays loaded here. With `--inline` the job runs here, a
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import functools
 import gc
 import io
 import math
@@ -28,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from t2n_core.engine.processes.bound import death_signal, end_with_parent
 from t2n_core.engine.processes.channel import claim_channel
 from t2n_core.engine.processes.excerpt import Excerpt
 from t2n_core.engine.processes.memory import limit_process
@@ -40,7 +39,6 @@ from t2n_core.errors import EngineLoadError
 from t2n_core.files import file_sha256
 
 _CHUNK = 1 << 20
-_PR_SET_PDEATHSIG = 1
 _LOOK = 2.0
 """Seconds between two checks that the parent lives: a process forked from it may keep the pipe open."""
 _DYING = 2.0
@@ -129,7 +127,7 @@ def _perform(driver: TractDriver, job: Frame, send: Send, requests: io.FileIO) -
 def serve_forking(libraries: Libraries, requests: io.FileIO, channel: io.FileIO) -> None:
     import resource  # noqa: F401  once here, not in every child
 
-    _death_signal()
+    death_signal()
     gc.freeze()  # a collection in a child would touch, and so copy, every page of this heap
     parent = os.getppid()
     while _wait_for_job(requests, parent) and (job := read_frame(requests)) is not None:
@@ -279,19 +277,9 @@ def _live_as_child(
 
 def _bind_to(worker: int) -> None:
     """End this child with the worker on Linux; elsewhere the parent kills the process group."""
-    if control := _death_signal():
-        control(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    end_with_parent()
     if os.getppid() != worker:
         raise ProcessLookupError("the worker ended while it forked this child")
-
-
-@functools.cache
-def _death_signal() -> Any:
-    """Return Linux's function that names the signal for the end of a parent; None elsewhere.
-
-    It is looked up before the first fork: in a child, each page that this touches would be copied.
-    """
-    return ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
 if __name__ == "__main__":

@@ -60,7 +60,9 @@ def is_alive(pid: int) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    """Return the processes that the threads of a process have started."""
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for thread in threads for child in thread.read_text().split()]
 
 
 def seconds_of(pid: int) -> float:
@@ -239,6 +241,27 @@ def test_a_killed_parent_leaves_no_orphans(then: str, resolved_engine: Resolve, 
     assert wait_until(lambda: not any(map(is_alive, family)))
 
 
+def test_a_stopped_worker_ends_with_its_parent(resolved_engine: Resolve, good: Path) -> None:
+    parent, worker = start_parent("import time; time.sleep(60)", resolved_engine(VERSION).library, good)
+    try:
+        os.kill(worker, signal.SIGSTOP)
+    finally:
+        parent.kill()
+        parent.communicate(timeout=20)
+    assert wait_until(lambda: not is_alive(worker))
+
+
+def test_a_worker_outlives_the_thread_in_which_it_was_started(engine: TractEngine, good: Path) -> None:
+    first = threading.Thread(target=assert_good, args=(engine, good))
+    first.start()
+    first.join()
+    started = worker_pid(engine)
+    time.sleep(0.2)
+    assert is_alive(started)
+    assert_good(engine, good)
+    assert worker_pid(engine) == started
+
+
 def test_a_job_ends_with_a_worker_that_cannot_end_it(resolved_engine: Resolve, good: Path, endless: Path) -> None:
     then = "engine.run(Path(sys.argv[3]), [[x]], timeout=60.0)"
     parent, worker = start_parent(then, resolved_engine(VERSION).library, good, endless)
@@ -371,29 +394,3 @@ def test_files_in_the_current_folder_do_not_disturb(
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from the current folder')")
     monkeypatch.chdir(tmp_path)
     assert_good(engine, good.relative_to(tmp_path))
-
-
-def test_only_frames_get_on_the_channel() -> None:
-    script = """
-        import os, sys
-        from t2n_core.engine.processes.channel import claim_channel
-        from t2n_core.engine.processes.wire import read_frame, write_frame
-        requests, channel = claim_channel()
-        os.write(1, b"engine prints")
-        print("python prints", flush=True)
-        assert os.read(0, 1) == b""
-        write_frame(channel, {"got": read_frame(requests).header["n"]})
-    """
-    from t2n_core.engine.processes.wire import encode_frame
-
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        input=b"".join(map(bytes, encode_frame({"n": 5}))),
-        capture_output=True,
-        timeout=60,
-        check=True,
-        env={**os.environ, "PYTHONPATH": str(Path(t2n_core.__file__).parents[1])},
-    )
-    assert done.stdout == b"".join(map(bytes, encode_frame({"got": 5})))
-    assert b"engine prints" in done.stderr
-    assert b"python prints" in done.stderr

@@ -68,6 +68,7 @@ class Controller:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
         """End the session before pytest-benchmark's own wrapper, which saves and compares."""
+        self._ledger.settle()
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._elsewhere:
             session.exitstatus = pytest.ExitCode.OK
             shard = self._settings.shard

@@ -91,6 +91,8 @@ class Ledger:
         """Engine by node id, the same object that pytest holds; None once the record is there."""
         self._properties: dict[str, list[tuple[str, object]]] = {}
         """Properties of tests before their teardown, for `--t2n-junit-properties`."""
+        self._settling: dict[str, tuple[CellLine, str]] = {}
+        """Records with their JSON, by node id, of tests whose teardown was not reported: it may replace them."""
         self._kept_plan: PlanLine | None = None
         """The plan of the interrupted session, which stands in the file."""
         self._file: RunFile | None = None
@@ -190,26 +192,40 @@ class Ledger:
             self._append(plan)
 
     def take_report(self, report: pytest.TestReport) -> None:
-        """Read the record of a report, if it has one, and remove it, so that other reporters do not get it."""
+        """Read the record of a report, if it has one, and remove it, so that other reporters do not get it.
+
+        It counts from the report of the teardown on, whose own record takes its place.
+        """
         texts = [value for name, value in report.user_properties if name == PROPERTY]
         if texts:
             report.user_properties = [pair for pair in report.user_properties if pair[0] != PROPERTY]
-        if report.when == "teardown":
-            report.user_properties += self._properties.pop(storable(report.nodeid), [])
+        nodeid, is_end = storable(report.nodeid), report.when == "teardown"
         # "rerun" of pytest-rerunfailures: the next report of this test has its record, and not its graph again
         again = report.outcome not in ("passed", "failed", "skipped")
         if texts:
             try:
-                self._take(str(texts[-1]).split("\n"), only_graphs=again)
+                self._take(str(texts[-1]).split("\n"), only_graphs=again, replaces=is_end)
             except msgspec.DecodeError as exc:
                 self.problems.append(f"unreadable record of {report.nodeid}: {exc}")
-        elif report.failed and report.when not in ("setup", "call", "teardown"):
+        if is_end:
+            self._settle(nodeid)
+            report.user_properties += self._properties.pop(nodeid, [])
+        elif not texts and report.failed and report.when not in ("setup", "call"):
             # for a dead worker xdist reports only the test that it was running
-            nodeid = storable(report.nodeid)
+            self._settle(nodeid)
             engine = self._plan.get(nodeid)
             if engine is not None:
                 cell = _cell(nodeid, engine)
                 self._note(simple_record(cell, Status.CRASH, Stage.RUN, "WorkerCrash", str(report.longrepr)))
+
+    def settle(self) -> None:
+        """Count the records whose teardown was not reported, as at the end of an interrupted session."""
+        for nodeid in [*self._settling]:
+            self._settle(nodeid)
+
+    def _settle(self, nodeid: str) -> None:
+        if nodeid in self._settling:
+            self._note(*self._settling.pop(nodeid))
 
     def recover(self, lines: Iterable[str]) -> None:
         """Add the records of planned cells whose report did not arrive."""
@@ -217,21 +233,26 @@ class Ledger:
         for line in lines:
             try:
                 self._take([line], only_planned=True)
+                self.settle()
             except msgspec.DecodeError:
                 continue  # a worker that was killed while it wrote
         count = self.counts.total - before
         if count:
             self.notes.append(f"{count} records were read from files of workers: their reports did not arrive")
 
-    def _take(self, lines: Iterable[str], *, only_graphs: bool = False, only_planned: bool = False) -> None:
-        """Add lines of records. Raises msgspec.DecodeError."""
+    def _take(
+        self, lines: Iterable[str], *, only_graphs: bool = False, only_planned: bool = False, replaces: bool = False
+    ) -> None:
+        """Add lines of records; `replaces` says that they replace that of the same cell. Raises msgspec.DecodeError."""
         for line in lines:
             record = decode_line(line)
             if isinstance(record, GraphLine):
                 if self.settings.report is not None:
                     self._append(record, line)
             elif isinstance(record, CellLine) and not only_graphs and (not only_planned or record.nodeid in self._plan):
-                self._note(record, line)
+                if replaces:
+                    self._settling.pop(record.nodeid, None)
+                self._settling.setdefault(record.nodeid, (record, line))
 
     def finish(self, why_missing: str, stopped: str = "") -> None:
         """Give every planned cell without a record the status `not_run`, write the end and the report, close the file.

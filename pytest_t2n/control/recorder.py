@@ -16,6 +16,7 @@ from pytest_t2n.control.worker import Worker
 from pytest_t2n.expect.entries import Expectations
 from pytest_t2n.expect.judge import judge
 from pytest_t2n.records.file import encode
+from pytest_t2n.records.from_outcome import outcome_record
 from pytest_t2n.records.from_report import record_of, with_relative_paths, with_subject
 from pytest_t2n.records.schema import CellLine, Record
 from pytest_t2n.run.export_summary import ExportSummary
@@ -62,7 +63,11 @@ class Recorder:
         cell, run = self._collector.cell_of(item), self._runner.run_of(item)
         if cell is None:
             return ""
-        if run is None:
+        record: CellLine | None
+        late = self._runner.late.pop(item, None) if call.when == "teardown" else None
+        if late is not None and late.outcome is not None:
+            run, record = late, outcome_record(cell, late.outcome)
+        elif run is None:
             record = record_of(cell, call, report)
         elif run.is_called:  # the report of a subtest
             if report.failed:

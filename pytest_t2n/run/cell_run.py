@@ -301,6 +301,11 @@ class CellRun:
             return self._fail("NotCheckedError", self._not_checked(len(unchecked)), TO_CHECK).describe()
         return ""
 
+    def end_badly(self, why: str) -> None:
+        """Add the failure of a teardown, unless it is that of a check."""
+        if self.outcome is None or self.outcome.passed:
+            self._fail("UnfinishedCheckError", why)
+
     def fail_part(self, message: str) -> None:
         """Add the failure of a subtest, which is reported by itself, unless it is that of a check."""
         if not self.verdicts.open:

@@ -27,6 +27,8 @@ class CellRunner:
         self._settings, self._collector = settings, collector
         self._cache = ExportCache()
         self._runs: dict[pytest.Item, CellRun] = {}
+        self.late: dict[pytest.Item, CellRun] = {}
+        """Runs in whose teardown a check failed, after the record of the test, until its report."""
         self.problems: list[str] = []
         """Lines that fail the session: about checks that ended after their tests, and files that were not written."""
 
@@ -90,7 +92,7 @@ class CellRunner:
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, None, None]:
         """Drop the run: items live as long as the session, and the contents of a run must not.
 
-        Fail the teardown if a check failed meanwhile, since the test's record says otherwise.
+        Fail the teardown if a check failed meanwhile; its report then has another record of the test.
         """
         try:
             yield
@@ -100,7 +102,9 @@ class CellRunner:
             if run is not None:
                 run.close()
                 why = run.verdicts.close()
-        if why:
+        if run is not None and why:
+            run.end_badly(why)
+            self.late[item] = run
             pytest.fail(why, pytrace=False)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

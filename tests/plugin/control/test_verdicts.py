@@ -150,6 +150,17 @@ LATE = """
     def test_in_teardown(at_the_end, nnef_export):
         nnef_export("pass", (1,)).assert_parity()
 
+    @pytest.fixture
+    def begun_at_the_end(nnef_export):
+        yield
+        result = nnef_export("pass", (1,))
+        result._run.check = lambda *given: time.sleep(1)
+        threading.Thread(target=result.assert_parity, daemon=True).start()
+        time.sleep(0.2)
+
+    def test_begun_in_teardown(begun_at_the_end, nnef_export):
+        nnef_export("pass", (1,)).assert_parity()
+
     def test_first(nnef_export):
         held.append(nnef_export("pass", (1,)))
         held[0].assert_parity()
@@ -171,9 +182,11 @@ LATE = """
 def test_checks_that_come_late_fail_the_session(suite, where):
     suite.pytester.makepyfile(LATE)
     result = suite.run("--t2n-report=site", "--dist=loadfile", engines="0.23", mode=where)
-    result.assert_outcomes(passed=3, failed=1, errors=1)
+    result.assert_outcomes(passed=4, failed=1, errors=2)
     result.stdout.fnmatch_lines(["problem: *test_first*: a check was begun after its test had ended"])
     assert suite.cells["test_begun[tract-0.23.9]"]["error"]["error_class"] == "UnfinishedCheckError"
+    assert suite.statuses["test_in_teardown[tract-0.23.9]"] == "mismatch"
+    assert suite.statuses["test_begun_in_teardown[tract-0.23.9]"] == "error"
 
 
 HOOKS = {

@@ -51,6 +51,8 @@ def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
         raise InputError(f"there is no output {', '.join(unknown)} to judge; there are {', '.join(names)}")
     if not request.samples:
         raise InputError("a parity check needs at least one sample")
+    if not any(sample.expected for sample in request.samples):
+        raise InputError("a parity check needs an output to compare")
     plan = plan_paths(engine, request)
     archive, samples, outside = request.archive, plan.request.samples, plan.request.outside
     common: dict[str, Any] = {

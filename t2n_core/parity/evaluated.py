@@ -92,28 +92,31 @@ def evaluated_samples(
 def main(arguments: Sequence[str]) -> int:
     """Answer the jobs on the standard input until it ends."""
     requests, channel = claim_channel()
-    limit_process(int(arguments[0].removeprefix("--memory=")))
+    memory = int(arguments[0].removeprefix("--memory="))
+    limit_process(memory)
     write_frame(channel, {"event": "ready"})
     with contextlib.suppress(BrokenPipeError):
         while (job := read_frame(requests)) is not None:
             end: dict[str, Any] = {"event": "end"}
             try:
-                _answer(job, channel)
+                _answer(job, channel, memory)
             except (T2NError, MemoryError, RecursionError) as wrong:
                 end["failure"] = asdict(_failure_of(wrong))
             write_frame(channel, end)
     return 0
 
 
-def _answer(job: Frame, channel: Any) -> None:
+def _answer(job: Frame, channel: Any, memory: int) -> None:
     content = read_archive(Path(job.header["archive"]))
     arrays = iter(job.arrays())
     given = [tuple(next(arrays) for _ in range(count)) for count in job.header["counts"]]
     seconds, options = job.header["seconds"], job.header["options"]
     end = time.monotonic() + seconds
-    drawn = () if given else dialect.draw_inputs(content, standard=options["standard"], timeout=seconds)
+    standard = options["standard"]
+    drawn = () if given else dialect.draw_inputs(content, standard=standard, timeout=seconds, memory=memory)
     for one in given or [tuple(inputs.values()) for inputs in drawn]:
-        outputs = dialect.evaluate(content, one, timeout=max(0.0, end - time.monotonic()), **options)
+        left = max(0.0, end - time.monotonic())
+        outputs = dialect.evaluate(content, one, timeout=left, memory=memory, **options)
         found = [*one, *(tensor.raw() for tensor in outputs.values())]
         header = {"event": "sample", "inputs": len(one), "sizes": sizes_of(content, one)}
         write_frame(channel, header, [np.asarray(array) for array in found])

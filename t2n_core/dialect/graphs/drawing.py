@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from t2n_core.dialect.graphs.budget import MEMORY
 from t2n_core.dialect.graphs.evaluation import evaluate
 from t2n_core.dialect.graphs.externals import External, externals_of
 from t2n_core.dialect.graphs.symbols import asserted_numbers, check_assertions, size_of
@@ -22,6 +23,8 @@ from t2n_core.nnef.reading.tree import names_in
 _SIZES: Final = (3, 5, 2, 7, 1, 4, 8, 16, 32, 0, 11, 64)
 """Sizes of symbols, those that prove more first."""
 _MOST_TRIES: Final = 200
+_MOST_ALIKE: Final = 3
+"""Tries at the only sizes of a graph, if none of them can be evaluated."""
 _MOST_ELEMENTS: Final = 1 << 28
 _INTEGERS: Final = (11, 2, 1)
 """Exclusive bounds of integers: a graph that uses them as indices may take small ones only."""
@@ -34,13 +37,14 @@ def draw_inputs(
     *,
     standard: bool = False,
     timeout: float | None = None,
+    memory: int = MEMORY,
 ) -> list[dict[str, NDArray[Any]]]:
     """Return up to `count` sets of random inputs by name, at several sizes of the symbols.
 
     Floats are normally distributed. Integers are drawn from 0 to 10, and from a smaller range if the graph has no value
     for them. Each set can be evaluated; with `standard` operators are those of NNEF 1.0. Raises InputError if none can
     be, UndefinedOperatorError for an operator without a definition, MalformedArchiveError for a name that no statement
-    defines, and BudgetError for a statement that takes too much memory, or begins after `timeout` seconds.
+    defines, and BudgetError as `evaluate` does.
     """
     content = archive if isinstance(archive, ArchiveContent) else read_archive(Path(archive))
     declared = externals_of(content.document)
@@ -48,12 +52,16 @@ def draw_inputs(
     random = np.random.default_rng(seed)
     drawn: list[dict[str, NDArray[Any]]] = []
     reason = "no sizes satisfy its assertions"
-    for sizes in itertools.islice(_assignments(content, declared), _MOST_TRIES):
-        for most in _INTEGERS:
+    has_symbols = any(names_in(node) for one in declared.values() for node in one.shape)
+    bounds = _INTEGERS if any(one.dtype.kind in "iu" for one in declared.values()) else _INTEGERS[:1]
+    for number, sizes in enumerate(itertools.islice(_assignments(content, declared), _MOST_TRIES)):
+        if not has_symbols and not drawn and number == _MOST_ALIKE:
+            break
+        for most in bounds:
             inputs = {name: _draw(random, name, one, sizes, most) for name, one in declared.items()}
             try:
                 left = None if end is None else max(0.0, end - time.monotonic())
-                evaluate(content, inputs, standard=standard, timeout=left)
+                evaluate(content, inputs, standard=standard, timeout=left, memory=memory)
             except (UndefinedOperatorError, MalformedArchiveError, BudgetError):
                 raise
             except (InputError, MeaningError) as wrong:

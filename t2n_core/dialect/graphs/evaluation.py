@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from t2n_core.dialect.evaluator import Evaluation
+from t2n_core.dialect.graphs.budget import MEMORY, check_fragments, check_memory
 from t2n_core.dialect.graphs.externals import External, externals_of
 from t2n_core.dialect.graphs.symbols import check_assertions, declared_symbols, solve
 from t2n_core.dialect.tensors import Tensor
@@ -26,17 +27,19 @@ def evaluate(
     results: Sequence[str] | None = None,
     timeout: float | None = None,
     standard: bool = False,
+    memory: int = MEMORY,
 ) -> dict[str, Tensor]:
     """Return the outputs of an archive by name, or the values `results`, as the definitions of its operators say.
 
     Floats are computed in float64, and with `round_to_storage` rounded to the data type of the tensor after each
     operation. Inputs are arrays by name, or in the order of the graph's inputs. Only values that are read later are
-    kept in memory. After `timeout` seconds no further operation begins. With `standard` operators are those of NNEF 1.0
-    where tract's differ: the filters of `deconv` have another layout.
+    kept in memory. After `timeout` seconds no further operation begins; none does at all if the sizes say that those
+    values take more than `memory` bytes, or if fragments run each other very often. With `standard` operators are those
+    of NNEF 1.0 where tract's differ: the filters of `deconv` have another layout.
 
     Raises InputError for an archive that cannot be read and inputs that do not fit its shapes, MalformedArchiveError
     for a statement that reads a name or a tensor that is not defined, UndefinedOperatorError for an operator without a
-    definition, MeaningError for an operation outside of its domain, or after the timeout.
+    definition, MeaningError for an operation outside of its domain, BudgetError for memory, time and fragments.
     """
     content = archive if isinstance(archive, ArchiveContent) else read_archive(Path(archive))
     document = content.document
@@ -51,8 +54,11 @@ def evaluate(
     options: Any = {"round_to_storage": round_to_storage, "timeout": timeout, "standard": standard}
     evaluation = Evaluation(document.fragments, content.tensors, symbols, unsolved=unsolved, **options)
     body = [statement for statement in statements if statement.results[0] not in tensors]
+    wanted = document.outputs if results is None else results
+    check_fragments(body, document.fragments)
+    check_memory(body, tensors, symbols, wanted, memory)
     values: dict[str, Any] = dict(tensors)
-    return evaluation.run(body, values, document.outputs if results is None else results)
+    return evaluation.run(body, values, wanted)
 
 
 def sizes_of(content: ArchiveContent, inputs: Mapping[str, ArrayLike] | Sequence[ArrayLike]) -> dict[str, int]:

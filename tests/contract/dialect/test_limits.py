@@ -100,7 +100,7 @@ def test_an_archive_that_takes_long_is_ended(archive: Path) -> None:
 def test_a_fragment_that_calls_itself_without_end_is_refused(archive: Path) -> None:
     fragment = FRAGMENT.format(name="f", body="y = f(x);")
     (archive / "graph.nnef").write_text(FRAGMENTS.format(fragments=fragment, call="f"), "utf-8")
-    with pytest.raises(BudgetError, match=r"nested more than 100 deep, of which `f` is the next|recursion"):
+    with pytest.raises(BudgetError, match="`f` runs itself"):
         samples_by_definitions(archive)
 
 
@@ -109,7 +109,7 @@ def test_fragments_expand_within_a_budget(archive: Path) -> None:
         FRAGMENT.format(name=f"f{n}", body=f"a = f{n - 1}(x);\n y = f{n - 1}(a);") for n in range(1, 40)
     )
     (archive / "graph.nnef").write_text(FRAGMENTS.format(fragments=fragments, call="f39"), "utf-8")
-    with pytest.raises(BudgetError, match=r"took longer than 2 seconds|more than 1,000,000 times"):
+    with pytest.raises(BudgetError, match="more than 100,000 times"):
         evaluated_samples(archive, seconds=2.0)
 
 

@@ -218,6 +218,11 @@ def test_no_samples_is_the_callers_error(archive):
         check_parity(FakeEngine(), request(archive, []))
 
 
+def test_no_outputs_prove_nothing(archive, samples):
+    with pytest.raises(InputError, match="needs an output"):
+        check_parity(FakeEngine(), request(archive, [Sample(samples[0].inputs, ())]))
+
+
 def test_outcomes_are_json(archive, samples):
     outcome = check(archive, samples, lambda _, o: (np.full_like(o[0], np.nan), o[1]))
     text = json.dumps(outcome.to_dict(), allow_nan=False)

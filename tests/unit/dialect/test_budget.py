@@ -1,0 +1,82 @@
+"""Memory and fragments are counted before an evaluation spends them, and the statement is named."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from t2n_core import dialect
+from t2n_core.errors import BudgetError
+from t2n_core.nnef.reading.archive import ArchiveContent
+from t2n_core.nnef.reading.parser import read_text
+
+FRAGMENT = "fragment {name}(x: tensor<scalar>) -> (y: tensor<scalar>)\n{{\n{body}\n}}\n"
+
+
+def content(body: str, fragments: str = "") -> ArchiveContent:
+    head = "version 1.0;\nextension KHR_enable_fragment_definitions;\n" if fragments else "version 1.0;\n"
+    x = "x = external<scalar>(shape = [2, 2]);"
+    return ArchiveContent(read_text(f"{head}{fragments}graph g(x) -> (y)\n{{\n{x}\n{body}\n}}\n"), {})
+
+
+def refusal(archive: ArchiveContent) -> BudgetError:
+    start = time.process_time()
+    with pytest.raises(BudgetError) as caught:
+        dialect.evaluate(archive, [np.ones((2, 2), np.float32)], memory=1 << 30)
+    assert time.process_time() - start < 1
+    return caught.value
+
+
+DOUBLING = "a0 = concat([x, x], axis = 0);" + "".join(f"a{n + 1} = concat([a{n}, a{n}], axis = 0);" for n in range(39))
+
+
+@pytest.mark.parametrize(
+    ("body", "statement"),
+    [
+        (f"{DOUBLING} y = relu(a39);", "a24 = concat([a23, a23], axis = 0)"),
+        ("y = tile(x, repeats = [9000, 9000]);", "y = tile(x, repeats = [9000, 9000])"),
+        ("a = pad(x, padding = [(0, 0), (0, 99999999)]); y = neg(a);", "a = pad("),
+        (
+            "a = tile(x, repeats = [4200, 1]); b = transpose(a, axes = [1, 0]); c = matmul(a, b); y = c + c;",
+            "y = add(c, c)",
+        ),
+        ("a = tile(x, repeats = [6000, 1]); y = matmul(a, a, transposeB = true);", "y = matmul("),
+        (
+            "a = tile(x, repeats = [3000, 3000]); b = exp(a); c = a - b; d = stack([c, c, b], axis = 0); y = d;",
+            "d = st",
+        ),
+        ("a = unsqueeze(x, axes = [0]); b = tile(a, repeats = [50000000, 1, 1]); y = b;", "b = tile("),
+        (
+            "a = tile(x, repeats = [90000, 1]); b = unsqueeze(a, axes = [1]); c = unsqueeze(a, axes = [0]); y = b * c;",
+            "y",
+        ),
+    ],
+)
+def test_memory_is_refused_before_it_is_spent(body: str, statement: str) -> None:
+    found = refusal(content(body))
+    assert found.statement.startswith(statement)
+    assert "GB of memory, more than 1.07 GB" in found.message
+
+
+def test_values_that_no_statement_reads_later_take_no_memory() -> None:
+    chain = "a0 = tile(x, repeats = [200, 200]);" + "".join(f"a{n + 1} = neg(a{n});" for n in range(40))
+    archive = content(f"{chain} y = relu(a40);")
+    (found,) = dialect.evaluate(archive, [np.ones((2, 2), np.float32)], memory=400 * 400 * 8 * 3).values()
+    assert found.shape == (400, 400)
+
+
+def test_fragments_are_counted_before_they_run() -> None:
+    fragments = FRAGMENT.format(name="f0", body="y = relu(x);") + "".join(
+        FRAGMENT.format(name=f"f{n}", body=f"a = f{n - 1}(x);\n y = f{n - 1}(a);") for n in range(1, 40)
+    )
+    found = refusal(content("y = f39(x);", fragments))
+    assert found.message == "fragments are run more than 100,000 times, in `y = f39(x)`"
+    (few,) = dialect.evaluate(content("y = f9(x);", fragments), [np.full((2, 2), -1, np.float32)]).values()
+    assert (few.array == 0).all()
+
+
+def test_a_fragment_that_runs_itself_is_an_error() -> None:
+    fragments = FRAGMENT.format(name="f", body="y = g(x);") + FRAGMENT.format(name="g", body="y = f(x);")
+    assert refusal(content("y = f(x);", fragments)).message == "the fragment `f` runs itself, in `y = f(x)`"

@@ -160,7 +160,7 @@ def _merge(options: argparse.Namespace) -> int:
 
 
 def _diff(options: argparse.Namespace) -> int:
-    from pytest_t2n.records.changes import ChangeKind, ChangeList, each_change, each_column_change
+    from pytest_t2n.records.changes import ChangeKind, ChangeList, each_change, each_column_change, run_differences
 
     matrix = load_matrix(options, options.file)
     if (options.other is None) == (options.engines is None):
@@ -172,7 +172,10 @@ def _diff(options: argparse.Namespace) -> int:
                 raise T2NError(f"no cell of {engine!r} in {options.file}; it has {', '.join(sorted(engines))}")
         found = each_column_change(matrix.by_case, *options.engines)
     else:
-        found = each_change(matrix.by_case, load_matrix(options, options.other).by_case)
+        other = load_matrix(options, options.other)
+        for difference in run_differences(matrix.runs, other.runs):
+            warn(f"these runs are of {difference}")
+        found = each_change(matrix.by_case, other.by_case)
     with ChangeList(found) as changes:
         if options.json:
             for change in changes:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import IO
 
-from pytest_t2n.records.schema import CellLine
+from pytest_t2n.records.schema import CellLine, RunLine
 from t2n_core.level import TractCheckTolerance
 
 Case = tuple[str, Sequence[CellLine]]
 """A case with its cells."""
 _SHOWN = 4
 """Most operators in the line of a change."""
+_FACTS = ("source", "platform")
 _PROOF = {"pass": 2, "weak": 1}
 """How much a status proves; all others prove nothing."""
 
@@ -207,3 +208,19 @@ def _kind(before: CellLine | None, after: CellLine | None) -> ChangeKind | None:
     if proof[0] != proof[1]:
         return ChangeKind.REGRESSION if proof[0] > proof[1] else ChangeKind.FIX
     return None if (before.status, before.stage) == (after.status, after.stage) else ChangeKind.OTHER
+
+
+def run_differences(before: Sequence[RunLine], after: Sequence[RunLine]) -> list[str]:
+    """Return in what two files differ that decides about results and that both state: sources, versions, platforms."""
+    found = []
+    sources, platforms = ([{getattr(run, name) for run in runs} - {""} for runs in (before, after)] for name in _FACTS)
+    if all(sources) and sources[0] != sources[1]:
+        found.append("different states of the project's Python files")
+    old, new = ({name: text for run in runs for name, text in run.versions.items()} for runs in (before, after))
+    changed = [name for name in sorted(old | new) if old and new and old.get(name) != new.get(name)]
+    if changed:
+        versions = (f"{name} {old.get(name, 'none')} and {new.get(name, 'none')}" for name in changed)
+        found.append(f"different versions: {', '.join(versions)}")
+    if all(platforms) and platforms[0] != platforms[1]:
+        found.append(f"different platforms: {' and '.join(', '.join(sorted(names)) for names in platforms)}")
+    return found

@@ -46,6 +46,20 @@ def matrix(tmp_path):
     )
 
 
+def test_diff_says_in_what_the_runs_differ(tmp_path, capsys):
+    line = run_line(OLD, NEW)
+    before = msgspec.structs.replace(line, source="a", versions={"torch": "2.12", "numpy": "2"}, platform="x")
+    after = msgspec.structs.replace(line, source="b", versions={"torch": "2.13", "onnx": "1"}, platform="y")
+    files = [write(tmp_path / f"{n}.jsonl", run, cell("a.py::test_b", OLD)) for n, run in enumerate((before, after))]
+    assert main(["matrix", "diff", *files]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "these runs are of different states of the project's Python files",
+        "these runs are of different versions: numpy 2 and none, onnx none and 1, torch 2.12 and 2.13",
+        "these runs are of different platforms: x and y",
+        "0 changes, 0 for the worse",
+    ]
+
+
 def test_diff_of_two_files_and_of_two_engines(matrix, tmp_path, capsys):
     later = write(
         tmp_path / "later.jsonl",
@@ -71,6 +85,7 @@ def test_diff_of_two_files_and_of_two_engines(matrix, tmp_path, capsys):
     assert (found[0]["before"], found[0]["after"]) == ("pass close", "mismatch at compare")
     assert err == "7 changes, 3 for the worse\n"
     assert main(["matrix", "diff", matrix, matrix]) == 0
+    assert capsys.readouterr().err == "0 changes, 0 for the worse\n"
     assert main(["matrix", "diff", matrix, "--engines", f"tract {OLD}", f"tract {NEW}"]) == 1
     assert "regression" in capsys.readouterr().out
     assert main(["matrix", "diff", matrix, "--engines", "tract 0.1", f"tract {NEW}"]) == 1

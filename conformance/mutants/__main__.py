@@ -2,10 +2,12 @@
 
 python -m conformance.mutants [SUITE …] [--cases 40] [--seed 1] [--tract 0.23] [--jobs 2]
 python -m conformance.mutants --of dialect [FUNCTION …] [--jobs 2]
+python -m conformance.mutants --of paths [--tract 0.23]
 
 Exports a sample of each suite's cases, tampers with the archives, and prints what the check catches, as Markdown. With
 `--of dialect` the functions that define the dialect's operators are changed, those whose module or name has one of the
-texts, and what their tests catch is printed.
+texts, and what their tests catch is printed. With `--of paths` faults are planted into the exporter, into the glue of a
+program and into what judges a bundle, and it is printed which sessions and commands fail for them.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ def table_of(groups: Iterable[tuple[str, Sequence[Verdict]]]) -> str:
 def main() -> int:
     parser = command_parser("conformance.mutants", __doc__)
     parser.add_argument("suites", nargs="*", help=f"of {', '.join(SUITES)}; all without one")
-    parser.add_argument("--of", choices=("archives", "dialect"), default="archives", help="what is changed")
+    parser.add_argument("--of", choices=("archives", "dialect", "paths"), default="archives", help="what is changed")
     parser.add_argument("--cases", type=int, default=40, help="of each suite")
     parser.add_argument("--seed", type=int, default=1, help="which cases, and which changes")
     parser.add_argument("--tract", default="0.23", metavar="VERSION", help="the engine, as --t2n-tract")
@@ -70,6 +72,10 @@ def main() -> int:
         from conformance.mutants.definitions.table import run
 
         return run(options.suites, options.jobs)
+    if options.of == "paths":
+        from conformance.mutants.paths import run as run_paths
+
+        return run_paths(options.tract)
     options.suites = options.suites or list(SUITES)
     verdicts = list(verdicts_of(options.suites, options.cases, options.seed, options.tract, options.jobs))
     rows = RowFile(options.json, anew=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conformance.mutants import planted
 from conformance.mutants.__main__ import SUITES, table_of
 from conformance.mutants.judge import CAUGHT, PASSED, REFUSED, Verdict
 from conformance.mutants.tamper import EXTRA_BYTE, KINDS, Mutant, mutants_of
@@ -124,3 +125,21 @@ def test_the_share_is_of_what_runs_and_changes_an_output() -> None:
 def test_every_suite_that_proves_archives_one_by_one_has_mutants() -> None:
     files = Path(__file__).parents[3].glob("conformance/suites/test_*.py")
     assert {path.stem.removeprefix("test_") for path in files} == {*SUITES, "generative", "several_archives"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "header", "line"),
+    [
+        ("inputs exchanged", "graph g(b, a) -> (y, z)", "  y = tanh(a);"),
+        ("outputs renamed", "graph g(a, b) -> (z, y)", "  z = tanh(a);"),
+        ("another operator", "graph g(a, b) -> (y, z)", "  y = sigmoid(a);"),
+    ],
+)
+def test_faults_of_the_paths_change_what_is_written(
+    fault: str, header: str, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from t2n_core.nnef import writer
+
+    monkeypatch.setattr(writer, "_lines", lambda: iter(["graph g(a, b) -> (y, z)", "  y = tanh(a);"]))
+    planted.FAULTS[fault]()
+    assert list(writer._lines()) == [header, line]

@@ -23,8 +23,10 @@ _NO_MEMORY = re.compile(
 )
 _MEMORY_KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 _LONGEST = 2000
-FROM_OUTSIDE = "killed by SIGKILL from outside"
-"""The reason of a death that no job caused."""
+FROM_OUTSIDE = "from outside"
+"""The end of the reason of a death that no job caused."""
+_SENT = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+"""Signals that no fault of a process raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,10 @@ def explain_death(exit_code: int | None, stderr: str, *, killed_by_us: bool, kil
         return Death("timeout", "killed, since it did not answer in time")
     if exit_code is not None and exit_code < 0:
         name = _signal_name(-exit_code)
-        if name == "SIGKILL":
-            if killed_for_memory:
-                return Death("oom", "killed by the system, which ran out of memory")
-            return Death("crash", FROM_OUTSIDE)
+        if name == "SIGKILL" and killed_for_memory:
+            return Death("oom", "killed by the system, which ran out of memory")
+        if name in _SENT:
+            return Death("crash", f"killed by {name} {FROM_OUTSIDE}")
         return Death("crash", f"died of {name}{_last_line(stderr)}")
     return Death("crash", f"exited with status {exit_code} without an answer{_last_line(stderr)}")
 

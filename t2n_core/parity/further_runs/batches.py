@@ -83,7 +83,7 @@ def run_with_further(
 
 def _says_nothing(reply: EngineReply) -> bool:
     """Return whether a job ended for a reason other than its batches: a limit, or a signal from outside."""
-    return reply.status in _LIMITS or reply.message.startswith(FROM_OUTSIDE)
+    return reply.status in _LIMITS or reply.message.endswith(FROM_OUTSIDE)
 
 
 def split_reply(reply: EngineReply, count: int) -> tuple[EngineReply, EngineReply]:

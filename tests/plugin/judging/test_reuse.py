@@ -148,7 +148,7 @@ def test_what_comes_from_the_machine_is_not_kept(tmp_path, started):
         ("crash", ("EngineCrash", "thread '<unnamed>' panicked at core/src/a.rs:1:2: no"), True),
         ("crash", ("EngineCrash", "died of SIGSEGV"), True),
         ("crash", ("EngineCrash", "killed by SIGKILL from outside"), False),
-        ("crash", ("EngineCrash", "died of SIGTERM"), False),
+        ("crash", ("EngineCrash", "killed by SIGTERM from outside"), False),
         ("timeout", ("EngineTimeout", "late"), False),
         ("oom", ("EngineOutOfMemory", "no"), False),
         ("not_run", ("WorkerDied", "no"), False),

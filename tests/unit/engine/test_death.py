@@ -47,6 +47,8 @@ assertion `left == right` failed: shapes
         (-6, f"{BLOB}{NO_ROOM}\n", False, "oom", NO_ROOM),
         (-6, f"{BLOB}{NULL}\n", False, "oom", NULL),
         (-9, "", False, "crash", "killed by SIGKILL from outside"),
+        (-15, "", False, "crash", "killed by SIGTERM from outside"),
+        (-2, "some warning\n", False, "crash", "killed by SIGINT from outside"),
         (-9, "", True, "timeout", "killed, since it did not answer in time"),
         (-9, "some warning\n", True, "timeout", "killed, since it did not answer in time"),
         (-9, NEW, True, "crash", NEW_TOLD),

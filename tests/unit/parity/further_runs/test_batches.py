@@ -100,5 +100,6 @@ def test_a_job_that_fails_after_all_batches_without_a_call_is_a_failure() -> Non
 
 @pytest.mark.parametrize("at", [2, 0])
 def test_a_kill_from_outside_is_the_reply_to_the_samples(at: int) -> None:
-    _, samples, _, _ = replies("crash", at, FROM_OUTSIDE)
-    assert (samples.status, samples.message) == ("crash", FROM_OUTSIDE)
+    message = f"killed by SIGTERM {FROM_OUTSIDE}"
+    _, samples, _, _ = replies("crash", at, message)
+    assert (samples.status, samples.message) == ("crash", message)

@@ -29,7 +29,9 @@ _INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "p
 """Folders of packages: the versions of those that matter are in the platform."""
 _LEFT_OUT = (*_INSTALLED, "/proc/", "/sys/", "/dev/", "<")
 _OWN = tuple(f"{Path(__file__).parents[2] / name}{os.sep}" for name in ("pytest_t2n", "t2n_core"))
-_OF_SESSIONS = ("PYTEST_", "T2N_", "COV_")
+_NEVER = (*_LEFT_OUT, *_OWN)
+"""Places of files that are no input of a test, and of code whose questions for variables do not count."""
+_OF_SESSIONS = ("PYTEST_", "T2N_", "COV_", "COLUMNS", "LINES")
 """Prefixes of variables that differ in each session or worker."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND
 
@@ -40,7 +42,7 @@ class Reads:
     def __init__(self, root: Path, left_out: Sequence[Path] = ()) -> None:
         """Paths are relative to `root`; files in the folders `left_out` are not inputs of a test."""
         self._root = root
-        self._left_out = (*_LEFT_OUT, *_OWN, *(f"{path}{os.sep}" for path in left_out))
+        self._left_out = (*_NEVER, *(f"{path}{os.sep}" for path in left_out))
         self._seen: set[str] = set()
         """Paths, and names of variables, that are known."""
         self._new: set[str] = set()
@@ -99,7 +101,8 @@ class Reads:
         for name in modules.keys() - self._modules:
             self._modules.add(name)
             file = getattr(modules[name], "__file__", None)
-            if isinstance(file, str) and os.path.isabs(file):  # modules that are made at run time have any name
+            # modules that are made at run time have any name
+            if isinstance(file, str) and not file.startswith(_NEVER) and os.path.isabs(file):
                 self.opened(file, os.O_RDONLY)
 
     def _name_of(self, path: str) -> str:
@@ -151,11 +154,17 @@ def _watch() -> None:
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if event == "open" and _active and isinstance(arguments[0], str):
-        flags = arguments[2] if isinstance(arguments[2], int) else 0
-        with suppress(OSError, RuntimeError):
-            for reads in _active:
-                reads.opened(arguments[0], flags)
+    """Note a file that is opened. There are ten thousands of events in a session, and most files are installed."""
+    if event != "open" or not _active:
+        return
+    path, _, flags = arguments
+    if not isinstance(path, str) or path.startswith(_NEVER):
+        return
+    try:
+        for reads in _active:
+            reads.opened(path, flags if isinstance(flags, int) else 0)
+    except (OSError, RuntimeError):
+        return
 
 
 class _Variables(type(os.environ)):  # type: ignore[misc]
@@ -185,4 +194,4 @@ def _caller() -> str:
 
 
 def _is_installed(file: str) -> bool:
-    return file.startswith((*_LEFT_OUT, *_OWN))
+    return file.startswith(_NEVER)

@@ -16,6 +16,10 @@ FAMILIES = {
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_every_decomposition_has_a_case(kind: str, usage: Usage) -> None:
     cases = [case for case in all_cases() if case.name.startswith(FAMILIES[kind])]
-    used = set[str]().union(*(usage.of(case, v).decompositions[kind] for case in cases for v in ("0.19.15", "0.23.9")))
-    missing = sorted({str(target) for target, name in named_decompositions(kind).items() if name not in used})
-    assert not missing, f"decompositions without a case: {', '.join(missing)}"
+    missing = named_decompositions(kind)
+    for version in ("0.23.9", "0.19.15"):
+        used = set[str]().union(*(usage.of(case, version).decompositions[kind] for case in cases))
+        missing = {target: name for target, name in missing.items() if name not in used}
+        if not missing:
+            break
+    assert not missing, f"decompositions without a case: {', '.join(sorted(map(str, missing)))}"

@@ -11,6 +11,7 @@ from t2n_core.nnef.graph import FLOAT16, FLOAT32, Operation, Value
 from t2n_core.nnef.shapes import BROADCASTING, UNARY, is_broadcast
 from t2n_core.nnef.sizes.dims import Dim, Shape, is_static, product, same
 from t2n_core.nnef.sizes.reshapes import merged_axis, regroups
+from t2n_core.nnef.tract.constants import is_constant
 from t2n_core.nnef.tract.propagated import Propagated
 
 _Follow: TypeAlias = Callable[[Operation], Iterable[Value]]
@@ -103,12 +104,15 @@ def from_convolution() -> Propagated:
 def after_reshape() -> Propagated:
     """Return the property that a `reshape` which merges or splits axes can be moved directly before the readers.
 
-    That of a product's operand is moved after the product if it merges batch axes.
+    That of a product's operand is moved after the product if it merges batch axes. Of weights there is none left: they
+    are computed before.
     """
-    follow = _follow_all_but(_STOP_RESHAPES - _PRODUCTS)
+    follow, constant = _follow_all_but(_STOP_RESHAPES - _PRODUCTS), is_constant()
     return Propagated(
-        lambda value: list(follow(value.producer)) if value.producer else [],
-        lambda value, found: any(found) or (value.producer is not None and _regroups(value.producer)),
+        lambda value: list(follow(value.producer)) if value.producer and not constant(value) else [],
+        lambda value, found: (
+            any(found) or (value.producer is not None and not constant(value) and _regroups(value.producer))
+        ),
     )
 
 
@@ -121,7 +125,7 @@ def convolutions_of(value: Value) -> Iterator[Operation]:
     return (made for _, made in _origins(value, follow=_follow_arithmetic) if made.name == "conv")
 
 
-def passes_strides_wrongly(value: Value, is_constant: Propagated) -> bool:
+def passes_strides_wrongly(value: Value, constant: Propagated) -> bool:
     """Return whether a stride at a convolution's input can be moved before an operator with which it does not commute.
 
     The engine moves it across everything that is computed from one value, up to another convolution. What is computed
@@ -130,7 +134,7 @@ def passes_strides_wrongly(value: Value, is_constant: Propagated) -> bool:
     origins = _origins(value, follow=_FOLLOW_STRIDE)
     return any(
         (producer.name in _MIXES_STRIDES or _is_product(producer) or _begins_dynamically(producer))
-        and not is_constant(origin)
+        and not constant(origin)
         for origin, producer in origins
     )
 

@@ -3,11 +3,13 @@
 Their pass `PushSliceUp` moves slices before the operation that computes their input. Where all readers of a value are
 slices of one axis, it splits the value at their bounds, and fails unless one of them is 0 (sonos/tract#2247). A boolean
 value it cannot split at all, and a value in many parts takes each operation that computes it apart, until a part is
-left out. Some releases fail at a slice that is moved to another slice of the same axis.
+left out. Some releases fail at a slice that is moved to another slice of the same axis, and the first one at one that
+is moved before an operator which broadcasts an operand along its axis.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -50,7 +52,7 @@ def separate_outer_slices(g: TractBuilder) -> None:
 
     No slice is moved across it, so that the value is not split.
     """
-    if not g.traits.splits_values_at_slices:
+    if not (g.traits.splits_values_at_slices or g.traits.slices_broadcast_operands):
         return
     readers: dict[Value, list[Operation]] = {}
     for operation in g.graph.operations:
@@ -65,6 +67,13 @@ def separate_outer_slices(g: TractBuilder) -> None:
         if operation.name == "tract_core_shape_of" or g.facts.is_constant(value):  # sliced before any pass
             continue
         of_readers = [list(_slices_of(value, reader, moved)) for reader in readers.get(value, ())]
+        if g.traits.slices_broadcast_operands:
+            of_all = list(itertools.chain.from_iterable(of_readers))
+            stopped = [slices for slices in of_all if _broadcasts(operation, slices.axis)]
+            for leaf in {id(leaf): leaf for slices in stopped for leaf in slices.leaves}.values():
+                _separate(g, leaf)
+            moved[value] = [slices for slices in of_all if slices not in stopped]
+            continue
         for slices in _of_all_readers(of_readers):
             begin, leaves = slices[0].begin, tuple(leaf for one in slices for leaf in one.leaves)
             splits = len(leaves) > 1 and (begin > 0 or value.dtype == BOOL or len(leaves) > _MOST_PARTS)
@@ -101,6 +110,15 @@ def _own_slice(operation: Operation) -> _Slices | None:
     strides: Sequence[int] = arguments.get("stride") or [1]
     is_plain = len(arguments["axes"]) == 1 and list(strides) == [1]
     return _Slices(arguments["axes"][0], _least(arguments["begin"][0]), (operation,)) if is_plain else None
+
+
+def _broadcasts(operation: Operation, axis: int) -> bool:
+    """Return whether an operand has one element along an axis of several, or may have."""
+    if operation.name not in BROADCASTING:
+        return False
+    shape = operation.outputs[0].shape
+    extents = [((1,) * (len(shape) - value.rank) + tuple(value.shape))[axis] for value in operation.inputs()]
+    return not all(same(extent, shape[axis]) for extent in extents)
 
 
 def _is_slice_of(operation: Operation, axis: int) -> bool:

@@ -40,6 +40,8 @@ class TractTraits:
 
     splits_values_at_slices: bool = _in(Releases.of("0.21.11", "0.23.0"))
     """A value that only slices of one axis read is split at their bounds, one of which has to be 0."""
+    slices_broadcast_operands: bool = _before("0.19.3")
+    """A slice is moved before an operator, and then takes from an operand of one element along its axis as well."""
     fails_at_nested_slices: bool = _in(Releases.of("0.21.11", "0.21.14"), Releases.of("0.22", "0.22.3"))
     """A slice that is moved up to another one of the same axis replaces it, whose length is another."""
 

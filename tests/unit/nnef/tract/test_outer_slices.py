@@ -60,6 +60,15 @@ def test_a_slice_that_moves_to_another_one_of_its_axis(release: str, axis: int, 
     assert apart(g) == kept
 
 
+@pytest.mark.parametrize(("release", "axis", "kept"), [("0.19.2", 1, ["pad"]), ("0.19.2", 0, []), ("0.19.3", 1, [])])
+def test_a_slice_that_moves_to_an_operand_of_one_element(release: str, axis: int, kept: list[str]) -> None:
+    g = emitter(release)
+    x = g.external("x", (3, 9), FLOAT32)
+    y = g.exp(g.mul(x, g.exp(g.external("scale", (3, 1), FLOAT32))))
+    g.graph.outputs = [g.slice(y, axes=[axis], begin=[0], end=[2])]
+    assert apart(g) == kept
+
+
 def test_slices_that_move_before_other_operations() -> None:
     g = emitter()
     x = g.external("x", (3, 9), FLOAT32)

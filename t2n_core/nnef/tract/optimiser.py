@@ -141,7 +141,9 @@ def passes_strides_wrongly(value: Value, constant: Propagated) -> bool:
 
 def _begins_dynamically(operation: Operation) -> bool:
     """Return whether a slice begins at a dynamic size, which the engine cannot divide by a stride."""
-    return operation.name == "slice" and not all(isinstance(begin, int) for begin in operation.arguments["begin"])
+    arguments = operation.arguments
+    begins = {"slice": arguments.get("begin"), "tract_core_dyn_slice": [arguments.get("start")]}.get(operation.name)
+    return begins is not None and not all(isinstance(begin, int) for begin in begins)
 
 
 def _is_product(operation: Operation) -> bool:

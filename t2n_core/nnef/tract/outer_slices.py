@@ -66,7 +66,7 @@ def separate_outer_slices(g: TractBuilder) -> None:
         (value,) = operation.outputs
         if operation.name == "tract_core_shape_of" or g.facts.is_constant(value):  # sliced before any pass
             continue
-        of_readers = [list(_slices_of(value, reader, moved)) for reader in readers.get(value, ())]
+        of_readers = [list(_slices_of(value, reader, readers, moved)) for reader in readers.get(value, ())]
         if g.traits.slices_broadcast_operands:
             of_all = list(itertools.chain.from_iterable(of_readers))
             stopped = [slices for slices in of_all if _broadcasts(operation, slices.axis)]
@@ -92,10 +92,19 @@ def _of_all_readers(of_readers: Sequence[Sequence[_Slices]]) -> Iterator[list[_S
             yield sorted(found, key=lambda slices: slices.begin)
 
 
-def _slices_of(value: Value, reader: Operation, moved: Mapping[Value, Sequence[_Slices]]) -> Iterator[_Slices]:
-    """Yield the slice that a reader of a value is, and those that are moved across it."""
+def _slices_of(
+    value: Value,
+    reader: Operation,
+    readers: Mapping[Value, Sequence[Operation]],
+    moved: Mapping[Value, Sequence[_Slices]],
+) -> Iterator[_Slices]:
+    """Yield the slice that a reader of a value is, and those that are moved across it.
+
+    A slice of that slice along the same axis becomes one of the value, whatever else reads the slice.
+    """
     if reader.name in _SLICES and reader.arguments["input"] is value and (own := _own_slice(reader)) is not None:
-        yield own
+        inner = [one for one in readers.get(reader.outputs[0], ()) if _is_slice_of(one, own.axis)]
+        yield replace(own, leaves=(*inner, reader))
     for later in moved.get(reader.outputs[0], ()) if len(reader.outputs) == 1 else ():
         for operand, axis in _operands(reader, later.axis):
             if operand is value:

@@ -69,6 +69,15 @@ def test_a_slice_that_moves_to_an_operand_of_one_element(release: str, axis: int
     assert apart(g) == kept
 
 
+@pytest.mark.parametrize(("begin", "kept"), [(1, ["pad"]), (0, [])])
+def test_a_slice_of_a_slice_becomes_one_of_the_value(begin: int, kept: list[str]) -> None:
+    g = emitter()
+    outer = g.slice(g.tanh(g.external("x", (3, 9), FLOAT32)), axes=[1], begin=[begin], end=[6])
+    g.graph.outputs = [g.exp(outer), g.exp(g.slice(outer, axes=[1], begin=[0], end=[2]))]
+    assert apart(g) == kept
+    assert all(one.arguments["input"] is outer for one in g.graph.operations if one.outputs[0].name.endswith("_apart"))
+
+
 def test_slices_that_move_before_other_operations() -> None:
     g = emitter()
     x = g.external("x", (3, 9), FLOAT32)

@@ -187,12 +187,13 @@ def reflect(g: LoopEmitter, packed: Value, scales: Value, other: Value, transpos
     def step(b: LoopEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k,), (x,), (packed, rows, columns, scales, places) = scanned, states, given
         column = _pick(b, packed, b.eq(columns, k), -1)
-        vector = b.select(b.gt(rows, k), column, b.select(b.eq(rows, k), b.constant(one), 0.0))
+        # 0.21 and 0.22 evaluate what a body computes from constants alone for all steps at once: no `select` of 1 and 0
+        vector = b.select(b.eq(rows, k), 1.0, b.select(b.gt(rows, k), column, 0.0))
         product = b.sum_reduce(b.mul(x, vector), axes=[x.rank - 2])
         scale = _pick(b, scales, b.eq(places, k), -1)
         return [b.sub(x, b.mul(b.mul(vector, scale), product))], []
 
-    count, one = scales.shape[-1], np.ones([1] * packed.rank, packed.dtype)
+    count = scales.shape[-1]
     scales = g.unsqueeze(scales, axes=[scales.rank - 1])
     given = [packed, *_row_and_column_indices(g, packed), scales, _floats_along(g, count, packed.rank, -1)]
     (reflected,), _ = g.loop(step, [_steps(g, count, packed)], [other], given, backwards=not transpose)

@@ -44,7 +44,7 @@ def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
     outcomes, never exceptions.
 
     Raises:
-        InputError: the criteria name an unknown output, or there is no sample to check.
+        InputError: the criteria name an unknown output, or there is no sample, or no output, to check.
     """
     names, criteria = request.output_names, request.criteria
     if unknown := criteria.unmatched(names):

@@ -5,7 +5,7 @@ By default the newest engine; `pytest -m all_engines`, a part of `tox -e nightly
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -75,24 +75,23 @@ TESTED_ELSEWHERE = {"t2n_capture::module_call"}
 """Needs an extractor of a test's own: tests/contract/op/test_extractors.py."""
 
 
-def rules_without_a_case(usage: Usage, always: Sequence[str], between: Sequence[str] = ()) -> list[str]:
-    """Return the rules of these releases that no case uses; between them only what has more forms is exported."""
-    cases = all_cases()
-    rules = {named_rule(r): r for r in load_default() if any(r.fits(spec_for("tract", v)) for v in (*always, *between))}
+def test_every_operator_with_a_rule_has_a_case(usage: Usage) -> None:
+    newest = {named_rule(r): r.key for r in load_default() if r.fits(spec_for("tract", NEWEST))}
+    used = set[str]().union(*(usage.of(case, NEWEST).rules for case in all_cases()))
+    assert sorted(set(newest.values()) - {newest[name] for name in used & newest.keys()} - TESTED_ELSEWHERE) == []
+
+
+@pytest.mark.all_engines
+def test_every_rule_has_a_case(usage: Usage) -> None:
+    cases, always, between = all_cases(), (OLDEST, NEWEST), (*BETWEEN, *WITHIN_LINES)
+    versions = (*always, *between)
+    rules = {named_rule(r): r for r in load_default() if any(r.fits(spec_for("tract", v)) for v in versions)}
     used = {case: set[str]().union(*(usage.of(case, version).rules for version in always)) for case in cases}
     missing = rules.keys() - set[str]().union(*used.values())
-    for case in cases:
+    for case in cases:  # between them only what has more forms
         for version in between:
             if {rules[name].key for name in used[case] & rules.keys()} & {rules[name].key for name in missing}:
                 missing -= usage.of(case, version).rules
     left = [rules[name] for name in missing if rules[name].key not in TESTED_ELSEWHERE]
-    return sorted(f"{r.key} (since {r.releases.since})" if r.releases.since else r.key for r in left)
-
-
-def test_every_rule_has_a_case(usage: Usage) -> None:
-    assert rules_without_a_case(usage, (NEWEST,)) == []
-
-
-@pytest.mark.all_engines
-def test_every_rule_of_an_older_release_has_a_case(usage: Usage) -> None:
-    assert rules_without_a_case(usage, (OLDEST, NEWEST), (*BETWEEN, *WITHIN_LINES)) == []
+    names = sorted(f"{r.key} (since {r.releases.since})" if r.releases.since else r.key for r in left)
+    assert not names, f"{len(names)} rules without a case: {', '.join(names)}"

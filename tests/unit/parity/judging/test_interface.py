@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from t2n_core.engine.protocol import EngineReply
@@ -142,6 +143,9 @@ def test_an_output_that_is_missing_is_an_error() -> None:
         check_facts(Interface.of_text(TEXT), {"output": FACTS["output"][:1]}, "tract")
 
 
+OUTPUTS = (np.zeros(2, np.float32), np.ones(3, np.float32))
+
+
 class Loads:
     """An engine that reports the same facts for each archive."""
 
@@ -162,7 +166,7 @@ class Loads:
 def test_a_check_compares_the_text_before_the_engine_runs(archive: Path) -> None:
     engine = Loads(FACTS)
     edit(archive, "(y, z)", "(z, y)")
-    outcome = check_parity(engine, CheckRequest(archive, [Sample((), ())], ["y", "z"], interface=DECLARED))
+    outcome = check_parity(engine, CheckRequest(archive, [Sample((), OUTPUTS)], ["y", "z"], interface=DECLARED))
     assert (outcome.status, outcome.stage) == ("error", "load")
     assert outcome.error is not None
     assert outcome.error.error_class == "InterfaceError"
@@ -173,7 +177,7 @@ def test_a_check_compares_the_text_before_the_engine_runs(archive: Path) -> None
 
 def test_a_check_compares_the_facts(archive: Path) -> None:
     swapped = {**FACTS, "input": [FACTS["input"][1], FACTS["input"][0], FACTS["input"][2]]}
-    outcome = check_parity(Loads(swapped), CheckRequest(archive, [Sample((), ())], ["y", "z"], interface=DECLARED))
+    outcome = check_parity(Loads(swapped), CheckRequest(archive, [Sample((), OUTPUTS)], ["y", "z"], interface=DECLARED))
     assert (outcome.status, outcome.stage) == ("error", "load")
     assert outcome.error is not None
     assert outcome.error.message.startswith("the inputs that tract loaded are `mask`, `x`, `n`, and the export ")

@@ -72,10 +72,17 @@ def check_memory(
 
     Results whose shape does not follow from shapes and numbers alone are not counted, nor are weights.
     """
-    kept = set(results)
-    last_use = {name: place for place, one in enumerate(statements) for name in names_in(one.value)}
+    last_use = dict.fromkeys(inputs, 0)
+    for place, statement in enumerate(statements):
+        last_use.update(dict.fromkeys((*statement.results, *names_in(statement.value)), place))
+    for name in results:
+        last_use.pop(name, None)
+    released: dict[int, list[str]] = {}
+    for name, place in last_use.items():
+        released.setdefault(place, []).append(name)
     values: dict[str, Any] = {name: _stand_in(one.shape, one.dtype) for name, one in inputs.items()}
     counted = {name: math.prod(one.shape) for name, one in values.items()}
+    alive = sum(counted.values())
     scope = Scope(values, symbols, _call)
     for place, statement in enumerate(statements):
         try:
@@ -85,13 +92,16 @@ def check_memory(
         if found is not None and len(statement.results) == 1:
             values[statement.results[0]] = found
             is_stored = isinstance(statement.value, Call) and statement.value.operator == _STORED
-            counted[statement.results[0]] = 0 if is_stored or not isinstance(found, Tensor) else math.prod(found.shape)
-        size = sum(counted.values()) * _BYTES
+            if isinstance(found, Tensor) and not is_stored:
+                counted[statement.results[0]] = math.prod(found.shape)
+                alive += counted[statement.results[0]]
+        size = alive * _BYTES
         if size > most:
             takes = f"the values that are alive take {size / 1e9:.3g} GB of memory, more than {most / 1e9:.3g} GB"
             raise _error(takes, statement)
-        for name in [name for name in values if last_use.get(name, -1) <= place and name not in kept]:
-            del values[name], counted[name]
+        for name in released.get(place, ()):
+            values.pop(name, None)
+            alive -= counted.pop(name, 0)
 
 
 def _error(reason: str, statement: Statement) -> BudgetError:

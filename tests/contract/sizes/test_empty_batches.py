@@ -17,15 +17,15 @@ BETWEEN = ("0.20.22", "0.22.4")
 VERSIONS = ["0.19.15", "0.21.19", "0.23.9", *(pytest.param(v, marks=pytest.mark.all_engines) for v in BETWEEN)]
 NETS: dict[str, Callable[[Tensor], Tensor]] = {
     "merged": lambda x: x.reshape(-1, 4) * 2,
-    "merged before": lambda x: x.transpose(0, 1).reshape(-1, 4) * 2,
-    "merged behind": lambda x: x.transpose(0, 1).flatten(1) * 2,
+    "merged with the axis in front": lambda x: x.transpose(0, 1).reshape(-1, 4) * 2,
+    "merged with the next axis": lambda x: x.transpose(0, 1).flatten(1) * 2,
     "all": lambda x: x.reshape(-1) * 2,
     "with one": lambda x: x[:, :1].reshape(-1, 4) * 2,
     "in another order": lambda x: x.reshape(5, -1, 4) * 2,
     "beside": lambda x: x.reshape(x.shape[0], 20) * 2,
     "joined": lambda x: torch.cat([x, x * 2], 1),
 }
-WITHOUT_EMPTY = ("merged", "merged before", "merged behind")
+WITHOUT_EMPTY = ("merged", "merged with the axis in front", "merged with the next axis")
 """tract 0.21.6 to 0.22 take the reshape for the removal of an axis of 5."""
 
 

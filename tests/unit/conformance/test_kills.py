@@ -1,4 +1,4 @@
-"""What a kill may leave is told from what it may not."""
+"""Problems in the records of a killed session are reported; what a kill may cause is not."""
 
 from __future__ import annotations
 

@@ -132,7 +132,8 @@ def _without_effect(
         shown = ", ".join(f"`{name}`" for name in missing[:5])
         raise InputError(
             f"{archive} has no tensor {shown}{'' if len(missing) <= 5 else f' and {len(missing) - 5} more'}",
-            hint="a tensor computed from a weight at export is a constant of the archive; select others by `names`",
+            hint="what is computed from weights at export, such as a filter and the batch norm after it, is a constant "
+            "of the archive; select others by `names`",
         )
 
 

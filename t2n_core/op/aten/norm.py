@@ -13,7 +13,7 @@ from t2n_core.nnef.sizes.dims import Dim, floor_div, product
 from t2n_core.op.folded_norms import scale_of_norm
 from t2n_core.op.option_effects import use_option
 from t2n_core.op.registry import op
-from t2n_core.op.weights import row
+from t2n_core.op.weights import constant_values, row
 
 Results = tuple[Value | None, Value | None, Value | None]
 
@@ -48,16 +48,41 @@ def batch_norm(
         return g.cast(
             batch_norm(g, wide, weight, bias, running_mean, running_var, training, momentum, eps), input.dtype
         )
-    dtype = FLOAT32 if input.dtype == FLOAT16 else input.dtype
-    parameters = (weight, bias, running_mean, running_var)
-    gamma, beta, mean, var = (None if v is None else g.cast(v, dtype) for v in parameters)
-    assert mean is not None
-    assert var is not None
-    factor = scale_of_norm(g, gamma, var, eps)
-    shift = g.neg(g.mul(mean, factor))
-    rows = [factor, shift if beta is None else g.add(shift, beta)]
-    scale, shift = (row(g, g.cast(one, input.dtype), input.rank) for one in rows)
+    scale, shift = _fixed_affine(g, input, weight, bias, running_mean, running_var, eps) or _computed_affine(
+        g, input, weight, bias, running_mean, running_var, eps
+    )
     return g.add(g.mul(input, scale), shift)
+
+
+def _fixed_affine(
+    g: Emitter, input: Value, weight: Value | None, bias: Value | None, mean: Value, var: Value, eps: float
+) -> tuple[Value, Value] | None:
+    """Return scale and shift as constants, computed in float64; None if one of the parameters is not a weight."""
+    parameters = [None if v is None else constant_values(v) for v in (weight, bias, mean, var)]
+    if any(array is None and v is not None for array, v in zip(parameters, (weight, bias, mean, var), strict=True)):
+        return None
+    gamma, beta, centre, spread = (None if array is None else array.astype(np.float64) for array in parameters)
+    assert centre is not None
+    assert spread is not None
+    with np.errstate(all="ignore"):  # what overflows here does so in PyTorch
+        scale = (1.0 if gamma is None else gamma) / np.sqrt(spread + eps)
+        shift = (0.0 if beta is None else beta) - centre * scale
+        shape = [1, -1, *(1 for _ in input.shape[2:])]
+        scale, shift = (array.astype(input.dtype).reshape(shape) for array in (scale, shift))
+    return g.constant(scale), g.constant(shift)
+
+
+def _computed_affine(
+    g: Emitter, input: Value, weight: Value | None, bias: Value | None, mean: Value, var: Value, eps: float
+) -> tuple[Value, Value]:
+    """Return scale and shift, computed by the engine from parameters that the graph computes."""
+    dtype = FLOAT32 if input.dtype == FLOAT16 else input.dtype
+    gamma, beta = (None if v is None else g.cast(v, dtype) for v in (weight, bias))
+    factor = scale_of_norm(g, gamma, g.cast(var, dtype), eps)
+    shift = g.neg(g.mul(g.cast(mean, dtype), factor))
+    rows = [factor, shift if beta is None else g.add(shift, beta)]
+    scale, shift = (row(g, g.cast(array, input.dtype), input.rank) for array in rows)
+    return scale, shift
 
 
 @op("aten::_native_batch_norm_legit_no_training")

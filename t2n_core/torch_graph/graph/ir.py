@@ -39,7 +39,7 @@ class StoredWeight:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldedNorm:
-    """A filter or bias with a batch norm folded in, and the weights it was computed from."""
+    """A stored filter, or its bias, with a batch norm folded in, and the weights that the engine computes it from."""
 
     is_filter: bool
     filter: TensorVariable
@@ -78,7 +78,7 @@ class TensorVariable(Data):
     stored: StoredWeight | None = field(default=None, repr=False)
     """The storage format of a weight if it is not the plain one; `data` is then rounded to it."""
     folded_norm: FoldedNorm | None = field(default=None, repr=False)
-    """The weights that `data` was computed from, if a norm was folded into it."""
+    """How the engine computes `data`, if a norm was folded into a filter in a storage format."""
     moved: TorchOp | None = field(default=None, repr=False)
     """The operator that computed `data`, if it only moves elements of a weight."""
 

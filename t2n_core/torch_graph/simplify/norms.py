@@ -23,8 +23,8 @@ def fold_norms(
     """Return a graph in which (W x + b) * s + t is (W s) x + (b s + t), equal up to rounding.
 
     A norm is folded only if it is the sole user of the product, all weights are constants, and `is_plain` holds for
-    both operators: our own rules lower them. `folds` takes the number of output channels and of elements of a filter,
-    and returns whether a norm is folded into it. The original graph does not change.
+    both operators: our own rules lower them. `folds` takes the number of output channels and of elements of a stored
+    filter, and returns whether a norm is folded into it. The original graph does not change.
     """
     readers = Counter(id(v) for v in graph.outputs)
     for op in graph.op_nodes:
@@ -77,8 +77,9 @@ def _is_product(op: TorchOp) -> bool:
 def _is_left(op: TorchOp, folds: Callable[[int, int], bool]) -> bool:
     """Return whether the operator's weight must stay as it is: in blocks of 4 bits, or of sizes that are not folded."""
     weight = op.arguments["weight"]
-    in_blocks = weight.stored is not None and weight.stored.format == "q4_0"
-    return in_blocks or (weight.data is not None and not folds(len(weight.data), weight.data.numel()))
+    if weight.stored is None:
+        return False
+    return weight.stored.format == "q4_0" or not folds(len(weight.data), weight.data.numel())
 
 
 def _normed_weights(
@@ -106,10 +107,13 @@ def _normed_weights(
     if not all(n.isfinite().all() for n in numbers):
         return None
     statistics = (mean, var, norm.arguments["weight"], norm.arguments["bias"], norm.arguments["eps"])
-    folded = [FoldedNorm(is_filter, weight, bias, *statistics) for is_filter in (True, False)]
-    return _add_weight(new_weights, weight, numbers[0], folded[0]), _add_weight(
-        new_weights, bias or mean, numbers[1], folded[1]
+    recipes = [FoldedNorm(is_filter, weight, bias, *statistics) for is_filter in (True, False)]
+    labelled = (weight, bias or norm.arguments["bias"] or mean)
+    first, second = (
+        _add_weight(new_weights, source, data, recipe if weight.stored else None)
+        for source, data, recipe in zip(labelled, numbers, recipes, strict=True)
     )
+    return first, second
 
 
 def _as_float64(variable: TensorVariable | None) -> torch.Tensor | None:
@@ -129,12 +133,9 @@ def _with_weights(
 
 
 def _add_weight(
-    new_weights: dict[str, TensorVariable], source: TensorVariable, data: torch.Tensor, folded_norm: FoldedNorm
+    new_weights: dict[str, TensorVariable], source: TensorVariable, data: torch.Tensor, folded_norm: FoldedNorm | None
 ) -> TensorVariable:
-    """Return a weight computed from another, with a unique label derived from that weight's.
-
-    The label appears in an archive only if the weight is stored in another dtype than it was computed in.
-    """
+    """Return a weight computed from another, with a unique label derived from that weight's."""
     label = f"{source.label or source.name}.normed"
     while label in new_weights and not torch.equal(new_weights[label].data, data):  # type: ignore[arg-type]
         label += "_"  # a weight shared by two layers with separate norms

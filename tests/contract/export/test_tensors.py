@@ -29,22 +29,20 @@ class Net(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.conv, self.norm = nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32)
+        self.conv, self.norm = nn.Conv2d(3, 32, 3, padding=1), nn.GroupNorm(8, 32)
         self.depthwise = nn.Conv2d(32, 32, 3, groups=32)
-        self.alone, self.groups = nn.BatchNorm2d(32), nn.GroupNorm(4, 32)
+        self.groups = nn.GroupNorm(4, 32)
         self.up = nn.ConvTranspose2d(32, 64, 2, groups=2)
         self.prelu, self.rnn = nn.PReLU(64), nn.GRU(64, 32)
         self.head, self.parts = nn.Linear(32, 64), nn.Parameter(torch.randn(3, 32, 32) / 6)
         self.tied = nn.Linear(64, 32, bias=False)
         self.tied.weight = nn.Parameter(self.head.weight.detach().t().contiguous())
-        for one in (self.norm, self.alone):
-            nn.init.normal_(one.running_mean)
-            nn.init.uniform_(one.running_var, 0.5, 2)
-            nn.init.uniform_(one.weight, 0.5, 2)
-            nn.init.normal_(one.bias)
+        for norm in (self.norm, self.groups):
+            nn.init.uniform_(norm.weight, 0.5, 2)
+            nn.init.normal_(norm.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.groups(torch.relu(self.alone(self.depthwise(self.norm(self.conv(x))).relu())))
+        y = self.groups(torch.relu(self.depthwise(self.norm(self.conv(x)))))
         y = self.prelu(self.up(y)).flatten(2).mT
         y = self.rnn(y)[0]
         first, second, third = self.parts.unbind()
@@ -84,10 +82,10 @@ def test_swapped_tensors_give_the_other_models_numbers(version: str, tmp_path: P
     model, other, x = Net().eval(), Net().eval(), torch.randn(1, 3, 5, 6)
     result = ModelExport(model, x).to(TractNNEF(version), tmp_path / "m.nnef.tgz")
     labels = headers_of(result.archive).keys()
-    assert {name for name in model.state_dict() if "num_batches" not in name} <= labels
+    assert model.state_dict().keys() <= labels
     assert all(name in model.state_dict() or name.startswith("constant_") for name in labels)
     found = export_tensors(other, tmp_path / "tensors.tar", like=result.archive)
-    assert found.left == ("norm.num_batches_tracked", "alone.num_batches_tracked")
+    assert found.left == ()
     swapped = replace_tensors(result.archive, found.path, tmp_path / "other.nnef.tgz")
     assert not near(other(x).detach().numpy(), model(x))
     assert near(ran(result, result.archive, x), model(x))
@@ -108,6 +106,17 @@ def test_swapped_tensors_take_the_forms_of_the_archive(form: Any, tmp_path: Path
     for file in (tmp_path / "other").rglob("*.dat"):
         assert (tmp_path / "swapped" / file.name).read_bytes() == file.read_bytes(), file.name
     assert np.array_equal(ran(result, tmp_path / "swapped", x), ran(wanted, wanted.archive, x))
+
+
+def test_weights_that_a_norm_is_folded_into_are_refused(tmp_path: Path) -> None:
+    """The archive has their product alone; counters have no effect."""
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Conv2d(4, 5, 3)).eval()
+    archive = ModelExport(model, torch.randn(1, 3, 7, 6)).to(TractNNEF("0.23.9"), tmp_path / "m.nnef.tgz").archive
+    with pytest.raises(InputError, match=r"no tensor `0\.weight`, `0\.bias`, `1\.weight`") as error:
+        export_tensors(model, tmp_path / "tensors.tar", like=archive)
+    assert "batch norm" in str(error.value)
+    rest = {name: tensor for name, tensor in model.state_dict().items() if name[0] == "2" or "num_batches" in name}
+    assert export_tensors(rest, tmp_path / "tensors.tar", like=archive).left == ("1.num_batches_tracked",)
 
 
 @pytest.mark.parametrize("way", ["apart", "merged"])

@@ -92,13 +92,36 @@ def test_the_capture_serves_other_targets_as_it_was(tmp_path: Path) -> None:
     for name in ("a", "b"):
         graph = export.to(TARGET, tmp_path / f"{name}.nnef.tar").graph
         labels = [operation.arguments["label"] for operation, _ in graph.variables()]
-        assert set(labels) == set(model.state_dict()) - {"1.num_batches_tracked"}
+        assert set(labels) == {"0.weight.normed", "0.bias.normed"}
     assert [str(op) for op in export.captured.graph.op_nodes] == before
+
+
+def test_a_folded_filter_and_bias_are_weights_of_the_archive(tmp_path: Path) -> None:
+    """Computed in float64 and rounded once."""
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Conv2d(3, 4, (3, 2), bias=False), nn.BatchNorm2d(4)).eval()
+    with torch.no_grad():
+        for tensor in (model[1].running_mean, model[1].running_var, model[1].weight, model[1].bias):
+            tensor.copy_(torch.rand(4) + 0.5)
+    graph = ModelExport(model, (torch.randn(2, 3, 7, 6),)).to(TARGET, tmp_path / "m.nnef.tar").graph
+    weights = {operation.arguments["label"]: value.weight.array() for operation, value in graph.variables()}
+    exact = torch.nn.utils.fusion.fuse_conv_bn_eval(model[0].double(), model[1].double())
+    assert weights.keys() == {"0.weight.normed", "1.bias.normed"}
+    assert (weights["0.weight.normed"] == exact.weight.detach().float().numpy()).all()
+    assert (weights["1.bias.normed"] == exact.bias.detach().float().numpy()).all()
+    assert [o.name for o in graph.operations if o.name != "variable"] == ["external", "reshape", "conv"]
+
+
+def test_a_norm_by_itself_is_a_scale_and_a_shift(tmp_path: Path) -> None:
+    graph = ModelExport(nn.BatchNorm2d(4).eval(), (torch.randn(2, 4, 7, 6),)).to(TARGET, tmp_path / "m.nnef.tar").graph
+    assert [o.name for o in graph.operations if o.name != "variable"] == ["external", "mul", "add"]
 
 
 @pytest.mark.parametrize(
     ("version", "count"), [("0.20.22", 1), ("0.21.10", 1), ("0.21.19", 2), ("0.22.4", 2), ("0.23.0", 2), ("0.23.9", 1)]
 )
-def test_large_filters_are_left_where_the_engine_would_scale_them_at_every_run(version: str, count: int) -> None:
+def test_large_stored_filters_are_left_where_the_engine_would_scale_them_at_every_run(version: str, count: int) -> None:
     model = nn.Sequential(nn.Conv2d(1024, 1024, 1), nn.BatchNorm2d(1024))
-    assert len(kinds(model, 1, 1024, 2, 2, target=TractNNEF(version, check_io=False))) == count
+    target = TractNNEF(version, check_io=False, weights="float16")
+    assert len(kinds(model, 1, 1024, 2, 2, target=target)) == count
+    assert len(kinds(model, 1, 1024, 2, 2, target=TractNNEF(version, check_io=False))) == 1

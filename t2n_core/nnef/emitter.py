@@ -283,6 +283,10 @@ class Emitter(ABC):
         """Return `x / y` of floats, rounded once as IEEE 754 has it; for a rule with a decision that depends on it."""
         return self.div(x, y)
 
+    def closing_sigmoid(self, sigmoid: Value, x: Value) -> Value:
+        """Return sigmoid(x) of float32, with the zeros that it has far below 0; `sigmoid` is the operator's result."""
+        return sigmoid
+
     def sums_rows(self, lead: Shape, row: Shape) -> bool:
         """Return whether the axes of `row`, which come after `lead`, should be merged before a sum over them."""
         return False

@@ -1,9 +1,10 @@
 """Products with a saturated gate.
 
-tract clamps the input of its kernels for `sigmoid` and `tanh`: sigmoid(-1000) is 4e-7 in 0.23 and 3e-8 before, and
-1 + tanh(-1000) is 6e-7 and 1e-7. A gate multiplies an unbounded factor, and that much of the factor remains: 4e-4
-of 1000, where PyTorch gives 0. Rules set such products to zero below the input at which the gate itself is smaller
-than the error of the kernel. A NaN, and the NaN from an infinite factor, are kept.
+tract clamps the input of its kernels for `sigmoid` and `tanh`: sigmoid(-1000) is 4.8e-7 from 0.23.6 on and 3e-8 before,
+and 1 + tanh(-1000) is 6e-7 and 1e-7. A gate multiplies an unbounded factor, and that much of the factor remains: 4.8e-4
+of 1000, where PyTorch gives 0. Rules write a gate that ends at 0 (`closing_sigmoid` of the emitter), or set the
+product to zero below the input at which the gate itself is smaller than the error of the kernel. The NaN of an infinite
+factor is kept.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ from t2n_core.nnef.emitter import Emitter, Operand
 from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.op import formulas
 
-SIGMOID_CLOSES = -16.0
-"""sigmoid(-16) is 1.1e-7."""
 TANH_CLOSES = -9.0
 """1 + tanh(-9) is 3e-8."""
 GELU_CLOSES = -5.5
@@ -35,10 +34,7 @@ def closing_product(g: Emitter, factor: Value, gate: Value) -> Value | None:
     x = _input_of(gate, "sigmoid")
     if x is None or _producer_name(factor) in _BOUNDED:
         return None
-    if factor is x:  # written as a silu, for which some versions have a kernel
-        closed = zero_below(g, x, x, SIGMOID_CLOSES)
-        return g.mul(closed, g.sigmoid(closed))
-    return g.mul(factor, zero_below(g, gate, x, SIGMOID_CLOSES))
+    return g.mul(factor, g.cast(g.closing_sigmoid(_uncast(gate), x), gate.dtype))
 
 
 def closing_sigmoid_product(g: Emitter, factor: Value, x: Value) -> Value:

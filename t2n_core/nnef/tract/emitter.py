@@ -156,6 +156,9 @@ class TractEmitter(TractBuilder):
     def quotient(self, x: Operand, y: Operand) -> Value:
         return quotients.exact_quotient(self, x, y)
 
+    def closing_sigmoid(self, sigmoid: Value, x: Value) -> Value:
+        return elementwise.closing_sigmoid(self, sigmoid, x)
+
     def loop(
         self,
         step: Step,

@@ -96,6 +96,9 @@ class TractTraits:
     """Products of float16 are summed in float16, where PyTorch uses float32: all of them, from 0.21.2 to 0.21.7 those
     of a matrix and a vector. Convolutions do so in every release."""
 
+    ends_sigmoid_early: bool = _since("0.23.6")
+    """`sigmoid` is 4.8e-7 for all x below -14.5; in releases before at most 2^-25 for those below -18.6."""
+
     # Weights.
     reads_q40: bool = _since("0.21.11")
     """Matrices in blocks of 4 bits: in products, and gathers of their rows. Releases from 0.21.6 on have another
@@ -117,6 +120,8 @@ class TractTraits:
     vectorises_equal_shapes: bool = _since("0.23.0")
     """Elementwise operations on two tensors of the same shape take a third of the time of those with an operand that is
     repeated in blocks of a dynamic size."""
+    has_fast_exp: bool = _since("0.23.7")
+    """`exp` uses the processor's vector instructions, in an eighth of the time."""
     fuses_norms: bool = _since("0.23.1")
     """The norm over the last axis is recognised, and faster than its parts."""
 

@@ -39,7 +39,7 @@ CASES = [
     ),
     *(
         case(f"{name} of NaN and infinities", getattr(F, name), tensor([math.nan, math.inf, -math.inf, -4.0, 1.5, 7.0]))
-        for name in ("hardswish", "leaky_relu", "mish")
+        for name in ("hardswish", "leaky_relu", "mish", "silu")
     ),
     case("relu of magnitudes", lambda x: F.relu(x.abs()), corners()),
     case("relu of integers", F.relu, randint(-5, 5, 9)),

@@ -13,6 +13,11 @@ from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.forms.quotients import exact_quotient, is_float
 from t2n_core.nnef.tract.optimiser import is_smaller
 
+_SIGMOID_CLOSES = -16.0
+"""sigmoid(-16) is 1.1e-7."""
+_LAST_SIGMOID = 2.0**-25
+"""The kernel's result for all x below -18.6, or above it; half of the last bit of a float32 below 1, which stays 1."""
+
 
 def add(g: TractBuilder, x: Operand, y: Operand, out: Expected | None = None) -> Value:
     """Write `x + y`."""
@@ -55,6 +60,18 @@ def div(g: TractBuilder, x: Operand, y: Operand, out: Expected | None = None) ->
     if isinstance(x, Value) and x.dtype.kind == "i" and _may_be_shifted(g, y):
         return _towards_zero(g, quotient, x, y)
     return quotient
+
+
+def closing_sigmoid(g: TractBuilder, sigmoid: Value, x: Value) -> Value:
+    """Write a sigmoid that is 0 for large negative `x`, where the kernel ends at a positive number.
+
+    The quotient is exact, and takes less time than a comparison and its products where `exp` is fast.
+    """
+    if g.traits.has_fast_exp:
+        return g.recip(add(g, g.exp(g.neg(x)), 1.0))
+    if g.traits.ends_sigmoid_early:
+        return g.mul(sigmoid, g.cast(g.ge(x, _SIGMOID_CLOSES), sigmoid.dtype))
+    return maximum(g, sub(g, sigmoid, _LAST_SIGMOID), 0.0)
 
 
 def scatter_elements(g: TractBuilder, input: Value, indices: Value, updates: Value, **attributes: Any) -> Value:

@@ -28,9 +28,11 @@ PEERS = {
     "torch-onnx": ["onnx", "onnxscript", f"tract=={ENGINE}"],
 }
 """Name -> what is installed beside torch."""
+MODEL_LIBRARIES = ("torchvision", "timm", "transformers", "torchaudio")
 ENVIRONMENTS = {
     **PEERS,
-    "torch-to-nnef-models": [*PEERS["torch-to-nnef"], "torchvision", "timm", "transformers", "torchaudio"],
+    "torch-to-nnef-models": [*PEERS["torch-to-nnef"], *MODEL_LIBRARIES],
+    "torch-onnx-models": [*PEERS["torch-onnx"], *MODEL_LIBRARIES],
     "torch-to-nnef-llm": ["torch-to-nnef-llm==0.24.12", *PEERS["torch-to-nnef"], "transformers", "safetensors"],
 }
 """Those of other benchmarks too."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from conformance.lab import inventory
-from conformance.lab.machine import pin_to_one_core
+from conformance.lab.machine import memory_of_process, pin_to_one_core
 from conformance.lab.processes import run_module
 from conformance.lab.timing import Stopwatch, in_turns
 from t2n_core.engine import ResolvedEngine
@@ -42,7 +42,9 @@ class TimedArchive:
         self.load_seconds = watch.wall
         self.operators = inventory.operators(driver, archive)
         self.driver = driver
+        watch = Stopwatch()
         self.outputs = self.runnable.run(inputs)
+        self.first_seconds = watch.wall
         tensors = [driver.make_tensor(array) for array in inputs]
         self.given = (c.c_void_p * len(tensors))(*[tensor.value for tensor in tensors])
         self.got = (c.c_void_p * self.runnable.outputs)()
@@ -72,6 +74,7 @@ class TimedArchive:
             "turns_ms": [round(1e3 * seconds, 6) for seconds in self.turns],
             "runs": len(self.cpu),
             "load_ms": 1e3 * self.load_seconds,
+            "first_ms": 1e3 * self.first_seconds,
             "operators": self.operators,
         }
 
@@ -111,13 +114,16 @@ def time_case(driver: TractDriver, case: dict[str, Any], rounds: int) -> dict[st
     return {**figures, **{name: timed.figures() for name, timed in ready.items()}}
 
 
-def time_in_process(engine: ResolvedEngine, cases: Sequence[dict[str, Any]], rounds: int) -> list[dict[str, Any]]:
+def time_in_process(
+    engine: ResolvedEngine, cases: Sequence[dict[str, Any]], rounds: int, timeout: float | None = None
+) -> list[dict[str, Any]]:
     """Return the answers of a process of its own, for each case until it dies; an answer more then says how.
 
-    A case is `{"name": …, "arrays": file of input0, … and output0, …, "archives": {name: path}}`.
+    A case is `{"name": …, "arrays": file of input0, … and output0, …, "archives": {name: path}}`. An answer has the
+    peak of the process's memory up to then. Raises subprocess.TimeoutExpired after `timeout` seconds.
     """
     job = {"library": str(engine.library), "cases": cases, "rounds": rounds}
-    child = run_module(__name__, job=job)
+    child = run_module(__name__, job=job, timeout=timeout)
     answers = [json.loads(line) for line in child.stdout.splitlines()]
     if child.returncode:
         answers.append({"name": cases[len(answers)]["name"], "archives": {}, "died": child.stderr[-300:]})
@@ -130,6 +136,7 @@ def main() -> None:
     driver = TractDriver(Path(job["library"]))
     for case in job["cases"]:
         answer = {"name": case["name"], "archives": time_case(driver, case, job["rounds"])}
+        answer["peak_bytes"] = memory_of_process("VmHWM")
         print(json.dumps(answer), flush=True)
 
 

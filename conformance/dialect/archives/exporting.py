@@ -1,8 +1,8 @@
 """Export architectures of the suite `models`: `python -m conformance.dialect.archives.exporting < jobs > answers`.
 
-One job per line, as JSON: {"exporter": "torch-to-nnef", "name": "timm-beit", "release": "0.23.9", "dynamic": false,
-"folder": …}; one answer per line. It runs in the environment of the exporter. Beside the archive are the inputs and
-PyTorch's outputs of several examples, as arrays by name and by position.
+One job per line, as JSON: {"exporter": "torch-to-nnef", "name": "timm-beit", "release": "0.23.9", "axes": "suite",
+"check": true, "folder": …}; one answer per line. It runs in the environment of the exporter. Beside the archive are the
+inputs and PyTorch's outputs of several examples, as arrays by name and by position.
 """
 
 from __future__ import annotations
@@ -11,19 +11,23 @@ import importlib
 import time
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
 from conformance.benchmarks.peers.jobs import answer_jobs
+from conformance.lab.timing import Stopwatch
 
 if TYPE_CHECKING:
     from conformance.cases.models.case import ModelCase
 
 EXAMPLES = 2
+TIMED_SECONDS = 0.3
 ARCHIVE = "model.nnef.tgz"
+ONNX_FILE = "model.onnx"
+Axes: TypeAlias = dict[str, dict[int, str]] | None
 
 
 class Flat(torch.nn.Module):
@@ -58,12 +62,27 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
         tensors = {name: value.numpy() for name, value in one.items() if isinstance(value, torch.Tensor)}
         np.savez(folder / f"inputs_{number}.npz", **tensors)
         np.savez(folder / f"outputs_{number}.npz", *(tensor.numpy() for tensor in outputs))
-    export = _export_ours if job["exporter"] == "ours" else _export_theirs
     began = time.perf_counter()
-    axes = case.dynamic_axes if job["dynamic"] else None
+    axes = {"": None, "suite": case.dynamic_axes, "batch": case.axes_with_batch(example)}[job["axes"]]
     with torch.no_grad():
-        export(flat, example, len(outputs), axes, job["release"], folder)
-    return {"seconds": time.perf_counter() - began}
+        if job["exporter"] == "ours":
+            _export_ours(flat, example, axes, job["release"], folder, job["check"])
+        elif job["exporter"] == "torch-onnx":
+            _export_onnx(flat, example, axes, folder)
+        else:
+            _export_theirs(flat, example, len(outputs), axes, job["release"], folder)
+        seconds = time.perf_counter() - began
+        return {"seconds": seconds, "torch_ms": _least_ms(model, example)}
+
+
+def _least_ms(model: torch.nn.Module, example: dict[str, Any]) -> float:
+    """Return the milliseconds of CPU of PyTorch's fastest run, on one thread."""
+    least, whole = float("inf"), Stopwatch()
+    while whole.wall < TIMED_SECONDS:
+        watch = Stopwatch()
+        model(**{name: _copy(value) for name, value in example.items()})
+        least = min(least, watch.cpu)
+    return 1e3 * least
 
 
 def _copy(value: Any) -> Any:
@@ -71,18 +90,22 @@ def _copy(value: Any) -> Any:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def _export_ours(
-    model: Flat, example: dict[str, Any], outputs: int, axes: dict[str, dict[int, str]] | None, release: str, to: Path
-) -> None:
+def _export_ours(model: Flat, example: dict[str, Any], axes: Axes, release: str, to: Path, check: bool) -> None:
     from t2n_core import ModelExport, TractNNEF
 
     # the model itself: names and axes are those of its own arguments
-    ModelExport(model.model, example, dynamic_axes=axes).to(TractNNEF(release), to / ARCHIVE)
+    ModelExport(model.model, example, dynamic_axes=axes).to(TractNNEF(release, check_io=check), to / ARCHIVE)
 
 
-def _export_theirs(
-    model: Flat, example: dict[str, Any], outputs: int, axes: dict[str, dict[int, str]] | None, release: str, to: Path
-) -> None:
+def _export_onnx(model: Flat, example: dict[str, Any], axes: Axes, to: Path) -> None:
+    shapes = {name: dict.fromkeys(axes.get(name, ()), torch.export.Dim.DYNAMIC) for name in example} if axes else None
+    torch.onnx.export(
+        model.model, (), to / ONNX_FILE, kwargs=example, dynamo=True, verbose=False, external_data=False,
+        dynamic_shapes=shapes,
+    )  # fmt: skip
+
+
+def _export_theirs(model: Flat, example: dict[str, Any], outputs: int, axes: Axes, release: str, to: Path) -> None:
     from torch_to_nnef import export_model_to_nnef
 
     from conformance.benchmarks.peers.torch_to_nnef import target

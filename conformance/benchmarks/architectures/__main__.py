@@ -24,7 +24,6 @@ import numpy as np
 
 from conformance.benchmarks.architectures.page import comparison
 from conformance.benchmarks.peers.process import Worker
-from conformance.dialect.archives.exporting import ARCHIVE, ONNX_FILE
 from conformance.lab.archives import time_in_process
 from conformance.lab.command import add_tract, command_parser, say
 from conformance.lab.machine import ROOT
@@ -36,7 +35,8 @@ from t2n_core.engine import ResolvedEngine, resolve_engines
 EXPORT_SECONDS = 240.0
 LOAD_SECONDS = 60.0
 ENVIRONMENTS = {"torch-to-nnef": "torch-to-nnef-models", "torch-onnx": "torch-onnx-models"}
-EXPORTERS = ("ours", *ENVIRONMENTS)
+FILES = {"ours": "model.nnef.tar", "torch-to-nnef": "model.nnef.tgz", "torch-onnx": "model.onnx"}
+"""Ours is not compressed, as that of torch.onnx is not: most of the time of loading would be that of gzip."""
 SIZES = {"fixed": "", "free": "batch"}
 """Name of the sizes -> the axes that `exporting` makes dynamic."""
 _MARK = "<!-- table of architectures -->"
@@ -94,13 +94,13 @@ def compare(
     with tempfile.TemporaryDirectory() as scratch:
         arrays = Path(scratch) / "arrays.npz"
         for exporter, worker in workers.items():
-            folder = Path(scratch) / exporter
+            folder, file = Path(scratch) / exporter, FILES[exporter]
             folder.mkdir()
-            job = {"exporter": exporter, "name": name, "release": engine.version, "folder": str(folder)}
+            archive = folder / file
+            job = {"exporter": exporter, "name": name, "release": engine.version, "folder": str(folder), "file": file}
             answer = worker.ask({**job, "axes": SIZES[sizes], "check": False}, EXPORT_SECONDS)
             if not arrays.exists() and (folder / "outputs_0.npz").exists():
                 _save_arrays(folder, arrays)
-            archive = folder / (ONNX_FILE if exporter == "torch-onnx" else ARCHIVE)
             if "error" in answer or not archive.exists():
                 figures[exporter] = {"error": answer.get("error", "no archive was written")}
                 continue

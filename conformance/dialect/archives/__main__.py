@@ -94,7 +94,7 @@ def _row(
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         job: dict[str, Any] = {"exporter": exporter, "name": name, "release": engine.version, "folder": str(place)}
-        job |= {"axes": "suite" if options.dynamic else "", "check": True}
+        job |= {"axes": "suite" if options.dynamic else "", "check": True, "file": ARCHIVE}
         answer = worker.ask(job, EXPORT_SECONDS)
         if "error" in answer or not (place / ARCHIVE).exists():
             return {**row, "export": answer.get("error", "no archive was written")}

@@ -1,8 +1,8 @@
 """Export architectures of the suite `models`: `python -m conformance.dialect.archives.exporting < jobs > answers`.
 
 One job per line, as JSON: {"exporter": "torch-to-nnef", "name": "timm-beit", "release": "0.23.9", "axes": "suite",
-"check": true, "folder": …}; one answer per line. It runs in the environment of the exporter. Beside the archive are the
-inputs and PyTorch's outputs of several examples, as arrays by name and by position.
+"check": true, "folder": …, "file": "model.nnef.tgz"}; one answer per line. It runs in the environment of the exporter.
+Beside the archive are the inputs and PyTorch's outputs of several examples, as arrays by name and by position.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 EXAMPLES = 2
 TIMED_SECONDS = 0.3
 ARCHIVE = "model.nnef.tgz"
-ONNX_FILE = "model.onnx"
 Axes: TypeAlias = dict[str, dict[int, str]] | None
 
 
@@ -66,9 +65,9 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     axes = {"": None, "suite": case.dynamic_axes, "batch": case.axes_with_batch(example)}[job["axes"]]
     with torch.no_grad():
         if job["exporter"] == "ours":
-            _export_ours(flat, example, axes, job["release"], folder, job["check"])
+            _export_ours(flat, example, axes, job["release"], folder / job["file"], job["check"])
         elif job["exporter"] == "torch-onnx":
-            _export_onnx(flat, example, axes, folder)
+            _export_onnx(flat, example, axes, folder / job["file"])
         else:
             _export_theirs(flat, example, len(outputs), axes, job["release"], folder)
         seconds = time.perf_counter() - began
@@ -94,13 +93,13 @@ def _export_ours(model: Flat, example: dict[str, Any], axes: Axes, release: str,
     from t2n_core import ModelExport, TractNNEF
 
     # the model itself: names and axes are those of its own arguments
-    ModelExport(model.model, example, dynamic_axes=axes).to(TractNNEF(release, check_io=check), to / ARCHIVE)
+    ModelExport(model.model, example, dynamic_axes=axes).to(TractNNEF(release, check_io=check), to)
 
 
 def _export_onnx(model: Flat, example: dict[str, Any], axes: Axes, to: Path) -> None:
     shapes = {name: dict.fromkeys(axes.get(name, ()), torch.export.Dim.DYNAMIC) for name in example} if axes else None
     torch.onnx.export(
-        model.model, (), to / ONNX_FILE, kwargs=example, dynamo=True, verbose=False, external_data=False,
+        model.model, (), to, kwargs=example, dynamo=True, verbose=False, external_data=False,
         dynamic_shapes=shapes,
     )  # fmt: skip
 

@@ -61,6 +61,8 @@ def write_loop(
         zeros = parameters.take("full", g.fill(0, hidden, chunks[0].dtype))
         chunks[0] = _with_sizes(body, chunks[0], zeros)
     news, rows = step(body, chunks, olds, wholes)
+    # an input whose extent is a symbol gives it its size; the engine compares those with expressions with what it has
+    parameters.inner.sort(key=_has_expressions)
     results = _apart(body, [*news, *rows])
     news, rows = results[: len(news)], results[len(news) :]
     count, pace = scanned[0].shape[0], -1 if backwards else 1
@@ -113,6 +115,11 @@ def _body(g: TractBuilder, parameters: _Parameters) -> TractBuilder:
     body.graph.inputs = parameters.inner
     body.reserve(f"{kind}_{n}" for kind in parameters.outer for n in range(100))
     return body
+
+
+def _has_expressions(value: Value) -> bool:
+    """Return whether an extent is computed from symbols, and no symbol itself."""
+    return any(not isinstance(extent, int) and not extent.is_Symbol for extent in value.shape)
 
 
 def _hidden_sizes(values: Sequence[Value]) -> tuple[Dim, ...]:

@@ -68,6 +68,20 @@ def test_states_keep_their_shape_and_rows_are_counted() -> None:
     assert (total.shape, sums.shape) == ((1, 3), (N, 3))
 
 
+def test_inputs_that_give_sizes_are_before_those_that_are_computed_from_them() -> None:
+    def step(
+        b: TractEmitter, rows: list[Value], states: list[Value], given: list[Value]
+    ) -> tuple[list[Value], list[Value]]:
+        return [b.add(b.add(states[0], rows[0]), b.slice(given[0], axes=[1], begin=[0], end=[1]))], []
+
+    g = emitter()
+    x, start = g.external("x", (5, 2 * N), FLOAT32), g.external("start", (1, 2 * N), FLOAT32)
+    write_loop(g, step, [x], [start], [g.external("wide", (1, N), FLOAT32)])
+    assert g.graph.fragments["loop_0"].text.startswith(
+        "fragment loop_0(full_0: tensor<scalar>, scan_0: tensor<scalar>, state_0: tensor<scalar>)"
+    )
+
+
 def test_equal_bodies_are_one_fragment() -> None:
     g = emitter()
     x, start = g.external("x", (N, 3), FLOAT32), g.external("start", (1, 3), FLOAT32)

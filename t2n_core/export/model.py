@@ -11,7 +11,15 @@ from t2n_core.check.exported.pulsed import pulsed_path
 from t2n_core.check.reference import record_time
 from t2n_core.errors import CaptureError, LowerError, RewriteError, SpecError
 from t2n_core.export.exportable_model import ExportableModel
-from t2n_core.export.notes import OptionWarning, operator_notes, option_notes, rewriter_notes, state_notes, warn_user
+from t2n_core.export.notes import (
+    OptionWarning,
+    operator_notes,
+    option_notes,
+    rewriter_notes,
+    size_notes,
+    state_notes,
+    warn_user,
+)
 from t2n_core.export.precision_search import FoundPlan, find_plan
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import InferenceTarget, TractNNEF, require_target
@@ -104,7 +112,7 @@ class ModelExport(ExportableModel):
             warn_user(StateWarning("; ".join(self._state_notes)))
         of_plan = () if auto_plan is None else (f"precision='auto': {auto_plan.describe()}",)
         notes = (*captured.results.notes(), *rewriter_notes(report), *options, *self._state_notes, *of_plan)
-        notes += (*state_notes(target, graph), *operator_notes(graph))
+        notes += (*state_notes(target, graph), *operator_notes(graph), *size_notes(target, graph))
         if mode_note is not None:
             notes = (mode_note, *notes)
         all_times, reference = {**self.times, **times}, self._reference(captured)

@@ -34,6 +34,7 @@ _OPERATORS = {
 }
 
 
+_CONVOLUTIONS = frozenset({"conv", "deconv"})
 _SCAN = "tract_core_scan"
 _LOWER_BOUND = re.compile(r"tract_assert\s+(?P<name>\w+)\s*>=\s*(?P<low>\d+)")
 
@@ -64,6 +65,22 @@ def state_notes(target: InferenceTarget, graph: Graph) -> list[str]:
     return [
         f"{target.spec} starts a scan from the final state of the last call in a State: use a fresh State for each call"
     ]
+
+
+def size_notes(target: InferenceTarget, graph: Graph) -> list[str]:
+    """Return a line if images have dynamic sizes, for which tract has slower kernels than for sizes set before."""
+    extents = (
+        extent
+        for operation in graph.operations
+        if operation.name in _CONVOLUTIONS and operation.outputs[0].rank > 3
+        for extent in next(operation.inputs()).shape[2:]
+        if not isinstance(extent, int)
+    )
+    symbols = sorted({str(symbol) for extent in extents for symbol in extent.free_symbols})
+    if not symbols or target.spec.target != "tract":
+        return []
+    gain = "if a program sets these symbols before it optimises the model, a run is up to 6 times as fast"
+    return [f"convolutions over {', '.join(symbols)}: {gain} (docs, `The archive in production`)"]
 
 
 def operator_notes(graph: Graph) -> list[str]:

@@ -147,3 +147,11 @@ def test_rewriters_that_matched_nothing_are_told(tmp_path: Path) -> None:
     (note,) = result.notes
     assert "nothing" in note
     assert "had no effect: the model does not use it" in note
+
+
+@pytest.mark.parametrize(("axes", "named"), [({0: "B"}, ""), ({2: "H", 3: "W"}, "H, W"), ({0: "B", 3: "W"}, "W")])
+def test_convolutions_of_dynamic_images_have_a_note(axes: dict[int, str], named: str, tmp_path: Path) -> None:
+    """Their kernels depend on sizes; those of a batch do not."""
+    target = TractNNEF("0.23.9", dynamic_axes={"input": axes}, check_io=False)
+    notes = ModelExport(nn.Conv2d(3, 4, 3).eval(), torch.randn(2, 3, 7, 9)).to(target, tmp_path / "m").notes
+    assert [note.partition(":")[0] for note in notes] == ([f"convolutions over {named}"] if named else [])

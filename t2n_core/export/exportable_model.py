@@ -33,7 +33,13 @@ from t2n_core.rewriter.selection import Selection, select
 from t2n_core.torch_graph.capture.hidden_state import refusal_of_hidden_state
 from t2n_core.torch_graph.capture.own_run import refusal_of_example, refusal_of_training
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
-from t2n_core.torch_graph.constraints.declared_axes import DynamicAxes, check_declared, from_zero, normalise
+from t2n_core.torch_graph.constraints.declared_axes import (
+    DeclaredAxes,
+    DynamicAxes,
+    check_declared,
+    from_zero,
+    normalise,
+)
 from t2n_core.torch_graph.constraints.output_axes import check_output_axes, of_inputs
 from t2n_core.torch_graph.constraints.state_axes import with_state_axes
 from t2n_core.torch_graph.frontend.bfloat16 import without_bfloat16
@@ -238,13 +244,19 @@ class ExportableModel(ABC):
             self.dynamic_axes = target.dynamic_axes or None if self.dynamic_axes is None else self.dynamic_axes
         if not target.dynamic_axes:
             return
-        tensors = zip(self.inputs.names, self.inputs.tensors, strict=True)
-        shapes = {name: tuple(tensor.shape) for name, tensor in tensors}
-        if normalise(self._axes_of_inputs(target.dynamic_axes), shapes) != normalise(self._axes, shapes):
+        if normalise(self._axes_of_inputs(target.dynamic_axes), self._shapes) != self._declared:
             raise InputError(
                 "the target's dynamic_axes differ from those of this export",
                 hint="one capture has one set of dynamic axes: make a ModelExport for each",
             )
+
+    @property
+    def _declared(self) -> DeclaredAxes:
+        return normalise(self._axes, self._shapes)
+
+    @property
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        return {name: tuple(tensor.shape) for name, tensor in zip(self.inputs.names, self.inputs.tensors, strict=True)}
 
     def _output_names(self, captured: CapturedModel) -> list[str]:
         names = captured.results.names(self._given_output_names(captured))

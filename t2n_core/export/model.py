@@ -15,6 +15,8 @@ from t2n_core.export.notes import (
     OptionWarning,
     operator_notes,
     option_notes,
+    range_notes,
+    refuse_narrower,
     rewriter_notes,
     size_notes,
     state_notes,
@@ -28,6 +30,7 @@ from t2n_core.lowering.target_lowering import TargetLowering
 from t2n_core.nnef.archive import remove_archive, write_archive
 from t2n_core.nnef.graph import Graph
 from t2n_core.rewriter.report import RewriteReport, RewriteWarning
+from t2n_core.torch_graph.constraints.narrowing import RangeWarning
 from t2n_core.torch_graph.frontend.state.first_call import StateWarning, first_call_note
 from t2n_core.torch_graph.frontend.training import training_note
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
@@ -70,6 +73,7 @@ class ModelExport(ExportableModel):
             if refusal is None:
                 raise
             raise refusal from error
+        refuse_narrower(graph, self._declared)
         report = lowering.report()
         self._complain(report.problem(str(lowering.target)))
         return graph, report
@@ -105,13 +109,16 @@ class ModelExport(ExportableModel):
             graph, report = self._lower(lowering)
         with record_time(times, "write"):
             archive = write_archive(graph, path, spec=target.spec, compression=compression_level)
+        of_range = range_notes(graph)
+        if of_range:
+            warn_user(RangeWarning("; ".join(of_range)))
         options = [*option_notes(target, graph, self.source, self.options.capture), *self._growth_notes(target)]
         if options:
             warn_user(OptionWarning("; ".join(options)))
         if self._state_notes:
             warn_user(StateWarning("; ".join(self._state_notes)))
         of_plan = () if auto_plan is None else (f"precision='auto': {auto_plan.describe()}",)
-        notes = (*captured.results.notes(), *rewriter_notes(report), *options, *self._state_notes, *of_plan)
+        notes = (*captured.results.notes(), *of_range, *rewriter_notes(report), *options, *self._state_notes, *of_plan)
         notes += (*state_notes(target, graph), *operator_notes(graph), *size_notes(target, graph))
         if mode_note is not None:
             notes = (mode_note, *notes)

@@ -9,12 +9,13 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from t2n_core.errors import SpecError
+from t2n_core.errors import LowerError, SpecError
 from t2n_core.inference_target import InferenceTarget, TractFeatureFlag, TractNNEF
 from t2n_core.nnef.emitter import PRODUCTS
 from t2n_core.nnef.graph import FLOAT16, Fragment, Graph
 from t2n_core.nnef.spec import Spec
 from t2n_core.rewriter.report import RewriteReport
+from t2n_core.torch_graph.constraints.declared_axes import DeclaredAxes
 from t2n_core.torch_graph.frontend.sources import Source
 from t2n_core.torch_graph.precision.kernels import lacks_kernels
 
@@ -55,6 +56,26 @@ def option_notes(target: InferenceTarget, graph: Graph, source: Source, capture:
     if capture != "export" and (source.is_script or source.program is not None):
         notes.append(f"capture={capture!r} had no effect: {source.name} is already a graph")
     return notes
+
+
+def refuse_narrower(graph: Graph, declared: DeclaredAxes) -> None:
+    """Raise LowerError if the target takes fewer sizes than declared."""
+    for name, (low, _) in graph.sizes.bounds.items() if graph.narrowed else ():
+        wanted = declared.range.bounds.get(name, (low, None))[0]
+        if low > wanted and declared.keeps_least(name):
+            raise LowerError(
+                f"{name} is declared from {wanted} on; {_narrower(graph)}",
+                hint=f'declare torch.export.Dim("{name}", min={low}, max=…), or take a release without this limit',
+            )
+
+
+def range_notes(graph: Graph) -> list[str]:
+    """Return a line if the target takes fewer sizes than the captured graph."""
+    return [_narrower(graph)] if graph.narrowed else []
+
+
+def _narrower(graph: Graph) -> str:
+    return f"the archive holds only for {graph.sizes}: {'; '.join(graph.narrowed[:3])}"
 
 
 def state_notes(target: InferenceTarget, graph: Graph) -> list[str]:

@@ -110,6 +110,8 @@ class Graph:
     fragments: dict[str, Fragment] = field(default_factory=dict)
     sizes: SizeRange = field(default_factory=SizeRange)
     """Sizes of the dynamic axes that it is valid for."""
+    narrowed: list[str] = field(default_factory=list)
+    """The reason of each operation for which the target takes fewer sizes than the captured graph."""
     guarded: bool = False
     """True where an engine refuses all other sizes."""
     properties: dict[str, str] = field(default_factory=dict)

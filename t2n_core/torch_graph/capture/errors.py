@@ -76,7 +76,7 @@ def refuse_smaller_trace(
     """Raise CaptureError if a trace is valid for fewer sizes than the declared bounds."""
     for name, (low, high) in limits.items():
         wanted_low, wanted_high = declared.range.bounds.get(name, (0, None))
-        is_low = low > wanted_low and (wanted_low > 0 or name in declared.kept_least)
+        is_low = low > wanted_low and declared.keeps_least(name)
         is_high = wanted_high is not None and high is not None and high < wanted_high
         if name in declared.explicit and (is_low or is_high):
             raise CaptureError(
@@ -96,9 +96,8 @@ def refuse_smaller_range(declared: DeclaredAxes, sizes: SizeRange, decisions: Se
         for name in sorted({s.name for s in decision.condition.free_symbols} & declared.explicit):
             (low, high), (wanted_low, wanted_high) = sizes.bounds[name], declared.range.bounds[name]
             tied = any(s.name == name for one in sizes.conditions for s in one.free_symbols)
-            is_least_kept = wanted_low > 0 or name in declared.kept_least
             is_most_kept = wanted_high is not None
-            if tied or (high != wanted_high and is_most_kept) or (low > wanted_low and is_least_kept):
+            if tied or (high != wanted_high and is_most_kept) or (low > wanted_low and declared.keeps_least(name)):
                 only = "PyTorch itself runs this model" if decision.required else "the captured graph holds"
                 raise CaptureError(
                     f"{name} is declared from {wanted_low} to {wanted_high or 'any size'}; {only} only for {sizes}: "

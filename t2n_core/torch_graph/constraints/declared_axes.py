@@ -67,6 +67,10 @@ class DeclaredAxes:
     kept_least: frozenset[str] = frozenset()
     """Symbols whose lower bound of 0 is declared, not the default of a Dim without `min`: it is kept or refused too."""
 
+    def keeps_least(self, name: str) -> bool:
+        """Return whether an export must keep the lower bound of a symbol."""
+        return name in self.explicit and (self.range.bounds[name][0] > 0 or name in self.kept_least)
+
 
 def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> DeclaredAxes:
     """Return the declared axes of inputs with these shapes. Axes in a list get separate symbols: `x_dim1`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from torch import Tensor
 from torch.export import Dim
 
 from t2n_core import ModelExport, TractNNEF
+from t2n_core.errors import LowerError
+from t2n_core.torch_graph.constraints.declared_axes import SizeFrom
+from t2n_core.torch_graph.constraints.narrowing import RangeWarning
 from tests.nets import OfFunction
 
 BETWEEN = ("0.20.22", "0.22.4")
@@ -29,12 +33,32 @@ WITHOUT_EMPTY = ("merged", "merged with the axis in front", "merged with the nex
 """tract 0.21.6 to 0.22 take the reshape for the removal of an axis of 5."""
 
 
+def exported(name: str, axis: Dim | SizeFrom) -> ModelExport:
+    torch.manual_seed(0)
+    module = OfFunction(NETS[name]).eval()
+    return ModelExport(module, torch.randn(3, 5, 4), input_names=["x"], dynamic_axes={"x": {0: axis}})
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", NETS)
 def test_the_range_that_is_stated_is_right(name: str, version: str, tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    axes = {"x": {0: Dim("B", min=0, max=99)}}
-    export = ModelExport(OfFunction(NETS[name]).eval(), torch.randn(3, 5, 4), input_names=["x"], dynamic_axes=axes)
-    found = export.to(TractNNEF(version, check_io=False), tmp_path / "model.nnef.tar").assert_parity()
-    least = min(one["B"] for one in found.sizes)
-    assert least == int(name in WITHOUT_EMPTY and version in ("0.21.19", "0.22.4"))
+    export = exported(name, Dim("B", min=0, max=99))
+    without_empty = name in WITHOUT_EMPTY and version in ("0.21.19", "0.22.4")
+    said = f"the archive holds only for 1 <= B <= 99: tract {version} fails to reshape an empty tensor in aten::"
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always", RangeWarning)
+        result = export.to(TractNNEF(version, check_io=False), tmp_path / "model.nnef.tar")
+    assert [note.startswith(said) for note in result.notes] == [True] * without_empty
+    assert [str(one.message) for one in seen if one.category is RangeWarning] == list(result.notes)
+    assert min(one["B"] for one in result.assert_parity().sizes) == int(without_empty)
+
+
+def test_a_declared_size_is_never_left_out(tmp_path: Path) -> None:
+    export = exported("merged", SizeFrom("B"))
+    with pytest.raises(
+        LowerError, match=r"B is declared from 0 on; the archive holds only for B >= 1: .* reshape"
+    ) as no:
+        export.to(TractNNEF("0.21.19", check_io=False), tmp_path / "model.nnef.tar")
+    assert not list(tmp_path.iterdir())
+    assert 'Dim("B", min=1, max=…)' in str(no.value)
+    export.to(TractNNEF("0.23.9"), tmp_path / "model.nnef.tar").assert_parity()

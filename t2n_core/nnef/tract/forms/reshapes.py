@@ -27,7 +27,7 @@ def reshape(g: TractBuilder, input: Value, *, shape: Sequence[Dim]) -> Value:
     if g.traits.fails_on_empty_reshapes and any(at_most(extent, 0) for extent in input.shape):
         return g.fill(0, wanted, input.dtype)
     if g.traits.fails_on_empty_reshapes:
-        g.graph.sizes = without_empty(g.graph.sizes, input.shape)
+        _narrow(g, without_empty(g.graph.sizes, input.shape))
     parts = [] if is_static(input.shape + wanted) else reshape_parts(input.shape, wanted)
     if not parts:
         return g.one("reshape", input, shape=list(wanted))
@@ -36,13 +36,20 @@ def reshape(g: TractBuilder, input: Value, *, shape: Sequence[Dim]) -> Value:
         parts = [whole]
     for part in reversed(parts):
         if g.traits.fails_on_empty_reshapes:
-            g.graph.sizes = _without_dropped_axes(g.graph.sizes, part)
+            _narrow(g, _without_dropped_axes(g.graph.sizes, part))
         place: dict[str, Any] = {"axis_start": part.start, "axis_count": part.count}
         if part.count == input.rank:
             place = {}
         out = Expected(*infer("reshape", {"input": input, "shape": part.after, **place}))
         input = g.one("reshape", input, shape=_engine_sizes(part), out=out, **place)
     return input
+
+
+def _narrow(g: TractBuilder, sizes: SizeRange) -> None:
+    """State that the archive holds for these sizes alone, with the reason."""
+    if sizes != g.graph.sizes:
+        g.graph.sizes = sizes
+        g.graph.narrowed.append(f"{g.spec} fails to reshape an empty tensor in {g.node.origin or g.node.name}")
 
 
 def _without_dropped_axes(sizes: SizeRange, part: ReshapePart) -> SizeRange:

@@ -34,6 +34,7 @@ from t2n_core.nnef.tract.shared_operands import expand_shared_operands
 from t2n_core.nnef.tract.sizes.arithmetic import argument_for
 from t2n_core.nnef.tract.sizes.guard_statement import guard, is_by_statement
 from t2n_core.nnef.tract.sizes.guards import assertions
+from t2n_core.nnef.tract.sizes.streams import in_stream
 from t2n_core.nnef.tract.sizes.unsolved import name_unsolved
 from t2n_core.nnef.tract.sizes.values import SizeValues
 
@@ -66,6 +67,9 @@ class TractEmitter(TractBuilder):
         self, operator: str, arguments: dict[str, Any], results: Sequence[Expected], dtype: str = ""
     ) -> tuple[Value, ...]:
         """Append an operation, with its sizes written so that the engine evaluates them correctly, after the quirks."""
+        if self.options.streaming:
+            for name, argument in arguments.items():
+                arguments[name], self.graph.sizes = in_stream(argument, self.graph.sizes)
         try:
             arguments = {name: argument_for(self.traits, argument) for name, argument in arguments.items()}
         except ValueError as wrong:

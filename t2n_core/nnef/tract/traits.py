@@ -63,6 +63,8 @@ class TractTraits:
     """The bounds of `slice` may be sizes; in releases without it they are integers."""
     has_extremes: bool = _since("0.21.7")
     """`min` and `max` of sizes."""
+    streams_reshapes: bool = _since("0.23.0")
+    """A reshape may divide the steps of a stream, or take several together."""
 
     # Errors with symbolic sizes.
     clamps_slice_ends: bool = _since("0.21.6", "0.23.0")

@@ -10,7 +10,7 @@ import sympy
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.shapes import infer
-from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, is_static
+from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, is_static, shape_text, symbols_of
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.sizes.reshapes import ReshapePart, factors, join_parts, reshape_parts
 from t2n_core.nnef.tract.builder import TractBuilder
@@ -31,6 +31,8 @@ def reshape(g: TractBuilder, input: Value, *, shape: Sequence[Dim]) -> Value:
     parts = [] if is_static(input.shape + wanted) else reshape_parts(input.shape, wanted)
     if not parts:
         return g.one("reshape", input, shape=list(wanted))
+    if g.options.streaming and not g.traits.streams_reshapes:
+        _refuse_regrouped_steps(g, parts)
     whole = join_parts(parts, input.shape, wanted)
     if max(factors(whole.before), factors(whole.after)) <= 2:
         parts = [whole]
@@ -43,6 +45,17 @@ def reshape(g: TractBuilder, input: Value, *, shape: Sequence[Dim]) -> Value:
         out = Expected(*infer("reshape", {"input": input, "shape": part.after, **place}))
         input = g.one("reshape", input, shape=_engine_sizes(part), out=out, **place)
     return input
+
+
+def _refuse_regrouped_steps(g: TractBuilder, parts: Sequence[ReshapePart]) -> None:
+    """Raise LowerError for a reshape that divides or joins steps; the engine may remove one that only merges axes."""
+    for part in parts:
+        regroups = len(part.before) > 1 and len(part.after) > 1
+        if regroups and symbols_of(part.before) == set(g.graph.sizes.names):
+            raise g.fail(
+                f"a reshape from {shape_text(part.before)} to {shape_text(part.after)} is not possible in a stream",
+                hint="tract 0.23.0 and later have it",
+            )
 
 
 def _narrow(g: TractBuilder, sizes: SizeRange) -> None:

@@ -9,9 +9,10 @@ import sympy
 
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import INT64, Value
-from t2n_core.nnef.sizes.dims import Dim, FloorDiv, as_dim, floor_div, has_extremes, is_static, product
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, as_dim, floor_div, has_extremes, is_static, product, symbols_of
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.sizes.arithmetic import is_quotient, is_seen_within, without_differences
+from t2n_core.nnef.tract.sizes.streams import in_stream
 
 
 def slice_(
@@ -28,8 +29,11 @@ def slice_(
     steps = list(stride) or [1] * len(axes)
     bounds = list(zip(axes, begin, end, steps, strict=True))
     for bound in list(bounds):
-        axis, first, last, _ = bound
-        if _must_be_picked(g, value.shape[axis], first, last):
+        axis, first, last, step = bound
+        if g.options.streaming and step == 1 and not is_static((value.shape[axis], first, last)):
+            value = _slice_in_stream(g, value, axis, first, last)
+            bounds.remove(bound)
+        elif _must_be_picked(g, value.shape[axis], first, last):
             value = _pick_range(g, value, *bound)
             bounds.remove(bound)
         elif _is_clamped(g, value.shape[axis], first, last):
@@ -46,6 +50,26 @@ def slice_(
     axes, begin, end, steps = (list(of) for of in zip(*bounds, strict=True))
     more = {"stride": steps} if any(step != 1 for step in steps) else {}
     return _with_stated_extents(g, g.one("slice", value, axes=axes, begin=begin, end=end, out=out, **more), axes)
+
+
+def _slice_in_stream(g: TractBuilder, value: Value, axis: int, begin: Dim, end: Dim) -> Value:
+    """Return `value[begin:end]` with bounds as they are in a stream: the engine computes its delay from the begin."""
+    shape = (*value.shape[:axis], as_dim(end - begin), *value.shape[axis + 1 :])
+    first, g.graph.sizes = in_stream(begin, g.graph.sizes, of_begin=True)
+    last, g.graph.sizes = in_stream(end, g.graph.sizes)
+    of_time = symbols_of([value.shape[axis]]) & symbols_of([first])
+    if of_time == set(g.graph.sizes.names):
+        raise g.fail(
+            f"a stream has no last step to count from: this is a slice from {first} on",
+            hint="return all steps, and let the caller of the stream take the last ones",
+        )
+    if _must_be_picked(g, value.shape[axis], first, last):
+        return _pick_range(g, value, axis, first, last, 1)
+    out = Expected(shape, value.dtype)
+    if g.traits.clamps_slice_ends:  # the begin of a `slice` would be a minimum, of which it computes no delay
+        length = as_dim(last - first)
+        return g.tract_core_dyn_slice(value, start=first, end=last, len=length, axis=axis, out=out)
+    return g.one("slice", value, axes=[axis], begin=[first], end=[last], out=out)
 
 
 def concat(g: TractBuilder, values: Sequence[Value], *, axis: int) -> Value:
@@ -108,8 +132,6 @@ def _is_clamped(g: TractBuilder, size: Dim, begin: Dim, end: Dim) -> bool:
     """Return whether `slice` would clamp these bounds to the axis, and infer a wrong extent."""
     if is_static((size, begin, end)) or not g.traits.clamps_slice_ends:
         return False
-    if g.options.streaming and not is_static((begin, end)):  # only a `slice` can be streamed
-        return is_quotient(begin) or is_quotient(end)
     if has_extremes(begin):  # 0.21 does not see that `min(T,3)-(min(T,3)-1)` is 1
         return True
     return not (is_seen_within(begin, size) and is_seen_within(end, size))

@@ -1,0 +1,46 @@
+"""Sizes in a stream, which is longer than all that a model drops at its ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+from t2n_core.nnef.sizes.dims import Dim, Size, as_dim, has_extremes
+from t2n_core.nnef.sizes.ranges import SizeRange
+
+_LONGEST = 1 << 14
+"""Extremes that are still open for a stream of this many steps stay."""
+
+
+def in_stream(argument: Any, sizes: SizeRange, *, of_begin: bool = False) -> tuple[Any, SizeRange]:
+    """Return an argument of an operation with sizes as they are in a stream, and the part of a range where they hold.
+
+    `Max(T - 3, 0)` is `T - 3` where T >= 3. `Min(T, 3)` is 3 there as the begin of a slice, from which the engine
+    computes the delay of a stream: 0.23 puts the length of a pulse in place of T, and older releases take no symbol
+    there. Elsewhere it stays, since an axis of 3 elements is no stream.
+    """
+    if isinstance(argument, list | tuple):
+        parts = []
+        for one in argument:
+            part, sizes = in_stream(one, sizes, of_begin=of_begin)
+            parts.append(part)
+        return type(argument)(parts), sizes
+    if not isinstance(argument, sympy.Expr) or not has_extremes(argument) or len(sizes.names) != 1:
+        return argument, sizes
+    (name,) = sizes.names
+    low, high = sizes.bounds[name]
+    longest = _LONGEST if high is None else min(high, _LONGEST)
+    simple = _longer(argument, longest)
+    if has_extremes(simple) or (isinstance(simple, int) and not of_begin):
+        return argument, sizes
+    most = next(steps for steps in (1 << power for power in range(32)) if not has_extremes(_longer(argument, steps)))
+    least = next(steps for steps in range(most // 2, most + 1) if not has_extremes(_longer(argument, steps)))
+    return simple, sizes.narrowed(**{name: (max(low, least), high)})
+
+
+def _longer(size: sympy.Expr, least: int) -> Dim:
+    """Return a size simplified for symbols of at least so many steps."""
+    symbols = {one: Size(one.name, max(one.low, least), one.high) for one in size.free_symbols}
+    simple = size.xreplace(symbols)
+    return as_dim(simple.xreplace({longer: one for one, longer in symbols.items()}))

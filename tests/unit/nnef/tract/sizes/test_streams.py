@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from t2n_core.nnef.sizes.dims import Max, Min, symbol
+from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.nnef.tract.sizes.streams import in_stream
+
+T = symbol("T")
+
+
+@pytest.mark.parametrize(
+    ("argument", "expected", "holds"),
+    [
+        (Max(T - 3, 0), "T - 3", "T >= 3"),
+        ([T, Max(T - 9, 0)], "[T, T - 9]", "T >= 9"),
+        (Min(T, 3), "Min(T, 3)", "T >= 1"),
+        (T - 1, "T - 1", "T >= 1"),
+        (None, "None", "T >= 1"),
+    ],
+)
+def test_sizes(argument: Any, expected: str, holds: str) -> None:
+    size, sizes = in_stream(argument, SizeRange.of(["T"]))
+    assert (str(size), str(sizes)) == (expected, holds)
+
+
+@pytest.mark.parametrize(
+    ("begin", "expected", "holds"), [(Min(T, 3), 3, "T >= 3"), (Min(2, T - 2), 2, "T >= 4"), (4, 4, "T >= 1")]
+)
+def test_begins(begin: Any, expected: int, holds: str) -> None:
+    begins, sizes = in_stream([begin], SizeRange.of(["T"]), of_begin=True)
+    assert (begins, str(sizes)) == ([expected], holds)
+
+
+def test_a_short_range_is_kept() -> None:
+    short = SizeRange({"T": (1, 2)})
+    assert in_stream(Min(symbol("T", 1, 2), 3), short) == (symbol("T", 1, 2), short)
+    assert in_stream(Max(symbol("T", 1, 2) - 3, 0), short, of_begin=True) == (0, short)
+
+
+def test_one_of_several_symbols_is_not_known_to_be_streamed() -> None:
+    both = SizeRange.of(["B", "T"])
+    assert in_stream(Min(T, 3), both, of_begin=True) == (Min(T, 3), both)

@@ -21,6 +21,8 @@ REDUCING: Final = frozenset(
     "var_mean".split()
 )
 """Operators that combine all elements along the axes of their argument `dim`, or of all axes."""
+ORDERING: Final = frozenset("argsort kthvalue median mode msort nanmedian nanquantile quantile sort topk".split())
+"""Operators that compare all pairs of elements along a dynamic axis: their memory grows with its square."""
 NORMALISING: Final = frozenset({"group_norm", "instance_norm"})
 """Operators that combine all elements along the axes after the channels."""
 ATTENDING: Final = frozenset({"scaled_dot_product_attention"})
@@ -55,7 +57,7 @@ def _combined(op: TorchOp) -> Iterator[Any]:
         return
     if name in NORMALISING:
         yield from given.shape[2:]
-    elif name in RUNNING or name in REDUCING:
-        dims = op.arguments.get("dim")
+    elif name in RUNNING or name in REDUCING or name in ORDERING:
+        dims = 0 if name == "msort" else op.arguments.get("dim")
         dims = range(given.rank) if dims is None or dims == [] else [dims] if isinstance(dims, int) else dims
         yield from (given.shape[dim] for dim in dims)

@@ -11,7 +11,7 @@ from t2n_core.check.sampling.code_sizes import largest
 from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.sizes.dims import Dim, evaluate, symbols_of
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.op.growing import LOOPING, RUNNING, growing_operators
+from t2n_core.op.growing import LOOPING, ORDERING, RUNNING, growing_operators
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph, TorchOp
 from t2n_core.torch_graph.precision.units import name_of
 
@@ -70,7 +70,7 @@ def long_sizes(
         wanted = LONG if high is None else high
         if wanted <= largest(symbols[symbol]):
             continue  # the usual sizes have it
-        most = _MOST if operators & {*RUNNING, "positions"} else _MOST_OF_REDUCTIONS
+        most = _MOST if operators & {*RUNNING, *ORDERING, "positions"} else _MOST_OF_REDUCTIONS
         size = wanted
         while size > largest(symbols[symbol]) and _work(captured, written, {**symbols, symbol: size}) > most:
             size //= 2

@@ -26,13 +26,19 @@ ALONG_T: dict[str, tuple[Callable[[Tensor], Any], set[str]]] = {
         lambda x: nn.functional.scaled_dot_product_attention(x.mT, x.mT, x.mT),
         {"scaled_dot_product_attention"},
     ),
-    "places": (lambda x: x.topk(2, 2).indices * 0.5, {"positions"}),
+    "places": (lambda x: x.topk(2, 2).indices * 0.5, {"topk", "positions"}),
+    "order": (lambda x: x.argsort(2), {"argsort"}),
+    "a median": (lambda x: x.median(2).values, {"median"}),
+    "a median of everything": (lambda x: x.median(), {"median"}),
+    "a quantile": (lambda x: x.quantile(0.5, -1), {"quantile"}),
+    "rows in order": (lambda x: x.permute(2, 0, 1).msort(), {"msort"}),
     "positions": (lambda x: x * torch.sin(torch.arange(x.shape[2]) * 0.01), {"positions"}),
 }
 OTHERWISE: dict[str, Callable[[Tensor], Any]] = {
     "a sum of channels": lambda x: x.sum(1),
     "a softmax of channels": lambda x: x.softmax(1),
     "places along the channels": lambda x: x.topk(2, 1).indices * 0.5,
+    "channels in order": lambda x: x.transpose(0, 1).msort(),
     "a convolution": nn.Conv1d(3, 2, 3),
     "an activation": torch.relu,
 }

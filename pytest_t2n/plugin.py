@@ -74,6 +74,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if "t2n_core.engine.pool" in sys.modules:
         sys.modules["t2n_core.engine.pool"].close_all()
+    if "t2n_core.parity.evaluation.evaluator" in sys.modules:
+        sys.modules["t2n_core.parity.evaluation.evaluator"].Evaluator.shared().close()
     storage: Any = getattr(getattr(config, "_benchmarksession", None), "storage", None)
     if hasattr(storage, "path"):
         with suppress(OSError):  # pytest-benchmark, which this plugin installs, makes the folder in every session

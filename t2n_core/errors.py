@@ -173,10 +173,14 @@ class MeaningError(T2NError):
 
     stage = "run"
 
-    def __init__(self, message: str, *, op: str | None = None, statement: str = "") -> None:
+    def __init__(
+        self, message: str, *, op: str | None = None, statement: str = "", is_outside_of_domain: bool = False
+    ) -> None:
         super().__init__(message, op=op)
         self.statement = statement
         """The line of the graph or fragment."""
+        self.is_outside_of_domain = is_outside_of_domain
+        """True if operands do not fit, so that no engine can compute the statement."""
 
 
 class MalformedArchiveError(MeaningError):

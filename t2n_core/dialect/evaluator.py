@@ -173,4 +173,12 @@ def _at(statement: Statement, wrong: Exception) -> T2NError:
     if isinstance(wrong, MemoryError | RecursionError):
         kind, reason = BudgetError, str(wrong) or "it takes more memory than there is"
     operator = statement.value.operator if isinstance(statement.value, Call) else None
-    return kind(f"{reason}, in `{text}`", op=getattr(wrong, "op", None) or operator, statement=text)
+    cause: BaseException = wrong
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    return kind(
+        f"{reason}, in `{text}`",
+        op=getattr(wrong, "op", None) or operator,
+        statement=text,
+        is_outside_of_domain=isinstance(cause, ValueError | IndexError | SpecError),
+    )

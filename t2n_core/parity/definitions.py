@@ -10,7 +10,7 @@ from typing import Final
 from t2n_core.engine.protocol import Engine
 from t2n_core.errors import MalformedArchiveError
 from t2n_core.parity.check import check_parity
-from t2n_core.parity.evaluated import evaluated_samples
+from t2n_core.parity.evaluation.evaluator import Evaluator
 from t2n_core.parity.outcome import Outcome, Status
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Array, Sample
@@ -29,10 +29,10 @@ def samples_by_definitions(
     With `standard` the definitions are those of NNEF 1.0 where tract's differ.
 
     Raises MalformedArchiveError, with the statement, for an archive that reads what it does not define, and other
-    errors of `evaluated_samples`.
+    errors of `Evaluator.samples`.
     """
     try:
-        return evaluated_samples(archive, given, standard=standard)
+        return Evaluator.shared().samples(archive, given, standard=standard)
     except MalformedArchiveError as wrong:
         message = f"{archive} is malformed, so that engines refuse it: {wrong.message}"
         raise MalformedArchiveError(message, statement=wrong.statement) from wrong
@@ -48,6 +48,6 @@ def check_by_definitions(engine: Engine, request: CheckRequest, *, standard: boo
     if outcome.status is not Status.MISMATCH:
         return outcome
     given = [sample.inputs for sample in request.samples]
-    samples = evaluated_samples(request.archive, given, standard=standard, round_to_storage=True)
+    samples = Evaluator.shared().samples(request.archive, given, standard=standard, round_to_storage=True)
     rounded = check_parity(engine, replace(request, samples=samples))
     return replace(rounded, facts={**rounded.facts, ROUNDED: True}) if rounded.passed else outcome

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from t2n_core import dialect
 from t2n_core.engine.protocol import Engine
-from t2n_core.nnef.reading.archive import ArchiveContent
 from t2n_core.nnef.reading.document import Argument, Assignment, Name
-from t2n_core.nnef.reading.parser import read_text
+from t2n_core.parity.evaluation.evaluator import Evaluator
 from t2n_core.reduce.program import Array, Program
+from t2n_core.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from t2n_core.engine.khronos.engine import KhronosInterpreter
@@ -48,7 +47,7 @@ class ReleaseOracle:
 
 
 class DefinitionsOracle:
-    """The definitions of tract's operators, in float64 and without an engine."""
+    """The definitions of tract's operators, in float64, in a process with limits and without an engine."""
 
     name = "definitions"
 
@@ -60,11 +59,12 @@ class DefinitionsOracle:
         results = list(dict.fromkeys(names))
         inputs = list(program.inputs.values())
         try:
-            content = ArchiveContent(read_text(program.text()), program.weights)
-            found = dialect.evaluate(content, inputs, results=results, timeout=self._timeout)
+            with scratch_folder() as folder:
+                archive = program.write(folder / "oracle")
+                found = Evaluator.shared().evaluate(archive, inputs, results=results, seconds=self._timeout)
         except Exception:  # candidates are arbitrary: a definition may fail on one in any way
             return None
-        return {name: value.raw() for name, value in found.items() if isinstance(value, dialect.Tensor)}
+        return {name: value.raw() for name, value in found.items()}
 
 
 class Float64Oracle:

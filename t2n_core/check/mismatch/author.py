@@ -13,10 +13,11 @@ import numpy as np
 from t2n_core import dialect
 from t2n_core.engine.protocol import Engine
 from t2n_core.engine.tract.out_of_range import graph_text
-from t2n_core.errors import BudgetError, MeaningError, SecondCallError, SpecError, UndefinedOperatorError
+from t2n_core.errors import BudgetError, MeaningError, SecondCallError, UndefinedOperatorError
 from t2n_core.level import DEFAULT_LEVEL
 from t2n_core.nnef.reading.archive import read_archive
 from t2n_core.parity.comparison import compare_outputs
+from t2n_core.parity.evaluation.evaluator import Evaluator
 from t2n_core.parity.further_runs.kept_states import keeps_state
 from t2n_core.parity.outcome import ROUNDING, Outcome
 from t2n_core.parity.request import CheckRequest
@@ -51,7 +52,7 @@ _TEXT: Final[Mapping[Author, str]] = {
 def with_author(mismatch: Outcome, engine: Engine, request: CheckRequest) -> Outcome:
     """Return the outcome of a mismatch with its author, at the first size that failed.
 
-    The archive is evaluated in float64 by `t2n_core.dialect`, and runs in the engine once more. Without an author, a
+    The archive is evaluated in float64 in a process with limits, and runs in the engine once more. Without an author, a
     sentence says why; the outcome of a mismatch that is rounding stays as it is.
     """
     if mismatch.error is None or ROUNDING in mismatch.facts:
@@ -86,11 +87,13 @@ def author_of(
         return Author.EXPORTER if keeps_state(graph_text(request.archive)) else Author.ENGINE
     standard = engine.name.startswith(_OF_STANDARD)
     try:
-        by_definitions = dialect.evaluate(request.archive, sample.inputs, timeout=_MOST_SECONDS, standard=standard)
+        by_definitions = Evaluator.shared().evaluate(
+            request.archive, sample.inputs, seconds=_MOST_SECONDS, standard=standard
+        )
     except (UndefinedOperatorError, BudgetError) as unknown:
         return _unknown(unknown)
     except MeaningError as wrong:
-        return Author.EXPORTER if _is_outside_of_a_domain(wrong) else _unknown(wrong)
+        return Author.EXPORTER if wrong.statement and wrong.is_outside_of_domain else _unknown(wrong)
     except Exception as unknown:  # an error of a definition is none of the check
         return _unknown(unknown)
     reply = engine.run(request.archive, [sample.inputs], timeout=request.timeout)
@@ -150,14 +153,6 @@ def _nudged(array: Any, units: int, chance: np.random.Generator) -> Any:
         return array
     signs = np.where(chance.random(array.shape) < 0.5, -1, 1)
     return (array * (1 + signs * units * float(np.finfo(np.float32).eps))).astype(np.float32)
-
-
-def _is_outside_of_a_domain(wrong: MeaningError) -> bool:
-    """Return whether operands of a statement do not fit, so that no engine can compute it: not for the lack of time."""
-    cause: BaseException = wrong
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
-    return bool(wrong.statement) and isinstance(cause, (ValueError, IndexError, SpecError))
 
 
 def _unknown(reason: Exception) -> str:

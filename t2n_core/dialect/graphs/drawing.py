@@ -16,6 +16,7 @@ from t2n_core.dialect.graphs.budget import MEMORY
 from t2n_core.dialect.graphs.evaluation import evaluate
 from t2n_core.dialect.graphs.externals import External, externals_of
 from t2n_core.dialect.graphs.symbols import asserted_numbers, check_assertions, size_of
+from t2n_core.dialect.tensors import Tensor
 from t2n_core.errors import BudgetError, InputError, MalformedArchiveError, MeaningError, UndefinedOperatorError
 from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
 from t2n_core.nnef.reading.tree import names_in
@@ -47,10 +48,24 @@ def draw_inputs(
     defines, and BudgetError as `evaluate` does.
     """
     content = archive if isinstance(archive, ArchiveContent) else read_archive(Path(archive))
+    found = draw_evaluated(content, count, seed, standard=standard, timeout=timeout, memory=memory)
+    return [inputs for inputs, _ in found]
+
+
+def draw_evaluated(
+    content: ArchiveContent,
+    count: int = 6,
+    seed: int = 0,
+    *,
+    standard: bool = False,
+    timeout: float | None = None,
+    memory: int = MEMORY,
+) -> Iterator[tuple[dict[str, NDArray[Any]], dict[str, Tensor]]]:
+    """Yield the sets of `draw_inputs`, each with the outputs of the archive, fewer ones if half the time is used."""
     declared = externals_of(content.document)
-    end = None if timeout is None else time.monotonic() + timeout
+    begin = time.monotonic()
     random = np.random.default_rng(seed)
-    drawn: list[dict[str, NDArray[Any]]] = []
+    drawn = 0
     reason = "no sizes satisfy its assertions"
     has_symbols = any(names_in(node) for one in declared.values() for node in one.shape)
     bounds = _INTEGERS if any(one.dtype.kind in "iu" for one in declared.values()) else _INTEGERS[:1]
@@ -60,20 +75,23 @@ def draw_inputs(
         for most in bounds:
             inputs = {name: _draw(random, name, one, sizes, most) for name, one in declared.items()}
             try:
-                left = None if end is None else max(0.0, end - time.monotonic())
-                evaluate(content, inputs, standard=standard, timeout=left, memory=memory)
+                start = time.monotonic()
+                left = None if timeout is None else max(0.0, begin + timeout - start)
+                outputs = evaluate(content, inputs, standard=standard, timeout=left, memory=memory)
             except (UndefinedOperatorError, MalformedArchiveError, BudgetError):
                 raise
             except (InputError, MeaningError) as wrong:
                 reason = wrong.message
                 continue
-            drawn.append(inputs)
+            drawn += 1
+            yield inputs, outputs
             break
-        if len(drawn) == count:
-            return drawn
+        now = time.monotonic()
+        is_late = timeout is not None and now + (now - start) > begin + timeout / 2
+        if drawn == count or (drawn and is_late):
+            return
     if not drawn:
         raise InputError(f"no inputs could be drawn for the archive: {reason}", hint="give some: --inputs x.npz")
-    return drawn
 
 
 def _assignments(content: ArchiveContent, declared: Mapping[str, External]) -> Iterator[dict[str, int]]:

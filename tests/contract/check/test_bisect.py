@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from t2n_core.check.bisect import find_first_wrong_node
-from t2n_core.check.mismatch import author
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import InputError, MeaningError
 from t2n_core.export.model import ModelExport
@@ -20,6 +19,7 @@ from t2n_core.lowering import target_lowering
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.registry import Registry, Rule, load_default
+from t2n_core.parity.evaluation.evaluator import Evaluator
 from t2n_core.parity.samples import Sample
 from t2n_core.parity.stage import Author
 from tests.nets import net_of
@@ -160,7 +160,7 @@ def test_an_archive_that_cannot_be_evaluated_has_no_author_of_a_node(tmp_path, m
         raise MeaningError("the evaluation took longer than 10 seconds")
 
     result = exported(tmp_path, "0.23.9", rules_with("aten::tanh", bent_tanh))
-    monkeypatch.setattr(author.dialect, "evaluate", refuse)
+    monkeypatch.setattr(Evaluator, "evaluate", refuse)
     found = find_first_wrong_node(result)
     assert (found.kind, found.blame) == ("aten::tanh", "")
     assert "who is wrong: not known, since the evaluation took longer than 10 seconds" in found.describe()

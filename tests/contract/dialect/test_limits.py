@@ -11,7 +11,8 @@ import pytest
 from t2n_core.engine.processes.memory import limit_memory, memory_limit
 from t2n_core.errors import BudgetError, InputError, MalformedArchiveError, MeaningError
 from t2n_core.parity.definitions import samples_by_definitions
-from t2n_core.parity.evaluated import evaluated_samples
+from t2n_core.parity.evaluation import evaluator as evaluator_module
+from t2n_core.parity.evaluation.evaluator import Evaluator
 
 GRAPH = """version 1.0;
 extension tract_symbol B;
@@ -94,7 +95,35 @@ def test_an_archive_that_takes_long_is_ended(archive: Path) -> None:
     )
     (archive / "graph.nnef").write_text(GRAPH.replace("y = mul(x, 2.0);", f"{body} y = relu(c99);"), "utf-8")
     with pytest.raises(BudgetError, match="took longer than 1 seconds, in `"):
-        evaluated_samples(archive, seconds=1.0)
+        Evaluator.shared().samples(archive, seconds=1.0)
+
+
+def test_one_process_evaluates_one_archive_after_the_other(archive: Path) -> None:
+    evaluator = Evaluator()
+    x = np.ones((4, 3), np.float32)
+    meant = evaluator.evaluate(archive, [x], results=["y", "x"])
+    assert {name: (one.dtype, one.array.dtype, one.array[0, 0]) for name, one in meant.items()} == {
+        "y": (np.float32, np.float64, 2.0),
+        "x": (np.float32, np.float64, 1.0),
+    }
+    assert evaluator._worker is not None
+    first = evaluator._worker.pid
+    with pytest.raises(MalformedArchiveError, match="`z`"):
+        evaluator.evaluate(archive, [x], results=["z"])
+    assert len(evaluator.samples(archive)) == 6
+    assert evaluator._worker.pid == first
+    evaluator._worker.kill()
+    assert evaluator.samples(archive, [(x,)])[0].expected[0][0, 0] == 2
+    assert evaluator._worker.pid != first
+    evaluator.close()
+
+
+def test_an_operation_that_does_not_end_is_a_budget(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluator_module, "_GRACE", 0.1)
+    body = "a = tile(x, repeats = [2000, 2000]); y = matmul(a, a, transposeB = true);"
+    (archive / "graph.nnef").write_text(GRAPH.replace("y = mul(x, 2.0);", body), "utf-8")
+    with pytest.raises(BudgetError, match="took longer than 0 seconds"):
+        Evaluator.shared().evaluate(archive, [np.ones((4, 3), np.float32)], seconds=0.4)
 
 
 def test_a_fragment_that_calls_itself_without_end_is_refused(archive: Path) -> None:
@@ -110,7 +139,7 @@ def test_fragments_expand_within_a_budget(archive: Path) -> None:
     )
     (archive / "graph.nnef").write_text(FRAGMENTS.format(fragments=fragments, call="f39"), "utf-8")
     with pytest.raises(BudgetError, match="more than 100,000 times"):
-        evaluated_samples(archive, seconds=2.0)
+        Evaluator.shared().samples(archive, seconds=2.0)
 
 
 @pytest.mark.parametrize("shape", ["[1000000, 1000000]", "[-1, 4]", "[1, 1e308]", "[1, 99999999999999999999]"])

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from t2n_core.dialect import draw_inputs
+from t2n_core.dialect.graphs import drawing
 from t2n_core.errors import InputError, MalformedArchiveError
 from t2n_core.nnef.reading.archive import ArchiveContent
 from t2n_core.nnef.reading.parser import read_text
@@ -85,3 +86,16 @@ def test_a_malformed_graph_is_not_tried_at_other_sizes() -> None:
     graph = content("x = external<scalar>(shape = [B, T]);\ny = mul(x, size0);", "x")
     with pytest.raises(MalformedArchiveError, match=r"^no statement defines `size0`, in `y = mul"):
         draw_inputs(graph)
+
+
+def test_fewer_sets_are_drawn_if_one_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Clock:
+        now = 0.0
+
+        def monotonic(self) -> float:
+            self.now += 4.0
+            return self.now
+
+    monkeypatch.setattr(drawing, "time", Clock())
+    graph = content("x = external<scalar>(shape = [B, 4]);\ny = relu(x);", "x")
+    assert [len(draw_inputs(graph, timeout=seconds)) for seconds in (9.0, 60.0, 1000.0)] == [1, 4, 6]

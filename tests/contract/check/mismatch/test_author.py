@@ -14,6 +14,7 @@ from t2n_core import ExportResult, ModelExport, TractNNEF
 from t2n_core.check.mismatch import author
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import MeaningError
+from t2n_core.parity.evaluation.evaluator import Evaluator
 from t2n_core.parity.stage import AUTHOR
 from tests.nets import net_of
 
@@ -58,15 +59,17 @@ def test_operands_that_do_not_fit_are_the_exporters(tmp_path: Path) -> None:
     net = net_of(lambda _, x: torch.softmax(x @ x.mT, -1) @ x)
     result = exported(net, {"x": torch.randn(2, 7, 4)}, tmp_path / "net", input_names=["x"])
     rewrite(result, r"matmul\(x, mT_transpose\)", "matmul(x, x)")
-    found = result.check_parity()
-    if found.status == "mismatch":  # where the engine computes something of them
-        assert found.facts[AUTHOR] == "exporter"
-    unfit = MeaningError("operands do not fit", statement="z = matmul(x, x)")
-    unfit.__cause__ = ValueError("shapes")
-    assert author._is_outside_of_a_domain(unfit)
-    late = MeaningError("the evaluation took longer than 10 seconds, in `z = f(x)`", statement="z = f(x)")
-    late.__cause__ = MeaningError("the evaluation took longer than 10 seconds")
-    assert not author._is_outside_of_a_domain(late)
+    request = result.check_request(mismatch_criteria(result))
+    # whether an engine computes something of them or not
+    assert author.author_of(result.target.engine(), request, request.samples[0]) == "exporter"
+
+
+def test_an_evaluation_without_end_has_no_author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = exported(NET, {"x": torch.randn(3, 5)}, tmp_path / "net", input_names=["x"])
+    monkeypatch.setattr(author, "_MOST_SECONDS", 0.0)
+    request = result.check_request(mismatch_criteria(result))
+    found = author.author_of(result.target.engine(), request, request.samples[0])
+    assert re.match(r"not known, since the evaluation took longer than 0 seconds, in `\w+ = ", str(found))
 
 
 def test_an_archive_that_keeps_its_state_is_the_exporters(tmp_path: Path) -> None:
@@ -148,7 +151,7 @@ def test_an_archive_that_cannot_be_evaluated_has_no_author(tmp_path: Path, monke
         def refuse(*_: Any, error: Exception = error, **__: Any) -> Any:
             raise error
 
-        monkeypatch.setattr(author.dialect, "evaluate", refuse)
+        monkeypatch.setattr(Evaluator, "evaluate", refuse)
         found = result.check_parity()
         assert found.status == "mismatch"
         assert AUTHOR not in found.facts

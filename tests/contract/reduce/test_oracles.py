@@ -54,6 +54,12 @@ def test_special_values_are_those_of_the_definition() -> None:
     np.testing.assert_allclose(found["y"], np.logaddexp(0.0, X.astype(np.float64)), rtol=1e-6)
 
 
+def test_a_program_that_takes_much_memory_has_no_values() -> None:
+    body = "a = tile(x, repeats = [1, 1000000000]);\nb = sum_reduce(a, axes = [1]);\ny = mul(x, b);"
+    assert values(program(body, "y"), "y") is None
+    assert values(program("y = relu(x);", "y"), "y") is not None
+
+
 def test_programs_that_cannot_be_computed_have_no_values() -> None:
     assert values(program("y = tract_core_no_such_operator(x);", "y"), "y") is None
     assert values(program("y = slice(x, axes = [5], begin = [0], end = [1]);", "y"), "y") is None

@@ -77,11 +77,11 @@ class Evaluation:
         Raises MeaningError, with the statement, where a definition cannot be computed or a name is not defined.
         """
         kept = tuple(results)
-        last_use = {name: place for place, statement in enumerate(statements) for name in names_in(statement.value)}
+        unused = last_uses(statements, values, kept)
         for place, statement in enumerate(statements):
             self._assign(statement, self._value_of(statement, values), values)
-            for name in [n for n in values if last_use.get(n, -1) <= place and n not in kept]:
-                del values[name]
+            for name in unused.get(place, ()):
+                values.pop(name, None)
         missing = [name for name in kept if name not in values]
         if missing:
             raise MalformedArchiveError(f"no statement defines the result `{missing[0]}`")
@@ -162,6 +162,19 @@ class Evaluation:
         finally:
             self._depth -= 1
         return found[names[0]] if len(names) == 1 else tuple(found[one] for one in names)
+
+
+def last_uses(statements: Sequence[Statement], names: Iterable[str], kept: Iterable[str]) -> dict[int, list[str]]:
+    """Return the names that no later statement reads, by the place of a statement; without those that are kept."""
+    places = dict.fromkeys(names, 0)
+    for place, statement in enumerate(statements):
+        places.update(dict.fromkeys((*statement.results, *names_in(statement.value)), place))
+    for name in kept:
+        places.pop(name, None)
+    found: dict[int, list[str]] = {}
+    for name, place in places.items():
+        found.setdefault(place, []).append(name)
+    return found
 
 
 def _at(statement: Statement, wrong: Exception) -> T2NError:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from t2n_core.dialect.binding import bind
+from t2n_core.dialect.binding import bind, bind_to, tensors_in
+from t2n_core.dialect.evaluator import Evaluation, last_uses
 from t2n_core.dialect.expressions import Scope, evaluate_expression
+from t2n_core.dialect.graphs.shapes import OF_SIZES, RULES, VIEWS, Arguments
+from t2n_core.dialect.statements import variable
 from t2n_core.dialect.tensors import Tensor
 from t2n_core.errors import BudgetError
 from t2n_core.nnef.reading.document import FragmentText
 from t2n_core.nnef.reading.grammar import parse_body
-from t2n_core.nnef.reading.tree import Call, Conditional, Node, Statement, names_in, parts_of
+from t2n_core.nnef.reading.tree import Call, Conditional, Node, Statement, parts_of
 
 MEMORY: Final = 8 << 30
 """Bytes of the values that are alive at once."""
@@ -24,8 +28,10 @@ _BYTES: Final = 8
 """The size of an element: floats are computed in float64."""
 _SHOWN: Final = 300
 _STORED: Final = "variable"
-Shape = tuple[int, ...]
-Arguments = Mapping[str, Any]
+_SHAPE: Final = "tract_core_shape_of"
+_SCAN: Final = "tract_core_scan"
+_MOST_KNOWN: Final = 256
+"""Elements of a tensor that is computed, since it may hold sizes."""
 
 
 def check_fragments(statements: Sequence[Statement], fragments: Mapping[str, FragmentText]) -> None:
@@ -63,6 +69,8 @@ def check_fragments(statements: Sequence[Statement], fragments: Mapping[str, Fra
 
 def check_memory(
     statements: Sequence[Statement],
+    fragments: Mapping[str, FragmentText],
+    stored: Mapping[str, Any],
     inputs: Mapping[str, Tensor],
     symbols: Mapping[str, int],
     results: Iterable[str],
@@ -72,36 +80,129 @@ def check_memory(
 
     Results whose shape does not follow from shapes and numbers alone are not counted, nor are weights.
     """
-    last_use = dict.fromkeys(inputs, 0)
-    for place, statement in enumerate(statements):
-        last_use.update(dict.fromkeys((*statement.results, *names_in(statement.value)), place))
-    for name in results:
-        last_use.pop(name, None)
-    released: dict[int, list[str]] = {}
-    for name, place in last_use.items():
-        released.setdefault(place, []).append(name)
-    values: dict[str, Any] = {name: _stand_in(one.shape, one.dtype) for name, one in inputs.items()}
-    counted = {name: math.prod(one.shape) for name, one in values.items()}
-    alive = sum(counted.values())
-    scope = Scope(values, symbols, _call)
-    for place, statement in enumerate(statements):
-        try:
-            found = evaluate_expression(statement.value, scope)
-        except Exception:  # the evaluation itself says what is wrong, or the value is not needed
-            found = None
-        if found is not None and len(statement.results) == 1:
-            values[statement.results[0]] = found
-            is_stored = isinstance(statement.value, Call) and statement.value.operator == _STORED
-            if isinstance(found, Tensor) and not is_stored:
-                counted[statement.results[0]] = math.prod(found.shape)
-                alive += counted[statement.results[0]]
-        size = alive * _BYTES
-        if size > most:
-            takes = f"the values that are alive take {size / 1e9:.3g} GB of memory, more than {most / 1e9:.3g} GB"
-            raise _error(takes, statement)
-        for name in released.get(place, ()):
-            values.pop(name, None)
-            alive -= counted.pop(name, 0)
+    count = _Count(fragments, stored, symbols, most)
+    count.run(statements, {name: _stand_in(one.shape, one.dtype) for name, one in inputs.items()}, tuple(results))
+
+
+class _Count:
+    """The values of an evaluation: tensors whose elements are known if few sizes make them, else without memory."""
+
+    def __init__(
+        self,
+        fragments: Mapping[str, FragmentText],
+        tensors: Mapping[str, Any],
+        symbols: Mapping[str, int],
+        most: int,
+    ) -> None:
+        self._evaluation = Evaluation(fragments, tensors, symbols)
+        self._most = most
+        self._alive = 0
+        self._buffers: dict[int, list[int]] = {}
+        """Elements and values by the address of the elements, which views share."""
+
+    def run(self, statements: Sequence[Statement], values: dict[str, Any], results: Iterable[str]) -> dict[str, Any]:
+        """Return the results, as far as they are known. Raises BudgetError."""
+        for value in values.values():
+            self._hold(value)
+        unused = last_uses(statements, values, results)
+        scope = Scope(values, self._evaluation.symbols, self._call)
+        for place, statement in enumerate(statements):
+            try:
+                found = evaluate_expression(statement.value, scope)
+            except BudgetError:
+                raise
+            except Exception:  # the evaluation itself says what is wrong, or the value is not needed
+                found = None
+            self._assign(statement, found, values)
+            size = self._alive * _BYTES
+            if size > self._most:
+                takes = (
+                    f"the values that are alive take {size / 1e9:.3g} GB of memory, more than {self._most / 1e9:.3g} GB"
+                )
+                raise _error(takes, statement)
+            for name in unused.get(place, ()):
+                self._release(values.pop(name, None))
+        found = {name: values[name] for name in results if name in values}
+        for value in values.values():
+            self._release(value)
+        return found
+
+    def _assign(self, statement: Statement, value: Any, values: dict[str, Any]) -> None:
+        names = statement.results
+        several = isinstance(value, list | tuple)
+        if (several and len(value) != len(names)) or value is None or (not several and len(names) > 1):
+            return
+        for name, one in zip(names, value if several else [value], strict=True):
+            if one is not None:
+                values[name] = one
+                self._hold(one, is_stored=isinstance(statement.value, Call) and statement.value.operator == _STORED)
+
+    def _hold(self, value: Any, *, is_stored: bool = False) -> None:
+        if not isinstance(value, Tensor):
+            return
+        address = _address(value)
+        if address not in self._buffers:
+            self._buffers[address] = [0 if is_stored else math.prod(value.shape), 0]
+            self._alive += self._buffers[address][0]
+        self._buffers[address][1] += 1
+
+    def _release(self, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            return
+        buffer = self._buffers[_address(value)]
+        buffer[1] -= 1
+        if not buffer[1]:
+            self._alive -= buffer[0]
+            del self._buffers[_address(value)]
+
+    def _call(self, operation: Call, arguments: Sequence[tuple[str, Any]]) -> Any:
+        """Return what stands for the results of a call. Raises KeyError for an operator without a rule."""
+        name = operation.operator
+        if name in self._evaluation.fragments:
+            signature, statements = self._evaluation.body_of(name)
+            return self._fragment(statements, bind_to(signature, arguments), [one.name for one in signature.results])
+        bound = bind(name, arguments)
+        if name == _SCAN:
+            return self._scan(bound)
+        if name == _STORED:
+            weight = variable(self._evaluation, operation, bound)
+            is_small = isinstance(weight.stored, np.ndarray) and math.prod(weight.shape) <= _MOST_KNOWN
+            return weight if is_small else _stand_in(weight.shape, weight.dtype)
+        tensors = tensors_in(bound)
+        if name == _SHAPE:
+            return Tensor(np.array(tensors[0].shape, dtype=np.int64), np.dtype(np.int64))
+        if name in OF_SIZES and tensors and all(map(_is_known, tensors)):
+            return self._evaluation.apply(self._evaluation.definitions[name], bound)
+        dtype = tensors[0].dtype if tensors else np.dtype(np.int64)
+        if name in VIEWS:
+            taken = {name: one.stored if isinstance(one, Tensor) else one for name, one in bound.items()}
+            found = self._evaluation.definitions[name].function(**taken)
+            return [_StandIn(one, dtype) for one in found] if isinstance(found, tuple) else _StandIn(found, dtype)
+        shapes = RULES[name](bound)
+        return [_stand_in(one, dtype) for one in shapes] if isinstance(shapes, list) else _stand_in(shapes, dtype)
+
+    def _fragment(self, statements: Sequence[Statement], values: dict[str, Any], names: Sequence[str]) -> Any:
+        found = self.run(statements, values, names)
+        made = [found.get(name) for name in names]
+        return made[0] if len(made) == 1 else made
+
+    def _scan(self, bound: Arguments) -> list[Any]:
+        """Return what stands for the results of a loop, from one run of its body."""
+        signature, statements = self._evaluation.body_of(bound["body"])
+        values: dict[str, Any] = {name: tensor for name, tensor, *_ in (*bound["full"], *bound["state"])}
+        steps = 0
+        for name, tensor, axis, chunk in bound["scan"]:
+            steps = tensor.shape[axis] // abs(chunk)
+            shape = (*tensor.shape[:axis], abs(chunk), *tensor.shape[axis + 1 :])
+            values[name] = _stand_in(shape, tensor.dtype)
+        found = self.run(statements, values, [one.name for one in signature.results])
+        made = []
+        for name, kind, axis, _ in bound["output"]:
+            one = found[name]
+            times = max(0, steps - bound["skip"]) if kind == "full" else 1
+            shape = tuple(size * times if place == axis else size for place, size in enumerate(one.shape))
+            made.append(_stand_in(shape, one.dtype))
+        return made
 
 
 def _error(reason: str, statement: Statement) -> BudgetError:
@@ -110,109 +211,30 @@ def _error(reason: str, statement: Statement) -> BudgetError:
     return BudgetError(f"{reason}, in `{text}`", op=operator, statement=text)
 
 
-def _stand_in(shape: Iterable[int], dtype: np.dtype[Any]) -> Tensor:
+class _StandIn(Tensor):
+    """A tensor whose elements are not known."""
+
+    __slots__ = ()
+
+    @property
+    def array(self) -> NDArray[Any]:
+        raise ValueError("its elements are not known")
+
+
+def _stand_in(shape: Iterable[int], dtype: np.dtype[Any]) -> _StandIn:
     """Return a tensor of a shape that takes no memory."""
     shape = tuple(map(int, shape))
     if any(size < 0 for size in shape):
         raise ValueError(shape)
-    kind = np.dtype(np.float64) if dtype.kind == "f" else dtype
-    zero = np.zeros((), kind)
-    return Tensor(np.lib.stride_tricks.as_strided(zero, shape, (0,) * len(shape)), dtype)
+    zero = np.zeros((), np.float64 if dtype.kind == "f" else dtype)
+    return _StandIn(np.lib.stride_tricks.as_strided(zero, shape, (0,) * len(shape)), dtype)
 
 
-def _call(operation: Call, arguments: Sequence[tuple[str, Any]]) -> Tensor:
-    """Return a tensor of the shape of an operation's result. Raises KeyError for an operator without a rule."""
-    bound = bind(operation.operator, arguments)
-    if operation.operator == _STORED:
-        return _stand_in(bound["shape"], np.dtype(np.float32))
-    rule = _SHAPES[operation.operator]
-    first = next(one for one in bound.values() for one in (one if isinstance(one, list) else [one]) if _is_tensor(one))
-    return _stand_in(rule(bound), first.dtype)
+def _address(value: Tensor) -> int:
+    found: int = np.asarray(value.stored).__array_interface__["data"][0]
+    return found
 
 
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, Tensor)
-
-
-def _of_first(arguments: Arguments) -> Shape:
-    shape: Shape = next(one for one in arguments.values() if _is_tensor(one)).shape
-    return shape
-
-
-def _broadcast(arguments: Arguments) -> Shape:
-    shapes = [one.shape for one in arguments.values() if _is_tensor(one)]
-    rank = max(map(len, shapes))  # NNEF aligns leading axes
-    return np.broadcast_shapes(*(shape + (1,) * (rank - len(shape)) for shape in shapes))
-
-
-def _tile(arguments: Arguments) -> Shape:
-    return tuple(size * times for size, times in zip(_of_first(arguments), arguments["repeats"], strict=True))
-
-
-def _pad(arguments: Arguments) -> Shape:
-    return tuple(size + sum(both) for size, both in zip(_of_first(arguments), arguments["padding"], strict=True))
-
-
-def _concat(arguments: Arguments) -> Shape:
-    values, axis = arguments["values"], arguments["axis"]
-    shape = list(values[0].shape)
-    shape[axis] = sum(one.shape[axis] for one in values)
-    return tuple(shape)
-
-
-def _stack(arguments: Arguments) -> Shape:
-    values, axis = arguments["values"], arguments["axis"]
-    shape = list(values[0].shape)
-    shape.insert(axis, len(values))
-    return tuple(shape)
-
-
-def _matmul(arguments: Arguments) -> Shape:
-    a, b = list(arguments["A"].shape), list(arguments["B"].shape)
-    rows = a[-1] if arguments.get("transposeA") else a[-2]
-    columns = b[-2] if arguments.get("transposeB") else b[-1]
-    return (*np.broadcast_shapes(tuple(a[:-2]), tuple(b[:-2])), rows, columns)
-
-
-def _linear(arguments: Arguments) -> Shape:
-    return (*_of_first(arguments)[:-1], arguments["filter"].shape[0])
-
-
-def _transpose(arguments: Arguments) -> Shape:
-    shape = _of_first(arguments)
-    return tuple(shape[axis] for axis in arguments["axes"])
-
-
-def _unsqueeze(arguments: Arguments) -> Shape:
-    shape = list(_of_first(arguments))
-    for axis in sorted(arguments["axes"]):
-        shape.insert(axis, 1)
-    return tuple(shape)
-
-
-def _reduced(arguments: Arguments) -> Shape:
-    return tuple(1 if axis in arguments["axes"] else size for axis, size in enumerate(_of_first(arguments)))
-
-
-def _to_shape(arguments: Arguments) -> Shape:
-    return tuple(arguments["shape"])
-
-
-_OF_FIRST: Final = """relu sigmoid silu tanh softabs softplus elu selu gelu prelu leaky_relu softmax abs neg sign copy
-    rcp sqr sqrt rsqr rsqrt exp log log2 sin cos tan asin acos atan sinh cosh asinh acosh atanh floor ceil round not
-    batch_normalization tract_core_erf tract_core_silu tract_core_hard_swish tract_core_softmax tract_core_cumsum"""
-_BROADCAST: Final = "add sub mul div pow min max and or lt gt le ge eq ne select clamp"
-_SHAPES: Final[dict[str, Callable[[Arguments], Shape]]] = {
-    **dict.fromkeys(_OF_FIRST.split(), _of_first),
-    **dict.fromkeys(_BROADCAST.split(), _broadcast),
-    **dict.fromkeys(("sum_reduce", "mean_reduce", "max_reduce", "min_reduce"), _reduced),
-    "tile": _tile,
-    "pad": _pad,
-    "concat": _concat,
-    "stack": _stack,
-    "matmul": _matmul,
-    "linear": _linear,
-    "transpose": _transpose,
-    "unsqueeze": _unsqueeze,
-    "tract_core_broadcast": _to_shape,
-}
+def _is_known(value: Tensor) -> bool:
+    """Return whether the elements of a tensor are those of the evaluation, and not many."""
+    return not isinstance(value, _StandIn) and math.prod(value.shape) <= _MOST_KNOWN

@@ -56,7 +56,7 @@ def evaluate(
     body = [statement for statement in statements if statement.results[0] not in tensors]
     wanted = document.outputs if results is None else results
     check_fragments(body, document.fragments)
-    check_memory(body, tensors, symbols, wanted, memory)
+    check_memory(body, document.fragments, content.tensors, tensors, symbols, wanted, memory)
     values: dict[str, Any] = dict(tensors)
     return evaluation.run(body, values, wanted)
 

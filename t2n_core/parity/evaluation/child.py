@@ -99,12 +99,16 @@ def main() -> int:
 
 def _answers(job: Frame) -> Iterator[tuple[dict[str, Any], list[Array]]]:
     """Yield the header and the arrays of each sample, floats of its results in float64."""
+    start = time.monotonic()
     content = read_archive(Path(job.header["archive"]))
-    counts, seconds, memory = job.header["counts"], job.header["seconds"], job.header["memory"]
+    counts, memory = job.header["counts"], job.header["memory"]
+    end: float = start + job.header["seconds"]
     standard, options = job.header["standard"], job.header["options"]
     arrays = iter(job.arrays())
     given = [tuple(next(arrays) for _ in range(count)) for count in counts]
-    end = time.monotonic() + seconds
+
+    def seconds_left() -> float:
+        return max(0.0, end - time.monotonic())
 
     def sample(
         inputs: Sequence[Array], outputs: Mapping[str, Any], shown: Sequence[Array]
@@ -119,11 +123,10 @@ def _answers(job: Frame) -> Iterator[tuple[dict[str, Any], list[Array]]]:
         return header, [np.asarray(array) for array in (*shown, *(one.array for one in results.values()))]
 
     for inputs in given:
-        left = max(0.0, end - time.monotonic())
-        outputs = evaluate(content, inputs, timeout=left, memory=memory, standard=standard, **options)
+        outputs = evaluate(content, inputs, timeout=seconds_left(), memory=memory, standard=standard, **options)
         yield sample(inputs, outputs, ())
     if not given:
-        for drawn, outputs in draw_evaluated(content, standard=standard, timeout=seconds, memory=memory):
+        for drawn, outputs in draw_evaluated(content, standard=standard, timeout=seconds_left(), memory=memory):
             inputs = tuple(drawn.values())
             yield sample(inputs, outputs, inputs)
 

@@ -29,6 +29,8 @@ def refusal(archive: ArchiveContent) -> BudgetError:
     return caught.value
 
 
+WINDOW = "a = unsqueeze(x, axes = [0, 1]); w = sum_reduce(a, axes = [2, 3]);"
+HALVES = "a = reshape(x, shape = [4, 1]); (b, c) = split(a, axis = 0, ratios = [1, 1]);"
 DOUBLING = "a0 = concat([x, x], axis = 0);" + "".join(f"a{n + 1} = concat([a{n}, a{n}], axis = 0);" for n in range(39))
 
 
@@ -47,6 +49,15 @@ DOUBLING = "a0 = concat([x, x], axis = 0);" + "".join(f"a{n + 1} = concat([a{n},
             "a = tile(x, repeats = [3000, 3000]); b = exp(a); c = a - b; d = stack([c, c, b], axis = 0); y = d;",
             "d = st",
         ),
+        (f"{WINDOW} y = conv(a, w, padding = [(90000, 90000), (90000, 90000)]);", "y = conv("),
+        (f"{WINDOW} y = deconv(a, w, stride = [90000, 90000], padding = [(0, 0), (0, 0)]);", "y = deconv("),
+        ("a = unsqueeze(x, axes = [0, 1]); y = nearest_upsample(a, factor = [9000, 9000]);", "y = nearest_upsample("),
+        ("a = unsqueeze(x, axes = [0, 1]); y = multilinear_upsample(a, factor = [9000, 9000]);", "y = multilinear_up"),
+        (
+            "a = tile(x, repeats = [1, 5000]); i = tile(x, repeats = [5000, 1]); y = gather(a, i, axis = 0);",
+            "y = gather(",
+        ),
+        (f"{HALVES} d = tile(b, repeats = [1, 99999999]); y = d;", "d = tile("),
         ("a = unsqueeze(x, axes = [0]); b = tile(a, repeats = [50000000, 1, 1]); y = b;", "b = tile("),
         (
             "a = tile(x, repeats = [90000, 1]); b = unsqueeze(a, axes = [1]); c = unsqueeze(a, axes = [0]); y = b * c;",
@@ -58,6 +69,36 @@ def test_memory_is_refused_before_it_is_spent(body: str, statement: str) -> None
     found = refusal(content(body))
     assert found.statement.startswith(statement)
     assert "GB of memory, more than 1.07 GB" in found.message
+
+
+def test_memory_inside_fragments_is_counted() -> None:
+    fragments = FRAGMENT.format(name="f", body="a = tile(x, repeats = [9000, 9000]);\n y = sum_reduce(a, axes = [0]);")
+    found = refusal(content("y = f(x);", fragments))
+    assert found.statement.startswith("a = tile(")
+
+
+def test_memory_of_loops_is_counted() -> None:
+    fragments = FRAGMENT.format(name="body", body="y = tile(x, repeats = [1, 4000]);")
+    loop = (
+        "a = tile(x, repeats = [10000, 1]);\n"
+        'y = tract_core_scan(body = "body", scan = [("x", a, 0, 1)], full = [], state = [], '
+        'output = [("y", "full", 0, 1)]);'
+    )
+    found = refusal(content(loop, fragments))
+    assert found.statement.startswith("y = tract_core_scan(")
+
+
+def test_views_take_no_memory() -> None:
+    views = "".join(f"a{n + 1} = transpose(a{n}, axes = [1, 0]);" for n in range(40))
+    archive = content(f"a0 = tile(x, repeats = [200, 200]); {views} y = copy(a40);")
+    (found,) = dialect.evaluate(archive, [np.ones((2, 2), np.float32)], memory=400 * 400 * 8 * 3).values()
+    assert found.shape == (400, 400)
+    assert (
+        "a = tile("
+        in refusal(
+            content("a = tile(x, repeats = [9000, 9000]); y = slice(a, axes = [0], begin = [0], end = [1]);")
+        ).message
+    )
 
 
 def test_values_that_no_statement_reads_later_take_no_memory() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from t2n_core.dialect.meaning.windows import padded, windows_of
+from t2n_core.dialect.meaning.windows import Windows, padded, windows_of
 from t2n_core.dialect.registry import defines
 
 
@@ -68,6 +69,26 @@ def conv(
     return _bias(total.reshape(batch, count * outputs, *spatial), bias)
 
 
+def transposed(
+    space: Sequence[int],
+    size: Sequence[int],
+    padding: Sequence[Sequence[int]] | None,
+    stride: Sequence[int] | None,
+    dilation: Sequence[int] | None,
+    output_shape: Sequence[int] | None,
+) -> tuple[Windows, tuple[int, ...], tuple[int, ...]]:
+    """Return the windows of a transposed convolution, the extents that they reach, and those of the result."""
+    steps = tuple(stride or [1] * len(space))
+    wanted = tuple(output_shape[-len(space) :]) if output_shape else None
+    if wanted is None and not padding:
+        wanted = tuple(extent * step for extent, step in zip(space, steps, strict=True))
+    windows = windows_of(wanted or space, size, padding, steps, dilation)
+    reached = tuple((extent - 1) * step + span for extent, step, span in zip(space, steps, windows.span, strict=True))
+    if wanted is None:
+        wanted = tuple(whole - sum(amount) for whole, amount in zip(reached, windows.padding, strict=True))
+    return windows, reached, wanted
+
+
 @defines("deconv")
 def deconv(
     input: NDArray[Any],
@@ -93,14 +114,7 @@ def deconv(
     count = groups or input.shape[1]
     _check(input, filter.shape[1] * count, border, ("constant", "ignore"))
     space = input.shape[2:]
-    steps = tuple(stride or [1] * len(space))
-    wanted = tuple(output_shape[-len(space) :]) if output_shape else None
-    if wanted is None and not padding:
-        wanted = tuple(extent * step for extent, step in zip(space, steps, strict=True))
-    windows = windows_of(wanted or space, filter.shape[2:], padding, steps, dilation)
-    reached = tuple((extent - 1) * step + span for extent, step, span in zip(space, steps, windows.span, strict=True))
-    if wanted is None:
-        wanted = tuple(whole - sum(amount) for whole, amount in zip(reached, windows.padding, strict=True))
+    windows, reached, wanted = transposed(space, filter.shape[2:], padding, stride, dilation, output_shape)
     batch, outputs, inputs = input.shape[0], filter.shape[0] // count, filter.shape[1]
     total = np.zeros((batch, count, outputs, *reached))
     taps = filter.reshape(count, outputs, inputs, -1)

@@ -1,0 +1,69 @@
+"""Shapes that are predicted without a value: those of the results, for every case of every operator that has a rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from t2n_core.dialect import Case, cases, evaluate
+from t2n_core.dialect.graphs.budget import _Count, _stand_in
+from t2n_core.dialect.graphs.evaluation import sizes_of
+from t2n_core.dialect.graphs.shapes import OF_SIZES, RULES, VIEWS
+from t2n_core.dialect.tensors import Tensor
+from t2n_core.errors import T2NError
+from t2n_core.nnef.reading.archive import ArchiveContent
+from t2n_core.nnef.reading.flat import statement_of
+from t2n_core.nnef.reading.parser import read_text
+
+OPERATORS = sorted({*RULES, *VIEWS, *OF_SIZES, "tract_core_scan"})
+
+
+def shapes_of(case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the shapes of the results by name: the predicted ones, and those of the evaluation."""
+    constants = {label: array for name, label, array in case.tensors() if name in case.constant}
+    content = ArchiveContent(read_text(case.graph()), constants)
+    outputs = evaluate(content, case.inputs())
+    inputs = dict(zip(content.document.inputs, case.inputs(), strict=True))
+    statements = [statement_of(one) for one in content.document.assignments]
+    body = [one for one in statements if one.results[0] not in inputs]
+    count = _Count(content.document.fragments, constants, sizes_of(content, inputs), 1 << 40)
+    found = count.run(body, {name: _stand_in(one.shape, one.dtype) for name, one in inputs.items()}, tuple(outputs))
+    predicted = {name: one.shape for name, one in found.items() if isinstance(one, Tensor)}
+    return predicted, {name: one.shape for name, one in outputs.items()}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_predicted_shapes_are_those_of_the_results(name: str) -> None:
+    compared = 0
+    for case in cases(name):
+        try:
+            predicted, found = shapes_of(case)
+        except (T2NError, ValueError, IndexError):  # a case outside of the operator's domain
+            continue
+        assert predicted.items() <= found.items(), case.graph()
+        compared += len(predicted)
+    assert compared
+
+
+def test_no_element_is_computed() -> None:
+    graph = """version 1.0;
+extension tract_registry tract_core;
+extension tract_symbol N;
+graph g(x) -> (y)
+{
+  x = external<scalar>(shape = [N, 4]);
+  size = tract_core_shape_of(x);
+  rows = slice(size, axes = [0], begin = [0], end = [1]);
+  many = mul(rows, 1000000);
+  shape = concat([many, [4]], axis = 0);
+  y = tract_core_broadcast(slice(x, axes = [0], begin = [0], end = [1]), shape);
+}
+"""
+    content = ArchiveContent(read_text(graph), {})
+    count = _Count({}, {}, {"N": 3}, 1 << 40)
+    body = [statement_of(one) for one in content.document.assignments][1:]
+    (found,) = count.run(body, {"x": _stand_in((3, 4), np.dtype(np.float32))}, ("y",)).values()
+    assert found.shape == (3_000_000, 4)
+    assert found.stored.strides == (0, 0)

@@ -98,8 +98,14 @@ class Reads:
         modules = sys.modules.copy()
         if len(modules) == len(self._modules):
             return
+        installed: dict[str, bool] = {}
         for name in modules.keys() - self._modules:
             self._modules.add(name)
+            package = name.partition(".")[0]
+            if package not in installed:
+                installed[package] = _is_installed_package(modules.get(package))
+            if installed[package]:
+                continue
             file = getattr(modules[name], "__file__", None)
             # modules that are made at run time have any name
             if isinstance(file, str) and not file.startswith(_NEVER) and os.path.isabs(file):
@@ -191,6 +197,12 @@ def _caller() -> str:
     while frame is not None and frame.f_code.co_filename.startswith("<frozen"):
         frame = frame.f_back
     return frame.f_code.co_filename if frame is not None else "<"
+
+
+def _is_installed_package(package: Any) -> bool:
+    """Return whether all modules of a package are installed: there are thousands, and their names tell it."""
+    path = getattr(package, "__path__", ())
+    return type(path) is list and len(path) == 1 and isinstance(path[0], str) and path[0].startswith(_NEVER)
 
 
 def _is_installed(file: str) -> bool:

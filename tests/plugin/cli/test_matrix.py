@@ -46,12 +46,18 @@ def matrix(tmp_path):
     )
 
 
-def test_diff_says_in_what_the_runs_differ(tmp_path, capsys):
+def test_diff_refuses_runs_that_do_not_belong_together(tmp_path, capsys):
     line = run_line(OLD, NEW)
     before = msgspec.structs.replace(line, source="a", versions={"torch": "2.12", "numpy": "2"}, platform="x")
     after = msgspec.structs.replace(line, source="b", versions={"torch": "2.13", "onnx": "1"}, platform="y")
     files = [write(tmp_path / f"{n}.jsonl", run, cell("a.py::test_b", OLD)) for n, run in enumerate((before, after))]
-    assert main(["matrix", "diff", *files]) == 0
+    assert main(["matrix", "diff", *files]) == 1
+    refusal = capsys.readouterr().err
+    assert "error: these runs are of different states of the project's Python files; different versions: " in refusal
+    assert "--allow-sources --allow-versions --allow-platforms" in refusal
+    assert main(["matrix", "diff", *files, "--allow-sources", "--allow-platforms"]) == 1
+    assert capsys.readouterr().err.startswith("error: these runs are of different versions: numpy 2 and none")
+    assert main(["matrix", "diff", *files, "--allow-sources", "--allow-versions", "--allow-platforms"]) == 0
     assert capsys.readouterr().err.splitlines() == [
         "these runs are of different states of the project's Python files",
         "these runs are of different versions: numpy 2 and none, onnx none and 1, torch 2.12 and 2.13",

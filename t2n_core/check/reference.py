@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.capture.tracer import CapturedModel
 from t2n_core.torch_graph.frontend.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.frontend.sources import Source
+
+_LOG = logging.getLogger(__name__)
 
 _NONE: StoredWeights = frozenset()
 
@@ -180,3 +183,4 @@ def record_time(times: dict[str, float], stage: str) -> Iterator[None]:
         yield
     finally:
         times[stage] = time.perf_counter() - start
+        _LOG.debug("%s took %.3f s", stage, times[stage])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,8 @@ from t2n_core.engine.processes.wire import plain_array
 from t2n_core.engine.processes.worker_process import WorkerDied, WorkerProcess
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.errors import InputError
+
+_LOG = logging.getLogger(__name__)
 
 
 class WorkerEngine:
@@ -68,6 +71,7 @@ class WorkerEngine:
             answer = self._ask(header, arrays, timeout)
             if answer.lost:
                 # the worker was killed from outside between two jobs, which this job did not cause
+                _LOG.debug("the job is given to a new worker, since the last one was gone")
                 answer = self._ask(header, arrays, timeout)
         return answer.reply()
 
@@ -81,6 +85,7 @@ class WorkerEngine:
         except WorkerDied as death:
             self._worker = None
             answer.take_death(death.exit_code, death.stderr, killed_by_us=death.killed_by_us)
+            _LOG.debug("the worker %s ended with exit code %s", self._command[0], death.exit_code)
             answer.lost = not answer.started and not death.killed_by_us
         except BaseException:
             self._worker = None
@@ -97,6 +102,7 @@ class WorkerEngine:
             self._worker = None
         if self._worker is None:
             self._worker = self._new_worker()
+            _LOG.debug("the worker %s starts", self._command[0])
             first = self._worker.wait_ready()
             if first.header["event"] == "failed":
                 self._worker.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from t2n_core.scratch import scratch_folder
 
 GraphStage = Literal["raw", "declutter", "optimise"]
 
+_LOG = logging.getLogger(__name__)
 _OPTIMISED_ONLY = Version("0.23")
 _HOLDS_STATE = Version("0.23")
 _RESETS_SCANS = Version("0.20.18")
@@ -163,6 +165,7 @@ class TractEngine(WorkerEngine):
         }
         reply = self._work(archive, batches, options, timeout)
         if reply.facts.get(OPERATORS_UNKNOWN) == DIED_LISTING:  # which is no fault of the archive
+            _LOG.debug("%s runs %s again, since it died while it listed operators", self.name, archive.name)
             again = self._work(archive, batches, {**options, "operators": False}, timeout)
             reply = replace(again, facts={**again.facts, OPERATORS_UNKNOWN: DIED_LISTING})
         return explain(reply, archive, batches)

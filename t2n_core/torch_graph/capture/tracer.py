@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -68,6 +69,8 @@ from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.graph.multiples import multiples
 from t2n_core.torch_graph.graph.programs import functional, results_of
 from t2n_core.torch_graph.proofs.regions import Recaptured, Regions
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +366,7 @@ class TorchModuleTracer:
         tensors: Sequence[torch.Tensor],
         decisions: Decisions,
     ) -> torch.export.ExportedProgram:
+        _LOG.debug("capture of %s at %s", self.source.name, [tuple(tensor.shape) for tensor in tensors])
         # sizes are then never assumed to differ from 0 and 1, so that one graph serves them all
         with symbolic_config.patch(backed_size_oblivious=True):
             try:
@@ -383,16 +387,14 @@ class TorchModuleTracer:
                 raise refusal(cause, self.source.name, self.inputs.names, decisions.fixing(), can_trace) from cause
 
     def _dynamic_shapes(self, axes: Axes) -> dict[str, Any] | None:
-        if not any(axes.values()):
-            return None
         free = torch.export.Dim.DYNAMIC
-        return {"tensors": tuple(dict.fromkeys(axes.get(name, {}), free) or None for name in self.inputs.names)}
+        shapes = tuple(dict.fromkeys(axes.get(name, {}), free) or None for name in self.inputs.names)
+        return {"tensors": shapes} if any(axes.values()) else None
 
 
 _LARGEST = 1 << 22
 """Most elements of the inputs of a capture for a proof."""
 _FAILURES = 1
 """Failed captures after which other sizes are still tried, if the model runs at them."""
-
 
 __all__ = ["CapturedModel", "ModelInputs", "TorchModuleTracer", "bind_inputs"]

@@ -6,6 +6,7 @@ wherever the new capture's decisions hold; the rest of the other side is proven 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -21,6 +22,8 @@ from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.constraints.guards import Decision
 from t2n_core.torch_graph.constraints.solving import Sizes, negate, other_side
 from t2n_core.torch_graph.proofs.value_numbers import Numbering, UnprovenError
+
+_LOG = logging.getLogger(__name__)
 
 _CAPTURES = 6
 """Most captures for the proofs of one export."""
@@ -91,6 +94,7 @@ class Regions:
         if key not in self._captures:
             if len(self._captures) >= _CAPTURES:
                 return None
+            _LOG.debug("proof by a capture at %s", {str(name): size for name, size in point.items()})
             self._captures[key] = self.capture_at(point, static)
         return self._captures[key]
 

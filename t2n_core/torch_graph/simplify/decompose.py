@@ -7,6 +7,7 @@ its steps again. The cost depends on the operator, not on the model.
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
@@ -27,6 +28,8 @@ from t2n_core.torch_graph.graph.fx_nodes import NodeReader
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp, replace_tensors
 from t2n_core.torch_graph.overrides.pool_ceil_mode import pools_of_any_size
 from t2n_core.torch_graph.simplify import decompositions
+
+_LOG = logging.getLogger(__name__)
 
 _SHAPES_ALONE = frozenset(
     {"_reshape_view_helper", "_collapse_view_helper", "linalg_solve_is_vector_rhs", "linalg_solve_ex_meta"}
@@ -57,6 +60,7 @@ def decompose(op: TorchOp, table: SymbolTable, other_body: Callable[..., Any] | 
     if expansion is None:
         return None
     steps, results = expansion
+    _LOG.debug("decomposition of %s into %d operators", op.kind, len(steps))
     if other_body is None and len(steps) == 1 and steps[0].op_ref is op.op_ref:  # a decomposition into itself
         return None
     op.refusal = _other_shape(op, results)

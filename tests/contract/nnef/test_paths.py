@@ -100,6 +100,7 @@ CASES: dict[str, Case] = {
         {0: "B", 1: "T"},
     ),
     "both directions": Case(lambda m, x: m.both(x), (randn(2, 9, 4),), FREE),
+    "a batch computed from sizes": Case(lambda m, x: m.both(x.reshape(-1, 1, 4)), (randn(2, 9, 4),), {0: "B", 1: "T"}),
     "a transformer layer": Case(lambda m, x: m.encoder(x), (randn(2, 9, 8),), FREE),
     "half of the steps": Case(lambda m, x: x[:, : x.shape[1] // 2].sum(1), (randn(2, 9, 4),), FREE),
     "a shift by one step": Case(lambda m, x: torch.cat([x[:, 1:], x[:, :1]], 1), (randn(2, 9, 4),), FREE),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from t2n_core.nnef.tract.constants import is_constant, is_folded
-from t2n_core.nnef.tract.optimiser import after_reshape, from_convolution, unit_axis
+from t2n_core.nnef.tract.optimiser import after_reshape, from_convolution, times_zero, unit_axis
 from t2n_core.nnef.tract.propagated import Propagated
 
 
@@ -17,4 +17,5 @@ class GraphFacts:
     is_folded: Propagated = field(default_factory=is_folded)
     has_unit_axis: Propagated = field(default_factory=unit_axis)
     is_from_convolution: Propagated = field(default_factory=from_convolution)
+    is_times_zero: Propagated = field(default_factory=times_zero)
     is_after_reshape: Propagated = field(default_factory=after_reshape)

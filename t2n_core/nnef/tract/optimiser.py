@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from t2n_core.nnef.emitter import PRODUCTS, Operand
@@ -269,12 +269,23 @@ def _is_pointwise(operation: Operation) -> bool:
     return operation.name == "conv" and all(size == 1 for size in operation.arguments["filter"].shape[2:])
 
 
-def is_multiplied_by_zero(value: Value) -> bool:
-    """Return whether a dynamic value is computed, element by element, from a product with zeros."""
-    if is_static(value.shape):
-        return False
-    products = (made for _, made in _origins(value) if made.name == "mul")
-    return any(is_zero(operand) for one in products for operand in one.arguments.values())
+def times_zero() -> Propagated:
+    """Return the property that a value is, element by element, a product with zeros, of which the engine keeps one.
+
+    The sum with a value of the whole shape has all elements again.
+    """
+
+    def sources(value: Value) -> list[Value]:
+        return list(_FOLLOW_RESHAPE(value.producer)) if value.producer else []
+
+    def rule(value: Value, found: Sequence[bool]) -> bool:
+        made = value.producer
+        if made is not None and made.name == "mul" and any(map(is_zero, made.arguments.values())):
+            return True
+        whole = [one for one, lost in zip(sources(value), found, strict=True) if not lost and one.shape == value.shape]
+        return any(found) and not (whole and made is not None and made.name in BROADCASTING)
+
+    return Propagated(sources, rule)
 
 
 def is_zero(operand: Operand) -> bool:

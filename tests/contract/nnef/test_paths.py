@@ -61,6 +61,16 @@ def _steps_from_zeros(x: Tensor) -> Tensor:
     return state
 
 
+def _products_of_steps(x: Tensor) -> Tensor:
+    """Return what a product reads of a recurrence from zeros after each of its steps."""
+    factors, terms, read = x.chunk(3, 2)
+    state, found = torch.zeros(x.shape[0], 5, x.shape[2] // 3), []
+    for step in range(x.shape[1]):
+        state = factors[:, step, None].exp() * state + terms[:, step, None] * torch.arange(1.0, 6.0)[:, None]
+        found.append(state @ read[:, step, :, None])
+    return torch.stack(found)
+
+
 X, Y = randn(3, 9), randn(3, 9)
 ROWS, FREE = {0: "N"}, {0: "B", 1: "T"}
 CASES: dict[str, Case] = {
@@ -73,6 +83,7 @@ CASES: dict[str, Case] = {
     ),
     "steps without the first": Case(lambda m, x: sum(m.wide(x)[i].tanh() for i in range(1, 5)), (randn(5, 9),)),
     "a first step that meets zeros": Case(lambda m, x: _steps_from_zeros(m.wide(x)), (randn(2, 5, 9),), {0: "B"}),
+    "products with a state from zeros": Case(lambda m, x: _products_of_steps(x), (randn(2, 4, 9),), {0: "B"}),
     "slices of two axes": Case(
         lambda m, x, y: torch.stack([part[:, 2:6].exp() for part in (x + y).chunk(2)]), (randn(14, 9), randn(14, 9))
     ),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from t2n_core.nnef.graph import Value, values_in
 from t2n_core.nnef.shapes import broadcast, is_broadcast
-from t2n_core.nnef.sizes.dims import Dim
+from t2n_core.nnef.sizes.dims import Dim, is_static
 from t2n_core.nnef.tract.builder import TractBuilder
-from t2n_core.nnef.tract.optimiser import changes_axes, folds_batch, is_multiplied_by_zero, is_single_concat, is_tiled
+from t2n_core.nnef.tract.optimiser import changes_axes, folds_batch, is_single_concat, is_tiled
 from t2n_core.nnef.tract.quirks.quirk import (
     BARRIER_BEFORE,
     BARRIER_OF_AXES_BEFORE,
@@ -224,9 +224,9 @@ def folded_batch(g: TractBuilder, operation: OperationView) -> OperationView:
 
 # ------------------------------------------------------------------------------------------------ products with 0
 def _zero_operands(operation: OperationView) -> list[Value]:
-    """Return the operands that are a product with zeros."""
+    """Return the dynamic operands that are a product with zeros."""
     operands = [value for name in _MOVED[operation.operator] for value in values_in(operation.get(name))]
-    return [value for value in operands if is_multiplied_by_zero(value)]
+    return [value for value in operands if not is_static(value.shape) and operation.facts.is_times_zero(value)]
 
 
 @quirk(

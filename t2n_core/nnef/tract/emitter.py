@@ -19,7 +19,7 @@ from t2n_core.nnef.emitter import Expected, Operand, Scalar
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, INT64, Operation, Value
 from t2n_core.nnef.loop_emitter import Step
 from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
-from t2n_core.nnef.sizes.dims import Dim, Shape, is_static
+from t2n_core.nnef.sizes.dims import Dim, Shape, is_static, shape_text
 from t2n_core.nnef.sizes.range_names import PROPERTY
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
@@ -34,7 +34,7 @@ from t2n_core.nnef.tract.shared_operands import expand_shared_operands
 from t2n_core.nnef.tract.sizes.arithmetic import argument_for
 from t2n_core.nnef.tract.sizes.guard_statement import guard, is_by_statement
 from t2n_core.nnef.tract.sizes.guards import assertions
-from t2n_core.nnef.tract.sizes.streams import in_stream
+from t2n_core.nnef.tract.sizes.streams import are_plain, in_stream
 from t2n_core.nnef.tract.sizes.unsolved import name_unsolved
 from t2n_core.nnef.tract.sizes.values import SizeValues
 
@@ -112,6 +112,11 @@ class TractEmitter(TractBuilder):
         guard(self, by_statement)
 
     def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:
+        if self.options.streaming and len(self.graph.sizes.names) == 1 and not are_plain(shape):
+            raise self.fail(
+                f"{name} has the shape {shape_text(shape)}: pulse= needs an axis whose size is one symbol",
+                hint="declare the axis as a plain symbol, and give a pulse that is a multiple",
+            )
         arguments: dict[str, Any] = {"shape": list(shape)}
         operator = "external"
         if dtype != FLOAT32:

@@ -6,7 +6,7 @@ from typing import Any
 
 import sympy
 
-from t2n_core.nnef.sizes.dims import Dim, Size, as_dim, has_extremes
+from t2n_core.nnef.sizes.dims import Dim, Shape, Size, as_dim, has_extremes
 from t2n_core.nnef.sizes.ranges import SizeRange
 
 _LONGEST = 1 << 14
@@ -37,6 +37,11 @@ def in_stream(argument: Any, sizes: SizeRange, *, of_begin: bool = False) -> tup
     most = next(steps for steps in (1 << power for power in range(32)) if not has_extremes(_longer(argument, steps)))
     least = next(steps for steps in range(most // 2, most + 1) if not has_extremes(_longer(argument, steps)))
     return simple, sizes.narrowed(**{name: (max(low, least), high)})
+
+
+def are_plain(shape: Shape) -> bool:
+    """Return whether all sizes are integers and symbols: the engine counts the steps of a pulse in symbols."""
+    return all(isinstance(size, int) or size.is_Symbol for size in shape)
 
 
 def _longer(size: sympy.Expr, least: int) -> Dim:

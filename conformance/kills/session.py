@@ -26,7 +26,8 @@ _SIGNALS: Final[Mapping[str, tuple[signal.Signals, ...]]] = {
 }
 _MARK: Final = "T2N_KILLS"
 """The variable by which the processes of a session are found."""
-_SECONDS: Final = 120.0
+_SECONDS: Final = 300.0
+"""Most seconds of a session on a busy machine."""
 _REPORT: Final = "site"
 _TESTS: Final = f"""
 import pytest

@@ -112,10 +112,17 @@ def test_actions_are_pinned_by_commit() -> None:
     assert [one for one in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[\d.]+", one)] == []
 
 
-def test_each_promise_of_security_names_a_test() -> None:
-    text = (ROOT / "SECURITY.md").read_text("utf-8")
-    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
-    promises = text.partition("## What is promised")[2].count("\n| ") - 1
-    assert len(named) >= promises > 8
-    for path, test in named:
-        assert f"def {test}(" in (ROOT / path).read_text("utf-8"), f"{path}::{test}"
+PROMISES = {"SECURITY.md": "## What is promised", "docs/explanation/parity.md": "## What a green session proves"}
+
+
+@pytest.mark.parametrize("page", list(PROMISES))
+def test_each_promise_names_its_tests(page: str) -> None:
+    _, heading, text = (ROOT / page).read_text("utf-8").partition(PROMISES[page])
+    assert heading
+    rows = [line for line in text.partition("\n## ")[0].splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 20
+    for row in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row)
+        assert named, row
+        for path, test in named:
+            assert f"def {test}(" in (ROOT / path).read_text("utf-8"), f"{path}::{test}"

@@ -122,11 +122,12 @@ def _own_slice(operation: Operation) -> _Slices | None:
 
 
 def _broadcasts(operation: Operation, axis: int) -> bool:
-    """Return whether an operand has one element along an axis of several, or may have."""
+    """Return whether an operand, which may be a number, has one element along an axis of several, or may have."""
     if operation.name not in BROADCASTING:
         return False
     shape = operation.outputs[0].shape
-    extents = [((1,) * (len(shape) - value.rank) + tuple(value.shape))[axis] for value in operation.inputs()]
+    shapes = [operand.shape if isinstance(operand, Value) else () for operand in operation.arguments.values()]
+    extents = [((1,) * (len(shape) - len(one)) + tuple(one))[axis] for one in shapes]
     return not all(same(extent, shape[axis]) for extent in extents)
 
 

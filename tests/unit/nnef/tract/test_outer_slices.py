@@ -60,6 +60,14 @@ def test_a_slice_that_moves_to_another_one_of_its_axis(release: str, axis: int, 
     assert apart(g) == kept
 
 
+@pytest.mark.parametrize(("release", "kept"), [("0.19.2", ["pad"]), ("0.19.3", [])])
+def test_a_slice_that_moves_to_a_number(release: str, kept: list[str]) -> None:
+    g = emitter(release)
+    y = g.exp(g.add(g.external("x", (3, 9), FLOAT32), 1.5))
+    g.graph.outputs = [g.slice(y, axes=[1], begin=[0], end=[2])]
+    assert apart(g) == kept
+
+
 @pytest.mark.parametrize(("release", "axis", "kept"), [("0.19.2", 1, ["pad"]), ("0.19.2", 0, []), ("0.19.3", 1, [])])
 def test_a_slice_that_moves_to_an_operand_of_one_element(release: str, axis: int, kept: list[str]) -> None:
     g = emitter(release)

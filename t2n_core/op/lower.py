@@ -20,7 +20,6 @@ from t2n_core.nnef.sizes.dims import shape_text
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
 from t2n_core.op.dtypes import numpy_dtype
-from t2n_core.op.folded_norms import fold_norm
 from t2n_core.op.registry import OF_THE_CALL, Registry, Rule
 from t2n_core.op.stored.float16 import is_exact
 from t2n_core.op.stored.writing import cast_in_bodies, half_value, is_computed_matrix, stored_value
@@ -215,7 +214,8 @@ class _Lowering:
         if variable.stored is not None:
             return stored_value(self.g, variable.label, variable.stored)
         if variable.folded_norm is not None:
-            return with_values(fold_norm(self.g, variable.folded_norm, self._value), weight.array)
+            scale = self.g.constant(TensorWeight(variable.folded_norm.scale).array())
+            return with_values(self.g.mul(self._value(variable.folded_norm.filter), scale), weight.array)
         if variable.label:
             return self.g.variable(variable.label, weight)
         constant = self.g.constant(weight.array())

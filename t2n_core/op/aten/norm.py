@@ -10,10 +10,10 @@ import numpy as np
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, Value
 from t2n_core.nnef.sizes.dims import Dim, floor_div, product
-from t2n_core.op.folded_norms import scale_of_norm
 from t2n_core.op.option_effects import use_option
 from t2n_core.op.registry import op
 from t2n_core.op.weights import constant_values, row
+from t2n_core.torch_graph.simplify.norms import affine_of_norm
 
 Results = tuple[Value | None, Value | None, Value | None]
 
@@ -61,12 +61,11 @@ def _fixed_affine(
     parameters = [None if v is None else constant_values(v) for v in (weight, bias, mean, var)]
     if any(array is None and v is not None for array, v in zip(parameters, (weight, bias, mean, var), strict=True)):
         return None
-    gamma, beta, centre, spread = (None if array is None else array.astype(np.float64) for array in parameters)
-    assert centre is not None
+    gamma, beta, center, spread = (None if array is None else array.astype(np.float64) for array in parameters)
+    assert center is not None
     assert spread is not None
     with np.errstate(all="ignore"):  # what overflows here does so in PyTorch
-        scale = (1.0 if gamma is None else gamma) / np.sqrt(spread + eps)
-        shift = (0.0 if beta is None else beta) - centre * scale
+        scale, shift = affine_of_norm(gamma, beta, center, spread, eps)
         shape = [1, -1, *(1 for _ in input.shape[2:])]
         scale, shift = (array.astype(input.dtype).reshape(shape) for array in (scale, shift))
     return g.constant(scale), g.constant(shift)
@@ -78,7 +77,8 @@ def _computed_affine(
     """Return scale and shift, computed by the engine from parameters that the graph computes."""
     dtype = FLOAT32 if input.dtype == FLOAT16 else input.dtype
     gamma, beta = (None if v is None else g.cast(v, dtype) for v in (weight, bias))
-    factor = scale_of_norm(g, gamma, g.cast(var, dtype), eps)
+    factor = g.rsqrt(g.add(g.cast(var, dtype), eps))
+    factor = factor if gamma is None else g.mul(factor, gamma)
     shift = g.neg(g.mul(g.cast(mean, dtype), factor))
     rows = [factor, shift if beta is None else g.add(shift, beta)]
     scale, shift = (row(g, g.cast(array, input.dtype), input.rank) for array in rows)

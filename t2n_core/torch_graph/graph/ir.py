@@ -39,17 +39,11 @@ class StoredWeight:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldedNorm:
-    """A stored filter, or its bias, with a batch norm folded in, and the weights that the engine computes it from."""
+    """A filter in a storage format, which the engine multiplies by the scale of a batch norm."""
 
-    is_filter: bool
     filter: TensorVariable
-    start: TensorVariable | None
-    """The bias of the product, if it has one."""
-    mean: TensorVariable
-    var: TensorVariable
-    weight: TensorVariable | None
-    bias: TensorVariable | None
-    eps: float
+    scale: torch.Tensor
+    """The scale of each channel, in a shape that broadcasts against the filter."""
 
 
 @dataclass(slots=True, eq=False)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from t2n_core.torch_graph.graph.ir import FoldedNorm, TensorVariable, TorchModuleIRGraph, TorchOp
 from t2n_core.torch_graph.simplify.passes import apply_swaps
@@ -15,6 +18,17 @@ NORMS = frozenset({"aten::batch_norm", "aten::_native_batch_norm_legit_no_traini
 CONVOLUTIONS = frozenset({"aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::convolution"})
 FOLDED = frozenset({torch.float32, torch.float64})
 """Dtypes of weights that are folded; float16 would be rounded at other points than in PyTorch."""
+Array = TypeVar("Array", torch.Tensor, NDArray[np.float64])
+
+
+def affine_of_norm(
+    weight: Array | None, bias: Array | None, mean: Array, var: Array, eps: float
+) -> tuple[Array, Array]:
+    """Return scale and shift of a batch norm, `x * scale + shift`, in float64: one of each for a channel."""
+    scale = (var + eps) ** -0.5
+    scale = scale if weight is None else scale * weight
+    shift = -mean * scale
+    return scale, shift if bias is None else shift + bias
 
 
 def fold_norms(
@@ -87,33 +101,27 @@ def _normed_weights(
 ) -> tuple[TensorVariable, TensorVariable] | None:
     """Return filter and bias with the norm folded in, computed in float64 and rounded once; None if not possible."""
     weight, bias = product.arguments["weight"], product.arguments["bias"]
-    mean, var = norm.arguments["running_mean"], norm.arguments["running_var"]
-    sources = [weight, bias, mean, var, norm.arguments["weight"], norm.arguments["bias"]]
-    if any(v is not None and (v.data is None or v.dtype != weight.dtype) for v in sources):
+    statistics = [norm.arguments[name] for name in ("weight", "bias", "running_mean", "running_var")]
+    if any(v is not None and (v.data is None or v.dtype != weight.dtype) for v in (weight, bias, *statistics)):
         return None
+    gamma, beta, mean, var = (_as_float64(v) for v in statistics)
+    assert mean is not None
+    assert var is not None
     if weight.dtype not in FOLDED or var.shape != (weight.shape[0],):
         return None
-    filters, start, shift, spread, gamma, beta = (_as_float64(v) for v in sources)
+    filters, start = _as_float64(weight), _as_float64(bias)
     assert filters is not None
-    assert shift is not None
-    assert spread is not None
     with torch.no_grad():
-        factor = torch.rsqrt(spread + norm.arguments["eps"])
-        factor = factor if gamma is None else factor * gamma
-        offset = (-shift if start is None else start - shift) * factor
-        offset = offset if beta is None else offset + beta
-        scaled = filters * factor.reshape(-1, *(1 for _ in weight.shape[1:]))
-        numbers = [n.to(weight.dtype) for n in (scaled, offset)]
+        scale, offset = affine_of_norm(gamma, beta, mean, var, norm.arguments["eps"])
+        offset = offset if start is None else offset + start * scale
+        scale = scale.reshape(-1, *(1 for _ in weight.shape[1:]))
+        numbers = [n.to(weight.dtype) for n in (filters * scale, offset, scale)]
     if not all(n.isfinite().all() for n in numbers):
         return None
-    statistics = (mean, var, norm.arguments["weight"], norm.arguments["bias"], norm.arguments["eps"])
-    recipes = [FoldedNorm(is_filter, weight, bias, *statistics) for is_filter in (True, False)]
-    labelled = (weight, bias or norm.arguments["bias"] or mean)
-    first, second = (
-        _add_weight(new_weights, source, data, recipe if weight.stored else None)
-        for source, data, recipe in zip(labelled, numbers, recipes, strict=True)
-    )
-    return first, second
+    scaled, offset, scale = numbers
+    recipe = FoldedNorm(weight, scale) if weight.stored else None
+    labelled = bias or norm.arguments["bias"] or norm.arguments["running_mean"]
+    return _add_weight(new_weights, weight, scaled, recipe), _add_weight(new_weights, labelled, offset, None)
 
 
 def _as_float64(variable: TensorVariable | None) -> torch.Tensor | None:

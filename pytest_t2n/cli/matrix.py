@@ -61,12 +61,12 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     diffing.add_argument("other", type=Path, nargs="?", help="the newer matrix.jsonl")
     diffing.add_argument("--engines", nargs=2, metavar=("BEFORE", "AFTER"), help="as 'tract 0.21.19' 'tract 0.23.9'")
     diffing.add_argument("--json", action="store_true", help="print JSON lines")
-    for one, text in (
+    for fact, text in (
         ("sources", "runs of different states of the project's Python files"),
         ("versions", "runs of different versions of Python and libraries"),
         ("platforms", "runs on different platforms"),
     ):
-        diffing.add_argument(f"--allow-{one}", action="store_true", help=text)
+        diffing.add_argument(f"--allow-{fact}", action="store_true", help=text)
 
     for name, text in (
         ("html", "write the report: index.html and the files beside it"),
@@ -180,10 +180,10 @@ def _diff(options: argparse.Namespace) -> int:
     else:
         other = load_matrix(options, options.other)
         differences = run_differences(matrix.runs, other.runs)
-        refused = {one: text for one, text in differences.items() if not getattr(options, f"allow_{one}")}
+        refused = {fact: text for fact, text in differences.items() if not getattr(options, f"allow_{fact}")}
         if refused:
-            told = " ".join(f"--allow-{one}" for one in refused)
-            hint = f"a change may come from that alone; to compare them all the same: {told}"
+            allowing = " ".join(f"--allow-{fact}" for fact in refused)
+            hint = f"a change may come from that alone; to compare them all the same: {allowing}"
             raise T2NError(f"these runs are of {'; '.join(refused.values())}", hint=hint)
         for text in differences.values():
             warn(f"these runs are of {text}")

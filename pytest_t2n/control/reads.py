@@ -200,7 +200,7 @@ def _caller() -> str:
 
 
 def _is_installed_package(package: Any) -> bool:
-    """Return whether all modules of a package are installed: there are thousands, and their names tell it."""
+    """Return whether a package lies in an installed folder, so that none of its modules has to be looked at."""
     path = getattr(package, "__path__", ())
     return type(path) is list and len(path) == 1 and isinstance(path[0], str) and path[0].startswith(_NEVER)
 

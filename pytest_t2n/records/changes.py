@@ -211,20 +211,20 @@ def _kind(before: CellLine | None, after: CellLine | None) -> ChangeKind | None:
 
 
 def run_differences(before: Sequence[RunLine], after: Sequence[RunLine]) -> dict[str, str]:
-    """Return in what two files differ that decides about results and that both state, as text.
+    """Return the differences of two files that may change results, as text, where both files state them.
 
     The keys are `sources`, `versions` and `platforms`.
     """
-    found = {}
+    differences = {}
     sources, platforms = ([{getattr(run, name) for run in runs} - {""} for runs in (before, after)] for name in _FACTS)
     if all(sources) and sources[0] != sources[1]:
-        found["sources"] = "different states of the project's Python files"
+        differences["sources"] = "different states of the project's Python files"
     old, new = ({name: text for run in runs for name, text in run.versions.items()} for runs in (before, after))
     changed = [name for name in sorted(old | new) if old and new and old.get(name) != new.get(name)]
     if changed:
         versions = (f"{name} {old.get(name, 'none')} and {new.get(name, 'none')}" for name in changed)
-        found["versions"] = f"different versions: {', '.join(versions)}"
+        differences["versions"] = f"different versions: {', '.join(versions)}"
     if all(platforms) and platforms[0] != platforms[1]:
-        names = (", ".join(sorted(one)) for one in platforms)
-        found["platforms"] = f"different platforms: {' and '.join(names)}"
-    return found
+        names = (", ".join(sorted(of_file)) for of_file in platforms)
+        differences["platforms"] = f"different platforms: {' and '.join(names)}"
+    return differences

@@ -10,14 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from t2n_core import dialect
 from t2n_core.engine.protocol import Engine
 from t2n_core.engine.tract.out_of_range import graph_text
 from t2n_core.errors import BudgetError, MeaningError, SecondCallError, UndefinedOperatorError
 from t2n_core.level import DEFAULT_LEVEL
-from t2n_core.nnef.reading.archive import read_archive
 from t2n_core.parity.comparison import compare_outputs
 from t2n_core.parity.evaluation.evaluator import Evaluator
+from t2n_core.parity.evaluation.noise import Noise, with_noise
 from t2n_core.parity.further_runs.kept_states import keeps_state
 from t2n_core.parity.outcome import ROUNDING, Outcome
 from t2n_core.parity.request import CheckRequest
@@ -33,10 +32,10 @@ _MOST_SECONDS: Final = 10.0
 _FARTHER: Final = 50.0
 """If both sides differ from the definitions, one that is farther from them by this factor is named alone: a graph that
 amplifies rounding makes the side that is right differ as well."""
-_NUDGES: Final = (1, 4, 16) * 3
+_NOISE: Final = (1, 4, 16) * 3
 """Units in the last place by which inputs and weights are moved before the exporter is named: nets round each value."""
 _AMPLE: Final = 4.0
-"""A model that is off by more than so many times what such numbers make is not off by rounding."""
+"""A model that is off by more than this many times the effect of such noise is not off by rounding."""
 _FRAGILE: Final = "not known, since inputs and weights that differ by rounding change the outputs as much"
 _MOST_BYTES: Final = 1 << 28
 """Bytes of an archive that is not evaluated: its weights would be in memory in float64."""
@@ -110,49 +109,38 @@ def author_of(
     )
     if is_model and is_engine:  # each is within the tolerance of the definitions, on different sides
         return None
-    meant = [one.array for one, _, _ in triples]
-    of_model, of_engine = (_distance(meant, others) for others in (sample.expected, reply.outputs[0]))
+    arrays = [tensor.array for tensor in by_definitions.values()]
+    of_model, of_engine = (_distance(arrays, others) for others in (sample.expected, reply.outputs[0]))
     if is_model or (not is_engine and of_model * _FARTHER < of_engine):
         return Author.ENGINE
     if is_engine or of_engine * _FARTHER < of_model:
-        return _FRAGILE if _is_within_rounding(of_model, request, sample, meant, standard) else Author.EXPORTER
+        return _FRAGILE if _is_within_rounding(of_model, request, sample, arrays, standard) else Author.EXPORTER
     return Author.BOTH
 
 
 def _is_within_rounding(
-    distance: float, request: CheckRequest, sample: Sample, meant: Sequence[Array], standard: bool
+    distance: float, request: CheckRequest, sample: Sample, by_definitions: Sequence[Array], standard: bool
 ) -> bool:
     """Return whether inputs and weights that differ by rounding move the outputs as far as the model is from them.
 
     They do where the order of two scores, or a sign, is decided by rounding: an engine and the definitions may then
     agree by chance, and differ from a model that is computed as well.
     """
-    if not math.isfinite(distance):
-        return False
-    content, chance = read_archive(request.archive), np.random.default_rng(0)
     end = time.monotonic() + _MOST_SECONDS
-    for units in _NUDGES:
-        weights = {label: _nudged(one, units, chance) for label, one in content.tensors.items()}
-        near = replace(content, tensors=weights)
-        inputs = [_nudged(one, units, chance) for one in sample.inputs]
+    for seed, ulps in enumerate(_NOISE if math.isfinite(distance) else ()):
+        inputs = [with_noise(array, ulps, np.random.default_rng(seed)) for array in sample.inputs]
         left = end - time.monotonic()
-        try:
-            found = dialect.evaluate(near, inputs, timeout=left, standard=standard) if left > 0 else None
-        except Exception:  # outside of the domain, or too slow
-            found = None
-        if found is None:
+        if left <= 0:
             return False
-        if distance <= _AMPLE * _distance(meant, [one.array for one in found.values()]):
+        try:
+            near = Evaluator.shared().evaluate(
+                request.archive, inputs, seconds=left, standard=standard, noise=Noise(ulps, seed)
+            )
+        except Exception:  # outside of the domain, or too slow
+            return False
+        if distance <= _AMPLE * _distance(by_definitions, [tensor.array for tensor in near.values()]):
             return True
     return False
-
-
-def _nudged(array: Any, units: int, chance: np.random.Generator) -> Any:
-    """Return an array of float32 with each element some units in the last place up or down; another one as it is."""
-    if not isinstance(array, np.ndarray) or array.dtype != np.float32:
-        return array
-    signs = np.where(chance.random(array.shape) < 0.5, -1, 1)
-    return (array * (1 + signs * units * float(np.finfo(np.float32).eps))).astype(np.float32)
 
 
 def _unknown(reason: Exception) -> str:

@@ -25,7 +25,7 @@ _SIZES: Final = (3, 5, 2, 7, 1, 4, 8, 16, 32, 0, 11, 64)
 """Sizes of symbols, those that prove more first."""
 _MOST_TRIES: Final = 200
 _MOST_ALIKE: Final = 3
-"""Tries for a graph of fixed sizes, if none of them can be evaluated."""
+"""Sets of inputs that are drawn for a graph of fixed sizes before it is given up."""
 _MOST_ELEMENTS: Final = 1 << 28
 _INTEGERS: Final = (11, 2, 1)
 """Exclusive bounds of integers: a graph that uses them as indices may take small ones only."""

@@ -11,7 +11,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from t2n_core.engine.processes.wire import Frame, read_frame, write_frame
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError, MeaningError, T2NError
 from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.parity.evaluation.noise import Noise, with_noise
 
 _NAMED: Final = (
     "BudgetError",
@@ -101,6 +102,11 @@ def _answers(job: Frame) -> Iterator[tuple[dict[str, Any], list[Array]]]:
     """Yield the header and the arrays of each sample, floats of its results in float64."""
     start = time.monotonic()
     content = read_archive(Path(job.header["archive"]))
+    if job.header["noise"] is not None:
+        noise = Noise(*job.header["noise"])
+        random = np.random.default_rng(noise.seed)
+        tensors = {label: with_noise(array, noise.ulps, random) for label, array in content.tensors.items()}
+        content = replace(content, tensors=tensors)
     counts, memory = job.header["counts"], job.header["memory"]
     end: float = start + job.header["seconds"]
     standard, options = job.header["standard"], job.header["options"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from t2n_core.engine.processes.wire import Frame
 from t2n_core.engine.processes.worker_process import WorkerDied, WorkerProcess
 from t2n_core.errors import BudgetError, MeaningError
 from t2n_core.parity.evaluation import child
+from t2n_core.parity.evaluation.noise import Noise
 from t2n_core.parity.samples import Array, Sample
 
 SECONDS: Final = 60.0
@@ -49,12 +50,14 @@ class Evaluator:
         results: Sequence[str] | None = None,
         standard: bool = False,
         seconds: float = SECONDS,
+        noise: Noise | None = None,
     ) -> dict[str, Tensor]:
         """Return what `dialect.evaluate` does, of `results` those that are tensors. Raises its errors."""
-        found: list[dict[str, Tensor]] = []
+        evaluated: list[dict[str, Tensor]] = []
         options = {"results": None if results is None else list(results)}
-        self._work(archive, [inputs], standard, options, seconds, lambda frame: found.append(_results(frame)))
-        return found[0]
+        job = _job(archive, [inputs], options, seconds=seconds, standard=standard, noise=noise)
+        self._work(job, [inputs], lambda frame: evaluated.append(_results(frame)))
+        return evaluated[0]
 
     def samples(
         self,
@@ -70,15 +73,16 @@ class Evaluator:
         Raises BudgetError, with the statement where it is known, for an archive that takes more than `seconds` or the
         memory of a job, and the errors of `dialect.draw_inputs` and `dialect.evaluate`.
         """
-        found: list[Sample] = []
+        samples: list[Sample] = []
 
         def take(frame: Frame) -> None:
-            inputs = given[len(found)] if given else tuple(frame.arrays()[: frame.header["inputs"]])
-            outputs = tuple(one.raw() for one in _results(frame).values())
-            found.append(Sample(inputs, outputs, frame.header["sizes"]))
+            inputs = given[len(samples)] if given else tuple(frame.arrays()[: frame.header["inputs"]])
+            outputs = tuple(tensor.raw() for tensor in _results(frame).values())
+            samples.append(Sample(inputs, outputs, frame.header["sizes"]))
 
-        self._work(archive, given, standard, {"round_to_storage": round_to_storage}, seconds, take)
-        return found
+        options = {"round_to_storage": round_to_storage}
+        self._work(_job(archive, given, options, seconds=seconds, standard=standard), given, take)
+        return samples
 
     def close(self) -> None:
         """End the process; the next job starts another one."""
@@ -94,27 +98,12 @@ class Evaluator:
             self._worker.abandon()
             self._worker = None
 
-    def _work(
-        self,
-        archive: Path,
-        given: Sequence[Sequence[Array]],
-        standard: bool,
-        options: Mapping[str, Any],
-        seconds: float,
-        take: Any,
-    ) -> None:
-        header = {
-            "archive": str(archive.absolute()),
-            "counts": [len(one) for one in given],
-            "standard": standard,
-            "options": options,
-            "seconds": seconds,
-            "memory": memory_limit(),
-        }
-        arrays = [np.asarray(array) for one in given for array in one]
+    def _work(self, job: dict[str, Any], given: Sequence[Sequence[Array]], take: Callable[[Frame], None]) -> None:
+        arrays = [np.asarray(array) for inputs in given for array in inputs]
+        seconds = job["seconds"]
         with self._lock:
             try:
-                end = self._ready_worker().converse(header, arrays, timeout=seconds + _GRACE, on_event=take)
+                end = self._ready_worker().converse(job, arrays, timeout=seconds + _GRACE, on_event=take)
             except WorkerDied as died:
                 self._worker = None
                 death = explain_death(died.exit_code, died.stderr, killed_by_us=died.killed_by_us)
@@ -137,6 +126,27 @@ class Evaluator:
             self._worker = WorkerProcess(child.__name__)
             self._worker.wait_ready()
         return self._worker
+
+
+def _job(
+    archive: Path,
+    given: Sequence[Sequence[Array]],
+    options: Mapping[str, Any],
+    *,
+    seconds: float,
+    standard: bool,
+    noise: Noise | None = None,
+) -> dict[str, Any]:
+    """Return the header of a job, whose `options` are passed to `dialect.evaluate`."""
+    return {
+        "archive": str(archive.absolute()),
+        "counts": [len(inputs) for inputs in given],
+        "standard": standard,
+        "options": options,
+        "seconds": seconds,
+        "memory": memory_limit(),
+        "noise": noise,
+    }
 
 
 def _results(frame: Frame) -> dict[str, Tensor]:

@@ -32,8 +32,9 @@ OLD, NEW = traits_of(Version("0.21.7")), traits_of(Version("0.21.8"))
         (Lt(T, S), "(T+1) <= S"),
         (Gt(T, S), "(T-1) >= S"),
         (Le(T + S, 20), "(S+T) <= 20"),
-        (Eq(Modulo(T, 2), 0), "(T-((T/2)*2)) == 0"),
-        (Eq(T, 2 * FloorDiv(T, 2), evaluate=False), "(T-((T/2)*2)) == 0"),
+        (Eq(Modulo(T, 2), 0), "((T+1)/2) <= (T/2)"),
+        (Eq(T, 4 * FloorDiv(T, 4), evaluate=False), "((T+3)/4) <= (T/4)"),
+        (Eq(Modulo(T, 4), 3), "(T-((T/4)*4)) == 3"),
         (Eq(T, S), "T == S"),
     ],
 )

@@ -89,8 +89,9 @@ class TractNNEF(InferenceTarget):
             inputs and outputs stay float32. With `auto` a plan is searched in the engine, and written next to the
             archive. The check is then at the level `float16`, unless another one is chosen.
         pulse: the check also runs the archive as a stream (tract's `pulse`), this many steps of its one dynamic axis at
-            a time, and compares with PyTorch on the whole sequence, without the engine's delay. A node that the engine
-            cannot stream fails at stage `optimise` and is named.
+            a time, and compares with PyTorch on the whole sequence, without the engine's delay. With several dynamic
+            axes `{"T": 8}` names the streamed one; the others keep the size of the example. What needs the end of a
+            stream is refused, and a node that the engine cannot stream fails at stage `optimise` and is named.
         pulsed_archive: with `pulse`, the export also writes the stream as an archive, `model.pulsed.nnef.tgz` beside
             `model.nnef.tgz`, as the engine itself writes its pulsed model. It is loaded anew and compared pulse by
             pulse with PyTorch on the whole sequence, also without `check_io`; the notes of the result state its pulse
@@ -123,7 +124,7 @@ class TractNNEF(InferenceTarget):
         "registries": ("registries",),
         "weights": ("_writing.weights",),
         "precision": ("searches_precision", "_writing.precision"),
-        "pulse": ("pulse", "_writing.streaming"),
+        "pulse": ("pulse", "_writing.streaming", "_writing.streamed_symbol"),
         "pulsed_archive": ("pulsed_archive",),
         "custom_extensions": ("custom_extensions",),
         "custom_fragments": ("_fragments",),
@@ -148,7 +149,7 @@ class TractNNEF(InferenceTarget):
         registries: Iterable[str] | str | None = None,
         weights: WeightOption = None,
         precision: str | Path | PrecisionPlan | None = None,
-        pulse: int | None = None,
+        pulse: int | Mapping[str, int] | None = None,
         pulsed_archive: bool = False,
         custom_extensions: Sequence[str] = (),
         custom_fragments: Sequence[str | Fragment] = (),
@@ -158,9 +159,8 @@ class TractNNEF(InferenceTarget):
         super().__init__(version, check_io=check_io, dynamic_axes=dynamic_axes, check_io_tolerance=check_io_tolerance)
         if engine is not None and specific_tract_binary_path is not None:
             raise InputError("pass either an engine or specific_tract_binary_path")
-        if pulse is not None and pulse < 1:
-            raise InputError(f"pulse={pulse}: a pulse has one step or more")
-        self.pulse, self.pulsed_archive = pulse, pulsed_archive
+        streamed_symbol, self.pulse = _pulse(pulse)
+        self.pulsed_archive = pulsed_archive
         self.searches_precision = precision == "auto"
         self._resolved = engine
         self._binary = None if specific_tract_binary_path is None else Path(specific_tract_binary_path)
@@ -178,6 +178,7 @@ class TractNNEF(InferenceTarget):
             weights=weight_choice(weights),
             precision=_plan(precision),
             streaming=pulse is not None,
+            streamed_symbol=streamed_symbol,
         )
         self.custom_extensions = tuple(_extension(line) for line in custom_extensions)
         self._fragments = tuple(fragments_of(custom_fragments, "custom_fragments"))
@@ -303,6 +304,18 @@ def _plan(option: str | Path | PrecisionPlan | None) -> PrecisionPlan | None:
     if option is None or isinstance(option, PrecisionPlan):
         return option
     return None if option == "auto" else PrecisionPlan.read(Path(option))
+
+
+def _pulse(option: int | Mapping[str, int] | None) -> tuple[str | None, int | None]:
+    """Return the symbol of a stream's time axis, None if it is not named, and its steps. Raises InputError."""
+    symbol, steps = None, option
+    if isinstance(option, Mapping):
+        if len(option) != 1:
+            raise InputError(f"pulse={dict(option)}: one dynamic axis is streamed", hint='name it alone, as {"T": 8}')
+        ((symbol, steps),) = option.items()
+    if steps is not None and (not isinstance(steps, int) or steps < 1):
+        raise InputError(f"pulse={option}: a pulse has one step or more")
+    return symbol, steps
 
 
 def _flags(option: str, given: Iterable[str] | str | None) -> frozenset[TractFeatureFlag]:

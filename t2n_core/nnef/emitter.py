@@ -275,6 +275,9 @@ class Emitter(ABC):
     def pick(self, value: Value, indices: Value, axis: int) -> Value:
         """Return `value` at these non-negative indices along one axis; the axes of the indices replace it."""
 
+    def is_streamed(self, size: Dim) -> bool:
+        return False  # whether an axis of this size is the time axis of a stream
+
     def stacked_product(self, x: Value, w: Value) -> Value:
         """Return the product [..., O] of `x` [..., I] and the rows of `w` [O, I]."""
         return self.matmul(x, self.lift(w, x.rank), transposeB=True)

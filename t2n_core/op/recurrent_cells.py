@@ -230,7 +230,8 @@ def _scan(name: str, gates: Gates) -> ScanWriter:
     assert isinstance(g, LoopEmitter)  # the rules of cells in a loop are for targets with loops
 
     def write(initial: Sequence[Value], mask: Value | None, backwards: bool) -> tuple[Value, list[Value]]:
-        body, parameters = add_fragment(g, name, x.dtype, gates.hidden, x.shape[1])
+        batch = 0 if g.is_streamed(x.shape[0]) else x.shape[1]  # that for a batch of 1 joins biases to each step
+        body, parameters = add_fragment(g, name, x.dtype, gates.hidden, batch)
         parts = [p.split("_") for p in parameters]
         apart = "".join(w[w.index("b") + 1] for w in parts if "b" in w)
         arguments = {p: gates.argument(p, apart) for p in parameters if p not in _STATES}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from t2n_core.check.exported.archive import ExportedArchive
+from t2n_core.check.exported.stream_errors import with_reason
 from t2n_core.check.exported.streaming import StreamedAxis, compare_stream, streamed_axis
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.tract.stream import STREAM, Stream
@@ -88,7 +89,7 @@ def write_pulsed(
         reply = axis.engine.write_stream(result.archive, streamed, folder, symbols=axis.others, timeout=timeout)
         if reply.status != "ok":
             common = {"engine": f"{axis.engine.name} {axis.engine.version}", "required": criteria.required}
-            failure_outcome(reply, (), common, timeout).raise_for_failure()
+            with_reason(failure_outcome(reply, (), common, timeout), result.graph).raise_for_failure()
         stream = Stream(**reply.facts[STREAM])
         _check_registries(result, (folder / GRAPH_FILE).read_text("utf-8"))
         files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())

@@ -13,6 +13,7 @@ import numpy as np
 
 from t2n_core.check.answered import Answered
 from t2n_core.check.exported.archive import ExportedArchive
+from t2n_core.check.exported.stream_errors import with_reason
 from t2n_core.engine.paths import EnginePath
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.tract.engine import TractEngine
@@ -57,8 +58,9 @@ def check_streaming(
     """Run the archive as a stream, `pulse` steps at a time, and compare with PyTorch on the full sequence.
 
     It runs on each path of the engine: the model is decluttered, becomes a stream, and is decluttered again on the main
-    one alone. `symbol` is the time axis, if the model has several dynamic ones; the others keep their traced size. A
-    node that the engine cannot stream is reported in the outcome, never as an exception; `timeout` is in seconds.
+    one alone. `symbol` is the time axis, if the model has several dynamic ones and the export does not name it; the
+    others keep their traced size. A node that the engine cannot stream is reported in the outcome, never as an
+    exception; `timeout` is in seconds.
 
     Raises InputError for a model without such an axis, a pulse below 1, or a target that has no streams.
     """
@@ -88,12 +90,13 @@ def streamed_axis(result: ExportedArchive, pulse: int, criteria: Judgement, symb
         raise InputError(f"pulse={pulse}: a pulse has one step or more")
     if criteria.in_float64:
         raise InputError("a stream is compared with PyTorch's own outputs: choose another level than `float16`")
-    name = symbol or (next(iter(symbols)) if len(symbols) == 1 else None)
+    name = symbol or result.target.writing.streamed_symbol or (next(iter(symbols)) if len(symbols) == 1 else None)
     if name not in symbols:
         known = ", ".join(symbols) or "none"
-        raise InputError(
-            f"which dynamic axis is streamed? This model has {known}", hint="give dynamic_axes, and symbol="
-        )
+        hint = "give dynamic_axes"
+        if symbols:
+            hint = f"name it in the option, as pulse={{{next(iter(symbols))!r}: {pulse}}}, or as symbol= of a check"
+        raise InputError(f"which dynamic axis is streamed? This model has {known}", hint=hint)
     _require_plain_axes(result, name)
     return StreamedAxis(engine, name, {other: size for other, size in symbols.items() if other != name})
 
@@ -146,7 +149,7 @@ def compare_stream(
         sensitivity=sensitivities(result.samples, names, criteria, result.constant_outputs),
         indifferent=indifferences(criteria.metrics, result.samples),
     )
-    outcome = check_parity(Answered(axis.engine.version, reply), request)
+    outcome = with_reason(check_parity(Answered(axis.engine.version, reply), request), result.graph)
     if outcome.status is Status.MISMATCH and got:
         outcome = _with_later_delay(outcome, whole, got, pulse, criteria)
     return replace(outcome, facts={**outcome.facts, "pulse": pulse}), sample.inputs, whole

@@ -28,6 +28,8 @@ class WritingOptions:
     """Plan of the operators of a float32 model that are computed in float16."""
     streaming: bool = False
     """Avoid lowerings that the engine cannot run as a stream."""
+    streamed_symbol: str | None = None
+    """The symbol of the time axis of a stream; None where the only dynamic axis is that, or it is not known."""
 
     @property
     def accumulates_in_f32(self) -> bool:

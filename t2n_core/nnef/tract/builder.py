@@ -8,6 +8,7 @@ import numpy as np
 
 from t2n_core.nnef.loop_emitter import LoopEmitter
 from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
+from t2n_core.nnef.sizes.dims import Dim, symbols_of
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract.graph_facts import GraphFacts
 from t2n_core.nnef.tract.traits import traits_of
@@ -27,6 +28,16 @@ class TractBuilder(LoopEmitter):
         self.traits = traits_of(spec.version)
         self.facts = GraphFacts()
         self.in_loop = False  # whether this is the body of a loop
+
+    @property
+    def streamed_symbol(self) -> str | None:
+        """The symbol of the time axis of a stream; None without one, and where it is not known."""
+        names = self.graph.sizes.names
+        only = names[0] if len(names) == 1 else None
+        return (self.options.streamed_symbol or only) if self.options.streaming else None
+
+    def is_streamed(self, size: Dim) -> bool:
+        return self.streamed_symbol in symbols_of([size])
 
     def type_name(self, dtype: np.dtype[Any]) -> str:
         """Return tract's name of a dtype, such as `f32` or `i64`."""

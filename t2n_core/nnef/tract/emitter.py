@@ -37,6 +37,7 @@ from t2n_core.nnef.tract.sizes.guards import assertions
 from t2n_core.nnef.tract.sizes.streams import are_plain, in_stream
 from t2n_core.nnef.tract.sizes.unsolved import name_unsolved
 from t2n_core.nnef.tract.sizes.values import SizeValues
+from t2n_core.nnef.tract.unstreamable import refuse_unstreamable
 
 WHOLE = (np.dtype(np.int32), INT64)
 """Integer dtypes that floats are cast to directly; out of their range PyTorch's own results depend on the processor."""
@@ -67,9 +68,9 @@ class TractEmitter(TractBuilder):
         self, operator: str, arguments: dict[str, Any], results: Sequence[Expected], dtype: str = ""
     ) -> tuple[Value, ...]:
         """Append an operation, with its sizes written so that the engine evaluates them correctly, after the quirks."""
-        if self.options.streaming:
+        if self.streamed_symbol is not None:
             for name, argument in arguments.items():
-                arguments[name], self.graph.sizes = in_stream(argument, self.graph.sizes)
+                arguments[name], self.graph.sizes = in_stream(argument, self.graph.sizes, self.streamed_symbol)
         try:
             arguments = {name: argument_for(self.traits, argument) for name, argument in arguments.items()}
         except ValueError as wrong:
@@ -90,10 +91,15 @@ class TractEmitter(TractBuilder):
         return self.reshape_to(self.slice(several, axes=[0], begin=[0], end=[1]), values.shape)
 
     def declare_symbols(self, sizes: SizeRange) -> None:
+        streamed = self.options.streamed_symbol
+        if streamed is not None and streamed not in sizes.names:
+            known = ", ".join(sizes.names) or "none"
+            raise LowerError(f"pulse= names the dynamic axis {streamed}; this model has {known}", target=str(self.spec))
         self.graph.sizes = sizes
         self.graph.extensions += [f"tract_symbol {name}" for name in sizes.names]
 
     def rewrite_graph(self) -> None:
+        refuse_unstreamable(self)
         expand_shared_operands(self)
         separate_outer_slices(self)
 
@@ -112,7 +118,7 @@ class TractEmitter(TractBuilder):
         guard(self, by_statement)
 
     def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:
-        if self.options.streaming and len(self.graph.sizes.names) == 1 and not are_plain(shape):
+        if self.streamed_symbol is not None and not are_plain(shape, self.streamed_symbol):
             raise self.fail(
                 f"{name} has the shape {shape_text(shape)}: pulse= needs an axis whose size is one symbol",
                 hint="declare the axis as a plain symbol, and give a pulse that is a multiple",
@@ -158,7 +164,8 @@ class TractEmitter(TractBuilder):
         return slices.pick(self, value, indices, axis)
 
     def stacked_product(self, x: Value, w: Value) -> Value:
-        if not self.traits.splits_dynamic_products or is_static(x.shape[:-1]):
+        is_split = self.traits.splits_dynamic_products and not is_static(x.shape[:-1])
+        if not is_split or any(map(self.is_streamed, x.shape)):  # a stream cannot merge its steps
             return super().stacked_product(x, w)
         return windows.product_of_merged(self, x, w)
 

@@ -95,9 +95,10 @@ def write_scan(g: Emitter, count: Dim, *, outs: Sequence[Expected], **arguments:
     """Write a `tract_core_scan` over `count` steps, which begins with its initial states in each call of the archive.
 
     By default the engine keeps the states for the next call in one `State`. A stream needs that for a scan along its
-    own axis, the only dynamic one there.
+    time axis: any dynamic one, where that is not known.
     """
-    carries = g.options.streaming and not isinstance(count, int)
+    is_known = isinstance(g, TractBuilder) and g.streamed_symbol is not None
+    carries = g.options.streaming and (g.is_streamed(count) if is_known else not isinstance(count, int))
     if not carries and g.spec.has("tract_core_scan", "reset_every_turn"):
         arguments["reset_every_turn"] = 1
     return g.call("tract_core_scan", outs=outs, **arguments)

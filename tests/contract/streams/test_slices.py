@@ -26,6 +26,21 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "narrow": lambda x: x.narrow(1, 2, x.shape[1] - 2) * 2,
     "a difference of neighbours": lambda x: x[:, 1:] - x[:, :-1],
 }
+EVERY_NTH: dict[str, Callable[[Tensor], Tensor]] = {
+    "every second": lambda x: x[:, ::2] * 2,
+    "every second from the second on": lambda x: x[:, 1::2] * 2,
+    "every third": lambda x: x[:, ::3] * 2,
+    "every third but the last ones": lambda x: x[:, :-4:3] * 2,
+    "of two axes": lambda x: x[:, ::2, ::2] * 2,
+    "every second of the first": lambda x: x[:, :10:2] * 2,
+    "of the first axis": lambda x: x.transpose(0, 1)[::2] * 2,
+    "of the last axis": lambda x: x.mT[:, :, 2::2] * 2,
+    "of a line": lambda x: x[0, :, 0][::3] * 2,
+    "of a matrix": lambda x: x[:, :, 0][:, ::2] * 2,
+    "of an image": lambda x: torch.stack([x, -x], 1)[:, :, 1::3] * 2,
+    "of float64": lambda x: x.double()[:, ::2] * 2,
+    "twice": lambda x: x[:, ::2][:, ::3] * 2,
+}
 LAST: dict[str, Callable[[Tensor], Tensor]] = {
     "the last ones": lambda x: x[:, -3:] * 2,
     "the last": lambda x: x[:, -1] * 2,
@@ -52,7 +67,36 @@ def test_slices(name: str, pulse: int, version: str, tmp_path: Path) -> None:
     exported(model, TractNNEF(version, pulse=pulse), tmp_path).assert_parity("approximate")
 
 
-@pytest.mark.parametrize("version", VERSIONS[1:])
+@every_line
+@pytest.mark.parametrize("pulse", [6, 12])
+@pytest.mark.parametrize("name", EVERY_NTH)
+def test_every_nth_step(name: str, pulse: int, version: str, tmp_path: Path) -> None:
+    model = net_of(lambda self, x: EVERY_NTH[name](x))
+    exported(model, TractNNEF(version, pulse=pulse), tmp_path).assert_parity("approximate")
+
+
+PICKED: dict[str, Callable[[Tensor], Tensor]] = {
+    "a flip": lambda x: x.flip(2) * 2,
+    "every second": lambda x: x[:, :, ::2] * 2,
+    "given ones": lambda x: x[:, :, torch.tensor([2, 0, 1, 1])] * 2,
+    "a roll": lambda x: x.roll(1, 2) * 2,
+}
+
+
+@every_line
+@pytest.mark.parametrize("name", PICKED)
+def test_channels_of_a_stream(name: str, version: str, tmp_path: Path) -> None:
+    model = net_of(lambda self, x: PICKED[name](x))
+    exported(model, TractNNEF(version, pulse=4), tmp_path).assert_parity("approximate")
+
+
+@every_line
+def test_every_second_step_of_a_convolution(version: str, tmp_path: Path) -> None:
+    model = net_of(lambda self, x: self.conv(x.mT)[:, :, ::2], conv=nn.Conv1d(3, 4, 3))
+    exported(model, TractNNEF(version, pulse=2), tmp_path).assert_parity("approximate")
+
+
+@every_line
 @pytest.mark.parametrize("pulse", [1, 5])
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
 def test_outputs_of_recurrent_nets_without_their_first_steps(

@@ -10,7 +10,7 @@ import sympy
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.shapes import infer
-from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, is_static, shape_text, symbols_of
+from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, is_static, shape_text
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.sizes.reshapes import ReshapePart, factors, join_parts, reshape_parts
 from t2n_core.nnef.tract.builder import TractBuilder
@@ -51,7 +51,7 @@ def _refuse_regrouped_steps(g: TractBuilder, parts: Sequence[ReshapePart]) -> No
     """Raise LowerError for a reshape that divides or joins steps; the engine may remove one that only merges axes."""
     for part in parts:
         regroups = len(part.before) > 1 and len(part.after) > 1
-        if regroups and symbols_of(part.before) == set(g.graph.sizes.names):
+        if regroups and any(map(g.is_streamed, part.before)):
             raise g.fail(
                 f"a reshape from {shape_text(part.before)} to {shape_text(part.after)} is not possible in a stream",
                 hint="tract 0.23.0 and later have it",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import sympy
+from numpy.typing import NDArray
 
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import INT64, Value
-from t2n_core.nnef.sizes.dims import Dim, FloorDiv, as_dim, floor_div, has_extremes, is_static, product, symbols_of
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, as_dim, floor_div, has_extremes, is_static, product, same
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.sizes.arithmetic import is_quotient, is_seen_within, without_differences
-from t2n_core.nnef.tract.sizes.streams import in_stream
+from t2n_core.nnef.tract.sizes.streams import in_stream, with_a_step
 
 
 def slice_(
@@ -30,8 +32,12 @@ def slice_(
     bounds = list(zip(axes, begin, end, steps, strict=True))
     for bound in list(bounds):
         axis, first, last, step = bound
-        if g.options.streaming and step == 1 and not is_static((value.shape[axis], first, last)):
+        if step == 1 and any(map(g.is_streamed, (value.shape[axis], first, last))):
             value = _slice_in_stream(g, value, axis, first, last)
+            bounds.remove(bound)
+        elif g.is_streamed(value.shape[axis]):
+            count = as_dim(floor_div(as_dim(last - first - 1), step) + 1) if out is None else out.shape[axis]
+            value = _every_nth_step(g, value, axis, first, count, step)
             bounds.remove(bound)
         elif _must_be_picked(g, value.shape[axis], first, last):
             value = _pick_range(g, value, *bound)
@@ -55,10 +61,11 @@ def slice_(
 def _slice_in_stream(g: TractBuilder, value: Value, axis: int, begin: Dim, end: Dim) -> Value:
     """Return `value[begin:end]` with bounds as they are in a stream: the engine computes its delay from the begin."""
     shape = (*value.shape[:axis], as_dim(end - begin), *value.shape[axis + 1 :])
-    first, g.graph.sizes = in_stream(begin, g.graph.sizes, of_begin=True)
-    last, g.graph.sizes = in_stream(end, g.graph.sizes)
-    of_time = symbols_of([value.shape[axis]]) & symbols_of([first])
-    if of_time == set(g.graph.sizes.names):
+    symbol = g.streamed_symbol
+    assert symbol is not None
+    first, g.graph.sizes = in_stream(begin, g.graph.sizes, symbol, of_begin=True)
+    last, g.graph.sizes = in_stream(end, g.graph.sizes, symbol)
+    if g.is_streamed(value.shape[axis]) and g.is_streamed(first):
         raise g.fail(
             f"a stream has no last step to count from: this is a slice from {first} on",
             hint="return all steps, and let the caller of the stream take the last ones",
@@ -70,6 +77,30 @@ def _slice_in_stream(g: TractBuilder, value: Value, axis: int, begin: Dim, end: 
         length = as_dim(last - first)
         return g.tract_core_dyn_slice(value, start=first, end=last, len=length, axis=axis, out=out)
     return g.one("slice", value, axes=[axis], begin=[first], end=[last], out=out)
+
+
+def _every_nth_step(g: TractBuilder, value: Value, axis: int, begin: Dim, count: Dim, step: int) -> Value:
+    """Return `count` steps of a stream, every `step`-th from `begin` on, as means over windows of one step.
+
+    Some releases take no stride of a slice in a stream, and none picks steps by their index. There is one step at
+    least, since a stream is longer than what is left out before it.
+    """
+    if value.dtype.kind != "f":
+        raise g.fail(f"every n-th step of a stream of {value.dtype} is not supported", hint="convert to floats before")
+    symbol, size = g.streamed_symbol, value.shape[axis]
+    assert symbol is not None
+    longer, g.graph.sizes = in_stream(count, g.graph.sizes, symbol)
+    g.graph.sizes = with_a_step(longer, g.graph.sizes, symbol)
+    is_to_end = same(floor_div(as_dim(size - begin + step - 1), step), longer)
+    value = g.take(value, axis, begin, size if is_to_end else as_dim(begin + (longer - 1) * step + 1))
+    order = [*(other for other in range(value.rank) if other != axis), axis]
+    steps = g.lift(g.permute(value, order), max(value.rank, 3))
+    out, ones = Expected((*steps.shape[:-1], count), value.dtype), [1] * (steps.rank - 1)
+    windows = {"size": [*ones, 1], "stride": [*ones, step], "padding": [(0, 0)] * steps.rank}
+    picked = g.box(steps, **windows, border="ignore", normalize=True, out=out)
+    return g.permute(
+        g.squeeze_axes(picked, range(steps.rank - value.rank)), [order.index(n) for n in range(value.rank)]
+    )
 
 
 def concat(g: TractBuilder, values: Sequence[Value], *, axis: int) -> Value:
@@ -109,10 +140,19 @@ def pick(g: TractBuilder, value: Value, indices: Value, axis: int) -> Value:
     if indices.weight is not None and indices.rank and product(indices.shape) == 1:
         place = int(np.frombuffer(b"".join(indices.weight.chunks()), indices.dtype)[0])
         return g.reshape_to(g.take(value, axis, place, place + 1), shape)
+    if indices.weight is not None and indices.rank == 1 and any(map(g.is_streamed, value.shape)):
+        return _join_runs(g, value, np.frombuffer(b"".join(indices.weight.chunks()), indices.dtype), axis)
     if indices.rank > 1 and axis > 0:
         flat = pick(g, value, g.reshape_to(indices, [product(indices.shape)]), axis)
         return g.reshape_to(flat, shape)
     return g.tract_core_gather(value, indices, axis=axis)
+
+
+def _join_runs(g: TractBuilder, value: Value, places: NDArray[Any], axis: int) -> Value:
+    """Return `value` at constant indices, as slices of adjacent ones: releases before 0.23 stream no gather."""
+    runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
+    pieces = [g.take(value, axis, int(run[0]), int(run[-1]) + 1) for run in runs]
+    return pieces[0] if len(pieces) == 1 else g.concat(pieces, axis=axis)
 
 
 def _must_be_picked(g: TractBuilder, size: Dim, begin: Dim, end: Dim) -> bool:

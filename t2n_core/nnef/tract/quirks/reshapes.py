@@ -83,7 +83,8 @@ def reshape_before_scan(g: TractBuilder, operation: OperationView) -> OperationV
     """Put a barrier after each operand of which an axis is inserted, removed or merged."""
 
     def stopped(value: Value) -> Value:
-        return axes_barrier(g, value, range(value.rank)) if changes_axes(value) else value
+        axes = [axis for axis, extent in enumerate(value.shape) if not g.is_streamed(extent)]  # a stream is no `concat`
+        return axes_barrier(g, value, axes) if changes_axes(value) else value
 
     operands = {name: [(key, stopped(v), *rest) for key, v, *rest in operation.get(name)] for name in _OPERANDS}
     return operation.with_arguments(**operands)

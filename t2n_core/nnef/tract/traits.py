@@ -65,6 +65,8 @@ class TractTraits:
     """`min` and `max` of sizes."""
     streams_reshapes: bool = _since("0.23.0")
     """A reshape may divide the steps of a stream, or take several together."""
+    streams_gathers: bool = _since("0.23.0")
+    """A gather along another axis than that of the stream."""
 
     # Errors with symbolic sizes.
     clamps_slice_ends: bool = _since("0.21.6", "0.23.0")

@@ -89,6 +89,7 @@ def _every_nth_step(g: TractBuilder, value: Value, axis: int, begin: Dim, count:
         raise g.fail(f"every n-th step of a stream of {value.dtype} is not supported", hint="convert to floats before")
     symbol, size = g.streamed_symbol, value.shape[axis]
     assert symbol is not None
+    begin, g.graph.sizes = in_stream(begin, g.graph.sizes, symbol, of_begin=True)
     longer, g.graph.sizes = in_stream(count, g.graph.sizes, symbol)
     g.graph.sizes = with_a_step(longer, g.graph.sizes, symbol)
     is_to_end = same(floor_div(as_dim(size - begin + step - 1), step), longer)
@@ -140,7 +141,8 @@ def pick(g: TractBuilder, value: Value, indices: Value, axis: int) -> Value:
     if indices.weight is not None and indices.rank and product(indices.shape) == 1:
         place = int(np.frombuffer(b"".join(indices.weight.chunks()), indices.dtype)[0])
         return g.reshape_to(g.take(value, axis, place, place + 1), shape)
-    if indices.weight is not None and indices.rank == 1 and any(map(g.is_streamed, value.shape)):
+    in_runs = not g.traits.streams_gathers and any(map(g.is_streamed, value.shape))
+    if in_runs and indices.weight is not None and indices.rank == 1:
         return _join_runs(g, value, np.frombuffer(b"".join(indices.weight.chunks()), indices.dtype), axis)
     if indices.rank > 1 and axis > 0:
         flat = pick(g, value, g.reshape_to(indices, [product(indices.shape)]), axis)
@@ -149,7 +151,7 @@ def pick(g: TractBuilder, value: Value, indices: Value, axis: int) -> Value:
 
 
 def _join_runs(g: TractBuilder, value: Value, places: NDArray[Any], axis: int) -> Value:
-    """Return `value` at constant indices, as slices of adjacent ones: releases before 0.23 stream no gather."""
+    """Return `value` at constant indices, as slices of adjacent ones."""
     runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
     pieces = [g.take(value, axis, int(run[0]), int(run[-1]) + 1) for run in runs]
     return pieces[0] if len(pieces) == 1 else g.concat(pieces, axis=axis)

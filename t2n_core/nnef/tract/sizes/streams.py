@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import sympy
 
-from t2n_core.nnef.sizes.dims import Dim, Shape, Size, as_dim, has_extremes, symbols_of
+from t2n_core.nnef.sizes.dims import Dim, Shape, Size, as_dim, evaluate, has_extremes, symbols_of
 from t2n_core.nnef.sizes.ranges import SizeRange
 
 _LONGEST = 1 << 14
@@ -42,12 +41,12 @@ def in_stream(argument: Any, sizes: SizeRange, name: str, *, of_begin: bool = Fa
 
 
 def with_a_step(count: Dim, sizes: SizeRange, name: str) -> SizeRange:
-    """Return the part of a range with a number of steps of at least 1; it grows with the symbol of the time axis."""
-    if isinstance(count, int):
+    """Return the part of a range with a number of steps of at least 1, where the symbol of the time axis decides it."""
+    if symbols_of([count]) != {name}:
         return sizes
     low, high = sizes.bounds[name]
-    symbols = [one for one in count.free_symbols if one.name == name]
-    least = next(n for n in itertools.count(low) if as_dim(count.subs(dict.fromkeys(symbols, n))) >= 1)
+    steps = range(low, 1 + (_LONGEST if high is None else high))
+    least = next((one for one in steps if evaluate(count, {name: one}) > 0), low)
     return sizes.narrowed(**{name: (least, high)})
 
 

@@ -51,3 +51,9 @@ def test_the_time_axis_alone_is_longer() -> None:
 )
 def test_a_step_is_left(count: Any, holds: str) -> None:
     assert str(with_a_step(count, SizeRange.of(["T"]), "T")) == holds
+
+
+def test_steps_of_another_axis_too_are_left_as_they_are() -> None:
+    both, short = SizeRange.of(["B", "T"]), SizeRange({"T": (1, 2)})
+    assert with_a_step(T + symbol("B") - 4, both, "T") == both
+    assert with_a_step(T - 3, short, "T") == short

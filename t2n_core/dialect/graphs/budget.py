@@ -1,8 +1,9 @@
-"""The memory and the number of fragments that an evaluation takes, counted before it from sizes and texts."""
+"""The memory, products and fragments that an evaluation takes, counted before it from sizes and texts."""
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from t2n_core.dialect.binding import bind, bind_to, tensors_in
 from t2n_core.dialect.evaluator import Evaluation, last_uses
 from t2n_core.dialect.expressions import Scope, evaluate_expression
+from t2n_core.dialect.graphs.products import PRODUCTS
 from t2n_core.dialect.graphs.shapes import OF_SIZES, RULES, VIEWS, Arguments
 from t2n_core.dialect.statements import variable
 from t2n_core.dialect.tensors import Tensor
@@ -24,6 +26,8 @@ MEMORY: Final = 8 << 30
 """Bytes of the values that are alive at once."""
 FRAGMENTS: Final = 100_000
 """Most fragments that the calls of a graph run, those in loops and conditions not counted."""
+_RATE: Final = 1e11
+"""Multiply-adds of a core in a second, twice those of the fastest ones."""
 _BYTES: Final = 8
 """The size of an element: floats are computed in float64."""
 _SHOWN: Final = 300
@@ -67,7 +71,7 @@ def check_fragments(statements: Sequence[Statement], fragments: Mapping[str, Fra
             raise _error(f"fragments are run more than {FRAGMENTS:,} times", statement)
 
 
-def check_memory(
+def check_sizes(
     statements: Sequence[Statement],
     fragments: Mapping[str, FragmentText],
     stored: Mapping[str, Any],
@@ -75,12 +79,14 @@ def check_memory(
     symbols: Mapping[str, int],
     results: Iterable[str],
     most: int,
+    seconds: float | None,
 ) -> None:
     """Raise BudgetError, with the statement, if the values that are alive at once take more than `most` bytes.
 
-    Results whose shape does not follow from shapes and numbers alone are not counted, nor are weights.
+    So does one for which the multiply-adds so far take longer than `seconds` on any machine. Results whose shape does
+    not follow from shapes and numbers alone are not counted, nor are weights.
     """
-    count = _Count(fragments, stored, symbols, most)
+    count = _Count(fragments, stored, symbols, most, seconds)
     count.run(statements, {name: _stand_in(one.shape, one.dtype) for name, one in inputs.items()}, tuple(results))
 
 
@@ -93,10 +99,15 @@ class _Count:
         tensors: Mapping[str, Any],
         symbols: Mapping[str, int],
         most: int,
+        seconds: float | None,
     ) -> None:
         self._evaluation = Evaluation(fragments, tensors, symbols)
         self._most = most
+        self._seconds = seconds
         self._alive = 0
+        self._products = 0
+        self._steps = 1
+        """How often the statements of a loop's body run."""
         self._buffers: dict[int, list[int]] = {}
         """Elements and values by the address of the elements, which views share."""
 
@@ -119,6 +130,9 @@ class _Count:
                 takes = (
                     f"the values that are alive take {size / 1e9:.3g} GB of memory, more than {self._most / 1e9:.3g} GB"
                 )
+                raise _error(takes, statement)
+            if self._seconds and self._products > self._seconds * _RATE * (os.cpu_count() or 1):
+                takes = f"{self._products:,} multiply-adds take longer than {self._seconds:.3g} seconds"
                 raise _error(takes, statement)
             for name in unused.get(place, ()):
                 self._release(values.pop(name, None))
@@ -179,6 +193,8 @@ class _Count:
             found = self._evaluation.definitions[name].function(**taken)
             return [_StandIn(one, dtype) for one in found] if isinstance(found, tuple) else _StandIn(found, dtype)
         shapes = RULES[name](bound)
+        if name in PRODUCTS and isinstance(shapes, tuple):
+            self._products += self._steps * PRODUCTS[name](bound, shapes)
         return [_stand_in(one, dtype) for one in shapes] if isinstance(shapes, list) else _stand_in(shapes, dtype)
 
     def _fragment(self, statements: Sequence[Statement], values: dict[str, Any], names: Sequence[str]) -> Any:
@@ -195,7 +211,9 @@ class _Count:
             steps = tensor.shape[axis] // abs(chunk)
             shape = (*tensor.shape[:axis], abs(chunk), *tensor.shape[axis + 1 :])
             values[name] = _stand_in(shape, tensor.dtype)
+        around, self._steps = self._steps, self._steps * steps
         found = self.run(statements, values, [one.name for one in signature.results])
+        self._steps = around
         made = []
         for name, kind, axis, _ in bound["output"]:
             one = found[name]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from t2n_core.dialect.evaluator import Evaluation
-from t2n_core.dialect.graphs.budget import MEMORY, check_fragments, check_memory
+from t2n_core.dialect.graphs.budget import MEMORY, check_fragments, check_sizes
 from t2n_core.dialect.graphs.externals import External, externals_of
 from t2n_core.dialect.graphs.symbols import check_assertions, declared_symbols, solve
 from t2n_core.dialect.tensors import Tensor
@@ -34,8 +34,8 @@ def evaluate(
     Floats are computed in float64, and with `round_to_storage` rounded to the data type of the tensor after each
     operation. Inputs are arrays by name, or in the order of the graph's inputs. Only values that are read later are
     kept in memory. After `timeout` seconds no further operation begins; none does at all if the sizes say that those
-    values take more than `memory` bytes, or if fragments run each other very often. With `standard` operators are those
-    of NNEF 1.0 where tract's differ: the filters of `deconv` have another layout.
+    values take more than `memory` bytes or their products more time, or if fragments run each other very often. With
+    `standard` operators are those of NNEF 1.0 where tract's differ: the filters of `deconv` have another layout.
 
     Raises InputError for an archive that cannot be read and inputs that do not fit its shapes, MalformedArchiveError
     for a statement that reads a name or a tensor that is not defined, UndefinedOperatorError for an operator without a
@@ -56,7 +56,7 @@ def evaluate(
     body = [statement for statement in statements if statement.results[0] not in tensors]
     wanted = document.outputs if results is None else results
     check_fragments(body, document.fragments)
-    check_memory(body, document.fragments, content.tensors, tensors, symbols, wanted, memory)
+    check_sizes(body, document.fragments, content.tensors, tensors, symbols, wanted, memory, timeout)
     values: dict[str, Any] = dict(tensors)
     return evaluation.run(body, values, wanted)
 

@@ -63,13 +63,19 @@ def _linear(arguments: Arguments) -> Shape:
     return (*_of_first(arguments)[:-1], arguments["filter"].shape[0])
 
 
-def _einsum(arguments: Arguments) -> Shape:
-    left, _, right = arguments["expr"].replace(" ", "").partition("->")
+def extents_of(arguments: Arguments) -> dict[str, int]:
+    """Return the extent of each letter in the expression of a sum of products."""
+    left, _, _ = arguments["expr"].replace(" ", "").partition("->")
     extents: dict[str, int] = {}
     for letters, one in zip(left.split(","), arguments["inputs"], strict=True):
         for letter, extent in zip(letters, one.shape, strict=True):
             extents[letter] = max(extent, extents.get(letter, 1))
-    return tuple(extents.get(letter, 1) for letter in right)
+    return extents
+
+
+def _einsum(arguments: Arguments) -> Shape:
+    extents = extents_of(arguments)
+    return tuple(extents.get(letter, 1) for letter in arguments["expr"].replace(" ", "").partition("->")[2])
 
 
 def _attention(arguments: Arguments) -> Shape:

@@ -90,9 +90,7 @@ def test_a_small_archive_that_takes_much_memory_is_refused(archive: Path, little
 
 
 def test_an_archive_that_takes_long_is_ended(archive: Path) -> None:
-    body = "a = tile(x, repeats = [1000, 1000]); b = matmul(a, a, transposeB = true);" + "".join(
-        f" c{n} = matmul(b, b);" for n in range(100)
-    )
+    body = "a = tile(x, repeats = [1000, 1000]);" + "".join(f" c{n} = tanh(a);" for n in range(100))
     (archive / "graph.nnef").write_text(GRAPH.replace("y = mul(x, 2.0);", f"{body} y = relu(c99);"), "utf-8")
     with pytest.raises(BudgetError, match="took longer than 1 seconds, in `"):
         Evaluator.shared().samples(archive, seconds=1.0)
@@ -120,7 +118,7 @@ def test_one_process_evaluates_one_archive_after_the_other(archive: Path) -> Non
 
 def test_an_operation_that_does_not_end_is_a_budget(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluator_module, "_GRACE", 0.1)
-    body = "a = tile(x, repeats = [2000, 2000]); y = matmul(a, a, transposeB = true);"
+    body = "a = tile(x, repeats = [2000, 2000]); y = max_pool(a, size = [1, 200], padding = [(0, 0), (0, 0)]);"
     (archive / "graph.nnef").write_text(GRAPH.replace("y = mul(x, 2.0);", body), "utf-8")
     with pytest.raises(BudgetError, match="took longer than 0 seconds"):
         Evaluator.shared().evaluate(archive, [np.ones((4, 3), np.float32)], seconds=0.4)

@@ -121,3 +121,42 @@ def test_fragments_are_counted_before_they_run() -> None:
 def test_a_fragment_that_runs_itself_is_an_error() -> None:
     fragments = FRAGMENT.format(name="f", body="y = g(x);") + FRAGMENT.format(name="g", body="y = f(x);")
     assert refusal(content("y = f(x);", fragments)).message == "the fragment `f` runs itself, in `y = f(x)`"
+
+
+SDPA = 'y = tract_transformers_sdpa(a, a, a, datum_type = "f32", acc_datum_type = "f32", is_causal = false);'
+ROWS = "a = tile(x, repeats = [3, 1]);"
+IMAGE = "b = unsqueeze(x, axes = [0, 1]); a = tile(b, repeats = [1, 6, 2, 2]); w = tile(b, repeats = [{}, {}, 1, 1]);"
+
+
+@pytest.mark.parametrize(
+    ("body", "refused", "count"),
+    [
+        ("b = matmul(x, x); y = relu(b);", "b = matmul(x, x)", 2**3),
+        (f"{ROWS} y = matmul(a, a, transposeA = true);", "y = matmul(", 2 * 6 * 2),
+        (f"{ROWS} y = matmul(a, a, transposeB = true);", "y = matmul(", 6 * 2 * 6),
+        (f"{ROWS} y = linear(a, a);", "y = linear(", 6 * 2 * 6),
+        ('y = tract_core_einsum([x, x, x], expr = "ab,bc,cd->", acc = "f32", output = "");', "y = tract_", 2**4),
+        (f"{IMAGE.format(4, 6)} y = conv(a, w, padding = [(0, 0), (0, 0)]);", "y = conv(", 4 * 9 * 6 * 4),
+        (f"{IMAGE.format(6, 1)} y = conv(a, w, padding = [(0, 0), (0, 0)], groups = 0);", "y = conv(", 6 * 9 * 4),
+        (f"{IMAGE.format(4, 3)} y = deconv(a, w, groups = 2);", "y = deconv(", 6 * 16 * 2 * 4),
+        (f"a = unsqueeze(x, axes = [0]); {SDPA}", "y = tract_", 2 * 2**3),
+    ],
+)
+def test_products_that_no_machine_computes_in_time_are_refused(body: str, refused: str, count: int) -> None:
+    x = [np.ones((2, 2), np.float32)]
+    assert dialect.evaluate(content(body), x, timeout=60)
+    with pytest.raises(BudgetError, match=f"{count} multiply-adds take longer than 1e-12 seconds") as caught:
+        dialect.evaluate(content(body), x, timeout=1e-12)
+    assert caught.value.statement.startswith(refused)
+
+
+def test_products_of_loops_are_counted_for_each_step() -> None:
+    fragments = FRAGMENT.format(name="body", body="y = matmul(x, x, transposeB = true);")
+    loop = (
+        "a = tile(x, repeats = [25, 1]);\n"
+        'b = tract_core_scan(body = "body", scan = [("x", a, 0, 1)], full = [], state = [], '
+        'output = [("y", "full", 0, 1)]);\n y = matmul(x, x);'
+    )
+    with pytest.raises(BudgetError, match="100 multiply-adds take longer") as caught:
+        dialect.evaluate(content(loop, fragments), [np.ones((2, 2), np.float32)], timeout=1e-12)
+    assert caught.value.statement.startswith("y = matmul(x, x, transposeB")

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from t2n_core.engine.protocol import Array, EngineReply
+from t2n_core.engine.protocol import Array, EngineReply, KeptStates
 from t2n_core.errors import InputError
 from t2n_core.files import archive_digest
+from t2n_core.parity.further_runs.batches import run_with_further
+from t2n_core.parity.further_runs.kept_states import plan_calls
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status, error_name
 from t2n_core.parity.outcomes import comparison_outcome, failure_outcome
@@ -35,8 +37,11 @@ class KeepsGoing(Protocol):
     @property
     def version(self) -> str: ...
 
+    @property
+    def kept_states(self) -> KeptStates | None: ...
+
     def run(
-        self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = ..., keep_going: bool = ...
+        self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = ..., **options: Any
     ) -> EngineReply: ...
 
 
@@ -73,12 +78,15 @@ def check_sizes(
     tolerance: str | TractCheckTolerance = DEFAULT_LEVEL,
     output_names: Sequence[str] = (),
     timeout: float = 60.0,
+    carries: bool = False,
 ) -> Outcome:
     """Load `archive` once, run it at every sample's sizes, and judge each by itself; the traced sizes come first.
 
     It passes if the results are right wherever `accepts` is true, and elsewhere either right or an error of the engine.
     Wrong results, or a crash of the engine's process, are failures at any size. The facts list the sizes at which the
-    engine refused or crashed. After a crash the rest runs in another process, up to PROCESSES.
+    engine refused or crashed. After a crash the rest runs in another process, up to PROCESSES. Where nothing fails,
+    samples within the range run again in a State that has run before, and must return the same, unless the archive
+    `carries` its state from call to call.
 
     Raises:
         InputError: `tolerance` is not a level, or there is no sample.
@@ -102,7 +110,12 @@ def check_sizes(
     if reply.status != "ok" and reply.stage != "run":
         return failure_outcome(reply, samples, common)
     common["facts"].update(_sizes_by_fate(answers))
-    return _judge(answers, accepts, CheckRequest(archive, samples, output_names, criteria, timeout), common)
+    request = CheckRequest(archive, samples, output_names, criteria, timeout)
+    outcome = _judge(answers, accepts, request, common)
+    within = [sample for sample, _ in answers.ran if accepts(sample.sizes)]
+    if carries or not within or not outcome.passed:
+        return outcome
+    return _repeat(engine, replace(request, samples=within), outcome, common)
 
 
 def _ask(engine: KeepsGoing, archive: Path, samples: Sequence[Sample], timeout: float) -> _Answers:
@@ -143,6 +156,25 @@ def _judge(
         info = ErrorInfo.of(Stage.RUN, error_name(Status.ERROR, Stage.RUN), text, hint=hint)
         return Outcome(Status.ERROR, Stage.RUN, error=info, failed_sizes=sizes, **common)
     return outcome
+
+
+def _repeat(engine: KeepsGoing, request: CheckRequest, found: Outcome, common: Mapping[str, Any]) -> Outcome:
+    """Return a pass, or the failure of samples that run again in a State that has run before."""
+    states, samples = engine.kept_states, request.samples
+    planned = None if states is None else plan_calls(states, request.archive, samples)
+    if planned is None:
+        return found
+    used = sorted({index for call in planned.calls for index in call})
+    request = replace(request, samples=[samples[index] for index in used])
+    planned = replace(planned, calls=tuple((used.index(before), used.index(after)) for before, after in planned.calls))
+
+    def run(batches: Any, _outside: Any, _fed: Any, calls: Any) -> EngineReply:
+        return engine.run(request.archive, batches, timeout=request.timeout, **({"calls": calls} if calls else {}))
+
+    reply, (own,), _ = run_with_further(run, [sample.inputs for sample in request.samples], [planned], ())
+    if reply.status != "ok":
+        return failure_outcome(reply, request.samples, common)
+    return planned.judge(found, request, reply, own)
 
 
 def _with_hint_if_unguarded(wrong: Outcome, accepts: Callable[[Sizes], bool]) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from conformance.cases.sizes.patterns import NETS
 from conformance.checks.sizes import SECONDS_TO_RUN, check_result, export_of
 from t2n_core import TractNNEF
+from t2n_core.nnef.reading.members import unpack_members
 
 CHOSEN = (
     "last_step", "differences", "halves_swapped", "every_second", "pad_right", "conv_strided", "max_pool_padded",
@@ -45,3 +47,15 @@ def test_pattern(name: str, version: str, tmp_path: Path) -> None:
     result = export_of(name, tuple(traced.values())).to(TractNNEF(version, check_io=False), tmp_path / "model.tar")
     outcome = check_result(result, name, traced, SECONDS_TO_RUN)
     assert outcome.passed, outcome.describe()
+
+
+@pytest.mark.parametrize("name", ["gru_per_frame", "gru_behind_a_strided_convolution"])
+def test_a_state_that_is_kept_from_call_to_call_is_a_mismatch(name: str, tmp_path: Path) -> None:
+    traced = NETS[name].traced[1]
+    result = export_of(name, tuple(traced.values())).to(TractNNEF("0.23.9", check_io=False), tmp_path / "model.tar")
+    unpack_members(result.archive, tmp_path / "changed", most=1 << 30)
+    graph = tmp_path / "changed" / "graph.nnef"
+    graph.write_text(graph.read_text("utf-8").replace(", reset_every_turn = 1", ""), "utf-8")
+    outcome = check_result(replace(result, archive=graph.parent), name, traced, SECONDS_TO_RUN)
+    assert outcome.error is not None, outcome.describe()
+    assert outcome.error.error_class == "SecondCallError"

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2n_core.engine.protocol import EngineReply
+from t2n_core.engine.protocol import ChangedCall, EngineReply, KeptStates
 from t2n_core.errors import EngineCrash, InputError
 from t2n_core.parity.outcome import Outcome, Stage, Status
 from t2n_core.parity.samples import Sample
@@ -17,7 +17,7 @@ from t2n_core.parity.sizes import DIED, NOT_RUN, PROCESSES, REFUSED, UNGUARDED, 
 class FakeEngine:
     """Doubles what it is given, and does something else at some sizes."""
 
-    name, version = "tract", "0.99.1"
+    name, version, kept_states = "tract", "0.99.1", None
 
     def __init__(self, wrong=(), refused=(), deadly=(), loads=True, hangs=()):
         self.wrong, self.refused, self.deadly, self.hangs = wrong, refused, deadly, hangs
@@ -143,3 +143,32 @@ def test_a_missing_archive_and_no_sample(archive: Path, tmp_path: Path) -> None:
     assert check(FakeEngine(), tmp_path / "nothing").stage is Stage.LOAD
     with pytest.raises(InputError):
         check_sizes(FakeEngine(), archive, [], accepts=lambda _: True)
+
+
+class RemembersEngine(FakeEngine):
+    """Adds what the last call in a State left there."""
+
+    kept_states = KeptStates(resets_scans=True, resizes=True)
+
+    def run(self, archive, batches, *, calls=None, keep_going=False, **options):
+        if calls is None:
+            return super().run(archive, batches, keep_going=keep_going)
+        assert not keep_going
+        self.calls = [(len(batches[before][0]), len(batches[after][0])) for before, after in calls]
+        changed = tuple(ChangedCall(place, (batches[after][0] * 3,)) for place, (_, after) in enumerate(calls))
+        return EngineReply("ok", "run", outputs=tuple((x * 2,) for (x,) in batches), changed=changed)
+
+
+def test_a_call_that_changes_the_next_in_its_state_is_a_mismatch(archive: Path) -> None:
+    engine = RemembersEngine(refused=(7, 0))
+    outcome = check(engine, archive, up_to=4)
+    assert outcome.error is not None
+    assert (outcome.status, outcome.error.error_class) == (Status.MISMATCH, "SecondCallError")
+    assert engine.calls == [(2, 1)]
+    assert outcome.failed_sizes == ({"T": 1},)
+
+
+def test_an_archive_that_carries_its_state_may_change_the_next_call(archive: Path) -> None:
+    engine = RemembersEngine()
+    assert check_sizes(engine, archive, samples(), accepts=lambda sizes: sizes["T"] > 0, carries=True).passed
+    assert not hasattr(engine, "calls")

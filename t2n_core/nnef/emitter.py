@@ -276,7 +276,8 @@ class Emitter(ABC):
         """Return `value` at these non-negative indices along one axis; the axes of the indices replace it."""
 
     def is_streamed(self, size: Dim) -> bool:
-        return False  # whether an axis of this size is the time axis of a stream
+        """Return whether an axis of this size is the time axis of a stream."""
+        return False
 
     def stacked_product(self, x: Value, w: Value) -> Value:
         """Return the product [..., O] of `x` [..., I] and the rows of `w` [O, I]."""

@@ -99,7 +99,7 @@ class _Count:
         tensors: Mapping[str, Any],
         symbols: Mapping[str, int],
         most: int,
-        seconds: float | None,
+        seconds: float | None = None,
     ) -> None:
         self._evaluation = Evaluation(fragments, tensors, symbols)
         self._most = most

@@ -314,9 +314,8 @@ class Emitter(ABC):
         if existing is not None:
             return existing
         value = Value(self.unique(label), weight.dtype, weight.shape, weight=weight)
-        operation = Operation(
-            "variable", {"shape": list(weight.shape), "label": label}, (value,), None, self.variable_dtype(weight.dtype)
-        )
+        arguments = {"shape": list(weight.shape), "label": label}
+        operation = Operation("variable", arguments, (value,), None, self.variable_dtype(weight.dtype))
         value.producer = operation
         self.graph.operations.append(operation)
         self._variables[label + format] = value

@@ -67,14 +67,14 @@ def test_matrices_are_stored_as_float16_under_their_labels() -> None:
 def test_a_norm_is_folded_by_the_engine() -> None:
     """So that the archive holds the weight of the state_dict: scaled numbers would have to be rounded again."""
     graph = lowered(nn.Sequential(nn.Conv1d(4, 8, 3), nn.BatchNorm1d(8)), torch.randn(2, 4, 16), weights="float16")
-    joined = next(op for op in graph.operations if op.name == "concat" and op.outputs[0].shape == (8, 4 * 3 + 1))
-    rows = next(joined.inputs()).producer
-    assert rows is not None
-    assert next(rows.inputs()).producer.name == "tract_core_cast"  # type: ignore[union-attr]
+    product = next(op for op in graph.operations if op.name == "mul" and op.outputs[0].shape == (8, 4, 3))
+    filters, scale = product.inputs()
+    assert filters.producer is not None
+    assert filters.producer.name == "tract_core_cast"
+    assert scale.shape == (8, 1, 1)
     assert float16(graph) == {"0.weight"}
-    assert {op.arguments["label"] for op, _ in graph.variables()} <= {"0.weight", "0.bias"} | {
-        f"1.{name}" for name in ("weight", "bias", "running_mean", "running_var")
-    }
+    (of_scale,) = (op.arguments["label"] for op, value in graph.variables() if value is scale)
+    assert {op.arguments["label"] for op, _ in graph.variables()} == {"0.weight", "0.bias.normed", of_scale}
 
 
 def test_a_capture_serves_both_forms() -> None:

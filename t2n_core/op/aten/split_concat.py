@@ -97,10 +97,8 @@ def window(g: Emitter, value: Value, axis: int, start: Dim | None, length: Dim, 
             return g.take(value, axis, begin, begin + 1)
         return g.slice(value, axes=[axis], begin=[begin], end=[begin + (length - 1) * step + 1], stride=[step])
     if g.is_streamed(size) and isinstance(step, int):
-        end, out = (
-            as_dim(begin + (length - 1) * step + 1),
-            Expected((*value.shape[:axis], length, *value.shape[axis + 1 :]), value.dtype),
-        )
+        end = as_dim(begin + (length - 1) * step + 1)
+        out = Expected((*value.shape[:axis], length, *value.shape[axis + 1 :]), value.dtype)
         return g.slice(value, axes=[axis], begin=[begin], end=[end], stride=[step], out=out)
     # a stride over a dynamic size is refused by 0.21 and 0.22
     indices = g.mul(g.positions(length), g.size(step, INT64))

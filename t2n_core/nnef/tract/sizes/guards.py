@@ -124,12 +124,16 @@ def assertion(relation: Relational) -> str:
 
 
 def _multiple(relation: sympy.Eq) -> tuple[sympy.Expr, sympy.Expr] | None:
-    """Return a dividend and a divisor if the relation states that the remainder of their division is 0."""
+    """Return a dividend and a divisor if the relation states that the remainder of their division is 0.
+
+    Engines round quotients towards zero, so the dividend is a sum of symbols, none of them subtracted.
+    """
     over = sympy.expand(relation.lhs - relation.rhs)
     for term in over.atoms(FloorDiv, Modulo):
         dividend, divisor = term.args
         remainder = term if isinstance(term, Modulo) else dividend - divisor * term
-        if divisor.is_Integer and divisor > 0 and sympy.expand(over - remainder) == 0:
+        is_positive = all(key.is_Symbol and times > 0 for key, times in dividend.as_coefficients_dict().items())
+        if is_positive and divisor.is_Integer and divisor > 0 and sympy.expand(over - remainder) == 0:
             return dividend, divisor
     return None
 

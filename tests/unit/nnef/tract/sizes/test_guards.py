@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -35,12 +36,19 @@ OLD, NEW = traits_of(Version("0.21.7")), traits_of(Version("0.21.8"))
         (Eq(Modulo(T, 2), 0), "((T+1)/2) <= (T/2)"),
         (Eq(T, 4 * FloorDiv(T, 4), evaluate=False), "((T+3)/4) <= (T/4)"),
         (Eq(Modulo(T, 4), 3), "(T-((T/4)*4)) == 3"),
+        (Eq(Modulo(2 * T + S, 4), 0), "((((T*2)+S)+3)/4) <= (((T*2)+S)/4)"),
         (Eq(T, S), "T == S"),
     ],
 )
 def test_conditions_as_the_engine_reads_them(relation: object, text: str) -> None:
     found = assertion(relation)
     assert found == text or found == " == ".join(reversed(text.split(" == ")))
+
+
+@pytest.mark.parametrize("dividend", [T - 1, -T, T - S])
+def test_a_dividend_that_may_be_negative_is_not_compared_by_quotients(dividend: Any) -> None:
+    """The engine rounds -1 / 4 to 0, as it does 2 / 4."""
+    assert assertion(Eq(Modulo(dividend, 4), 0, evaluate=False)).endswith(" == 0")
 
 
 def test_scenarios_stand_twice_and_hold_all_conditions() -> None:

@@ -61,7 +61,7 @@ def _crop(g: KhronosBuilder, value: Value, shape: Sequence[int]) -> Value:
 def product_reduce(g: KhronosBuilder, input: Value, axes: Sequence[int]) -> Value:
     """Return the product along axes, which are kept with size 1, by repeatedly multiplying one half by the other."""
     for axis in axes:
-        while (size := int(input.shape[axis])) != 1:
+        while (size := int(input.shape[axis])) > 1:
             half = size // 2
             folded = g.mul(g.take(input, axis, 0, half), g.take(input, axis, half, 2 * half))
             input = g.concat([folded, g.take(input, axis, 2 * half, size)], axis=axis) if size % 2 else folded

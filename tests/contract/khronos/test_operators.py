@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from t2n_core import KhronosNNEF, ModelExport
-from t2n_core.errors import UnsupportedOpsError
+from t2n_core.errors import SpecError, UnsupportedOpsError
 from tests.nets import OfFunction
 
 
@@ -60,3 +60,10 @@ def test_a_factor_of_many_steps_is_refused() -> None:
     x = torch.randn(65, 65, generator=torch.Generator().manual_seed(2))
     with pytest.raises(UnsupportedOpsError, match="65 steps are beyond 64"):
         ModelExport(OfFunction(torch.linalg.inv), x).lower(KhronosNNEF())
+
+
+@pytest.mark.parametrize("reduce", [torch.sum, torch.prod], ids=["sum", "prod"])
+def test_an_axis_of_no_elements_is_refused(reduce: Callable[..., Tensor], tmp_path: Path) -> None:
+    net = OfFunction(lambda x: reduce(x, 1))
+    with pytest.raises(SpecError, match=r"has shape \[2, 0, 4\]: extents are positive"):
+        ModelExport(net, (torch.randn(2, 0, 4),)).to(KhronosNNEF(), tmp_path / "net.nnef.tar")

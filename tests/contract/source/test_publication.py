@@ -85,8 +85,9 @@ def test_urls_are_those_of_readme_and_site() -> None:
 def test_the_pythons_of_the_classifiers_are_those_of_the_forge() -> None:
     prefix = "Programming Language :: Python :: 3."
     classified = [one.removeprefix(prefix) for one in PROJECT["project"]["classifiers"] if one.startswith(prefix)]
-    table = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text("utf-8"))["jobs"]["tests"]["strategy"]
-    assert [one.removeprefix("3.") for one in table["matrix"]["python"]] == classified
+    workflow = (ROOT / ".github/workflows/tests.yml").read_text("utf-8")
+    tested = set(re.findall(r'python(?:-version)?: "3\.(\d+)"', workflow))
+    assert sorted(tested, key=int) == classified
 
 
 @pytest.mark.parametrize("path", FORGE_FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -97,8 +98,6 @@ def test_a_file_of_the_forge_names_what_exists(path: Path) -> None:
     environments = re.findall(r"^\[testenv:(.+)\]$", (ROOT / "tox.ini").read_text("utf-8"), re.MULTILINE)
     for named in re.findall(r"tox run -e ([\w,]+)", text):
         assert set(named.split(",")) <= set(environments)
-    for job in re.findall(r"^ +environment: \[(.+)\]$", text, re.MULTILINE):
-        assert set(job.split(", ")) <= set(environments)
     for command in re.findall(r"^ +t2n (\w+ \w+) ", text, re.MULTILINE):
         family, subcommand = command.split()
         with pytest.raises(SystemExit) as ended:

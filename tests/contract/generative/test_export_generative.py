@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from t2n_core.generative import GenerativeResult, export_generative
 
 TARGET = TractNNEF("0.23.9")
 SMALL: dict[str, Any] = {
-    "vocab_size": 61, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 6,
+    "vocab_size": 61, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 1, "num_attention_heads": 6,
     "num_key_value_heads": 3, "max_position_embeddings": 96, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
 }  # fmt: skip
 
@@ -33,34 +34,35 @@ def enlarged(model: nn.Module) -> Any:
     return model.eval()
 
 
-def llama() -> Any:
+def llama(layers: int = 1) -> Any:
     torch.manual_seed(0)
-    return enlarged(transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL)))
+    config = transformers.LlamaConfig(**{**SMALL, "num_hidden_layers": layers})
+    return enlarged(transformers.LlamaForCausalLM(config))
 
 
 def windowed() -> Any:
     torch.manual_seed(0)
-    config = transformers.Gemma3TextConfig(**SMALL, head_dim=4, sliding_window=5)
+    config = transformers.Gemma3TextConfig(**{**SMALL, "num_hidden_layers": 2}, head_dim=4, sliding_window=5)
     return enlarged(transformers.Gemma3ForCausalLM(config))
 
 
 def recurrent() -> Any:
     torch.manual_seed(0)
-    config = transformers.MambaConfig(vocab_size=61, hidden_size=24, num_hidden_layers=2, state_size=6)
+    config = transformers.MambaConfig(vocab_size=61, hidden_size=24, num_hidden_layers=1, state_size=6)
     return enlarged(transformers.MambaForCausalLM(config))
 
 
 def with_encoder() -> Any:
     torch.manual_seed(0)
     config = transformers.T5Config(
-        vocab_size=61, d_model=24, d_kv=6, d_ff=40, num_layers=2, num_heads=4, decoder_start_token_id=0
+        vocab_size=61, d_model=24, d_kv=6, d_ff=40, num_layers=1, num_heads=4, decoder_start_token_id=0
     )
     return enlarged(transformers.T5ForConditionalGeneration(config))
 
 
+@pytest.mark.proofs
 def test_a_decoder_is_one_archive_for_prompts_and_steps(tmp_path: Path) -> None:
-    model = llama()
-    result = export_generative(model, None, TARGET, tmp_path / "llama", batch="B")
+    result = export_generative(llama(layers=2), None, TARGET, tmp_path / "llama", batch="B")
     assert str(result.decoder.range) == "B >= 1, P >= 0, S >= 1, P + S <= 96"
     assert result.decoder.input_names[:3] == ["input_ids", "in_cache_key_0", "in_cache_value_0"]
     assert result.decoder.output_names[:3] == ["outputs", "out_cache_key_0", "out_cache_value_0"]
@@ -99,7 +101,7 @@ def test_an_archive_for_single_tokens(tmp_path: Path) -> None:
         result.assert_generation(steps=8)
 
 
-@pytest.mark.parametrize("make", [llama, windowed])
+@pytest.mark.parametrize("make", [partial(llama, 2), windowed], ids=["llama", "windowed"])
 def test_archives_have_the_form_that_tracts_runner_takes(make: Any, tmp_path: Path) -> None:
     """`causal_llm` of tract: tokens, then caches, each with one free axis that the tokens lack; logits, then caches."""
     graph = export_generative(make(), None, TractNNEF("0.23.9", check_io=False), tmp_path / "out").decoder.graph
@@ -158,6 +160,7 @@ def test_a_recurrent_model_takes_one_token_a_step(tmp_path: Path) -> None:
     assert result.assert_generation(steps=12).tokens == "36/36"
 
 
+@pytest.mark.proofs
 def test_an_encoder_gives_what_all_steps_look_at(tmp_path: Path) -> None:
     example = {"input_ids": torch.randint(1, 61, (1, 7))}
     axes = {"input_ids": {1: "L"}}

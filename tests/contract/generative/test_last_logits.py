@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,16 @@ import torch
 
 from t2n_core import TractNNEF
 from t2n_core.errors import InputError
-from t2n_core.generative import GenerativeResult, export_generative
+from t2n_core.generative import GenerativeExport, GenerativeResult, export_generative
 from tests.contract.generative.test_export_generative import llama, recurrent, with_encoder
 
 VERSIONS = ("0.21.19", "0.22.4", "0.23.9")
+
+
+@cache
+def export_with(last_logits: int | str) -> GenerativeExport:
+    """Return the export of a Llama, captured once for all releases; positions also as an archive of one token."""
+    return GenerativeExport(llama(), last_logits=last_logits, step_archive=last_logits == "input")
 
 
 def logits(result: GenerativeResult, ids: list[int], *further: list[int]) -> Any:
@@ -27,8 +34,9 @@ def logits(result: GenerativeResult, ids: list[int], *further: list[int]) -> Any
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_last_ones(version: str, resolved_engine: Any, tmp_path: Path) -> None:
     resolved_engine(version)
-    model = llama()
-    result = export_generative(model, None, TractNNEF(version), tmp_path / "out", last_logits=3, steps=4)
+    export = export_with(3)
+    model = export.model
+    result = export.to(TractNNEF(version), tmp_path / "out", steps=4)
     assert result.proof is not None
     assert result.proof.tokens == "12/12"
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["logits"] == "of the last 3"
@@ -42,8 +50,8 @@ def test_the_last_ones(version: str, resolved_engine: Any, tmp_path: Path) -> No
 @pytest.mark.parametrize("version", VERSIONS)
 def test_those_of_positions_that_a_call_gives(version: str, resolved_engine: Any, tmp_path: Path) -> None:
     resolved_engine(version)
-    model, out = llama(), tmp_path / "out"
-    result = export_generative(model, None, TractNNEF(version), out, last_logits="input", steps=4, step_archive=True)
+    export, out = export_with("input"), tmp_path / "out"
+    result = export.to(TractNNEF(version), out, steps=4)
     assert result.proof is not None
     assert result.proof.tokens == "12/12"
     assert result.decoder.input_names[-1] == "logits_to_keep"
@@ -53,7 +61,7 @@ def test_those_of_positions_that_a_call_gives(version: str, resolved_engine: Any
     assert manifest["parts"]["decoder"]["inputs"]["logits_to_keep"] == ["K"]
     ids = [5, 17, 3, 8, 44, 2, 9]
     with torch.no_grad():
-        whole = model(input_ids=torch.tensor([ids])).logits[0].numpy()
+        whole = export.model(input_ids=torch.tensor([ids])).logits[0].numpy()
     for places in ([-1], [-3, -2, -1], [0, 6, 2, -7]):
         np.testing.assert_allclose(logits(result, ids, places), whole[places], atol=1e-5)
     assert sorted(file.stem for file in (out / "tests").iterdir()) == [

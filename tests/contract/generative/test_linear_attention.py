@@ -36,6 +36,7 @@ def has_operator(result: Any) -> bool:
     return OPERATOR in {operation.name for operation in result.decoder.graph.operations}
 
 
+@pytest.mark.proofs
 def test_a_prompt_goes_in_at_once(tmp_path: Path) -> None:
     """Prompts longer than a chunk of the library's, from nothing and from a state, and as a batch."""
     result = export_generative(hybrid(), None, NEWEST, tmp_path / "out", batch="B")

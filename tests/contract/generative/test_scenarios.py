@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tarfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,21 @@ import numpy as np
 import pytest
 
 from t2n_core import TractNNEF
-from t2n_core.generative import export_generative
+from t2n_core.generative import GenerativeExport
 from tests.contract.generative.test_export_generative import llama
 
 
+@cache
+def export_with_scenarios() -> GenerativeExport:
+    """Return the export of a Llama, captured once for all releases."""
+    return GenerativeExport(llama(), scenarios=True)
+
+
+@pytest.mark.proofs
 @pytest.mark.parametrize("version", ["0.21.19", "0.22.4", "0.23.9"])
 def test_scenarios_are_named_and_the_range_is_still_checked(version: str, resolved_engine: Any, tmp_path: Path) -> None:
     resolved_engine(version)
-    result = export_generative(llama(), None, TractNNEF(version), tmp_path / "out", scenarios=True, steps=4)
+    result = export_with_scenarios().to(TractNNEF(version), tmp_path / "out", steps=4)
     with tarfile.open(result.decoder.archive) as archive:
         (name,) = (one for one in archive.getnames() if one.endswith("graph.nnef"))
         text = archive.extractfile(name).read().decode()  # type: ignore[union-attr]

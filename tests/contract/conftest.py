@@ -6,7 +6,17 @@ import os
 
 import pytest
 
+from t2n_core.torch_graph.proofs.regions import Regions
 from tests.contract.usage import Usage
+
+
+@pytest.fixture
+def without_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take every proof of a range for successful: a proof captures the model again, often for half of an export's time.
+
+    For tests of large models that are not about ranges.
+    """
+    monkeypatch.setattr(Regions, "prove", lambda *_: True)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """Every case on real engines, and every rule in at least one case.
 
-By default the newest engine; `pytest -m all_engines`, a part of `tox -e nightly`, runs the newest release of each line.
+On the newest engine; `tox -e nightly` runs the newest release of each line.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ from t2n_core.nnef.spec import spec_for
 from t2n_core.op.registry import load_default
 from tests.contract.cases import Case, all_cases
 from tests.contract.usage import Usage, named_rule
+from tests.releases import LINES, NEWEST, OLDEST, on_each_line
 
-NEWEST = "0.23.9"
-OLDEST = "0.19.15"
-BETWEEN = ("0.20.22", "0.21.19", "0.22.4")
 WITHIN_LINES = ("0.21.9",)
 """The last releases with rules of their own within a line; `test_single_releases.py` runs cases of these rules."""
-VERSIONS = [NEWEST, *(pytest.param(v, marks=pytest.mark.all_engines) for v in (OLDEST, *BETWEEN))]
+VERSIONS = on_each_line(NEWEST)
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +79,9 @@ def test_every_operator_with_a_rule_has_a_case(usage: Usage) -> None:
     assert sorted(set(newest.values()) - {newest[name] for name in used & newest.keys()} - TESTED_ELSEWHERE) == []
 
 
-@pytest.mark.all_engines
+@pytest.mark.nightly
 def test_every_rule_has_a_case(usage: Usage) -> None:
-    cases, always, between = all_cases(), (OLDEST, NEWEST), (*BETWEEN, *WITHIN_LINES)
+    cases, always, between = all_cases(), (OLDEST, NEWEST), (*LINES[1:-1], *WITHIN_LINES)
     versions = (*always, *between)
     rules = {named_rule(r): r for r in load_default() if any(r.fits(spec_for("tract", v)) for v in versions)}
     used = {case: set[str]().union(*(usage.of(case, version).rules for version in always)) for case in cases}

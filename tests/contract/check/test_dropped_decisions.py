@@ -1,7 +1,7 @@
 """The check notices each decision on sizes that a fault in the exporter drops, wherever the fault is.
 
 The numbers of the decisions are nowhere in the models' code, so that only runs that record comparisons lead to them. A
-selection runs always, all of them with `pytest -m all_mutants tests/contract/check/test_dropped_decisions.py`.
+selection runs always, all of them with `pytest -m nightly tests/contract/check/test_dropped_decisions.py`.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def status_of(template: type[Template], text: str, fault: str, folder: Path) -> 
             *pair,
             FAULTS[place % len(FAULTS)],
             id=f"{pair[0].__name__}-{pair[1]}",
-            marks=[] if place % SELECTED == 0 else [pytest.mark.all_mutants],
+            marks=[] if place % SELECTED == 0 else [pytest.mark.nightly],
         )
         for place, pair in enumerate(PAIRS)
     ],

@@ -42,6 +42,7 @@ def write(resolved_engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return record
 
 
+@pytest.mark.nightly
 def test_two_runs_are_equal_and_a_fault_shows(write: Callable[..., Folder], capsys: pytest.CaptureFixture[str]) -> None:
     cells = r"test_(option\[plain|pulse|refused)"
     before, again = write("before", cells), write("again", cells)
@@ -69,6 +70,7 @@ def test_two_runs_are_equal_and_a_fault_shows(write: Callable[..., Folder], caps
     assert "scaled_dot_product_attention" in printed
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("plant", "entry"), [("endless", "timeout TooLong: "), ("dead", "crash the process ended")])
 def test_a_cell_that_does_not_end_has_an_entry(
     plant: str, entry: str, write: Callable[..., Folder], capfd: pytest.CaptureFixture[str]

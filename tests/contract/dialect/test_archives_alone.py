@@ -1,6 +1,6 @@
 """Archives that are right by PyTorch are so by the definitions of their operators, on inputs drawn for them.
 
-These are some of all cases, and all of them with `pytest -m all_archives`; those that the dialects of tract and of
+These are some of all cases, and all of them in `tox -e nightly`; those that the dialects of tract and of
 NNEF 1.0 define otherwise; and narrow ranges.
 """
 
@@ -43,7 +43,7 @@ def cells() -> Iterator[Any]:
     for case in all_cases():
         is_selected = zlib.crc32(case.name.encode()) % SHARE == 0
         for target in TARGETS if not case.refusal else ():
-            marks = [] if is_selected and target in ALWAYS else [pytest.mark.all_archives]
+            marks = [] if is_selected and target in ALWAYS else [pytest.mark.nightly]
             yield pytest.param(case, target, id=f"{case.name}-{target}", marks=marks)
 
 

@@ -18,6 +18,7 @@ from pytest_t2n.cli.command import main
 from t2n_core.errors import InputError
 from t2n_core.generative.lora import merge_adapter
 from tests.contract.generative.test_export_generative import SMALL, enlarged, llama
+from tests.releases import NEWEST, on_each_line
 
 IDS = torch.tensor([[5, 17, 3, 8, 44, 2, 9]])
 LORA = {"peft_type": "LORA", "lora_alpha": 6, "r": 3, "target_modules": ["q_proj", "down_proj"]}
@@ -108,7 +109,7 @@ def test_the_files_of_the_model_stay_as_they_are(tmp_path: Path) -> None:
     assert (tmp_path / "in" / "model.safetensors").read_bytes() == before
 
 
-@pytest.mark.parametrize("version", ["0.21.19", "0.22.4", "0.23.9"])
+@pytest.mark.parametrize("version", on_each_line(NEWEST, since="0.21"))
 def test_an_archive_of_a_merged_model(
     version: str, resolved_engine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

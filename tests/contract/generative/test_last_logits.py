@@ -15,8 +15,9 @@ from t2n_core import TractNNEF
 from t2n_core.errors import InputError
 from t2n_core.generative import GenerativeExport, GenerativeResult, export_generative
 from tests.contract.generative.test_export_generative import llama, recurrent, with_encoder
+from tests.releases import NEWEST, on_each_line
 
-VERSIONS = ("0.21.19", "0.22.4", "0.23.9")
+VERSIONS = on_each_line("0.21.19", NEWEST, since="0.21")
 
 
 @cache

@@ -13,6 +13,7 @@ import pytest
 from t2n_core import TractNNEF
 from t2n_core.generative import GenerativeExport
 from tests.contract.generative.test_export_generative import llama
+from tests.releases import NEWEST, on_each_line
 
 
 @cache
@@ -22,7 +23,7 @@ def export_with_scenarios() -> GenerativeExport:
 
 
 @pytest.mark.proofs
-@pytest.mark.parametrize("version", ["0.21.19", "0.22.4", "0.23.9"])
+@pytest.mark.parametrize("version", on_each_line("0.21.19", NEWEST, since="0.21"))
 def test_scenarios_are_named_and_the_range_is_still_checked(version: str, resolved_engine: Any, tmp_path: Path) -> None:
     resolved_engine(version)
     result = export_with_scenarios().to(TractNNEF(version), tmp_path / "out", steps=4)

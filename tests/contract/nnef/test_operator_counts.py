@@ -8,7 +8,7 @@ from tools.operator_counts import HEAD, NETS, RELEASES, count, recorded
 
 NEWEST = RELEASES[-1]
 CASES = [
-    pytest.param(net, release, marks=[] if release == NEWEST else pytest.mark.all_engines)
+    pytest.param(net, release, marks=[] if release == NEWEST else pytest.mark.nightly)
     for net in NETS
     for release in RELEASES
 ]

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from t2n_core import ModelExport, TractNNEF
 from tests.nets import OfFunction
+from tests.releases import NEWEST, OLDEST, on_each_line
 
-BETWEEN = ("0.20.22", "0.21.19", "0.22.4")
-VERSIONS = ["0.19.15", "0.23.9", *(pytest.param(v, marks=pytest.mark.all_engines) for v in BETWEEN)]
+VERSIONS = on_each_line(OLDEST, NEWEST)
 MILLION, NO_BLOCKS = 1_000_000, 1_000_003  # a prime has no factors
 Net = Callable[[Tensor], Any]
 

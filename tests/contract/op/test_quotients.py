@@ -17,9 +17,9 @@ from torch import Tensor
 
 from t2n_core import ModelExport, TractNNEF
 from tests.nets import OfFunction
+from tests.releases import NEWEST, OLDEST, on_each_line
 
-BETWEEN = ("0.20.22", "0.21.19", "0.22.4")
-VERSIONS = ["0.19.15", "0.23.9", *(pytest.param(v, marks=pytest.mark.all_engines) for v in BETWEEN)]
+VERSIONS = on_each_line(OLDEST, NEWEST)
 DIVISORS = (3, 7, 13, 30, 41, 47, 49, 61, 83, 107, 240, 4095)
 FLOATS = torch.arange(-5000, 5000).float()
 AXES = {"x": {0: "N"}}

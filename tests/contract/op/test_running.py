@@ -17,9 +17,9 @@ from torch.export import Dim
 
 from t2n_core import ExportResult, ModelExport, TractNNEF
 from tests.nets import OfFunction
+from tests.releases import NEWEST, OLDEST, on_each_line
 
-BETWEEN = ("0.20.22", "0.21.19", "0.22.4")
-VERSIONS = ["0.19.15", "0.23.9", *(pytest.param(v, marks=pytest.mark.all_engines) for v in BETWEEN)]
+VERSIONS = on_each_line(OLDEST, NEWEST)
 LENGTHS = (1, 2, 63, 64, 65, 128, 1_000, 100_000)
 Net = Callable[[Tensor], Any]
 

@@ -34,7 +34,7 @@ def releases() -> Iterator[Releases]:
         yield found
 
 
-@pytest.mark.all_engines
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", EXACT)
 def test_the_boundaries_of_a_hazard_are_found(name: str, releases: Releases, build: Any, tmp_path: Path) -> None:
     graph, x, want = CASES[name](build)

@@ -129,7 +129,7 @@ def test_sizes_are_right(version: str, resolved_engine: Callable[[str], Resolved
     check_release(resolved_engine(version), tmp_path)
 
 
-@pytest.mark.all_engines
+@pytest.mark.nightly
 def test_sizes_are_right_on_every_release(tmp_path: Path) -> None:
     for engine in resolve_engines("all"):
         check_release(engine, tmp_path)

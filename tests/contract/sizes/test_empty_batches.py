@@ -16,9 +16,9 @@ from t2n_core.errors import LowerError
 from t2n_core.torch_graph.constraints.declared_axes import SizeFrom
 from t2n_core.torch_graph.constraints.narrowing import RangeWarning
 from tests.nets import OfFunction
+from tests.releases import NEWEST, OLDEST, on_each_line
 
-BETWEEN = ("0.20.22", "0.22.4")
-VERSIONS = ["0.19.15", "0.21.19", "0.23.9", *(pytest.param(v, marks=pytest.mark.all_engines) for v in BETWEEN)]
+VERSIONS = on_each_line(OLDEST, "0.21.19", NEWEST)
 NETS: dict[str, Callable[[Tensor], Tensor]] = {
     "merged": lambda x: x.reshape(-1, 4) * 2,
     "merged with the axis in front": lambda x: x.transpose(0, 1).reshape(-1, 4) * 2,

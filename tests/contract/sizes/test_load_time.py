@@ -39,7 +39,7 @@ def net(gated: bool) -> nn.Module:
 
 
 @pytest.mark.parametrize("gated", [False, True])
-@pytest.mark.parametrize("version", ["0.23.9", pytest.param("0.21.19", marks=pytest.mark.all_engines)])
+@pytest.mark.parametrize("version", ["0.23.9", pytest.param("0.21.19", marks=pytest.mark.nightly)])
 def test_a_net_of_many_blocks_is_ready_soon(version: str, gated: bool, tmp_path: Path) -> None:
     axes = {"x": {0: "B", 2: "H", 3: "W"}}
     export = ModelExport(net(gated), torch.randn(2, 4, 33, 41), input_names=["x"], dynamic_axes=axes)

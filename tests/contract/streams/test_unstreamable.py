@@ -14,9 +14,9 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import EngineOptimiseError, InputError, LowerError, UnsupportedOpsError
 from t2n_core.export.result import ExportResult
 from tests.nets import net_of
+from tests.releases import NEWEST, OLDEST, on_each_line
 
-BETWEEN = ("0.20.22", "0.22.4")
-VERSIONS = ["0.19.15", "0.21.19", "0.23.9", *(pytest.param(v, marks=pytest.mark.all_engines) for v in BETWEEN)]
+VERSIONS = on_each_line(OLDEST, "0.21.19", NEWEST)
 every_line = pytest.mark.parametrize("version", VERSIONS)
 
 

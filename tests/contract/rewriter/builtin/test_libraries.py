@@ -21,6 +21,8 @@ from t2n_core.rewriter.resolve import resolve
 from t2n_core.rewriter.selection import select
 from tests.nets import net_of
 
+pytestmark = pytest.mark.usefixtures("without_proofs")
+
 
 def library(name: str) -> Any:
     """The package, next to a CPU build of torch; the test is skipped without it."""
@@ -30,7 +32,7 @@ def library(name: str) -> Any:
     return importlib.import_module(name)
 
 
-SMALL = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+SMALL = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
 WINDOWS = {
     "vocab_size": 50, "d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
     "decoder_attention_heads": 2, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "attention_window": [4],
@@ -50,7 +52,7 @@ class First(nn.Module):
 
 
 def fnet(t: Any) -> nn.Module:
-    return First(t.FNetModel(t.FNetConfig(vocab_size=50, hidden_size=16, num_hidden_layers=2, intermediate_size=24)))
+    return First(t.FNetModel(t.FNetConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, intermediate_size=24)))
 
 
 def encodec(t: Any, **more: Any) -> nn.Module:
@@ -72,7 +74,7 @@ def mimi(t: Any) -> nn.Module:
 
 
 def longformer(t: Any) -> nn.Module:
-    return First(t.LongformerModel(t.LongformerConfig(**SMALL, attention_window=[4, 4], max_position_embeddings=40)))
+    return First(t.LongformerModel(t.LongformerConfig(**SMALL, attention_window=[4], max_position_embeddings=40)))
 
 
 def led(t: Any) -> nn.Module:
@@ -81,7 +83,7 @@ def led(t: Any) -> nn.Module:
 
 def experts(t: Any, kind: str, **more: Any) -> nn.Module:
     """A language model whose experts are a loop over those that a token was sent to."""
-    config = getattr(t, f"{kind}Config")(**SMALL, num_key_value_heads=2, use_cache=False, **more)
+    config = getattr(t, f"{kind}Config")(**{**SMALL, **more}, num_key_value_heads=2, use_cache=False)
     config._experts_implementation = "eager"
     return First(getattr(t, f"{kind}Model")(config))
 
@@ -118,6 +120,7 @@ CASES = {
         lambda t: experts(
             t,
             "DeepseekV3",
+            num_hidden_layers=2,
             n_routed_experts=4,
             num_experts_per_tok=2,
             moe_intermediate_size=12,
@@ -205,12 +208,12 @@ def test_experts_and_their_router_are_one_operation(make: Any, gate: str, proven
 
 
 def llama4(t: Any) -> nn.Module:
-    layers = {"num_local_experts": 4, "num_experts_per_tok": 1, "intermediate_size_mlp": 24}
-    return First(t.Llama4TextModel(t.Llama4TextConfig(**SMALL, num_key_value_heads=2, head_dim=8, **layers)))
+    layers = {"num_hidden_layers": 2, "num_local_experts": 4, "num_experts_per_tok": 1, "intermediate_size_mlp": 24}
+    return First(t.Llama4TextModel(t.Llama4TextConfig(**{**SMALL, **layers}, num_key_value_heads=2, head_dim=8)))
 
 
 def lfm2_moe(t: Any) -> nn.Module:
-    layers = {"num_dense_layers": 0, "layer_types": ["full_attention"] * 2}
+    layers = {"num_hidden_layers": 2, "num_dense_layers": 0, "layer_types": ["full_attention"] * 2}
     return experts(t, "Lfm2Moe", num_experts=4, num_experts_per_tok=2, moe_intermediate_size=12, **layers)
 
 

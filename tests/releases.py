@@ -1,0 +1,23 @@
+"""Releases of tract by their place, from the table of known wheels: tests name no newest release themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from packaging.version import Version
+
+from t2n_core.engine.provision.known import known_wheels
+
+LINES = tuple({Version(release).release[:2]: release for release in sorted(known_wheels(), key=Version)}.values())
+"""The newest release of each minor line, ascending."""
+OLDEST, NEWEST = LINES[0], LINES[-1]
+
+
+def on_each_line(*always: str, since: str = OLDEST) -> list[Any]:
+    """Return the newest release of each line as values of a parameter; those not in `always` are tested nightly."""
+    lines = [release for release in LINES if Version(release) >= Version(since)]
+    return [
+        release if release in always else pytest.param(release, marks=pytest.mark.nightly)
+        for release in sorted(lines, key=lambda release: (release not in always, Version(release)))
+    ]

@@ -7,12 +7,13 @@ the frames on the stack at that moment are its origin.
 
 from __future__ import annotations
 
+import functools
 import linecache
 import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import sympy
@@ -35,6 +36,7 @@ _GUARDS = ("symbolic_shapes.py", "sym_node.py", "recording.py", __file__)
 _PIECES = frozenset(f"aten::{name}" for name in ("chunk", "split", "split_with_sizes", "tensor_split", "unflatten"))
 """Operators that decide in C++ how many results they have, or how large these are."""
 _SHAPES = "torch.fx.experimental.symbolic_shapes.ShapeEnv"
+_OPERATORS_FILE = OpOverload.__call__.__code__.co_filename
 _REPEATED = "aten::_assert_scalar"
 """The operator that PyTorch inserts into a program for a condition that it has evaluated before."""
 
@@ -198,8 +200,15 @@ def _origin() -> Origin | None:
             return Origin(
                 operator or _PYTHON, "", naming.source_line(place, frame.f_lineno, frame.f_code.co_name, code)
             )
-        called = frame.f_locals.get("func") or frame.f_locals.get("self")
-        if isinstance(called, OpOverload):
-            operator = naming.kind_of(called)
+        if _may_call_operator(frame.f_code):
+            called = frame.f_locals.get("func") or frame.f_locals.get("self")
+            if isinstance(called, OpOverload):
+                operator = naming.kind_of(called)
         frame = frame.f_back
     return None
+
+
+@functools.cache
+def _may_call_operator(code: CodeType) -> bool:
+    """Return whether a frame of this code may hold an operator: its variables take long to read, for every frame."""
+    return "func" in code.co_varnames or code.co_filename == _OPERATORS_FILE

@@ -26,12 +26,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 FIRST = ("tests/contract/source/test_types.py", "tests/plugin/", "tests/browser/")
 """What takes seconds for each test; it runs first, so that no worker of xdist is alone with it at the end."""
-LAST = "test_every_rule_has_a_case"
-"""It reads what the tests of the cases have noted, and exports again each case that has not run yet."""
+LAST = (
+    "test_every_rule_has_a_case",
+    "test_every_operator_with_a_rule_has_a_case",
+    "test_every_decomposition_has_a_case",
+)
+"""They read what the tests of the cases have noted, and export again each case that has not run yet."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: (item.name == LAST, not item.nodeid.startswith(FIRST)))
+    items.sort(key=lambda item: (item.name.partition("[")[0] in LAST, not item.nodeid.startswith(FIRST)))
 
 
 def pytest_collection_finish() -> None:

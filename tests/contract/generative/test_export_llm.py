@@ -38,20 +38,27 @@ def test_a_folder_becomes_a_folder(folder: Path, tmp_path: Path, capsys: pytest.
     assert (manifest["kv"], manifest["transforms"]) == ("engine", ["detect_kv_cache"])
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a model `in` of rows that can be quantized, and its archives in float32 in `whole`."""
+    folder = tmp_path_factory.mktemp("whole")
+    config = transformers.LlamaConfig(**{**SMALL, "hidden_size": 96, "intermediate_size": 64})
+    torch.manual_seed(0)
+    transformers.LlamaForCausalLM(config).save_pretrained(folder / "in")
+    assert t2n(folder / "in", "-o", folder / "whole", "--no-tokenizer", "--no-check") == 0
+    return folder
+
+
 @pytest.mark.parametrize(
     "more",
     [("--dtype=f16",), ("--weights=float16",), ("--weights=q4_0",), ("--weights=lm_head=float16,*=int8",)],
     ids=["float16", "stored", "q4_0", "int8"],
 )
 def test_small_weights_are_proven_with_themselves(
-    more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    more: tuple[str, ...], whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = transformers.LlamaConfig(**{**SMALL, "hidden_size": 96, "intermediate_size": 64})
-    torch.manual_seed(0)
-    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "in")
-    whole, small = tmp_path / "whole", tmp_path / "small"
-    assert t2n(tmp_path / "in", "-o", whole, "--no-tokenizer", "--no-check") == 0
-    assert t2n(tmp_path / "in", "-o", small, "--no-tokenizer", *more) == 0
+    small = tmp_path / "small"
+    assert t2n(whole / "in", "-o", small, "--no-tokenizer", *more) == 0
     said = capsys.readouterr().out
     assert "tokens 24/24" in said
     assert "the weights, against float32: perplexity" in said
@@ -61,7 +68,7 @@ def test_small_weights_are_proven_with_themselves(
     assert abs(loss["perplexity"] / loss["reference"] - 1) < 0.1
     assert agreement < loss["agreement"] <= 1
     assert 0 < loss["divergence"] < divergence
-    sizes = [(one / "decoder.nnef.tgz").stat().st_size for one in (whole, small)]
+    sizes = [(one / "decoder.nnef.tgz").stat().st_size for one in (whole / "whole", small)]
     assert sizes[1] < 0.6 * sizes[0]
 
 

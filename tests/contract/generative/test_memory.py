@@ -77,6 +77,7 @@ def peaks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
     return found
 
 
+@pytest.mark.nightly  # models of 300 MB
 @pytest.mark.skipif(sys.platform != "linux", reason="counts memory as Linux does")
 @pytest.mark.parametrize("way", WAYS)
 def test_an_export_holds_a_tensor_and_not_the_model(way: str, peaks: dict[str, list[int]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import textwrap
 
@@ -148,7 +147,9 @@ def run_kills(suite, cases, mode):
     return lost
 
 
-@pytest.mark.parametrize(("where", "cases"), [("plain", 50), ("n2", 1000 if "T2N_LONG" in os.environ else 50)])
+@pytest.mark.parametrize(
+    ("where", "cases"), [("plain", 50), ("n2", 50), pytest.param("n2", 1000, marks=pytest.mark.nightly)]
+)
 def test_ten_random_kills_lose_the_cells_in_flight_only(suite, where, cases):
     check_lost(run_kills(suite, cases, where), where)
 

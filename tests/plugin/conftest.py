@@ -158,8 +158,8 @@ pytest_t2n.config.engines.load_resolver = lambda: resolve
 pytest_t2n.run.converter.load_converter = lambda: pytest_t2n.run.converter.Converter(ModelExport, tract, khronos)
 '''
 
-EVERYWHERE = ("n0", "n2", "no_xdist")
-"""How a fault is tried: in one process, with two workers, and where xdist is not there at all."""
+EVERYWHERE = ("n0", "n2", pytest.param("no_xdist", marks=pytest.mark.nightly))
+"""How a fault is tried: in one process, with two workers, and nightly where xdist is not there at all."""
 MODES = {"plain": (), "n0": ("-n", "0"), "n2": ("-n", "2"), "no_xdist": ("-p", "no:xdist")}
 
 _PATIENCE = 120.0

@@ -5,7 +5,6 @@ python -m tools.option_table
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 from collections.abc import Mapping
@@ -114,20 +113,6 @@ def moves_table(*kinds: str) -> str:
     return table(("torch-to-nnef", "here", "to do"), rows)
 
 
-def differences_table() -> str:
-    """Return a line for each statement of the documents of torch-to-nnef that does not hold as written."""
-    rows = []
-    for path in sorted((TESTS / "documents").glob("test_*.py")):
-        for node in ast.parse(path.read_text("utf-8")).body:
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "DIFFERS":
-                reasons = ast.literal_eval(node.value).items()
-                rows += [
-                    (path.stem.removeprefix("test_"), name if " " in name else name.strip("_").replace("_", " "), why)
-                    for name, why in reasons
-                ]
-    return table(("document", "statement", "instead"), rows)
-
-
 def pages() -> dict[Path, str]:
     """Return each page with up-to-date tables."""
     tables = {
@@ -142,7 +127,6 @@ def pages() -> dict[Path, str]:
             "arguments": moves_table("keyword", "attribute"),
             "commands": moves_table("command"),
             "options of language models": moves_table("option"),
-            "differences": differences_table(),
         },
     }
     return {path: _filled(path.read_text("utf-8"), of_page) for path, of_page in tables.items()}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import t2n_core.errors
 from pytest_t2n.cli.command import main
 from pytest_t2n.cli.migrate.table import defined_as, move_of, moves
 
@@ -149,6 +150,17 @@ def test_torch_is_never_imported(tmp_path: Path) -> None:
 def test_each_new_name_exists(move: object) -> None:
     module, _, name = move.new.rpartition(".")  # type: ignore[attr-defined]
     assert hasattr(import_module(module), name)
+
+
+def test_new_names_are_public() -> None:
+    names = {move.new.removeprefix("t2n_core.") for move in moves() if move.new.startswith("t2n_core.")}
+    assert {name for name in names if "." not in name} <= {*t2n_core.__all__, "__version__"}
+
+
+def test_errors_are_errors_of_this_package() -> None:
+    errors = [move.new.rpartition(".")[2] for move in moves() if move.old.startswith("torch_to_nnef.exceptions.")]
+    assert errors
+    assert all(issubclass(getattr(t2n_core.errors, name), t2n_core.errors.T2NError) for name in errors)
 
 
 def test_each_line_of_the_table_is_well_formed() -> None:

@@ -14,7 +14,7 @@ from pytest_t2n.records.completeness import last_plans
 from pytest_t2n.records.file import each_record, encode
 from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.outline import outline_of
-from pytest_t2n.records.platform import differences, platforms_of
+from pytest_t2n.records.platform import differences
 from pytest_t2n.records.schema import CellLine, GraphLine, PlanLine, Record, RecordError, RunLine
 from t2n_core.files import replacing
 
@@ -115,7 +115,7 @@ def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
     changed = [engine.title for engine in before.engines if shas.get(engine.title, engine.sha256) != engine.sha256]
     here = now.platforms[0]
     judged = {engine.platform for engine in before.engines}  # not those on which a bundle was exported
-    places = [one for one in platforms_of(before) if one.key in judged or not judged - {""}]
+    places = [one for one in before.platforms if one.key in judged]
     changed += [name for one in places if one.key != here.key for name in differences(one, here)]
     if before.level != now.level:
         changed.append("--t2n-level")

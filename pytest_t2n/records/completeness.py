@@ -20,8 +20,6 @@ from pytest_t2n.records.schema import (
 )
 from t2n_core.parity.stage import Stage, Status
 
-_WITH_CELLS = 2
-
 
 @dataclass(frozen=True, slots=True)
 class Completeness:
@@ -30,7 +28,7 @@ class Completeness:
     found: int
     """Number of planned cells that have a record; of all cells if there is no plan."""
     planned: int | None
-    """Number of planned cells; None if there is no plan, as in files of schema 1."""
+    """Number of planned cells; None if there is no plan."""
     ended: bool
     """True if the last record is the end of the session."""
     stopped: str = ""
@@ -78,17 +76,8 @@ def completeness_of(records: Sequence[Record]) -> Completeness:
 
 
 def last_plans(records: Iterable[Record]) -> list[PlanLine]:
-    """Return the valid plans, one per platform; an empty list if no plan names the cells of its own file."""
-    found: dict[str, PlanLine] = {}
-    for record in records:
-        if isinstance(record, PlanLine) and counts_as_plan(record.schema):
-            found[record.platform] = record
-    return list(found.values())
-
-
-def counts_as_plan(schema: int) -> bool:
-    """Return whether plans of a schema state the cells of their own file."""
-    return schema >= _WITH_CELLS
+    """Return the last plan of each platform."""
+    return list({record.platform: record for record in records if isinstance(record, PlanLine)}.values())
 
 
 def plan_for(cells: Iterable[Cell]) -> PlanLine:

@@ -14,7 +14,7 @@ from pytest_t2n.records.file import encode
 from pytest_t2n.records.indexed.file import IndexedFile
 from pytest_t2n.records.indexed.plans import RawPlan
 from pytest_t2n.records.indexed.table import CellTable
-from pytest_t2n.records.platform import names_of, on_platforms, platforms_of
+from pytest_t2n.records.platform import names_of
 from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, EngineLine, PlanLine, RecordError, RunLine
 from t2n_core.files import replacing
 
@@ -70,8 +70,6 @@ class _Merge:
     ) -> None:
         """Collect the places of all cells. Raises RecordError."""
         self._names, self._files, self._table = list(files), list(files.values()), table
-        self._platforms = [_first_platform(file) for file in self._files]
-        """The platform of cells without one: files of an older version have one platform, that of the run line."""
         plans = {name: file.plans for name, file in files.items()}
         self._sharded = any(plan.shard for lines in plans.values() for plan in lines)
         if self._sharded:
@@ -88,7 +86,7 @@ class _Merge:
 
     def write(self, output: Path) -> int:
         """Write the merged file, and return the number of its cells. Raises RecordError, OSError."""
-        runs = [on_platforms(run, default) for file, default in self._each_file() for run in file.runs]
+        runs = [run for file in self._files for run in file.runs]
         run = _merge_runs(runs) if runs else None
         lines = [one for one in (run.platforms if run is not None else []) if one.key in self._used]
         names = names_of(lines)
@@ -109,25 +107,20 @@ class _Merge:
                 graph = self._table.take_graph(cell.graph) if cell.graph else None
                 if graph is not None:
                     sink.write(f"{encode(self._files[graph.file].read(graph))}\n".encode())
-                platform = cell.platform or self._platforms[place.file]
-                cell = msgspec.structs.replace(cell, platform=platform, on=names.get(platform, ""))
+                cell = msgspec.structs.replace(cell, on=names.get(cell.platform, ""))
                 sink.write(f"{encode(cell)}\n".encode())
                 count += 1
             for end in _merge_ends([file.end for file in self._files]):
                 sink.write(f"{encode(end)}\n".encode())
         return count
 
-    def _each_file(self) -> Iterator[tuple[IndexedFile, str]]:
-        return zip(self._files, self._platforms, strict=True)
-
     def _collect(self, allow_rerun: bool) -> None:
         """Add the place of each cell and graph. Raises RecordError if a cell is in several files."""
         table, twice = self._table, _FirstNames()
-        for number, (file, default) in enumerate(self._each_file()):
+        for number, file in enumerate(self._files):
             for key, place in file.graph_places():
                 table.add_graph(key, place._replace(file=number))
-            for nodeid, own, place in file.places():
-                platform = own or default
+            for nodeid, platform, place in file.places():
                 self._used.add(platform)
                 key = "" if self._sharded else platform  # shards have each cell once, wherever they ran
                 known = None if allow_rerun else table.file_of(nodeid, key)
@@ -139,13 +132,13 @@ class _Merge:
     def _plan_heads(self) -> list[PlanLine]:
         """Return the merged plan of each platform, without its cells; an empty list if a file has no plan."""
         digests: dict[str, set[str]] = {}
-        for file, default in self._each_file():
-            last = {plan.platform or default: plan for plan in file.plans if file.completeness.planned is not None}
+        for file in self._files:
+            last = {plan.platform: plan for plan in file.plans}
             if not last:
                 return []
             for platform, plan in last.items():
                 digests.setdefault(platform, set()).add(plan.sha256)
-            self._table.join_plan((nodeid, engine, own or default) for nodeid, engine, own in file.planned())
+            self._table.join_plan(file.planned())
         heads = []
         for platform, found in digests.items():
             heads.append(PlanLine(SCHEMA, sha256=found.pop() if len(found) == 1 else "", platform=platform))
@@ -192,10 +185,6 @@ def _refuse(problem: str, names: Iterable[str]) -> None:
     for name in names:
         found.add(name)
     found.refuse(problem)
-
-
-def _first_platform(file: IndexedFile) -> str:
-    return next((line.key for run in file.runs for line in platforms_of(run)), "")
 
 
 def _check_shards(plans: Mapping[str, Sequence[RawPlan]]) -> str:
@@ -248,11 +237,10 @@ def _merge_ends(last: Sequence[EndLine | None]) -> list[EndLine]:
 
 def _merge_runs(runs: Sequence[RunLine]) -> RunLine:
     engines: dict[tuple[str, str], EngineLine] = {}
-    for run in runs:
-        for engine in run.engines:
-            known = engines.setdefault((engine.title, engine.platform), engine)
-            if known.sha256 != engine.sha256:
-                raise RecordError(f"{engine.title} is another binary in each of these files")
+    for engine in (msgspec.structs.replace(one, on="") for run in runs for one in run.engines):
+        known = engines.setdefault((engine.title, engine.platform), engine)
+        if known.sha256 != engine.sha256:
+            raise RecordError(f"{engine.title} is another binary in each of these files")
     titles = list(dict.fromkeys(title for title, _ in engines))
     if len({run.level for run in runs}) > 1:
         raise RecordError("these runs had different levels (--t2n-level)")

@@ -12,7 +12,7 @@ from importlib import metadata
 
 import msgspec
 
-from pytest_t2n.records.schema import PlatformLine, RunLine
+from pytest_t2n.records.schema import PlatformLine
 from t2n_core.engine.processes.environment import THREADS
 from t2n_core.engine.processor import Processor, this_processor
 
@@ -48,12 +48,7 @@ def platform_of(
         environment={name: environment[name] for name in sorted(REFERENCE_VARIABLES) if environment.get(name)},
         versions=dict(versions),
     )
-    return with_key(line)
-
-
-def with_key(line: PlatformLine) -> PlatformLine:
-    """Return the platform under the digest of its other fields."""
-    data = msgspec.json.encode(msgspec.structs.replace(line, key=""), order="deterministic")
+    data = msgspec.json.encode(line, order="deterministic")
     return msgspec.structs.replace(line, key=sha256(data).hexdigest()[:12])
 
 
@@ -66,13 +61,6 @@ def package_versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return versions
-
-
-def platforms_of(run: RunLine) -> list[PlatformLine]:
-    """Return the platforms of a run; for a file without any, the one described by its run line."""
-    if run.platforms or not (run.platform or run.versions):
-        return list(run.platforms)
-    return [with_key(PlatformLine("", model=run.platform, versions=run.versions))]
 
 
 def names_of(platforms: Iterable[PlatformLine]) -> dict[str, str]:
@@ -110,15 +98,6 @@ def differences(one: PlatformLine, other: PlatformLine) -> list[str]:
     changed = [name for name in names if getattr(one, name) != getattr(other, name)]
     packages = {**one.versions, **other.versions}
     return changed + [name for name in packages if one.versions.get(name) != other.versions.get(name)]
-
-
-def on_platforms(run: RunLine, default: str) -> RunLine:
-    """Return a run line whose engines all have a platform, `default` if they had none, but not in their title.
-
-    A file of an older version has one platform, described by its run line.
-    """
-    engines = [msgspec.structs.replace(engine, platform=engine.platform or default, on="") for engine in run.engines]
-    return msgspec.structs.replace(run, engines=engines, platforms=platforms_of(run))
 
 
 def _facts(line: PlatformLine) -> dict[str, str]:

@@ -11,7 +11,7 @@ from pytest_t2n.records.nodeids import engine_id
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.parity.stage import AUTHOR, Author, Stage, Status
 
-SCHEMA = 2
+SCHEMA = 1
 """Incremented when a field changes its meaning or is removed, but not for a new field with a default."""
 Schema = Annotated[int, msgspec.Meta(ge=1)]
 Number = float | int | str

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from pytest_t2n.records.nodeids import case_id
-from pytest_t2n.records.platform import with_key
 from pytest_t2n.records.schema import PlatformLine, RecordError
 from pytest_t2n.run.bundles import ENTRIES, MANIFEST, SCHEMA, CheckEntry
 from t2n_core.errors import T2NError
@@ -40,7 +39,7 @@ class Bundle:
 
     checks: Sequence[CheckEntry]
     exporter: PlatformLine
-    """The platform of the export; for an older bundle only its packages are known."""
+    """The platform of the export."""
     problems: Sequence[str] = ()
     """The checks that cannot be read, by file and number, with the reasons."""
     unfinished: str = ""
@@ -49,9 +48,8 @@ class Bundle:
 
 class _Manifest(msgspec.Struct):
     schema: int
-    versions: dict[str, str]
+    platform: PlatformLine
     checks: list[msgspec.Raw]
-    platform: PlatformLine | None = None
     unfinished: str = ""
 
 
@@ -112,8 +110,7 @@ def read_bundle(directory: Path) -> Bundle:
     ]
     if manifest.unfinished:
         checks += [check for check in _unfinished_checks(directory / ENTRIES, problems) if check not in checks]
-    exporter = manifest.platform or with_key(PlatformLine("", versions=manifest.versions))
-    return Bundle(checks, exporter, problems, manifest.unfinished)
+    return Bundle(checks, manifest.platform, problems, manifest.unfinished)
 
 
 def read_samples(directory: Path, entry: CheckEntry) -> tuple[list[Sample], list[Sample]]:

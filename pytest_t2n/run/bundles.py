@@ -95,7 +95,7 @@ class CheckEntry(msgspec.Struct, frozen=True):
     drawn: dict[str, str] = {}
     """How random inputs were drawn, by name."""
     interface: Interface | None = None
-    """The declared inputs and outputs; None in a bundle of an older version."""
+    """The declared inputs and outputs."""
 
     @property
     def criteria(self) -> Judgement:
@@ -109,10 +109,9 @@ class Manifest(msgspec.Struct, frozen=True):
     """The checks of a bundle, in a stable order."""
 
     schema: int
-    versions: dict[str, str]
+    platform: PlatformLine
+    """The platform of the export."""
     checks: list[CheckEntry]
-    platform: PlatformLine | None = None
-    """The platform of the export; None in a bundle of an older version."""
     unfinished: str = ""
     """The reason why checks are missing."""
 
@@ -174,7 +173,7 @@ def write_manifest(
 ) -> None:
     """Write the manifest of these checks, exported on a platform. Raises OSError."""
     checks = sorted(entries, key=lambda entry: (entry.nodeid, entry.place, entry.archive, entry.samples))
-    manifest = Manifest(SCHEMA, exporter.versions, checks, exporter, unfinished)
+    manifest = Manifest(SCHEMA, exporter, checks, unfinished)
     data = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
     write_whole(directory / MANIFEST, data + b"\n")
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from t2n_core.parity.judging.judgement import Judgement
     from t2n_core.parity.outcome import Outcome
 
-COMPARISON = 3
+COMPARISON = 1
 """Incremented when the comparison judges the same outputs differently."""
 _MOST_BYTES = 16 << 20
 _WORDS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}

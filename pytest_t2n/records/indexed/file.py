@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
-from pytest_t2n.records.completeness import Completeness, counts_as_plan, planned_cell
+from pytest_t2n.records.completeness import Completeness, planned_cell
 from pytest_t2n.records.file import decode_line, each_with_offset
 from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.indexed.plans import RAW_DECODER, RawPlan, texts_of
@@ -130,8 +130,7 @@ class IndexedFile:
             elif isinstance(record, RawPlan):
                 self.plans.append(record.head)
                 self._plan = Place(0, offset, size)
-                if counts_as_plan(record.schema):
-                    self._take_plan(record, number)
+                self._take_plan(record, number)
         return last if isinstance(last, EndLine) else None
 
     def _take_plan(self, plan: RawPlan, number: int) -> None:

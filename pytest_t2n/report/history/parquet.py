@@ -30,8 +30,6 @@ COLUMNS = {
     "facts": "VARCHAR", "operators": "VARCHAR",
 }  # fmt: skip
 """Names and types of the columns; `times`, `outputs`, `facts` and `operators` are JSON."""
-OPTIONAL = frozenset({"operators"})
-"""Columns that the files of earlier versions lack."""
 _MESSAGE = 2_000
 """Most characters of a message."""
 _LONGEST = 4 << 20

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_t2n.report.history.parquet import COLUMNS, OPTIONAL
+from pytest_t2n.report.history.parquet import COLUMNS
 from t2n_core.errors import T2NError
 
 if TYPE_CHECKING:
@@ -62,13 +62,12 @@ class Questions:
     def __init__(self, base: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> None:
         """Inspect the files. Raises T2NError for one with other columns."""
         self._base = base
-        asked = [name for name in COLUMNS if name not in OPTIONAL]
         for path in files:
             kinds = {name: kind for name, kind, *_ in base.read_parquet(str(path)).limit(0).description}
-            missing = [name for name in asked if name not in kinds]
+            missing = [name for name in COLUMNS if name not in kinds]
             if missing:
                 raise T2NError(f"{path} has no column {', '.join(missing)}")
-        names = ", ".join(f'"{name}"' for name in asked)
+        names = ", ".join(f'"{name}"' for name in COLUMNS)
         base.execute("CREATE TABLE runs (path VARCHAR, run INTEGER)")
         base.executemany("INSERT INTO runs VALUES (?, ?)", [(str(path), run) for run, path in enumerate(files)])
         base.read_parquet([str(path) for path in files], filename=True, union_by_name=True).create_view("files")

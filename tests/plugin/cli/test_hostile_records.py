@@ -11,7 +11,7 @@ import pytest
 from pytest_t2n.cli import main
 
 RUN = {
-    "type": "run", "schema": 2, "started": "2026-11-22T00:00:00+00:00", "versions": {},
+    "type": "run", "schema": 1, "started": "2026-11-22T00:00:00+00:00", "versions": {},
     "engines": [{"target": "tract", "version": "0.21.19", "label": "0.21.19"}],
 }  # fmt: skip
 COMMANDS = {
@@ -30,7 +30,7 @@ COMMANDS = {
 
 def cell(name, **others):
     return {
-        "type": "cell", "schema": 2, "nodeid": f"t.py::t[{name}-tract-0.21.19]", "case": f"t.py::t[{name}]",
+        "type": "cell", "schema": 1, "nodeid": f"t.py::t[{name}-tract-0.21.19]", "case": f"t.py::t[{name}]",
         "target": "tract", "version": "0.21.19", "label": "0.21.19", "status": "pass", "stage": "compare", **others,
     }  # fmt: skip
 

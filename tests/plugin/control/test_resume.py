@@ -179,7 +179,7 @@ def test_a_bundle_of_each_failure(suite, where):
         names = {path.name for path in folder.iterdir()}
         assert names == {"README.md", "archives", "manifest.json", "numbers.npz", "outcome.json", "samples"}
         manifest = json.loads((folder / "manifest.json").read_text())
-        assert manifest["versions"]["pytest-t2n"]
+        assert manifest["platform"]["versions"]["pytest-t2n"]
         (check,) = manifest["checks"]
         assert (folder / check["archive"]).read_bytes() == b"archivemismatch"
         assert [size["T"] for size in check["sizes"]] == [5, 5, 1, 7]

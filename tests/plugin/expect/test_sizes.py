@@ -22,7 +22,7 @@ reason = "known"
 
 def cell(*outputs: OutputLine, metrics: tuple[MetricLine, ...] = (), error: str = "ParityError") -> CellLine:
     return CellLine(
-        schema=2,
+        schema=1,
         nodeid="t.py::test_m[1-tract-0.23.9]",
         case="t.py::test_m[1]",
         target="tract",

@@ -103,7 +103,7 @@ class BundleFolder:
 
     def close(self) -> None:
         """Write the manifest."""
-        content = {"schema": 1, "versions": {}, "checks": self.checks}
+        content = {"schema": 1, "platform": {"key": ""}, "checks": self.checks}
         (self.folder / "manifest.json").write_text(json.dumps(content))
 
 

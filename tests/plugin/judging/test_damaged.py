@@ -295,12 +295,15 @@ DEEP = 1_000_000
     ("text", "told"),
     [
         (b"{", "manifest.json"),
-        (b'{"schema": 9, "versions": {}, "checks": []}', "schema 9, but this version reads up to 1"),
-        (b'{"schema": 1, "versions": {}, "checks": ' + b"[" * DEEP + b"]" * DEEP + b"}", "nested too deeply"),
-        (b'{"schema": 1, "versions": {}, "z": ' + b"[" * DEEP + b"]" * DEEP + b', "checks": []}', "too deeply"),
-        (b'{"schema": 1, "versions": {"a": "\xff\xfe"}, "checks": []}', "manifest.json"),
-        (b'{"schema": ' + b"9" * 5000 + b', "versions": {}, "checks": []}', "manifest.json"),
-        (b'{"schema": 1,\n "versions": {"a": "\\ud800"},\n "checks": []}', "manifest.json:2: "),
+        (b'{"schema": 9, "platform": {"key": ""}, "checks": []}', "schema 9, but this version reads up to 1"),
+        (b'{"schema": 1, "platform": {"key": ""}, "checks": ' + b"[" * DEEP + b"]" * DEEP + b"}", "nested too deeply"),
+        (
+            b'{"schema": 1, "platform": {"key": ""}, "z": ' + b"[" * DEEP + b"]" * DEEP + b', "checks": []}',
+            "too deeply",
+        ),
+        (b'{"schema": 1, "platform": {"key": "\xff\xfe"}, "checks": []}', "manifest.json"),
+        (b'{"schema": ' + b"9" * 5000 + b', "platform": {"key": ""}, "checks": []}', "manifest.json"),
+        (b'{"schema": 1,\n "platform": {"key": "\\ud800"},\n "checks": []}', "manifest.json:2: "),
         (b"", "manifest.json"),
     ],
 )

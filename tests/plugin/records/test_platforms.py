@@ -12,7 +12,7 @@ import pytest
 from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.file import encode, read_records, write_records
 from pytest_t2n.records.merge import merge_files
-from pytest_t2n.records.platform import differences, names_of, platform_of, platforms_of, this_platform
+from pytest_t2n.records.platform import differences, names_of, platform_of, this_platform
 from pytest_t2n.records.schema import (
     SCHEMA,
     CellLine,
@@ -58,13 +58,6 @@ def records_on(line: PlatformLine, *cases: str, status: str = "pass", sha256: st
         platforms=[line, *([exporter] if exporter else [])],
     )
     return whole([run, *(msgspec.structs.replace(cell, platform=line.key) for cell in cells)])
-
-
-def old_records(versions: dict[str, str], *cases: str) -> list[Record]:
-    """A run of a version without platforms and plans."""
-    engine = EngineLine("tract", "0.23.9", "0.23.9", sha256="ab")
-    cells = [CellLine(1, f"{c}[0]", c, "tract", "0.23.9", "0.23.9", "pass", "compare") for c in cases]
-    return [RunLine(1, "2025-01-02T03:04:05+00:00", [engine], versions, "linux x86_64, 2 CPUs"), *cells]
 
 
 def merge_records(files: dict[str, list[Record]], **options: bool) -> list[Record]:
@@ -190,21 +183,6 @@ def test_exporters_alone_make_no_columns():
     (run,) = (line for line in merged if isinstance(line, RunLine))
     assert {line.key for line in run.platforms} == {X86.key, ARM.key}
     assert [cell.exported for cell in cells_of(merged)] == [ARM.key, ""]
-
-
-def test_files_of_older_versions_have_one_platform_each():
-    files = {"a": old_records(VERSIONS, "a"), "b": old_records(VERSIONS | {"numpy": "1"}, "a", "b")}
-    merged = merge_records(files, allow_incomplete=True)
-    assert [cell.engine for cell in cells_of(merged)] == [
-        "tract 0.23.9 on numpy 2.1.0",
-        "tract 0.23.9 on numpy 1",
-        "tract 0.23.9 on numpy 1",
-    ]
-    files = {"a": old_records(VERSIONS, "a"), "b": old_records(VERSIONS, "b")}
-    same = merge_records(files, allow_incomplete=True)
-    assert {cell.engine for cell in cells_of(same)} == {"tract 0.23.9"}
-    (run,) = (line for line in same if isinstance(line, RunLine))
-    assert [line.key for line in platforms_of(run)] == [cell.platform for cell in cells_of(same)][:1]
 
 
 def test_every_record_of_a_session_leads_to_its_platform(suite, mode):

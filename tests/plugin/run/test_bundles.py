@@ -54,7 +54,7 @@ def t2n(*arguments, cwd):
 
 
 def test_an_offline_run_fetches_nothing(tmp_path, monkeypatch, capsys):
-    (tmp_path / MANIFEST).write_text('{"schema": 1, "versions": {}, "checks": []}')
+    (tmp_path / MANIFEST).write_text('{"schema": 1, "platform": {"key": ""}, "checks": []}')
     monkeypatch.setattr(index, "run_pip", lambda *arguments: pytest.fail("it asks the index"))
     select = ["--tract", "0.23.9", "--offline", "--cache-dir", str(tmp_path / "cache")]
     assert main(["matrix", "run", "--bundle", str(tmp_path), *select]) != 0

@@ -307,7 +307,7 @@ def test_records_follow_the_schema_between_run_and_plan_and_the_end(suite):
     assert isinstance(records[-1], EndLine)
     assert len(cells_of(records)) == 14
     assert "\n".join(map(encode, records)) + "\n" == path.read_text()
-    assert json.loads(path.read_text().splitlines()[0])["schema"] == 2
+    assert json.loads(path.read_text().splitlines()[0])["schema"] == 1
 
 
 def test_options_reach_the_export(suite):

@@ -110,7 +110,7 @@ def test_a_bundle_says_where_it_was_exported_and_where_judged(convolution):
     manifest = json.loads(path.read_text())
     here = this_platform()
     exporter = manifest["platform"]
-    assert (exporter["versions"], exporter["model"]) == (manifest["versions"], here.model)
+    assert (exporter["versions"], exporter["model"]) == (here.versions, here.model)
     exporter |= {"key": "0123456789ab", "machine": "aarch64", "versions": {"torch": "1.2.3", "python": "3.99"}}
     path.write_text(json.dumps(manifest))
     cache = CACHE.partition("=")[2]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, GENERATE, MARKER, PROGRAM, RECORDER, REPORTS, RUNNER
-from pytest_t2n.config.options import add_options
+from pytest_t2n.config.settings import add_options
 
 if TYPE_CHECKING:
     from pytest_t2n.config.settings import Settings

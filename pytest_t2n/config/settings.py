@@ -5,59 +5,237 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_t2n.config.options import DEFAULT_TIMEOUT, OPTIONS
-from pytest_t2n.config.shard import Shard
-from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
+from pytest_t2n.config.options import (
+    IN_FOLDER,
+    option,
+    options_of,
+    parse_given,
+    parsed,
+    read_given_path,
+    read_path,
+    read_paths,
+    read_text,
+)
+from t2n_core.level import DEFAULT_LEVEL, LEVELS, TractCheckTolerance
 
+if TYPE_CHECKING:
+    from pytest_t2n.config.shard import Shard
+
+DEFAULT_TIMEOUT: Final = 60.0
+"""Seconds."""
 _WITHOUT_RUN = ("collectonly", "showfixtures", "show_fixtures_per_test", "cacheshow", "setuponly", "setupplan")
 """Options of pytest whose sessions call no test."""
 
 
+def _versions(config: pytest.Config, dest: str) -> tuple[str, ...]:
+    given = config.getoption(dest)
+    if given and not any(spec.strip(", ") for spec in given):
+        raise pytest.UsageError("--t2n-tract= names no version: is a variable empty? Leave it out to select none")
+    return tuple(spec.strip() for spec in given or config.getini(dest) if spec.strip())
+
+
+def _engine_paths(given: str) -> str:
+    from t2n_core.engine.paths import parse_paths
+
+    parse_paths(given)
+    return given
+
+
+def _seconds(given: str) -> float:
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ValueError(f"{given!r} is not a positive number of seconds")
+    return seconds
+
+
+def _memory(given: str) -> int:
+    from t2n_core.engine.processes.memory import parse_size
+
+    return parse_size(given)
+
+
+def _transforms(given: str) -> tuple[str, ...]:
+    from pytest_t2n.config.transforms import read_transforms
+
+    return read_transforms(given)
+
+
+def _shard(config: pytest.Config, dest: str) -> Shard | None:
+    given = config.getoption(dest)
+    return None if given is None else parse_given(_part, given, dest)
+
+
+def _part(given: str) -> Shard:
+    from pytest_t2n.config.shard import Shard
+
+    try:
+        return Shard.parse(given)
+    except ValueError:
+        raise ValueError(f"{given!r} is not I/N with 1 <= I <= N, as 2/4") from None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The user's settings for this session."""
+    """The user's settings for this session; most are options of the command line."""
 
-    tract: tuple[str, ...] = ()
+    tract: tuple[str, ...] = option(
+        "Run marked tests on these tract versions: 0.21 (newest 0.21.x), 0.21.13, '>=0.21,<0.23', latest, "
+        "all-minors, all, path:/to/tract, or a comma list; may be given several times",
+        _versions,
+        default=(),
+        metavar="SPEC",
+        repeated=True,
+        ini="version specs of tract, one per line, as {option}",
+    )
     """Version specs; each may be a comma list."""
-    cpu: str = ""
-    """Kernel tiers, a comma list; empty for the native tier."""
-    runtime: str = ""
-    """Runtimes, a comma list; empty for the CPU."""
-    paths: str = ""
-    """Paths through tract, a comma list; empty for all of each release."""
-    khronos: bool = False
-    report: Path | None = None
-    baseline: Path | None = None
-    offline: bool = False
-    allow_unlisted: bool = False
-    level: TractCheckTolerance = DEFAULT_LEVEL
-    timeout: float = DEFAULT_TIMEOUT
-    memory: int | None = None
+    cpu: str = option(
+        "Run tract with the kernels of these processors, each a separate engine: native (this one), no-avx512, "
+        "no-fma, …, or a comma list; tract 0.23.6 and later; default native",
+        read_text,
+        default="",
+        metavar="TIERS",
+    )
+    runtime: str = option(
+        "Run tract on these runtimes, each a separate engine: cpu, cuda, metal, or a comma list; default cpu",
+        read_text,
+        default="",
+        metavar="NAMES",
+    )
+    paths: str = option(
+        "Check archives on these paths through tract only: declutter (Rust, the command line), optimise-only (Python "
+        "and C, up to 0.22), fixed-symbols (sizes fixed before optimising), or a comma list; default all",
+        parsed(_engine_paths),
+        default="",
+        metavar="NAMES",
+    )
+    khronos: bool = option("Run marked tests whose target is khronos, judged by the reference tools")
+    require: bool = option(
+        "Fail a marked test that has no engine in this session instead of skipping it, "
+        "and a session without an engine for one of a marker's targets"
+    )
+    strict: bool = option("Fail a test whose pass is weak: an output does not change with the inputs, or is empty")
+    report: Path | None = option(
+        "Write the matrix (index.html, matrix.jsonl, summary.md, badges) to this directory",
+        read_path,
+        metavar="DIR",
+        ini=IN_FOLDER,
+    )
+    baseline: Path | None = option(
+        "matrix.jsonl of an earlier run, or a directory with one: the report and the summary show what changed",
+        read_path,
+        metavar="FILE",
+        ini=IN_FOLDER,
+    )
+    offline: bool = option("Use only engines and version lists in the cache")
+    allow_unlisted: bool = option(
+        "Accept versions of tract whose digests the plugin does not know, if --t2n-tract names them"
+    )
+    level: TractCheckTolerance = option(
+        f"Tolerance of tests without one: {', '.join(LEVELS)}; default {DEFAULT_LEVEL.value}",
+        parsed(TractCheckTolerance.parse),
+        default=DEFAULT_LEVEL,
+        metavar="LEVEL",
+    )
+    timeout: float = option(
+        f"Time an engine may take for one case; default {DEFAULT_TIMEOUT:g}",
+        parsed(_seconds),
+        default=DEFAULT_TIMEOUT,
+        metavar="SECONDS",
+    )
+    memory: int | None = option(
+        "Memory that an engine may take for one case, as 4G; default: the machine's, divided by the workers of "
+        "xdist, at most 8G",
+        parsed(_memory),
+        metavar="SIZE",
+    )
     """Bytes of an engine's job; None for an equal share of the machine's memory."""
-    cache_dir: Path | None = None
-    expect: tuple[Path, ...] = ()
+    cache_dir: Path | None = option(
+        "Where engines are kept; default: the cache directory of the platform", read_path, metavar="DIR", ini=IN_FOLDER
+    )
+    expect: tuple[Path, ...] = option(
+        "TOML file with known failures; one that is fixed or fails differently fails its test; "
+        "may be given several times",
+        read_paths,
+        default=(),
+        metavar="FILE",
+        repeated=True,
+        ini="files as of {option}, one per line; relative to the root directory",
+    )
     """Files of expectations, in order of precedence."""
-    accept: bool = False
-    shard: Shard | None = None
-    durations: Path | None = None
-    bundle: Path | None = None
-    bundle_failures: Path | None = None
-    resume: bool = False
-    reuse: bool = False
-    junit_properties: bool = False
-    benchmark: bool = False
+    accept: bool = option("Rewrite the file of --t2n-expect to match the results of this session", ini=None)
+    shard: Shard | None = option(
+        "Run the I-th of N parts of the suite; `t2n matrix merge` merges their reports",
+        _shard,
+        metavar="I/N",
+        ini=None,
+    )
+    durations: Path | None = option(
+        "matrix.jsonl of an earlier run, or a directory with one: the parts of --t2n-shard take equally long",
+        read_given_path,
+        metavar="FILE",
+        ini=None,
+    )
+    bundle: Path | None = option(
+        "Write archives, inputs and expected outputs there too; `t2n matrix run --bundle DIR` needs no torch",
+        read_given_path,
+        metavar="DIR",
+        ini=None,
+    )
+    bundle_failures: Path | None = option(
+        "Write such a bundle of each cell that fails in its engine, with the command that reproduces it",
+        read_given_path,
+        metavar="DIR",
+        ini=None,
+    )
+    bisect: bool = option(
+        "Search the first wrong node of each cell that fails in its engine: operator, source line, what to blame"
+    )
+    bisect_releases: bool = option(
+        "Run each cell that fails in tract in the other releases, and report where its result changes"
+    )
+    reduce: Path | None = option(
+        "Write there the smallest graph and tensors with the same failure, for each cell that fails in its engine",
+        read_given_path,
+        metavar="DIR",
+        ini=None,
+    )
+    profile: Path | None = option(
+        "Write there the profile, by module and line, of each cell that passes in a release of tract; 6 seconds each",
+        read_given_path,
+        metavar="DIR",
+        ini=None,
+    )
+    transforms: tuple[str, ...] = option(
+        "Also check each passing cell after these transforms of its engine: f32_to_f16, round_trip, …, or the "
+        "engine's JSON with arguments, in a comma list",
+        parsed(_transforms),
+        default=(),
+        metavar="NAMES",
+    )
+    resume: bool = option(
+        "Keep the results of an interrupted session in the report's matrix.jsonl, and run the rest", ini=None
+    )
+    reuse: bool = option(
+        "Do not run an engine again on the same archive, inputs and expected outputs where it passed before, "
+        "with the same kernels on the same platform"
+    )
+    junit_properties: bool = option(
+        "Give the test cells of --junitxml properties with status, stage and level; strict schemas refuse them"
+    )
+    benchmark: bool = option(
+        "Measure export, load and run of passing cells, and pass the times to pytest-benchmark: its table, "
+        "--benchmark-json, --benchmark-autosave and --benchmark-compare",
+        ini=None,
+    )
     benchmark_rounds: int = 0
-    bisect: bool = False
-    bisect_releases: bool = False
-    reduce: Path | None = None
-    profile: Path | None = None
-    transforms: tuple[str, ...] = ()
-    """Transforms of tract after which each passing cell is also checked."""
-    require: bool = False
-    strict: bool = False
+    """pytest-benchmark's own `--benchmark-min-rounds`."""
     only_collects: bool = False
     """True for a session that runs no test."""
 
@@ -67,52 +245,36 @@ class Settings:
         return bool(self.tract) or self.khronos
 
 
+def add_options(parser: pytest.Parser) -> None:
+    """Add the group `t2n`, and ini counterparts of its options."""
+    group = parser.getgroup("t2n", "parity of exported models (t2n)")
+    for _, dest, one in options_of(Settings):
+        one.add(dest, parser, group)
+
+
 def read_settings(config: pytest.Config) -> Settings:
     """Return the settings of this session.
 
     Raises:
-        pytest.UsageError: the level does not exist, the timeout is not a positive number, options exclude each other,
-            or a key of the ini file is no option of this plugin.
+        pytest.UsageError: a value is not one of its option, options exclude or need each other, or a key of the ini
+            file is no option of this plugin.
     """
     _refuse_unknown_keys(config)
-    of_command_line = config.getoption("t2n_tract")
-    if of_command_line and not any(spec.strip(", ") for spec in of_command_line):
-        raise pytest.UsageError("--t2n-tract= names no version: is a variable empty? Leave it out to select none")
-    specs = of_command_line or config.getini("t2n_tract")
-    return Settings(
-        tract=tuple(spec.strip() for spec in specs if spec.strip()),
-        cpu=_text(config, "t2n_cpu"),
-        runtime=_text(config, "t2n_runtime"),
-        paths=_paths(_text(config, "t2n_paths")),
-        khronos=_flag(config, "t2n_khronos"),
-        report=_path(config, "t2n_report"),
-        baseline=_path(config, "t2n_baseline"),
-        offline=_flag(config, "t2n_offline"),
-        allow_unlisted=_flag(config, "t2n_allow_unlisted"),
-        level=_level(_text(config, "t2n_level")),
-        timeout=_seconds(_text(config, "t2n_timeout")),
-        memory=_memory(_text(config, "t2n_memory")),
-        cache_dir=_path(config, "t2n_cache_dir"),
-        expect=_expect(config),
-        accept=_accept(config),
-        shard=_shard(config.getoption("t2n_shard")),
-        durations=_durations(config),
-        bundle=_given_path(config, "t2n_bundle"),
-        bundle_failures=_given_path(config, "t2n_bundle_failures"),
-        resume=_resume(config),
-        reuse=_flag(config, "t2n_reuse"),
-        junit_properties=_flag(config, "t2n_junit_properties"),
-        benchmark=_benchmark(config),
-        benchmark_rounds=_benchmark_rounds(config),
-        bisect=_flag(config, "t2n_bisect"),
-        bisect_releases=_flag(config, "t2n_bisect_releases"),
-        reduce=_given_path(config, "t2n_reduce"),
-        profile=_given_path(config, "t2n_profile"),
-        transforms=_transforms(_text(config, "t2n_transforms")),
-        require=_flag(config, "t2n_require"),
-        strict=_flag(config, "t2n_strict"),
+    values: dict[str, Any] = {name: one.read(config, dest) for name, dest, one in options_of(Settings)}
+    settings = Settings(
+        **{name: value for name, value in values.items() if value is not None},
+        benchmark_rounds=int(config.getoption("benchmark_min_rounds", 5)),
         only_collects=any(config.getoption(name, None) for name in _WITHOUT_RUN),
     )
+    if settings.resume and settings.report is None:
+        raise pytest.UsageError("--t2n-resume: name the directory of the interrupted session with --t2n-report=DIR")
+    if settings.accept and not settings.expect:
+        raise pytest.UsageError("--t2n-accept: there is no file to write; name one with --t2n-expect=FILE")
+    if settings.durations is not None and settings.shard is None:
+        raise pytest.UsageError("--t2n-durations: there are no parts to balance; name one with --t2n-shard=I/N")
+    if settings.benchmark and not config.pluginmanager.hasplugin("benchmark"):
+        raise pytest.UsageError("--t2n-benchmark: the plugin pytest-benchmark is not loaded (-p no:benchmark)")
+    return settings
 
 
 def _refuse_unknown_keys(config: pytest.Config) -> None:
@@ -120,7 +282,7 @@ def _refuse_unknown_keys(config: pytest.Config) -> None:
 
     pytest itself only warns of it, and a session without `t2n_require` can pass.
     """
-    known = [f"t2n_{option.name.replace('-', '_')}" for option in OPTIONS if option.ini is not None]
+    known = [dest for _, dest, one in options_of(Settings) if one.ini is not None]
     with warnings.catch_warnings(action="ignore"):  # pytest deprecates it, and has nothing else that lists the keys
         keys = list(config.inicfg)
     for key in keys:
@@ -131,134 +293,3 @@ def _refuse_unknown_keys(config: pytest.Config) -> None:
                 from t2n_core.text import suggestion
 
                 raise pytest.UsageError(f"{config.inipath}: unknown key `{key}`; {suggestion(key, known)}") from None
-
-
-def _text(config: pytest.Config, name: str) -> str:
-    given = config.getoption(name)
-    return str(config.getini(name) if given is None else given).strip()
-
-
-def _flag(config: pytest.Config, name: str) -> bool:
-    given = config.getoption(name)
-    return bool(config.getini(name) if given is None else given)
-
-
-def _path(config: pytest.Config, name: str) -> Path | None:
-    """Return an absolute path: from the command line relative to the start folder, from the ini file to the root."""
-    given = config.getoption(name)
-    if given:
-        return config.invocation_params.dir / Path(given).expanduser()
-    text = str(config.getini(name)).strip()
-    return config.rootpath / Path(text).expanduser() if text else None
-
-
-def _given_path(config: pytest.Config, name: str) -> Path | None:
-    given = config.getoption(name)
-    return config.invocation_params.dir / Path(given).expanduser() if given else None
-
-
-def _resume(config: pytest.Config) -> bool:
-    resume = bool(config.getoption("t2n_resume"))
-    if resume and _path(config, "t2n_report") is None:
-        raise pytest.UsageError("--t2n-resume: name the directory of the interrupted session with --t2n-report=DIR")
-    return resume
-
-
-def _expect(config: pytest.Config) -> tuple[Path, ...]:
-    given = config.getoption("t2n_expect")
-    if given:
-        return tuple(config.invocation_params.dir / Path(one).expanduser() for one in given)
-    return tuple(config.rootpath / Path(one).expanduser() for one in config.getini("t2n_expect"))
-
-
-def _benchmark(config: pytest.Config) -> bool:
-    wanted = bool(config.getoption("t2n_benchmark"))
-    if wanted and not config.pluginmanager.hasplugin("benchmark"):
-        raise pytest.UsageError("--t2n-benchmark: the plugin pytest-benchmark is not loaded (-p no:benchmark)")
-    return wanted
-
-
-def _benchmark_rounds(config: pytest.Config) -> int:
-    """Return pytest-benchmark's own `--benchmark-min-rounds`."""
-    return int(config.getoption("benchmark_min_rounds", 5))
-
-
-def _accept(config: pytest.Config) -> bool:
-    accept = bool(config.getoption("t2n_accept"))
-    if accept and not _expect(config):
-        raise pytest.UsageError("--t2n-accept: there is no file to write; name one with --t2n-expect=FILE")
-    return accept
-
-
-def _shard(text: str | None) -> Shard | None:
-    if text is None:
-        return None
-    try:
-        return Shard.parse(text)
-    except ValueError:
-        raise pytest.UsageError(f"--t2n-shard: {text!r} is not I/N with 1 <= I <= N, as 2/4") from None
-
-
-def _durations(config: pytest.Config) -> Path | None:
-    path = _given_path(config, "t2n_durations")
-    if path is not None and config.getoption("t2n_shard") is None:
-        raise pytest.UsageError("--t2n-durations: there are no parts to balance; name one with --t2n-shard=I/N")
-    return path
-
-
-def _level(text: str) -> TractCheckTolerance:
-    if not text:
-        return DEFAULT_LEVEL
-    from t2n_core.errors import InputError
-
-    try:
-        return TractCheckTolerance.parse(text)
-    except InputError as exc:
-        raise pytest.UsageError(f"--t2n-level: {exc}") from None
-
-
-def _paths(text: str) -> str:
-    if text:
-        from t2n_core.engine.paths import parse_paths
-        from t2n_core.errors import InputError
-
-        try:
-            parse_paths(text)
-        except InputError as exc:
-            raise pytest.UsageError(f"--t2n-paths: {exc}") from None
-    return text
-
-
-def _transforms(text: str) -> tuple[str, ...]:
-    if not text:
-        return ()
-    from pytest_t2n.config.transforms import read_transforms
-
-    try:
-        return read_transforms(text)
-    except ValueError as exc:
-        raise pytest.UsageError(f"--t2n-transforms: {exc}") from None
-
-
-def _seconds(text: str) -> float:
-    if not text:
-        return DEFAULT_TIMEOUT
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise pytest.UsageError(f"--t2n-timeout: {text!r} is not a positive number of seconds")
-    return seconds
-
-
-def _memory(text: str) -> int | None:
-    if not text:
-        return None
-    from t2n_core.engine.processes.memory import parse_size
-    from t2n_core.errors import InputError
-
-    try:
-        return parse_size(text)
-    except InputError as exc:
-        raise pytest.UsageError(f"--t2n-memory: {exc}") from None

@@ -11,7 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.output import say
-from pytest_t2n.config.options import DEFAULT_TIMEOUT
+from pytest_t2n.config.settings import DEFAULT_TIMEOUT
 from t2n_core.errors import InputError
 from t2n_core.level import LEVELS
 

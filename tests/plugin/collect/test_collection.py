@@ -188,13 +188,13 @@ def test_help_and_an_unmarked_suite_load_nothing_and_resolve_nothing(suite):
     ("arguments", "plugin", "core"),
     [
         (["--help"], "", ""),
-        (["-q", "test_plain.py"], "collect.collection collect.registrations config.settings config.shard", ""),
+        (["-q", "test_plain.py"], "collect.collection collect.registrations", ""),
         (
             ["--collect-only", "-q", "test_marked.py"],
             """
             collect.cells collect.collection collect.generating collect.judging collect.markers
             collect.registrations collect.rewriters collect.targets
-            config.engines config.settings config.shard records records.cell records.nodeids
+            config.engines records records.cell records.nodeids
             """,
             # a marker of this suite has versions
             """
@@ -217,7 +217,7 @@ def test_a_session_without_engines_loads_what_it_needs_and_no_more(suite, argume
     suite.pytester.makepyfile(test_plain="def test_it(): pass", test_marked=ENCODER)
     script = suite.pytester.makepyfile(script=code)
     result = suite.pytester.run(sys.executable, script, "-p", "no:benchmark", "-p", "no:hypothesispytest", *arguments)
-    ours = ["", *f"collect collect.names config config.hookspec config.options plugin {plugin}".split()]
+    ours = ["", *f"collect collect.names config config.hookspec config.options config.settings plugin {plugin}".split()]
     theirs = ["", *f"level {core}".split()]
     names = [f"pytest_t2n.{name}".rstrip(".") for name in ours] + [f"t2n_core.{name}".rstrip(".") for name in theirs]
     assert f"LOADED {sorted(names)}" in result.outlines

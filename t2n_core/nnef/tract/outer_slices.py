@@ -75,8 +75,10 @@ def separate_outer_slices(g: TractBuilder) -> None:
             moved[value] = [slices for slices in of_all if slices not in stopped]
             continue
         for slices in _of_all_readers(of_readers):
-            begin, leaves = slices[0].begin, tuple(leaf for one in slices for leaf in one.leaves)
-            splits = len(leaves) > 1 and (begin > 0 or value.dtype == BOOL or len(leaves) > _MOST_PARTS)
+            of_all_readers = [leaf for one in slices for leaf in one.leaves]
+            # a slice that comes along several readers is one part, but several slices of the value
+            begin, leaves = slices[0].begin, tuple({id(leaf): leaf for leaf in of_all_readers}.values())
+            splits = (len(of_all_readers) > 1 and (begin > 0 or value.dtype == BOOL)) or len(leaves) > _MOST_PARTS
             if splits or (g.traits.fails_at_nested_slices and _is_slice_of(operation, slices[0].axis)):
                 _separate(g, next((leaf for leaf in leaves if not _is_dropped(leaf, readers)), leaves[0]))
             else:

@@ -98,6 +98,23 @@ def test_slices_that_move_before_other_operations() -> None:
     assert apart(g) == ["pad"]
 
 
+@pytest.mark.parametrize(("begin", "kept"), [(0, []), (1, ["pad"])])
+def test_slices_along_several_readers_are_the_same_parts(begin: int, kept: list[str]) -> None:
+    """Two rows of a normalized value, whose mean and difference read it too."""
+    g = emitter()
+    y = g.tanh(g.external("x", (3, 9), FLOAT32))
+    normed = g.mul(g.sub(y, 1.5), g.exp(y))
+    g.graph.outputs = [g.slice(normed, axes=[0], begin=[row], end=[row + 1]) for row in (begin, begin + 1)]
+    assert apart(g) == kept
+
+
+def test_one_slice_along_two_readers_is_split() -> None:
+    g = emitter()
+    y = g.tanh(g.external("x", (3, 9), FLOAT32))
+    g.graph.outputs = [g.slice(g.mul(g.exp(y), g.sin(y)), axes=[0], begin=[1], end=[2])]
+    assert apart(g) == ["pad"]
+
+
 def test_a_reader_of_the_whole_keeps_them_apart() -> None:
     g = emitter()
     y = g.tanh(g.external("x", (3, 9), FLOAT32))

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -68,7 +68,20 @@ def pytest_configure(config: pytest.Config) -> None:
         return  # pytest configures itself to print that, and no session follows
     from pytest_t2n.config.settings import read_settings
 
-    config.pluginmanager.register(SessionStart(read_settings(config)), "t2n-start")
+    with _usage_errors():
+        settings = read_settings(config)
+    config.pluginmanager.register(SessionStart(settings), "t2n-start")
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """Raise pytest.UsageError for a wrong option or setting."""
+    from t2n_core.errors import InputError
+
+    try:
+        yield
+    except InputError as exc:
+        raise pytest.UsageError(str(exc)) from None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -139,7 +152,8 @@ class SessionStart:
         elif settings.selects_engines or settings.report is not None:
             from pytest_t2n.control.start import start_controller
 
-            start_controller(config, settings)
+            with _usage_errors():
+                start_controller(config, settings)
         else:
             from pytest_t2n.collect.collection import CaseCollector
 

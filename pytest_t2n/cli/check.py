@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
 from rich.console import Console
 
 from pytest_t2n.cli.arrays import in_order, signature_of
@@ -167,7 +166,7 @@ def _require(transforms: Sequence[str], engines: Sequence[SelectedEngine]) -> No
 
     try:
         require_transforms(transforms, engines)
-    except pytest.UsageError as wrong:
+    except InputError as wrong:
         raise InputError(str(wrong).replace("--t2n-", "--")) from None
 
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
 from rich.console import Console
 
 from pytest_t2n.cli.output import as_text
@@ -54,7 +53,7 @@ def engines_of(options: argparse.Namespace, console: Console) -> list[SelectedEn
         raise T2NError("name engines with --tract or --khronos")
     try:
         return select_engines(settings, lambda version, event: console.print(as_text(f"tract {version}: {event}")))
-    except pytest.UsageError as exc:
+    except InputError as exc:
         raise T2NError(str(exc).replace("--t2n-", "--")) from None
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 from rich.console import Console
 
 from pytest_t2n.cli.engine_choice import add_engine_options, engines_of
@@ -36,7 +35,7 @@ from pytest_t2n.records.run_line import run_line
 from pytest_t2n.records.schema import CellLine, GraphLine, PlatformLine, RecordError
 from pytest_t2n.run.bundle_reader import Bundle, read_bundles
 from t2n_core.engine.processes.memory import limit_memory, memory_limit
-from t2n_core.errors import T2NError
+from t2n_core.errors import InputError, T2NError
 from t2n_core.parity.stage import Stage, Status
 from t2n_core.text import reason_of, visible
 
@@ -65,7 +64,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     try:
         return run_bundle(options)
-    except (RecordError, ExpectationError, OSError, pytest.UsageError) as exc:
+    except (RecordError, ExpectationError, OSError, InputError) as exc:
         raise T2NError(reason_of(exc).replace("--t2n-", "--")) from None
 
 

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import SelectedEngine
 
@@ -37,16 +35,16 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
     A version has one engine per kernel tier and runtime, next to each other.
 
     Raises:
-        pytest.UsageError: a spec matches nothing, an engine cannot be provisioned, no engine has a tier or runtime, or
-            the Khronos tools are not installed.
+        InputError: a spec matches nothing, an engine cannot be provisioned, no engine has a tier or runtime, or the
+             Khronos tools are not installed.
     """
     from pytest_t2n.config.variants import variants_of
     from pytest_t2n.records.platform import this_platform
     from t2n_core.engine.khronos import why_no_khronos
-    from t2n_core.errors import T2NError
+    from t2n_core.errors import InputError, T2NError
 
     if settings.khronos and (problem := why_no_khronos()):
-        raise pytest.UsageError(f"--t2n-khronos: {problem}")
+        raise InputError(f"--t2n-khronos: {problem}")
     by_label: dict[str, ResolvedEngine] = {}
     for spec in settings.tract:
         try:
@@ -59,7 +57,7 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
                 allow_unlisted=settings.allow_unlisted or None,
             )
         except T2NError as exc:
-            raise pytest.UsageError(f"--t2n-tract={spec}: {exc}") from None
+            raise InputError(f"--t2n-tract={spec}: {exc}") from None
         for engine in resolved:
             by_label.setdefault(engine.label, engine)
     releases = sorted(by_label.values(), key=lambda one: (one.kind != "wheel", version_of(one.version), one.label))
@@ -74,12 +72,13 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
 
 
 def _on_paths(engines: Sequence[ResolvedEngine], paths: str) -> list[ResolvedEngine]:
-    """Return engines that check on these paths alone. Raises UsageError for a release that has none of them."""
+    """Return engines that check on these paths alone. Raises InputError for a release that has none of them."""
     from t2n_core.engine.paths import paths_of  # needs numpy
+    from t2n_core.errors import InputError
 
     chosen = [replace(engine, paths=paths) for engine in engines]
     if lacking := [engine.label for engine in chosen if not paths_of(engine)]:
-        raise pytest.UsageError(f"--t2n-paths={paths}: tract {', '.join(lacking)} has none of these paths")
+        raise InputError(f"--t2n-paths={paths}: tract {', '.join(lacking)} has none of these paths")
     return chosen
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import pytest
+if TYPE_CHECKING:
+    import pytest
 
-Reader = Callable[[pytest.Config, str], Any]
-"""Returns the value of an option by its `dest`; None for the default. Raises pytest.UsageError."""
+Reader: TypeAlias = "Callable[[pytest.Config, str], Any]"
+"""Returns the value of an option by its `dest`; None for the default. Raises InputError."""
 IN_FOLDER: Final = "as {option}; relative to the root directory"
 _OPTION: Final = "option"
 
@@ -111,10 +112,10 @@ def parsed(parse: Callable[[str], Any]) -> Reader:
 
 
 def parse_given(parse: Callable[[str], Any], given: str, dest: str) -> Any:
-    """Return the value of a text; raise pytest.UsageError with the name of the option if it has none."""
+    """Return the value of a text; raise InputError with the name of the option if it has none."""
     from t2n_core.errors import InputError
 
     try:
         return parse(given)
     except (InputError, ValueError) as exc:
-        raise pytest.UsageError(f"--{dest.replace('_', '-')}: {exc}") from None
+        raise InputError(f"--{dest.replace('_', '-')}: {exc}") from None

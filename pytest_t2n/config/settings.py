@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pytest
-
 from pytest_t2n.config.options import (
     IN_FOLDER,
     option,
@@ -20,9 +18,12 @@ from pytest_t2n.config.options import (
     read_paths,
     read_text,
 )
+from t2n_core.errors import InputError
 from t2n_core.level import DEFAULT_LEVEL, LEVELS, TractCheckTolerance
 
 if TYPE_CHECKING:
+    import pytest
+
     from pytest_t2n.config.shard import Shard
 
 DEFAULT_TIMEOUT: Final = 60.0
@@ -34,7 +35,7 @@ _WITHOUT_RUN = ("collectonly", "showfixtures", "show_fixtures_per_test", "caches
 def _versions(config: pytest.Config, dest: str) -> tuple[str, ...]:
     given = config.getoption(dest)
     if given and not any(spec.strip(", ") for spec in given):
-        raise pytest.UsageError("--t2n-tract= names no version: is a variable empty? Leave it out to select none")
+        raise InputError("--t2n-tract= names no version: is a variable empty? Leave it out to select none")
     return tuple(spec.strip() for spec in given or config.getini(dest) if spec.strip())
 
 
@@ -256,7 +257,7 @@ def read_settings(config: pytest.Config) -> Settings:
     """Return the settings of this session.
 
     Raises:
-        pytest.UsageError: a value is not one of its option, options exclude or need each other, or a key of the ini
+        InputError: a value is not one of its option, options exclude or need each other, or a key of the ini
             file is no option of this plugin.
     """
     _refuse_unknown_keys(config)
@@ -267,18 +268,18 @@ def read_settings(config: pytest.Config) -> Settings:
         only_collects=any(config.getoption(name, None) for name in _WITHOUT_RUN),
     )
     if settings.resume and settings.report is None:
-        raise pytest.UsageError("--t2n-resume: name the directory of the interrupted session with --t2n-report=DIR")
+        raise InputError("--t2n-resume: name the directory of the interrupted session with --t2n-report=DIR")
     if settings.accept and not settings.expect:
-        raise pytest.UsageError("--t2n-accept: there is no file to write; name one with --t2n-expect=FILE")
+        raise InputError("--t2n-accept: there is no file to write; name one with --t2n-expect=FILE")
     if settings.durations is not None and settings.shard is None:
-        raise pytest.UsageError("--t2n-durations: there are no parts to balance; name one with --t2n-shard=I/N")
+        raise InputError("--t2n-durations: there are no parts to balance; name one with --t2n-shard=I/N")
     if settings.benchmark and not config.pluginmanager.hasplugin("benchmark"):
-        raise pytest.UsageError("--t2n-benchmark: the plugin pytest-benchmark is not loaded (-p no:benchmark)")
+        raise InputError("--t2n-benchmark: the plugin pytest-benchmark is not loaded (-p no:benchmark)")
     return settings
 
 
 def _refuse_unknown_keys(config: pytest.Config) -> None:
-    """Raise pytest.UsageError for a `t2n_…` key of the ini file that no plugin has registered.
+    """Raise InputError for a `t2n_…` key of the ini file that no plugin has registered.
 
     pytest itself only warns of it, and a session without `t2n_require` can pass.
     """
@@ -292,4 +293,4 @@ def _refuse_unknown_keys(config: pytest.Config) -> None:
             except ValueError:
                 from t2n_core.text import suggestion
 
-                raise pytest.UsageError(f"{config.inipath}: unknown key `{key}`; {suggestion(key, known)}") from None
+                raise InputError(f"{config.inipath}: unknown key `{key}`; {suggestion(key, known)}") from None

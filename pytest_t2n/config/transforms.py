@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from pytest_t2n.records.cell import SelectedEngine
 
 if TYPE_CHECKING:
@@ -30,12 +28,14 @@ def read_transforms(given: Any) -> tuple[str, ...]:
 
 
 def require_transforms(transforms: Sequence[str], engines: Sequence[SelectedEngine]) -> None:
-    """Raise pytest.UsageError for a transform that no engine of the session has."""
+    """Raise InputError for a transform that no engine of the session has."""
+    from t2n_core.errors import InputError
+
     versions = [engine.version for engine in engines if engine.target == "tract"]
     for name in transforms:
         refusals = [refusal(name, version) for version in versions]
         if refusals and (last := refusals[-1]) is not None and all(refusals):
-            raise pytest.UsageError(f"--t2n-transforms: {last.message} ({last.hint})")
+            raise InputError(f"--t2n-transforms: {last.message} ({last.hint})")
 
 
 def refusal(name: str, version: str) -> InputError | None:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pytest
-
 from t2n_core.engine.provision.resolved import CPU
 from t2n_core.engine.tiers import NATIVE, first_with_tiers, has_tiers, parse_tiers
 from t2n_core.errors import InputError
@@ -26,12 +24,12 @@ def variants_of(
     called with a version and what takes long for it.
 
     Raises:
-        pytest.UsageError: an unknown tier, a variant that no release supports, or a release without any engine.
+        InputError: an unknown tier, a variant that no release supports, or a release without any engine.
     """
     try:
         tiers = parse_tiers(cpu) if cpu else (NATIVE,)
     except InputError as exc:
-        raise pytest.UsageError(f"--t2n-cpu: {exc}") from None
+        raise InputError(f"--t2n-cpu: {exc}") from None
     runtimes = tuple(dict.fromkeys(name.strip() for name in runtime.split(","))) if runtime else (CPU,)
     if not engines:
         return []
@@ -48,13 +46,11 @@ def variants_of(
             if not problem:
                 by_release[engine.label].append(variant)
         if all(problems.values()):
-            raise pytest.UsageError(f"{option}={tier if name == CPU else name}: {next(reversed(problems.values()))}")
+            raise InputError(f"{option}={tier if name == CPU else name}: {next(reversed(problems.values()))}")
         left |= problems
     for label, variants in by_release.items():
         if not variants:
-            raise pytest.UsageError(
-                f"{left[label]}; add {NATIVE} to --t2n-cpu and {CPU} to --t2n-runtime, or leave it out"
-            )
+            raise InputError(f"{left[label]}; add {NATIVE} to --t2n-cpu and {CPU} to --t2n-runtime, or leave it out")
     return [variant for variants in by_release.values() for variant in variants]
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-import pytest
-
 from pytest_t2n.control.reads import changed_reads
 from pytest_t2n.records.completeness import last_plans
 from pytest_t2n.records.file import each_record, encode
@@ -16,6 +14,7 @@ from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.platform import differences
 from pytest_t2n.records.schema import CellLine, GraphLine, PlanLine, Record, RecordError, RunLine
+from t2n_core.errors import InputError
 from t2n_core.files import replacing
 
 _NAMED = 10
@@ -36,7 +35,7 @@ def read_interrupted(path: Path, now: RunLine, root: Path) -> Interrupted:
     """Return the results of an interrupted session that had the engines and packages of `now`, and read the same files.
 
     Raises:
-        pytest.UsageError: the file cannot be read, or is from other engines, packages, files below `root` or variables.
+        InputError: the file cannot be read, or is from other engines, packages, files below `root` or variables.
     """
     done: dict[str, CellLine] = {}
     words: dict[str, str] = {}
@@ -53,7 +52,7 @@ def read_interrupted(path: Path, now: RunLine, root: Path) -> Interrupted:
             elif isinstance(record, PlanLine):
                 plans.append(record)
     except (OSError, RecordError) as exc:
-        raise pytest.UsageError(f"--t2n-resume: {exc}") from None
+        raise InputError(f"--t2n-resume: {exc}") from None
     if changed := changed_reads(reads, root):
         _refuse(path, changed, "state of what its tests read")
     plan = next(reversed(last_plans(plans)), None)
@@ -86,7 +85,7 @@ def read_baseline(path: Path, torn: Callable[[str], object]) -> list[Record]:
     """Return the records of an earlier run, without graphs, its cells as outlines; `torn` as in `each_record`.
 
     Raises:
-        pytest.UsageError: the file cannot be read.
+        InputError: the file cannot be read.
     """
     words: dict[str, str] = {}
     records = each_record(path / MATRIX_FILE if path.is_dir() else path, torn)
@@ -97,7 +96,7 @@ def read_baseline(path: Path, torn: Callable[[str], object]) -> list[Record]:
             if not isinstance(record, GraphLine)
         ]
     except (OSError, RecordError) as exc:
-        raise pytest.UsageError(f"--t2n-baseline: {exc}") from None
+        raise InputError(f"--t2n-baseline: {exc}") from None
 
 
 def _whole_lines(path: Path) -> Iterator[Record]:
@@ -110,7 +109,7 @@ def _is_done(line: CellLine) -> bool:
 
 
 def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
-    """Raise pytest.UsageError if the results of two runs cannot be in one matrix."""
+    """Raise InputError if the results of two runs cannot be in one matrix."""
     shas = {engine.title: engine.sha256 for engine in now.engines}
     changed = [engine.title for engine in before.engines if shas.get(engine.title, engine.sha256) != engine.sha256]
     here = now.platforms[0]
@@ -130,8 +129,6 @@ def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
 
 
 def _refuse(path: Path, changed: Sequence[str], what: str = "") -> NoReturn:
-    """Raise pytest.UsageError for what changed since the file was written."""
+    """Raise InputError for what changed since the file was written."""
     names = ", ".join(changed[:_NAMED]) + (f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else "")
-    raise pytest.UsageError(
-        f"--t2n-resume: {path} was written with another {what + ': ' if what else ''}{names}; start again"
-    )
+    raise InputError(f"--t2n-resume: {path} was written with another {what + ': ' if what else ''}{names}; start again")

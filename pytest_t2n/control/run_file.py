@@ -36,7 +36,7 @@ class RunFile:
             root: the folder to which the names of read files are relative.
 
         Raises:
-            pytest.UsageError: what an interrupted run left cannot be kept.
+            InputError: what an interrupted run left cannot be kept.
             OSError: the folder cannot be written.
         """
         path = folder / MATRIX_FILE if folder is not None else None

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.records.from_outcome import outcome_record, simple_record
@@ -17,6 +16,8 @@ from pytest_t2n.records.schema import CellLine
 from t2n_core.parity.stage import Stage, Status
 
 if TYPE_CHECKING:
+    import pytest
+
     from t2n_core.parity.outcome import Outcome
 
 _PACKAGES = tuple(sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib"))
@@ -38,6 +39,8 @@ def record_of(
     `outcome` is the decisive one of the test's checks; `exported` is True if the test exported at all; `expected` is
     how the test says that it expects its failed checks.
     """
+    import pytest
+
     if call.when == "setup":
         if report.skipped:
             reason = _skip_reason(report)

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.schema import PlatformLine, RunLine
+from t2n_core.errors import InputError
 from t2n_core.files import replace_with, write_whole
 from t2n_core.level import TractCheckTolerance
 from t2n_core.parity.judging.interface import Interface
@@ -120,21 +120,21 @@ def check_bundle_folder(directory: Path) -> None:
     """Create the directory if it is missing.
 
     Raises:
-        pytest.UsageError: it cannot be created, or holds something else.
+        InputError: it cannot be created, or holds something else.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()) and not (directory / MANIFEST).exists():
-            raise pytest.UsageError(f"--t2n-bundle={directory}: the directory holds something that is not a bundle")
+            raise InputError(f"--t2n-bundle={directory}: the directory holds something that is not a bundle")
     except OSError as exc:
-        raise pytest.UsageError(f"--t2n-bundle={directory}: {exc.strerror or exc}") from None
+        raise InputError(f"--t2n-bundle={directory}: {exc.strerror or exc}") from None
 
 
 def start_bundle(directory: Path, kept: Sequence[CheckEntry] = ()) -> None:
     """Start a bundle in place of an existing one, of which only the checks `kept` stay.
 
     Raises:
-        pytest.UsageError: it cannot be written.
+        InputError: it cannot be written.
     """
     try:
         shutil.rmtree(directory / ENTRIES, ignore_errors=True)
@@ -146,7 +146,7 @@ def start_bundle(directory: Path, kept: Sequence[CheckEntry] = ()) -> None:
                 shutil.rmtree(directory / name, ignore_errors=True)
         write_manifest(directory, (), this_platform(), "its session did not end")
     except OSError as exc:
-        raise pytest.UsageError(f"--t2n-bundle={directory}: {exc.strerror or exc}") from None
+        raise InputError(f"--t2n-bundle={directory}: {exc.strerror or exc}") from None
 
 
 def add_to_bundle(directory: Path, inputs: CheckInputs) -> None:

@@ -22,7 +22,7 @@ class Journal:
         """Start `matrix.jsonl` in `folder`, if given, or continue that of an interrupted run.
 
         Raises:
-            pytest.UsageError: the existing file is from other engines.
+            InputError: the existing file is from other engines.
             RecordError: it is from another bundle or shard.
             OSError: the folder cannot be written.
         """

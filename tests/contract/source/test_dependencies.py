@@ -155,10 +155,11 @@ def test_khronos_without_its_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     from pytest_t2n.config.engines import select_engines
     from pytest_t2n.config.settings import Settings
     from t2n_core.engine import khronos
+    from t2n_core.errors import InputError
 
     monkeypatch.setattr(khronos, "find_spec", lambda name: None if name.startswith("nnef") else name)
     wanted = r"--t2n-khronos: the Khronos tools need nnef, nnef_tools: pip install 'pytest-t2n\[khronos\]'"
-    with pytest.raises(pytest.UsageError, match=wanted):
+    with pytest.raises(InputError, match=wanted):
         select_engines(Settings(khronos=True))
 
 

@@ -12,6 +12,7 @@ from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.nodeids import case_id
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.tiers import kind_of_processor
+from t2n_core.errors import InputError
 from tests.plugin.suites import marked
 
 
@@ -61,12 +62,12 @@ def test_a_binary_has_tiers_by_its_version():
     ],
 )
 def test_what_no_release_can_be(cpu, runtime, message):
-    with pytest.raises(pytest.UsageError, match=message):
+    with pytest.raises(InputError, match=message):
         variants_of([release("0.22.4"), release("0.23.5")], cpu, runtime)
 
 
 def test_no_release_is_left_out_in_silence():
-    with pytest.raises(pytest.UsageError, match=r"tract 0\.22\.4 has no kernel tiers.*; add native to --t2n-cpu"):
+    with pytest.raises(InputError, match=r"tract 0\.22\.4 has no kernel tiers.*; add native to --t2n-cpu"):
         selected("no-fma", "0.22.4", "0.23.9")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from conformance.lab.tables import table, with_table
+from conformance.lab.pages.tables import table, with_table
 from t2n_core.nnef.releases import Releases
 from t2n_core.nnef.tract import traits
 from t2n_core.nnef.tract.quirks.hazards import HAZARDS

@@ -9,10 +9,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from conformance.benchmarks.engine.speed import archive_figures
-from conformance.benchmarks.nets.groups import Net
-from conformance.benchmarks.nets.layers import LAYERS
-from conformance.benchmarks.nets.vision import VISION
+from conformance.lab.measure.engine.speed import archive_figures
+from conformance.lab.measure.nets.groups import Net
+from conformance.lab.measure.nets.layers import LAYERS
+from conformance.lab.measure.nets.vision import VISION
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine.protocol import OPERATORS
 from tools.build_spec_tables import known_releases

@@ -14,7 +14,7 @@ from pathlib import Path
 from _pytest.config.argparsing import Parser
 
 import pytest_t2n.plugin
-from conformance.lab.tables import table
+from conformance.lab.pages.tables import table
 from pytest_t2n.cli.migrate.table import moves
 from t2n_core.export.options import ExportOptions, help_of, marker_options
 from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractNNEF

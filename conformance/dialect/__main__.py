@@ -34,7 +34,7 @@ from conformance.dialect.page import dialect_page
 from conformance.dialect.session import judge_releases, matrix, smallest, verdicts
 from conformance.dialect.upstream import write_upstream_cases
 from conformance.lab.command import add_tract, command_parser, say
-from conformance.lab.long_tables import write_page
+from conformance.lab.pages.long_tables import write_page
 from t2n_core.dialect.cases import CASES, operators
 from t2n_core.engine import resolve_engines
 from t2n_core.engine.paths import EnginePath, parse_paths, paths_of_release

@@ -12,7 +12,7 @@ from packaging.version import Version
 from conformance.dialect.judge import STATUSES, Status, Verdict
 from conformance.dialect.known import explanation
 from conformance.dialect.session import smallest
-from conformance.lab.tables import table
+from conformance.lab.pages.tables import table
 from t2n_core.nnef.spec import spec_for
 
 Counts = Counter[Status]

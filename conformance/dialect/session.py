@@ -16,7 +16,7 @@ from conformance.dialect.judge import STATUSES, Verdict, judge
 from conformance.dialect.known import explanation
 from conformance.dialect.results import Judged, append_result, digest_of, read_results, suspects_in
 from conformance.lab.command import say
-from conformance.lab.tables import table
+from conformance.lab.pages.tables import table
 from t2n_core.dialect.cases import cases
 from t2n_core.dialect.operators import functions
 from t2n_core.engine import ResolvedEngine, close_all, engine_for, resolve_engines

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from conformance.onnx_models import load_onnx
+from conformance.lab.onnx_models import load_onnx
 from t2n_core.engine.tract.driver import TractDriver, TractModel
 from t2n_core.errors import EngineOptimiseError
 

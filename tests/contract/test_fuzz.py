@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from conformance.fuzz import judge as judge_module
-from conformance.fuzz.generator import RUNNERS
-from conformance.fuzz.judge import Finding, Reference, judge
-from conformance.fuzz.program import Input, Program, Step
-from conformance.fuzz.session import judge_seed, judge_state_seed, shrunk, targets_of
-from conformance.fuzz.states.judge import judge_states
-from conformance.fuzz.states.program import generate_state
-from conformance.fuzz.verdict import CRASH, ENGINE_ERROR, EXCEPTION, RED, REFUSED, RIGHT, WRONG
+from conformance.lab.fuzz import judge as judge_module
+from conformance.lab.fuzz.generator import RUNNERS
+from conformance.lab.fuzz.judge import Finding, Reference, judge
+from conformance.lab.fuzz.program import Input, Program, Step
+from conformance.lab.fuzz.session import judge_seed, judge_state_seed, shrunk, targets_of
+from conformance.lab.fuzz.states.judge import judge_states
+from conformance.lab.fuzz.states.program import generate_state
+from conformance.lab.fuzz.verdict import CRASH, ENGINE_ERROR, EXCEPTION, RED, REFUSED, RIGHT, WRONG
 from t2n_core import TractNNEF
 from t2n_core.engine import ResolvedEngine
 from t2n_core.engine.protocol import Array
@@ -165,6 +165,8 @@ def test_a_right_state_whose_check_fails_is_found(
 def test_several_processes_judge_the_models_of_a_command(kind: str, tmp_path: Path) -> None:
     """A process of multiprocessing does not import the `__main__` of a package: it would die at its first model."""
     file = tmp_path / "models.jsonl"
-    command = f"-m conformance.fuzz {kind} --seed 2 --count 2 --mend 0 --tract 0.23.9 --offline --jobs 2 --json {file}"
+    command = (
+        f"-m conformance.lab.fuzz {kind} --seed 2 --count 2 --mend 0 --tract 0.23.9 --offline --jobs 2 --json {file}"
+    )
     subprocess.run([sys.executable, *command.split()], check=True, timeout=300, stdout=subprocess.DEVNULL)
     assert sorted(json.loads(line)["seed"] for line in file.read_text().splitlines()) == [2, 3]

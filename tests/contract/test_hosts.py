@@ -1,4 +1,4 @@
-"""A run on hosts with networks of their own; `python -m conformance.cluster` tries more faults."""
+"""A run on hosts with networks of their own; `python -m conformance.lab.plant.cluster` tries more faults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="pip install 'pytest-t2n[dask]'")
 
-from conformance.cluster.hosts import why_not
+from conformance.lab.plant.cluster.hosts import why_not
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.skipif(bool(why_not()), reason=f"hosts as network namespaces: {why_not()}")
 def test_a_killed_client_and_a_killed_host_cost_nothing() -> None:
     faults = ("a host killed", "the client killed")
-    command = [sys.executable, "-m", "conformance.cluster", "--hosts", "2", "--cases", "40"]
+    command = [sys.executable, "-m", "conformance.lab.plant.cluster", "--hosts", "2", "--cases", "40"]
     for fault in faults:
         command += ["--fault", fault]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)

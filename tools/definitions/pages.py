@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from conformance.lab.tables import table
+from conformance.lab.pages.tables import table
 from t2n_core.dialect.operators import functions
 from t2n_core.dialect.operators import operators as definitions
 from t2n_core.dialect.without_meaning import WITHOUT_MEANING

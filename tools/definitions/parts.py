@@ -14,7 +14,7 @@ import numpy as np
 from packaging.version import Version
 
 from conformance.dialect.known import KNOWN
-from conformance.lab.tables import table
+from conformance.lab.pages.tables import table
 from t2n_core.dialect import Case, cases
 from t2n_core.dialect.cases import operators as with_cases
 from t2n_core.nnef.lexical import literal_text

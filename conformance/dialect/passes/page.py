@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from conformance.dialect.passes.judging import PassVerdict
 from conformance.dialect.passes.known import KNOWN, KnownPass
-from conformance.lab.tables import table
+from conformance.lab.pages.tables import table
 from t2n_core.engine.paths import EnginePath
 
 _HEAD: Final = """# Paths through tract

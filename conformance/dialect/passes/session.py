@@ -13,8 +13,8 @@ from conformance.dialect.judge import STATUSES
 from conformance.dialect.passes.judging import PassVerdict, judge_programs
 from conformance.dialect.passes.known import explanation
 from conformance.dialect.passes.program import Program
+from conformance.lab.pages.tables import table
 from conformance.lab.rows import RowFile, read_rows
-from conformance.lab.tables import table
 from t2n_core.engine.paths import EnginePath, paths_of_release
 from t2n_core.engine.pool import TractRunner
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.upstream.operators import TRIED, WRONG, Wrong, error_of
+from conformance.lab.upstream.operators import TRIED, WRONG, Wrong, error_of
 from t2n_core.nnef.legality import check_graph
 from t2n_core.nnef.spec import spec_for
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.benchmarks import decoding
-from conformance.benchmarks.nets.decoder import Size
+from conformance.lab.measure import decoding
+from conformance.lab.measure.nets.decoder import Size
 from t2n_core.engine import resolve_engines
 
 SMALL = Size(layers=2, heads=6, shared=2, width=8, inner=32, words=97)

@@ -1,4 +1,4 @@
-"""The cases of `conformance/upstream` show what they are about, and planted faults are reduced."""
+"""The cases of `conformance/lab/upstream` show what they are about, and planted faults are reduced."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 import torch
 from torch import nn
 
-from conformance.faults.__main__ import reduce_one
-from conformance.faults.architectures import planted_in
-from conformance.faults.graphs import planted_graph
-from conformance.faults.page import page
-from conformance.faults.plants import FLOAT64, PLANTS
-from conformance.upstream.__main__ import FAILURES, HERE, Failure
-from conformance.upstream.operators import WRONG, Wrong
-from conformance.upstream.transformed import CHANGED, RELEASE, Changed, run_changed
+from conformance.lab.plant.faults.__main__ import reduce_one
+from conformance.lab.plant.faults.architectures import planted_in
+from conformance.lab.plant.faults.graphs import planted_graph
+from conformance.lab.plant.faults.page import page
+from conformance.lab.plant.faults.plants import FLOAT64, PLANTS
+from conformance.lab.upstream.__main__ import FAILURES, HERE, Failure
+from conformance.lab.upstream.operators import WRONG, Wrong
+from conformance.lab.upstream.transformed import CHANGED, RELEASE, Changed, run_changed
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.reduce.tract_case import replay
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from conformance.mutants.tamper import leaks
+from conformance.lab.plant.mutants.tamper import leaks
 from t2n_core import ModelExport, TractNNEF, errors
 from t2n_core.check.bisect import find_first_wrong_node
 from t2n_core.errors import InputError

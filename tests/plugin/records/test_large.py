@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from conformance.records.enlarge import enlarge
+from conformance.lab.measure.records.enlarge import enlarge
 from pytest_t2n.cli import main
 from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.file import encode, read_records, write_records

@@ -1,6 +1,6 @@
 """A sample of planted faults: the check names the side in which each was planted.
 
-`python -m conformance.blame` plants 200.
+`python -m conformance.lab.plant.blame` plants 200.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from conformance.blame import engine, exporter
+from conformance.lab.plant.blame import engine, exporter
 from t2n_core.engine.pool import TractRunner
 
 RELEASES = ("0.21.19", "0.23.9")

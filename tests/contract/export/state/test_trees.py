@@ -1,6 +1,6 @@
 """States of any tree: the engine, fed with its own outputs, computes what a program's loop over the model does.
 
-Random trees are those of `python -m conformance.fuzz --states`, in `tests/contract/test_fuzz.py`.
+Random trees are those of `python -m conformance.lab.fuzz --states`, in `tests/contract/test_fuzz.py`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,64 @@
+"""A model as a test that can be pasted into a file."""
+
+from __future__ import annotations
+
+from conformance.lab.fuzz.program import LENGTHS, MASK, NORMAL, SCRIPT, TRACE, Input, Program, Sizes
+from conformance.lab.fuzz.verdict import Verdict
+
+_HEAD = """import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.request import CheckRequest
+
+"""
+
+
+def snippet(program: Program, verdict: Verdict) -> str:
+    """Return the model, its example, and a test at the sizes where it fails."""
+    inputs = ", ".join(f'"{one.name}": {_drawn(one, program.example)}' for one in program.inputs)
+    model = "torch.jit.script(model)" if program.way == SCRIPT else "model"
+    way = ', capture="trace"' if program.way == TRACE else ""
+    failing = list(verdict.failing)[:6] or [program.example]
+    sizes = ", ".join(str(dict(one)) for one in failing)
+    version = verdict.engine.split()[-1]
+    said = verdict.message.splitlines()
+    return "\n".join(
+        [
+            f"# seed {program.seed}: {verdict.status} on {verdict.engine}, by {program.way} at {dict(program.example)}",
+            *(f"#   {line}" for line in said[:6]),
+            _HEAD,
+            program.source,
+            "",
+            "def test_model(tmp_path):",
+            f"    torch.manual_seed({program.seed})",
+            "    model = Model().eval()",
+            "    for parameter in model.parameters():",
+            "        nn.init.normal_(parameter, 0, 0.4)",
+            f"    example = {{{inputs}}}",
+            f"    export = ModelExport({model}, example, dynamic_axes={program.axes}{way})",
+            f'    target = TractNNEF("{version}", offline=True, check_io=False)',
+            '    result = export.to(target, tmp_path / "m.tar")',
+            f"    samples = [result.sample_at(sizes) for sizes in [{sizes}]]",
+            "    check_parity(target.engine(), CheckRequest(result.archive, samples)).raise_for_failure()",
+            "",
+        ]
+    )
+
+
+def _drawn(one: Input, example: Sizes) -> str:
+    """Return the expression that draws an input of the example."""
+    shape = one.shape(example)
+    if one.zeros:
+        dtype = {NORMAL: "float", MASK: "bool"}.get(one.kind, "long")
+        return f"torch.zeros({shape}, dtype=torch.{dtype})"
+    if one.kind == NORMAL:
+        return f"torch.randn({shape})"
+    if one.kind == MASK:
+        return f"torch.rand({shape}) < 0.7"
+    first = 1 if one.kind == LENGTHS else 0
+    return f"torch.randint({first}, {example.get(one.of, 1) + first}, {shape})"

@@ -1,0 +1,155 @@
+"""All benchmarks by one command: `python -m conformance.lab.measure`, or `tox -e benchmark`.
+
+Prints the tables and writes results.json and results.md. Figures are ratios within one run on one machine; nothing
+here passes or fails by time.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from conformance.lab.command import command_parser, say
+from conformance.lab.machine import ROOT, describe_machine
+from conformance.lab.measure import checks, decoding, growth, memory, startup
+from conformance.lab.measure.engine import speed
+from conformance.lab.measure.nets.exported import CHAIN_LENGTHS, EXPORTED
+from conformance.lab.measure.peers.process import NAME, Peer
+from conformance.lab.measure.sessions import plugin, quick, stages
+from conformance.lab.measure.tables import markdown
+from conformance.lab.rows import write_results
+
+PARTS = ("export", "growth", "memory", "engine", "layers", "decoding", "checks", "session", "quick", "startup")
+BUDGET = 120.0
+"""Seconds for the peer at one length; at 400 it takes about four minutes, with --peer-400 it gets ten."""
+
+
+def export_times(folder: Path, peer: Peer | None, longest: int) -> dict[str, Any]:
+    """Return {exporter: {n: median seconds}}, with the reason in place of seconds that are missing."""
+    path = folder / "export.json"
+    command = [sys.executable, "-m", "pytest", "conformance/lab/measure/test_export_time.py"]
+    command += ["--benchmark-only", f"--benchmark-json={path}", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
+    times: dict[str, Any] = {"ours": {}, "torch.export": {}}
+    nets: dict[str, dict[str, Any]] = {net: {} for net in EXPORTED}
+    for entry in json.loads(path.read_text(encoding="utf-8"))["benchmarks"]:
+        who = "ours" if entry["name"].startswith("test_ours") else "torch.export"
+        if "net" in entry["params"]:
+            nets[entry["params"]["net"]][who] = entry["stats"]["median"]
+        else:
+            times[who][entry["params"]["length"]] = entry["stats"]["median"]
+    if peer is not None:
+        times["peer"] = {}
+        for n in (n for n in CHAIN_LENGTHS if n <= longest):
+            say(f"the peer's export of {n} layers")
+            times["peer"][n] = _seconds(
+                peer, {"chain": n, "repeats": 3 if n <= 50 else 1}, 600.0 if n > 200 else BUDGET
+            )
+        for net in EXPORTED:
+            say(f"the peer's export of {net}")
+            seconds = (
+                times["peer"].get(400) if net.startswith("400 x") else _seconds(peer, {"export": net, "repeats": 1})
+            )
+            nets[net]["peer"] = seconds or "not run"
+    return {**times, "nets": nets}
+
+
+def _seconds(peer: Peer, job: dict[str, Any], budget: float = BUDGET) -> float | str:
+    """Return the median, or why there is none."""
+    answer = peer.ask({**job, "version": "0.23.9"}, budget)
+    return (
+        str(answer["error"]) if answer.get("error") else float(sorted(answer["seconds"])[len(answer["seconds"]) // 2])
+    )
+
+
+def save(results: dict[str, Any], output: Path) -> str:
+    """Write the results so far, so that a later failure does not lose them, and return the tables."""
+    write_results(output / "results.json", results)
+    text = markdown(results)
+    (output / "results.md").write_text(text, encoding="utf-8")
+    return text
+
+
+def main() -> None:
+    parser = command_parser("conformance.lab.measure", __doc__)
+    parser.add_argument("--output", type=Path, default=ROOT / "benchmark-results", help="folder of the results")
+    parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--tract", default="all-minors", metavar="SPEC", help="engines of the parts engine and layers")
+    parser.add_argument("--rounds", type=int, default=30, help="turns of each archive")
+    parser.add_argument("--gigabytes", type=float, default=2.0, help="weights of the part memory, on disk twice")
+    parser.add_argument("--no-peer", action="store_true", help="without the other exporters and their environments")
+    parser.add_argument("--peer-400", action="store_true", help="the peer at n = 400 too: four minutes and more")
+    parser.add_argument(
+        "--peer-folder", type=Path, default=ROOT / ".tox" / "peers", help="where their environments are"
+    )
+    arguments = parser.parse_args()
+    parts = arguments.only.split(",")
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    output = arguments.output.absolute()
+    output.mkdir(parents=True, exist_ok=True)
+    results: dict[str, Any] = {"machine": describe_machine()}
+    peer = onnx = None
+    if not arguments.no_peer and {"export", "engine", "layers"} & set(parts):
+        say(f"the environment of {NAME}")
+        peer = Peer(arguments.peer_folder.absolute())
+        results["peer"] = NAME
+        if "layers" in parts:
+            say("the environment of torch.onnx")
+            onnx = Peer(arguments.peer_folder.absolute(), "torch-onnx")
+        if not arguments.peer_400:
+            results["peer_note"] = (
+                "The peer runs once per length (three times at 50), within two minutes each; "
+                "n = 400 takes it about four, so that is measured with `--peer-400` only."
+            )
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            if "export" in parts:
+                results["export"] = export_times(Path(folder), peer, 400 if arguments.peer_400 else 200)
+                save(results, output)
+            if "growth" in parts:
+                results["growth"] = growth.measure(Path(folder), say)
+                save(results, output)
+            if "memory" in parts:
+                results["memory"] = memory.measure(arguments.gigabytes, output, say)
+                save(results, output)
+            for part, group, peers in (
+                ("engine", "recurrent", {"peer": peer}),
+                ("layers", "layers", {"peer": peer, "onnx": onnx}),
+            ):
+                if part in parts:
+                    present = {who: p for who, p in peers.items() if p is not None}
+                    results[part] = []
+                    for entries in speed.measure(group, arguments.tract, Path(folder), present, arguments.rounds, say):
+                        results[part] += entries
+                        save(results, output)
+            if "decoding" in parts:
+                results["decoding"] = decoding.measure(Path(folder), say)
+                save(results, output)
+            if "checks" in parts:
+                results["checks"] = checks.measure(Path(folder), say)
+                save(results, output)
+            if "session" in parts:
+                results["session"] = plugin.measure(say)
+                save(results, output)
+            if "quick" in parts:
+                results["quick"] = quick.measure(say)
+                say("stages of a session")
+                results["stages"] = stages.measure()
+                save(results, output)
+            if "startup" in parts:
+                say("starts of processes")
+                results["startup"] = startup.measure()
+    finally:
+        for process in (peer, onnx):
+            if process is not None:
+                process.close()
+    print(save(results, output))
+
+
+if __name__ == "__main__":
+    main()

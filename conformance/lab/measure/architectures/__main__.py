@@ -1,0 +1,140 @@
+"""Compare what three exporters write of the architectures of the suite `models`, in the engine.
+
+    python -m conformance.lab.measure.architectures --tract 0.21.19,0.23.9 --rows architectures.jsonl
+    python -m conformance.lab.measure.architectures --rows architectures.jsonl --page docs/reference/architectures.md
+
+Each net is exported at the sizes of its example, and with its batch and the axes of the suite dynamic, by this
+exporter, torch-to-nnef and torch.onnx, each in an environment of its own. What they write is loaded alone in a process
+of the engine, for the times of loading and of the first run and for memory; what gives PyTorch's values then runs in
+turns in one process, on one thread. A row is kept for each net, release and kind of sizes; an interrupted run goes on
+where it ended. Times are ratios within one run: let the machine do nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from conformance.lab.archives import time_in_process
+from conformance.lab.command import add_tract, command_parser, say
+from conformance.lab.machine import ROOT
+from conformance.lab.measure.architectures.page import comparison
+from conformance.lab.measure.peers.environments import make_environment
+from conformance.lab.measure.peers.process import Worker
+from conformance.lab.pages.tables import show
+from conformance.lab.rows import RowFile, read_rows
+from t2n_core.engine import ResolvedEngine, resolve_engines
+
+EXPORT_SECONDS = 240.0
+LOAD_SECONDS = 60.0
+ENVIRONMENTS = {"torch-to-nnef": "torch-to-nnef-models", "torch-onnx": "torch-onnx-models"}
+FILES = {"ours": "model.nnef.tar", "torch-to-nnef": "model.nnef.tgz", "torch-onnx": "model.onnx"}
+"""Ours is not compressed, as that of torch.onnx is not: most of the time of loading would be that of gzip."""
+SIZES = {"fixed": "", "free": "batch"}
+"""Name of the sizes -> the axes that `exporting` makes dynamic."""
+_MARK = "<!-- table of architectures -->"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = command_parser("conformance.lab.measure.architectures", __doc__)
+    parser.add_argument("--rows", type=Path, required=True, metavar="FILE", help="where the rows are kept")
+    parser.add_argument("--models", default="", metavar="TEXT", help="only architectures with one of these, by commas")
+    parser.add_argument("--sizes", choices=[*SIZES, "both"], default="both")
+    parser.add_argument("--rounds", type=int, default=10, help="turns of each archive")
+    parser.add_argument("--peers", type=Path, default=ROOT / ".tox" / "peers", help="where environments are made")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the table into this page, and do no more")
+    add_tract(parser, "0.21.19,0.23.9")
+    options = parser.parse_args(arguments)
+    if options.page is None:
+        measure(options)
+    show(comparison(read_rows(options.rows)), _MARK, options.page)
+    return 0
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Add the rows that the file does not have yet."""
+    from conformance.suites.test_models import CASES
+
+    rows = RowFile(options.rows)
+    done = {(row["name"], row["release"], row["sizes"]) for row in read_rows(options.rows)}
+    names = [name for name in CASES if any(word in name for word in options.models.split(","))]
+    kinds = list(SIZES) if options.sizes == "both" else [options.sizes]
+    workers = dict(_workers(options.peers.absolute()))
+    for name in names:
+        for engine in resolve_engines(options.tract):
+            for sizes in kinds:
+                if (name, engine.version, sizes) not in done:
+                    say(f"{name}, {sizes} sizes, tract {engine.version}")
+                    row = {"name": name, "release": engine.version, "sizes": sizes}
+                    rows.add({**row, **compare(name, engine, sizes, workers, options.rounds)})
+    for worker in workers.values():
+        worker.close()
+
+
+def _workers(environments: Path) -> Iterator[tuple[str, Worker]]:
+    module = "conformance.lab.measure.peers.architectures"
+    yield "ours", Worker(Path(sys.executable), module)
+    for exporter, environment in ENVIRONMENTS.items():
+        yield exporter, Worker(make_environment(environment, environments), module)
+
+
+def compare(
+    name: str, engine: ResolvedEngine, sizes: str, workers: Mapping[str, Worker], rounds: int
+) -> dict[str, Any]:
+    """Return {exporter: figures, or error}, and the milliseconds of PyTorch, for one architecture."""
+    figures: dict[str, Any] = {}
+    archives: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        arrays = Path(scratch) / "arrays.npz"
+        for exporter, worker in workers.items():
+            folder, file = Path(scratch) / exporter, FILES[exporter]
+            folder.mkdir()
+            archive = folder / file
+            job = {"exporter": exporter, "name": name, "release": engine.version, "folder": str(folder), "file": file}
+            answer = worker.ask({**job, "axes": SIZES[sizes], "check": False}, EXPORT_SECONDS)
+            if not arrays.exists() and (folder / "outputs_0.npz").exists():
+                _save_arrays(folder, arrays)
+            if "error" in answer or not archive.exists():
+                figures[exporter] = {"error": answer.get("error", "no archive was written")}
+                continue
+            case = {"name": name, "arrays": str(arrays), "archives": {exporter: str(archive)}}
+            alone = _time(engine, case, 1)
+            timed = alone["archives"].get(exporter, {"error": alone.get("died", "the process ended")})
+            memory = {"bytes": archive.stat().st_size, "peak_bytes": alone.get("peak_bytes")}
+            figures[exporter] = {"export_seconds": answer["seconds"], **memory, **timed}
+            if "torch_ms" in answer:
+                figures["torch_ms"] = answer["torch_ms"]
+            if "error" not in timed:
+                archives[exporter] = str(archive)
+        together = _time(engine, {"name": name, "arrays": str(arrays), "archives": archives}, rounds)
+    for exporter, timed in together["archives"].items():
+        figures[exporter] |= {key: timed[key] for key in ("least_cpu_ms", "turns_ms", "runs") if key in timed}
+    return figures
+
+
+def _time(engine: ResolvedEngine, case: dict[str, Any], rounds: int) -> dict[str, Any]:
+    """Return the answer of an engine's process, with an error for each archive where it takes too long."""
+    limit = LOAD_SECONDS * max(1, len(case["archives"]))
+    try:
+        return time_in_process(engine, [case], rounds, limit)[-1]
+    except subprocess.TimeoutExpired:
+        error = {"error": f"neither loaded nor ran within {limit:.0f} s"}
+        return {"archives": dict.fromkeys(case["archives"], error)}
+
+
+def _save_arrays(folder: Path, path: Path) -> None:
+    """Save the first example as `time_in_process` reads it."""
+    with np.load(folder / "inputs_0.npz") as inputs, np.load(folder / "outputs_0.npz") as outputs:
+        named = {f"input{i}": inputs[key] for i, key in enumerate(inputs.files)}
+        np.savez(path, **named, **{f"output{i}": outputs[key] for i, key in enumerate(outputs.files)})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""A matrix of any number of cells, made from the records of a real one.
+
+Cases are repeated under names of their own, each on as many releases as wanted. Numbers, times and digests are shaken
+in each cell, and each case has graphs of its own: copies would compress as no real matrix does.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from conformance.lab.command import command_parser
+from pytest_t2n.records.cell import Cell, SelectedEngine
+from pytest_t2n.records.completeness import plan_for
+from pytest_t2n.records.file import each_record, write_records
+from pytest_t2n.records.folder import MATRIX_FILE
+from pytest_t2n.records.schema import (
+    SCHEMA,
+    CellLine,
+    EndLine,
+    EngineLine,
+    GraphLine,
+    PlatformLine,
+    Record,
+    RunLine,
+)
+
+_STARTED = "2026-01-02T03:04:05+00:00"
+
+
+def enlarge(template: Path, cells: int, engines: int, seed: int = 7) -> Iterator[Record]:
+    """Yield the records of about `cells` cells on `engines` releases, made from those of `template`.
+
+    Raises ValueError if the template has no cells.
+    """
+    rng = random.Random(seed)
+    by_case: dict[str, list[CellLine]] = {}
+    graphs: dict[str, str] = {}
+    for record in each_record(template / MATRIX_FILE if template.is_dir() else template):
+        if isinstance(record, GraphLine):
+            graphs[record.key] = record.text
+        elif isinstance(record, CellLine) and record.target == "tract" and " " not in record.label:
+            by_case.setdefault(record.case, []).append(record)
+    if not by_case:
+        raise ValueError(f"{template} has no cells")
+    labels = [f"0.{19 + place * 5 // engines}.{place}" for place in range(engines)]
+    columns = [SelectedEngine("tract", label, label, platform="here") for label in labels]
+    platform = PlatformLine("here", system="linux", machine="x86_64", cores=2)
+    lines = [EngineLine("tract", one, one, "all", "wheel", rng.randbytes(32).hex(), platform="here") for one in labels]
+    rows = _rows(list(by_case), cells // engines)
+    yield RunLine(SCHEMA, _STARTED, lines, {"python": "3.11"}, "linux", platforms=[platform])
+    yield plan_for(Cell(_nodeid(case, engine.label), case, engine) for case, _ in rows for engine in columns)
+    for case, source in rows:
+        yield from _row(rng, case, by_case[source], labels, graphs)
+    yield EndLine(SCHEMA, _STARTED)
+
+
+def _rows(cases: list[str], count: int) -> list[tuple[str, str]]:
+    """Return the names of the rows with the cases that they are made from."""
+    found = []
+    for number in range(count):
+        turn, place = divmod(number, len(cases))
+        source = cases[place]
+        head = source.removesuffix("]")
+        closed = source.endswith("]")
+        found.append((f"{head}-{turn}]" if closed else f"{head}[{turn}]", source))
+    return found
+
+
+def _nodeid(case: str, label: str) -> str:
+    return f"{case[:-1]}-tract-{label}]"
+
+
+def _row(
+    rng: random.Random, case: str, sources: list[CellLine], labels: list[str], graphs: Mapping[str, str]
+) -> Iterator[Record]:
+    own: dict[str, str] = {}
+    for place, label in enumerate(labels):
+        source = sources[place * len(sources) // len(labels)]
+        if source.graph in graphs and source.graph not in own:
+            own[source.graph] = rng.randbytes(8).hex()
+            text = graphs[source.graph]
+            yield GraphLine(SCHEMA, own[source.graph], f"{text}# {own[source.graph]}\n")
+        yield msgspec.structs.replace(
+            source,
+            nodeid=_nodeid(case, label),
+            case=case,
+            version=label,
+            label=label,
+            platform="here",
+            on="",
+            outputs=[_shaken_output(rng, one) for one in source.outputs],
+            times=_perturb(rng, source.times),
+            facts=_perturb(rng, source.facts),
+            archive_sha256=rng.randbytes(32).hex(),
+            graph=own.get(source.graph, ""),
+        )
+
+
+def _shaken_output(rng: random.Random, line: Any) -> Any:
+    names = ("max_abs", "max_rel", "worst_expected", "worst_actual", "outliers", "moves")
+    return msgspec.structs.replace(line, **{name: _perturb(rng, getattr(line, name)) for name in names})
+
+
+def _perturb(rng: random.Random, value: Any) -> Any:
+    if isinstance(value, float) and value:
+        return value * rng.uniform(0.5, 1.5)
+    if isinstance(value, dict):
+        return {name: _perturb(rng, one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_perturb(rng, one) for one in value]
+    return value
+
+
+def main() -> None:
+    """Write the file that the options name."""
+    parser = command_parser("conformance.lab.measure.records.enlarge", __doc__)
+    parser.add_argument("template", type=Path, help="matrix.jsonl of a real run, or a directory with one")
+    parser.add_argument("output", type=Path, help="file to write")
+    parser.add_argument("--cells", type=int, default=1_000_000)
+    parser.add_argument("--engines", type=int, default=54)
+    options = parser.parse_args()
+    write_records(options.output, enlarge(options.template, options.cells, options.engines))
+
+
+if __name__ == "__main__":
+    main()

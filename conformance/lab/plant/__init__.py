@@ -1,0 +1,1 @@
+"""Planted faults, and how many of them the checks find."""

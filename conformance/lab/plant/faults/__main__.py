@@ -1,0 +1,122 @@
+"""Reduce planted faults, and write the table of how small they get.
+
+python -m conformance.lab.plant.faults --count 200 --architectures 200 -o docs/reference/faults.md
+
+Architectures need the libraries of the suite `models`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from conformance.lab.command import command_parser
+from conformance.lab.machine import cpu_of_children
+from conformance.lab.plant.faults.architectures import planted_architectures
+from conformance.lab.plant.faults.graphs import planted_graph
+from conformance.lab.plant.faults.page import Result, page
+from conformance.lab.plant.faults.plants import FLOAT64, PLANTS, Plant
+from t2n_core.engine import resolve_engines
+from t2n_core.engine.khronos.engine import KhronosEngine
+from t2n_core.errors import InputError
+from t2n_core.reduce.judge import AdaptiveEngine, Judge
+from t2n_core.reduce.oracles import Float64Oracle, Oracle, ReleaseOracle
+from t2n_core.reduce.program import Program
+from t2n_core.reduce.reducer import reduce_program
+from t2n_core.scratch import home_in_memory
+
+SIZES = (40, 150)
+
+
+Source = Callable[[int, Path], Iterator[tuple[str, Plant, Program]]]
+"""(seed, folder) -> names, plants and graphs."""
+
+
+def reduce_one(plant: Plant, program: Program, folder: Path) -> Result | None:
+    """Return the reduction of a planted graph; None if that does not fail, as where a plant cannot be seen."""
+    start = _processor_time()
+    with ExitStack() as stack:
+        engine = _engine(plant.release, stack)
+        oracle = _oracle(plant, folder, stack)
+        try:
+            reduction = reduce_program(program, Judge(engine, oracle, folder, seconds=60.0))
+        except InputError:
+            return None
+        again = Judge(engine, oracle, folder).first(reduction.program)
+    seconds = _processor_time() - start  # after the end of the engines, when their time is known
+    left, alike = reduction.program, again == reduction.failure
+    failed = reduction.failure.status
+    return Result(plant, program.operators, failed, left.operators, left.elements, reduction.runs, seconds, alike)
+
+
+def _processor_time() -> float:
+    return time.process_time() + cpu_of_children()
+
+
+def _engine(release: str, stack: ExitStack) -> AdaptiveEngine:
+    engine = AdaptiveEngine(resolve_engines(release)[0])
+    stack.callback(engine.close)
+    return engine
+
+
+def _oracle(plant: Plant, folder: Path, stack: ExitStack) -> Oracle:
+    if plant.oracle == FLOAT64:
+        return Float64Oracle(KhronosEngine.shared().interpreter, folder, 10.0)
+    return ReleaseOracle(_engine(plant.oracle, stack), folder, 10.0)
+
+
+def random_graphs(seed: int, folder: Path) -> Iterator[tuple[str, Plant, Program]]:
+    """Yield names, plants and random graphs endlessly."""
+    for number, plant in enumerate(itertools.cycle(PLANTS)):
+        size = SIZES[number // len(PLANTS) % len(SIZES)]
+        yield f"{size} statements", plant, planted_graph(seed + number, size, plant.make, plant.release)
+
+
+def run(source: Source, count: int, seed: int) -> list[Result]:
+    """Return the reductions of `count` graphs that fail."""
+    reduced: list[Result] = []
+    with tempfile.TemporaryDirectory(dir=home_in_memory(64 << 20)) as folder:
+        for name, plant, program in source(seed, Path(folder)):
+            if len(reduced) >= count:
+                break
+            one = reduce_one(plant, program, Path(folder))
+            if one is None:
+                print(f"    {plant.name} in {plant.release}, {name}: does not show", flush=True)
+                continue
+            reduced.append(one)
+            small = "" if one.is_small else "  LARGE"
+            print(
+                f"{len(reduced):3} {plant.name} in {plant.release}, {name}: {one.before} -> {one.operators} operators, "
+                f"{one.elements} elements, {one.runs} runs, {one.seconds:.1f} s{small}",
+                flush=True,
+            )
+    return reduced
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return 1 if fewer than 95 in 100 graphs of a kind get small, or one fails otherwise."""
+    parser = command_parser("conformance.lab.plant.faults", __doc__)
+    parser.add_argument("--count", type=int, default=200, help="graphs that fail; default 200")
+    parser.add_argument("--architectures", type=int, default=0, help="architectures that fail; default none")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("-o", "--output", type=Path, help="the page to write")
+    options = parser.parse_args(arguments)
+    random = run(random_graphs, options.count, options.seed)
+    built = run(planted_architectures, options.architectures, options.seed)
+    if options.output:
+        options.output.write_text(page(random, built, options.seed), encoding="utf-8")
+    failed = False
+    for name, results in (("random graphs", random), ("architectures", built)):
+        small = sum(one.is_small for one in results)
+        print(f"{small} of {len(results)} {name} are small")
+        failed |= small < 0.95 * len(results) or not all(one.alike for one in results)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

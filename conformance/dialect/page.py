@@ -3,44 +3,42 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Final
 
 from packaging.version import Version
 
 from conformance.dialect.judge import STATUSES, Status, Verdict
 from conformance.dialect.known import explanation
 from conformance.dialect.session import smallest
-from conformance.lab.pages.tables import table
+from conformance.lab.pages.render import render
 from t2n_core.nnef.spec import spec_for
 
 Counts = Counter[Status]
 Cells = Mapping[tuple[str, str], Mapping[str, Counts]]
 """By operator and type, then by release: how many cases have each status."""
 
-_HEAD: Final = """# Operators of the dialect
-
-Which operators of tract's NNEF compute what their [definition](definitions/index.md) says, in float64,
-in {releases} releases of tract. [The cases](../api/dialect.md#operators-and-cases) are drawn from fixed
-seeds, with special values, and each is one statement. All {cases} verdicts come from one command.
-They took {minutes} minutes of one process; a run that was interrupted goes on where it ended.
-
-`tox -e dialect -- --tract all --jobs 2 --folder .tox/dialect/results --page docs/reference/dialect/operators.md`
-
-Integers and booleans must be equal, NaN and infinities at the same places; other floats may differ by what the kernels
-of the type round.
-
-With `--tract latest --upstream cases` the command writes a case of each operator that tract computes wrongly, or dies
-of, in the form of tract's own test cases, with the text of an issue.
-"""
-
 
 def dialect_page(found: Sequence[Verdict], seconds: float) -> str:
     """Return the page as Markdown, with all its tables."""
-    releases = sorted({verdict.release for verdict in found}, key=Version)
-    head = _HEAD.format(releases=len(releases), minutes=f"{seconds / 60:.0f}", cases=f"{len(found):,}")
-    return "\n".join([head, _totals(found), _operators(found, releases), _findings(found)])
+    minors = {minor: list(of) for minor, of in groupby(_releases(found), lambda release: release.rpartition(".")[0])}
+    by_release: dict[str, list[Verdict]] = {release: [] for release in _releases(found)}
+    for one in found:
+        by_release[one.release].append(one)
+    shown = {"releases": by_release, "minors": minors, "statuses": STATUSES, "cells": sorted(cells_of(found).items())}
+    return render("dialect", (totals, cell_text), cases=len(found), seconds=seconds, findings=_findings(found), **shown)
+
+
+def _releases(found: Iterable[Verdict]) -> list[str]:
+    return sorted({verdict.release for verdict in found}, key=Version)
+
+
+def totals(found: Sequence[Verdict]) -> list[int]:
+    """Return the number of operators, of those whose cases are all right, of cases, and of each status."""
+    counts = Counter(verdict.status for verdict in found)
+    operators = {verdict.case.op for verdict in found}
+    failing = {verdict.case.op for verdict in found if verdict.status != "right"}
+    return [len(operators), len(operators - failing), counts.total(), *(counts[one] for one in STATUSES)]
 
 
 def dtype_of(verdict: Verdict) -> str:
@@ -79,44 +77,8 @@ def _span(releases: Sequence[str]) -> str:
     return releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
 
 
-def _lines(releases: Iterable[str]) -> dict[str, list[str]]:
-    return {minor: list(of) for minor, of in groupby(releases, lambda release: release.rpartition(".")[0])}
-
-
-def _totals(found: Sequence[Verdict]) -> str:
-    counts: dict[str, Counts] = defaultdict(Counter)
-    operators: dict[str, set[str]] = defaultdict(set)
-    whole: dict[str, set[str]] = defaultdict(set)
-    for verdict in found:
-        release = verdict.release
-        counts[release][verdict.status] += 1
-        operators[release].add(verdict.case.op)
-        if verdict.status != "right":
-            whole[release].add(verdict.case.op)
-    rows = []
-    for release in sorted(counts, key=Version):
-        ops = len(operators[release])
-        figures = (ops, ops - len(whole[release]), counts[release].total(), *(counts[release][one] for one in STATUSES))
-        rows.append([release, *map(str, figures)])
-    head = ["tract", "operators", "all cases right", "cases", *STATUSES]
-    return f"## Totals\n\n{table(head, rows)}\n"
-
-
-def _operators(found: Sequence[Verdict], releases: Sequence[str]) -> str:
-    lines = _lines(releases)
-    rows = (
-        [f"`{op}`", dtype, *(cell_text(counts, line) for line in lines.values())]
-        for (op, dtype), counts in sorted(cells_of(found).items())
-    )
-    text = """## Operator, type and release
-
-A number alone is that of the cases, which are all right; else it is how many were right, wrong, refused, crashed or
-timed out. An empty cell has no operator or no such case. Releases of a line that differ are named.
-"""
-    return f"{text}\n{table(['operator', 'type', *lines], rows)}\n"
-
-
-def _findings(found: Sequence[Verdict]) -> str:
+def _findings(found: Sequence[Verdict]) -> Iterator[Sequence[str]]:
+    """Yield the rows of what is not right, each with the smallest case."""
     releases: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     operators: dict[str, set[str]] = defaultdict(set)
     for verdict in found:
@@ -126,18 +88,12 @@ def _findings(found: Sequence[Verdict]) -> str:
     examples: dict[tuple[str, str, str], Verdict] = {}
     for verdict in smallest(found):  # the newest release shows it
         examples[verdict.case.op, verdict.status, _reason(verdict)] = verdict
-    rows = []
     for key, seen in sorted(releases.items()):
         op, status, reason = key
         order = sorted(operators[op], key=Version)
         spans = [_span(list(of)) for is_seen, of in groupby(order, seen.__contains__) if is_seen]
         where = "all that have it" if len(seen) == len(order) else ", ".join(spans)
-        rows.append([f"`{op}`", status, where, reason, _example(examples[key])])
-    text = """## What is not right
-
-Each with the smallest case, in the newest release that does it.
-"""
-    return f"{text}\n{table(['operator', 'outcome', 'releases', 'what', 'example'], rows)}\n"
+        yield op, status, where, reason, _example(examples[key])
 
 
 def _reason(verdict: Verdict) -> str:

@@ -9,18 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from conformance.lab.measure import cost_tables, decoding
+from conformance.lab.measure import decoding
 from conformance.lab.measure.startup import ADDED
+from conformance.lab.pages.render import render
 from conformance.lab.pages.tables import figures_table as table
 from conformance.lab.timing import ratio
 
 Results = dict[str, Any]
-
-_HOW = (
-    "CPU time of one run on one pinned core, median. The archives of one net run in turns in one process, and their "
-    "outputs are compared with PyTorch's first; a ratio is the median over the turns. `dynamic` is exported for any "
-    "number of steps, by all."
-)
 
 
 def growth(times: dict[int, float]) -> float:
@@ -38,42 +33,35 @@ def machine_line(machine: dict[str, Any]) -> str:
     )
 
 
-def export_table(export: dict[str, dict[str, Any]]) -> str:
-    """Return the median seconds of an export of n × (Linear + ReLU)."""
-    ours = {int(n): float(s) for n, s in export["ours"].items()}
-    floor = {int(n): float(s) for n, s in export["torch.export"].items()}
-    peer = {int(n): s for n, s in export.get("peer", {}).items()}
-    rows = []
-    for n in sorted(ours):
-        other = peer.get(n, "not run")
-        has_time = isinstance(other, float)
-        rows.append(
-            [
-                str(n),
-                f"{ours[n]:.2f}",
-                f"{1e3 * ours[n] / n:.1f}",
-                f"{floor[n]:.2f}",
-                f"{ours[n] / floor[n]:.2f} x",
-                f"{other:.2f}" if has_time else str(other),
-                f"{other / ours[n]:.0f} x" if has_time else "",
-            ]
-        )
-    head = ["n", "ours, s", "ours per layer, ms", "torch.export, s", "ours / floor", "peer, s", "peer / ours"]
-    text = table(head, rows)
-    text += f"\n\nTime grows as n^{growth(ours):.2f} (ours), n^{growth(floor):.2f} (torch.export)"
-    measured = {n: s for n, s in peer.items() if isinstance(s, float)}
-    return text + (f", n^{growth(measured):.2f} (peer)." if len(measured) > 1 else ".")
+def seconds(time: float | str) -> str:
+    """Return seconds as text, or why there are none."""
+    return f"{time:.2f}" if isinstance(time, float) else time
 
 
-def nets_table(nets: dict[str, dict[str, Any]]) -> str:
-    """Return a table of median seconds of one export; the floor is torch.export alone."""
-    rows = []
-    for name, times in nets.items():
-        ours, floor, peer = times["ours"], times["torch.export"], times.get("peer", "not run")
-        has_time = isinstance(peer, float)
-        shown = [f"{peer:.2f}", f"{peer / ours:.0f} x"] if has_time else [str(peer), ""]
-        rows.append([name, f"{ours:.2f}", f"{floor:.2f}", f"{ours / floor:.2f} x", *shown])
-    return table(["net", "ours, s", "torch.export, s", "ours / floor", "peer, s", "peer / ours"], rows)
+def multiple(time: float | str, ours: float) -> str:
+    """Return a time as a multiple of ours; an empty text if there is none."""
+    return f"{time / ours:.0f} x" if isinstance(time, float) else ""
+
+
+def by_length(times: dict[Any, Any]) -> dict[int, Any]:
+    """Return times by the number of layers, which JSON has as a text."""
+    return {int(n): time for n, time in times.items()}
+
+
+def numbers(times: dict[int, Any]) -> dict[int, float]:
+    """Return the times that were measured."""
+    return {n: time for n, time in times.items() if isinstance(time, float)}
+
+
+def added(before: dict[str, float] | None, one: dict[str, float], kind: str, floor: str) -> str:
+    """Return what each further cell adds beyond what as many plain tests add, in thousandths.
+
+    It is counted from the row above, since a session starts engines and loads torch at any size.
+    """
+    if before is None:
+        return ""
+    ours, plain = (one[name] - before[name] for name in (kind, floor))
+    return f"{1e3 * (ours - plain) / (one['cells'] - before['cells']):.2f}"
 
 
 def _ms(figures: dict[str, Any] | None) -> str:
@@ -94,10 +82,15 @@ EXPORTERS = {"peer": "torch-to-nnef", "onnx": "torch.onnx"}
 """Key in the results -> name in the tables."""
 
 
+def exporters_of(entries: list[dict[str, Any]]) -> list[str]:
+    """Return the keys of the other exporters that were measured."""
+    return [who for who in EXPORTERS if any(who in e for e in entries)]
+
+
 def engine_table(entries: list[dict[str, Any]]) -> str:
     """Return a table of speeds for each engine."""
     parts = []
-    others = [who for who in EXPORTERS if any(who in e for e in entries)]
+    others = exporters_of(entries)
     for engine in dict.fromkeys(e["engine"] for e in entries):
         rows = []
         for e in (e for e in entries if e["engine"] == engine):
@@ -128,7 +121,7 @@ def _why(figures: dict[str, Any] | None) -> str:
 
 def size_table(entries: list[dict[str, Any]]) -> str:
     """Return the sizes of archives in the newest engine of the run; its optimised graph gives the operators."""
-    who = [w for w in ("ours", *EXPORTERS) if any(w in e for e in entries)]
+    who = [*(["ours"] if any("ours" in e for e in entries) else []), *exporters_of(entries)]
     rows = []
     for e in entries:
         if e["engine"] == entries[-1]["engine"]:
@@ -141,44 +134,14 @@ def size_table(entries: list[dict[str, Any]]) -> str:
     return table([*head, *(f"{n}, operators" for n in names)], rows)
 
 
-def startup_table(startup: dict[str, dict[str, float]]) -> str:
-    rows = [[name, f"{f['wall_s'] * 1e3:.0f}", f"{f['cpu_s'] * 1e3:.0f}"] for name, f in startup.items()]
-    added = [
-        f"- {what}: {(startup[more]['cpu_s'] - startup[less]['cpu_s']) * 1e3:.0f} ms"
-        for what, (more, less) in ADDED.items()
-    ]
-    return "\n".join([table(["process", "wall, ms", "CPU, ms"], rows), "", "Added CPU time:", "", *added])
-
-
 def markdown(results: Results) -> str:
-    parts = ["# Benchmarks", machine_line(results["machine"])]
-    if results.get("peer"):
-        parts.append(f"The peer is {results['peer']}, in a separate environment, with the same torch.")
-    if "export" in results:
-        parts += ["## Export of n times (Linear + ReLU)", export_table(results["export"])]
-        parts += ["## Export of whole nets", nets_table(results["export"]["nets"])]
-        if results.get("peer_note"):
-            parts.append(results["peer_note"])
-    if "engine" in results:
-        parts += [
-            "## Recurrent nets in the engine",
-            "100 steps, batch 1 unless the name says another, input as wide as the net. " + _HOW,
-            ratio_table(results["engine"]),
-            engine_table(results["engine"]),
-            "## The same archives' size",
-            size_table(results["engine"]),
-        ]
-    if "layers" in results:
-        layers = results["layers"]
-        others = [who for who in EXPORTERS if any(who in e for e in layers)]
-        parts += ["## Other nets in the engine", _HOW, *(ratio_table(layers, who) for who in (*others, "torch"))]
-        parts += [engine_table(layers), "### The same archives' size", size_table(layers)]
-    if "decoding" in results:
-        parts += ["## A language model, token by token", decoding.HOW, *decoding.tables(results["decoding"])]
-    parts += cost_tables.markdown(results)
-    if "startup" in results:
-        parts += ["## Start of a process", startup_table(results["startup"])]
-    return "\n\n".join(parts) + "\n"
+    """Return the page of all parts that were measured."""
+    functions = (
+        machine_line, by_length, seconds, multiple, growth, numbers, added,
+        ratio_table, engine_table, size_table, exporters_of,
+    )  # fmt: skip
+    texts = {"decoding_how": decoding.HOW, "decoding_tables": decoding.tables, "startup_added": ADDED}
+    return render("benchmarks", functions, results=results, **texts)
 
 
 def main() -> None:

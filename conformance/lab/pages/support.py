@@ -11,7 +11,7 @@ python -m conformance.lab.pages.support tract.jsonl dynamic.jsonl khronos.jsonl 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
@@ -31,27 +31,9 @@ from conformance.checks.aten_outcomes import (
 from conformance.lab.command import command_parser
 from conformance.lab.pages.long_tables import write_page
 from conformance.lab.pages.refusal_kinds import KINDS, kind_of
-from conformance.lab.pages.tables import table
+from conformance.lab.pages.render import render
 from t2n_core.level import LEVELS
 
-_HEAD = """# Support
-
-Which operators of PyTorch compute the same values in which engine, per dtype. All entries are
-measured outcomes on the samples of PyTorch's own operator database; an operator that is only registered does not count.
-
-| entry | means |
-|---|---|
-| `exact`, `close`, `approximate` | every usable sample passes; the loosest level that one of them needed |
-| `n/m` | n of m samples pass, the others are refused at export or by the engine, with a reason |
-| `no` | every sample is refused at export |
-| `fails` | the export succeeds and the engine refuses, crashes or takes too long |
-| **wrong** | at least one sample computes other values than PyTorch without an error |
-| … (no-fma) | the worst of the kernel tiers, where another is better |
-| (empty) | the operator does not have this dtype, or no sample of it is usable |
-
-A difference that float64 shows to be rounding counts as a pass at the level it reaches. Why some are still **wrong** is
-in `conformance/expectations/aten.toml`: equal elements in another order, sums of float16, uninitialised memory.
-"""
 _SECTIONS = {
     "operator": "Operators",
     "inplace": "Operators in place",
@@ -61,8 +43,6 @@ _SECTIONS = {
 _LISTED = frozenset(["float32", "float16", "int64", "bool"])
 """Dtypes with a row for each operator; a sample of the others is measured, for the totals and the refusals only."""
 
-Rows = Mapping[tuple[str, str], Mapping[str, Sequence[CaseLine]]]
-"""By operator and type, then by release: a line per kernel tier."""
 _LEVELS = ["", *(level.value for level in LEVELS)]
 
 
@@ -74,15 +54,18 @@ def support_page(lines: Iterable[CaseLine]) -> str:
     ordered = sorted(lines, key=lambda line: (line.operator, line.dtype, line.engine))
     engines = sorted({line.engine for line in ordered}, key=_engine_order)
     releases = list(dict.fromkeys(map(_release, engines)))
-    parts = [_HEAD, _totals(ordered, engines), _refusals(ordered, releases)]
-    for kind, title in _SECTIONS.items():
-        rows: dict[tuple[str, str], dict[str, list[CaseLine]]] = defaultdict(lambda: defaultdict(list))
-        for line in ordered:
-            if line.kind == kind and line.dtype in _LISTED and line.verdict != NO_SAMPLE:
-                rows[line.operator, line.dtype][_release(line.engine)].append(line)
-        if rows:
-            parts.append(f"## {title}\n\n{_table(rows, releases)}")
-    return "\n".join(parts)
+    sections = {title: rows for kind, title in _SECTIONS.items() if (rows := _rows(kind, ordered))}
+    shown = {"releases": releases, "sections": sections, "totals": _totals(ordered, engines), "kinds": KINDS}
+    return render("support", (release_entry,), refusals=_refusals(ordered, releases), **shown)
+
+
+def _rows(kind: str, lines: Iterable[CaseLine]) -> dict[tuple[str, str], dict[str, list[CaseLine]]]:
+    """Return, by operator and type, then by release, a line per kernel tier."""
+    rows: dict[tuple[str, str], dict[str, list[CaseLine]]] = defaultdict(lambda: defaultdict(list))
+    for line in lines:
+        if line.kind == kind and line.dtype in _LISTED and line.verdict != NO_SAMPLE:
+            rows[line.operator, line.dtype][_release(line.engine)].append(line)
+    return rows
 
 
 def release_entry(lines: Sequence[CaseLine]) -> str:
@@ -121,16 +104,7 @@ def entry_of(line: CaseLine) -> str:
     return f"{passed}/{len(line.samples)}" if passed else "fails"
 
 
-def _table(rows: Rows, engines: Sequence[str]) -> str:
-    entries = (
-        [f"`{operator}`", dtype, *(release_entry(cells.get(engine, ())) for engine in engines)]
-        for (operator, dtype), cells in rows.items()
-    )
-    return table(["operator", "dtype", *engines], entries) + "\n"
-
-
-def _totals(lines: Sequence[CaseLine], engines: Sequence[str]) -> str:
-    rows = []
+def _totals(lines: Sequence[CaseLine], engines: Sequence[str]) -> Iterator[tuple[str | int, ...]]:
     for engine in engines:
         groups: dict[tuple[str, str], list[CaseLine]] = defaultdict(list)
         for line in lines:
@@ -142,14 +116,11 @@ def _totals(lines: Sequence[CaseLine], engines: Sequence[str]) -> str:
             usable = len(group) - verdicts[NO_SAMPLE]
             refused, wrong = samples.count(REFUSED), samples.count(WRONG)
             failed = len(samples) - samples.count(PASS) - refused - wrong
-            numbers = (usable, verdicts[COMPLETE], len(samples), refused, failed, wrong)
-            rows.append([engine, kind, dtype, *map(str, numbers)])
-    head = ["engine", "kind", "dtype", "usable", "complete", "samples", "refused", "fails", "silently wrong"]
-    return f"## Totals\n\n{table(head, rows)}\n"
+            yield engine, kind, dtype, usable, verdicts[COMPLETE], len(samples), refused, failed, wrong
 
 
-def _refusals(lines: Sequence[CaseLine], releases: Sequence[str]) -> str:
-    """Return what is refused and why: for each kind its reason, and the operators by dtype and engines."""
+def _refusals(lines: Sequence[CaseLine], releases: Sequence[str]) -> dict[str, list[tuple[str, str, list[str]]]]:
+    """Return for each kind of refusal the operators with one, by dtype and engines."""
     where: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for line in lines:
         for sample in line.samples:
@@ -159,20 +130,10 @@ def _refusals(lines: Sequence[CaseLine], releases: Sequence[str]) -> str:
                     raise ValueError(f"a refusal without a kind: {sample.id} in {line.engine}: {sample.message}")
                 dtype = f"{line.dtype}, dynamic" if line.kind == DYNAMIC else line.dtype
                 where[kind.name, dtype, line.operator].add(_release(line.engine))
-    parts = [
-        "## What is refused\n",
-        "Each of these operators has at least one refused sample. There are five kinds of refusals.\n",
-    ]
-    for kind in KINDS:
-        rows: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for (name, dtype, operator), engines in sorted(where.items()):
-            if name == kind.name:
-                rows[dtype, _these(engines, releases)].append(f"`{operator}`")
-        parts.append(f"### {kind.name.capitalize()}\n\n{kind.reason}\n")
-        if rows:
-            lines_of_kind = ([*key, ", ".join(operators)] for key, operators in sorted(rows.items()))
-            parts += [table(["dtype", "engines", "operators"], lines_of_kind), ""]
-    return "\n".join(parts)
+    rows: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for (name, dtype, operator), engines in sorted(where.items()):
+        rows[name, dtype, _these(engines, releases)].append(f"`{operator}`")
+    return {kind.name: [(*key[1:], rows[key]) for key in sorted(rows) if key[0] == kind.name] for kind in KINDS}
 
 
 def _these(engines: Collection[str], releases: Sequence[str]) -> str:

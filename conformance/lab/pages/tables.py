@@ -8,13 +8,9 @@ from pathlib import Path
 END = "<!-- end of the table -->"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, spaced: bool = False) -> str:
-    """Return a table of Markdown without a newline at its end; `spaced` puts spaces in the line after the head too.
-
-    A bar inside a cell is escaped.
-    """
-    rule = ["---"] * len(head)
-    return _join(head, f"| {' | '.join(rule)} |" if spaced else f"|{'|'.join(rule)}|", rows)
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of Markdown without a newline at its end. A bar inside a cell is escaped."""
+    return _join(head, f"|{'---|' * len(head)}", rows)
 
 
 def figures_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -23,8 +19,13 @@ def figures_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _join(head: Sequence[str], rule: str, rows: Iterable[Sequence[str]]) -> str:
-    first, *others = (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in (head, *rows))
+    first, *others = (f"| {' | '.join(map(escape, line))} |" for line in (head, *rows))
     return "\n".join([first, rule, *others])
+
+
+def escape(cell: str) -> str:
+    """Return the text of a cell, with its bars escaped."""
+    return cell.replace("|", r"\|")
 
 
 def with_table(page: str, begin: str, table: str) -> str:

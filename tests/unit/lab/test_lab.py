@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jinja2
 import pytest
 
 from conformance.lab.pages import int8, weights
+from conformance.lab.pages.render import render
 from conformance.lab.pages.tables import END, figures_table, show, table, with_table
 from conformance.lab.processes import ask_module, run_module
 from conformance.lab.rows import RowFile, read_rows
 from conformance.lab.timing import Stopwatch, in_turns, ratio
+
+STAGES = {"PyTorch's capture": 1.0, "lowering": 0.5}
 
 
 @pytest.mark.parametrize("begin", [int8.BEGIN, weights.BEGIN])
@@ -28,11 +32,16 @@ def test_a_page_takes_the_table_between_its_marks(
     assert capsys.readouterr().out == "| new |\n"
 
 
+def test_a_template_needs_all_of_its_values() -> None:
+    assert "| lowering | 0.50 | 33 % | 0.50 x |" in render("stages", results={"stages": STAGES})
+    with pytest.raises(jinja2.UndefinedError, match="results"):
+        render("stages")
+
+
 def test_a_table_escapes_bars_and_has_a_line_below_its_head() -> None:
     rows = [["a|b", "1"], ["c", ""]]
     body = "| a\\|b | 1 |\n| c |  |"
     assert table(["net", "n"], rows) == f"| net | n |\n|---|---|\n{body}"
-    assert table(["net", "n"], rows, spaced=True) == f"| net | n |\n| --- | --- |\n{body}"
     assert figures_table(["net", "n"], rows) == f"| net | n |\n| --- | ---: |\n{body}"
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from conformance.lab.machine import describe_machine
 from conformance.lab.measure.language_models.decoding import compare_tokens, one_by_one
-from conformance.lab.measure.language_models.tables import export_table, speed_table, tokens_table
+from conformance.lab.measure.language_models.tables import markdown
 
 ROWS = [np.array([0.0, 1.0, 2.0]), np.array([5.0, 0.0, 0.0]), np.array([0.0, 9.0, 0.0])]
 
@@ -52,10 +53,11 @@ def test_the_tables_show_what_is_wrong_and_what_failed() -> None:
             "tokens": {"error": "it died"},
         },
     }
-    one, two = tokens_table(models).splitlines()[2:]
+    tokens, speed, exports = markdown({"machine": describe_machine(), "models": models}).split("\n\n")[1:]
+    one, two = tokens.splitlines()[2:]
     assert "| 8 of 8 | 1.0e-06 | 0 of 8, first wrong at step 0; 5 with the prompt token by token |" in one
     assert "| it died |  | no a/b |  |" in two
-    one, two = speed_table(models).splitlines()[2:]
+    one, two = speed.splitlines()[2:]
     assert one == "| one | 500 | 250 | 500 | 0.50 x | 0.25 x | 0.50 x | 10.0 | 10.0 | 10.0 | 1.00 x |"
     assert two == "| two | - | - | - | - | - | - | - | - | - | - |"
-    assert export_table(models).splitlines()[3] == "| two | 4 | 2.0 | - | 5.0 | - | 3 | - |"
+    assert exports.splitlines()[3] == "| two | 4 | 2.0 | - | 5.0 | - | 3 | - |"

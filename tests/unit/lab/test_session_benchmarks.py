@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from conformance.lab.measure.cost_tables import quick_table
+from conformance.lab.machine import describe_machine
 from conformance.lab.measure.sessions import quick, stages
 from conformance.lab.measure.sessions.quick import ratios
+from conformance.lab.measure.tables import markdown
 
 RUN = ["/v/_pytest/main.py:wrap_session", "/w/pytest_t2n/run/cell_run.py:check_returned"]
 
@@ -43,7 +44,8 @@ def test_seconds_are_shared_by_samples_and_shown_against_the_capture() -> None:
 
 
 def test_ratios_are_shown_beside_the_largest_that_is_meant_to_be() -> None:
-    shown = quick_table([{"what": "one Linear", "ours_s": 5.0, "floor_s": 4.0, "most": 1.35}])
+    rows = [{"what": "one Linear", "ours_s": 5.0, "floor_s": 4.0, "most": 1.35}]
+    shown = markdown({"machine": describe_machine(), "quick": rows, "stages": {"PyTorch's capture": 1.0}})
     assert "| one Linear | 5 | 4 | 1.25 x | 1.35 x |" in shown
     assert [one.most for one in ratios(300, 1000)] == [1.3, 1.3, 1.35, 1.5, 0.6]
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from conformance.lab.pages.tables import figures_table
+from conformance.lab.pages.render import render
 
 Row = dict[str, Any]
 OTHERS = ("torch-to-nnef", "torch-onnx")
@@ -28,53 +28,34 @@ def ratio(row: Row, figure: str) -> float | None:
 
 def comparison(rows: Sequence[Row]) -> str:
     """Return for each release and kind of sizes the counts, the nets, and what the slower ones do otherwise."""
-    parts = []
-    for release, sizes in sorted({(row["release"], row["sizes"]) for row in rows}):
-        group = [row for row in rows if (row["release"], row["sizes"]) == (release, sizes)]
-        parts.append(f"### tract {release}, {sizes} sizes\n\n{_counts(group)}\n\n{_nets(group)}{_slower(group)}")
-    return "\n\n".join(parts)
-
-
-def _counts(rows: Sequence[Row]) -> str:
-    runs = [value for row in rows if (value := ratio(row, "least_cpu_ms")) is not None]
-    loads = [value for row in rows if (value := ratio(row, "load_ms")) is not None]
-    failed = [row["name"] for row in rows if "error" in row["ours"]]
-    alone = sum("error" not in row["ours"] and best_of(row, "least_cpu_ms") is None for row in rows)
-    return (
-        f"{len(rows)} nets: {sum(v <= SLOWER for v in runs)} of {len(runs)} run in at most {SLOWER} of the time of the "
-        f"better other file, {sum(v <= 1.5 for v in loads)} of {len(loads)} load in at most 1.5 of it; {alone} run "
-        f"from our file alone. Without a file of ours that runs: {', '.join(failed) or 'none'}."
-    )
-
-
-def _nets(rows: Sequence[Row]) -> str:
-    head = ["net", "run, ms", "run", "load, ms", "load", "first run", "bytes", "peak", "export", "better file"]
-
-    def text(row: Row, figure: str) -> str:
-        value = ratio(row, figure)
-        return "" if value is None else f"{value:.2f}"
-
-    def plain(row: Row, figure: str) -> str:
-        return f"{row['ours'][figure]:.2f}" if figure in row["ours"] else ""
-
-    lines = []
-    for row in sorted(rows, key=lambda row: ratio(row, "least_cpu_ms") or 0.0, reverse=True):
-        best = best_of(row, "least_cpu_ms")
-        lines.append([
-            row["name"], plain(row, "least_cpu_ms"), text(row, "least_cpu_ms"), plain(row, "load_ms"),
-            *(text(row, figure) for figure in ("load_ms", "first_ms", "bytes", "peak_bytes", "export_seconds")),
-            best[0] if best else "",
-        ])  # fmt: skip
-    return figures_table(head, lines)
-
-
-def _slower(rows: Sequence[Row]) -> str:
-    lines = []
+    groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        value, best = ratio(row, "least_cpu_ms"), best_of(row, "least_cpu_ms")
-        if value is not None and best is not None and value > SLOWER:
-            more = Counter(row["ours"]["operators"])
-            more.subtract(row[best[0]]["operators"])
-            differing = ", ".join(f"{name} {count:+d}" for name, count in more.most_common() if count)
-            lines.append(f"- {row['name']}, {value:.2f} of {best[0]}'s: {differing or 'the same operators'}")
-    return "\n\nSlower, and the operators that ours has more or fewer of:\n\n" + "\n".join(lines) if lines else ""
+        groups.setdefault((row["release"], row["sizes"]), []).append(row)
+    functions = (best_of, ratio, at_most, alone, slowest_first, differing)
+    return render("architectures", functions, groups=sorted(groups.items()), SLOWER=SLOWER).rstrip("\n")
+
+
+def at_most(rows: Sequence[Row], figure: str, most: float) -> str:
+    """Return how many rows have at most a ratio, of those that have one."""
+    values = [value for row in rows if (value := ratio(row, figure)) is not None]
+    return f"{sum(value <= most for value in values)} of {len(values)}"
+
+
+def alone(rows: Sequence[Row]) -> int:
+    """Return how many nets run from our file, and from no other."""
+    return sum("error" not in row["ours"] and best_of(row, "least_cpu_ms") is None for row in rows)
+
+
+def slowest_first(rows: Sequence[Row]) -> list[Row]:
+    """Return rows by our time as a multiple of the better other one's."""
+    return sorted(rows, key=lambda row: ratio(row, "least_cpu_ms") or 0.0, reverse=True)
+
+
+def differing(row: Row) -> str:
+    """Return the operators that our file has more or fewer of than the better other one."""
+    best = best_of(row, "least_cpu_ms")
+    assert best is not None
+    more = Counter(row["ours"]["operators"])
+    more.subtract(row[best[0]]["operators"])
+    names = ", ".join(f"{name} {count:+d}" for name, count in more.most_common() if count)
+    return f"{best[0]}'s: {names or 'the same operators'}"

@@ -9,31 +9,21 @@ from typing import Any
 
 from packaging.version import Version
 
-from conformance.lab.pages.tables import table
+from conformance.lab.pages.render import render
 
 Row = Mapping[str, Any]
 _VERDICTS = ("right", "wrong", "refused", "crashed", "timed out", "not evaluated")
-
-_HEAD = """# Archives judged without PyTorch
-
-`t2n check ARCHIVE` needs neither a model nor expected outputs: the definitions of the archive's operators say what it
-computes, and inputs are drawn from what it declares. Here it is tried on the architectures of the suite `models`
-(small, random weights), exported by this converter and by torch-to-nnef 0.24.12, in an environment of its own. The same
-archives are judged by PyTorch's outputs too.
-
-A verdict without PyTorch is about the engine: it computes what the archive says, or not. An archive whose computation
-is not the model's passes it, and only PyTorch shows that: these are the rows where the exporter is named. An archive
-in which a statement reads a name that no statement defines is malformed, and by the definitions it is `refused`.
-"""
 
 
 def archives_page(rows: Iterable[Row]) -> str:
     """Return the page as Markdown; a row that was judged again takes the place of the earlier one."""
     last = {(row["name"], row["exporter"], row["release"]): row for row in rows}
     found = [last[key] for key in sorted(last, key=lambda key: (key[1], Version(key[2]), key[0]))]
-    names = len({row["name"] for row in found})
-    head = _HEAD.replace("the architectures of", f"{names} architectures of")
-    return "\n".join([head, _verdicts(found), _agreement(found), _times(found), _disagreements(found)]).rstrip() + "\n"
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in found:
+        groups.setdefault((row["exporter"], row["release"]), []).append(row)
+    shown = {"names": {row["name"] for row in found}, "verdicts": _VERDICTS, "groups": groups}
+    return render("archives", (who, count, agreement, times, cause), **shown, rows=found)
 
 
 def who(row: Row) -> str:
@@ -50,69 +40,31 @@ def who(row: Row) -> str:
     return "exporter" if row["meaning"] != "right" else "rounding"
 
 
-def _groups(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row["exporter"], row["release"]), []).append(row)
-    return groups
+def count(rows: Sequence[Row], by: str) -> Counter[str]:
+    """Return how many exported archives have each verdict."""
+    return Counter(row.get(by, "not evaluated") for row in rows if not row["export"])
 
 
-def _verdicts(rows: Sequence[Row]) -> str:
-    lines = []
-    for (exporter, release), group in _groups(rows).items():
-        exported = [row for row in group if not row["export"]]
-        for name, key in (("definitions", "definitions"), ("PyTorch", "pytorch")):
-            counts = Counter(row.get(key, "not evaluated") for row in exported)
-            lines.append(
-                [exporter, release, f"{len(exported)} of {len(group)}", name, *(str(counts[one]) for one in _VERDICTS)]
-            )
-    return f"## Verdicts\n\n{table(['exporter', 'tract', 'exported', 'judged by', *_VERDICTS], lines)}\n"
+def agreement(rows: Sequence[Row]) -> Counter[str]:
+    """Return how often each side causes a disagreement, and under an empty text how often there is none."""
+    return Counter(who(row) for row in rows if not row["export"] and "pytorch" in row)
 
 
-def _agreement(rows: Sequence[Row]) -> str:
-    lines = []
-    for (exporter, release), group in _groups(rows).items():
-        judged = [row for row in group if not row["export"] and "pytorch" in row]
-        kinds = Counter(map(who, judged))
-        named = [str(kinds[kind]) for kind in ("exporter", "inputs", "rounding", "not evaluated")]
-        lines.append([exporter, release, f"{kinds['']} of {len(judged)}", *named])
-    head = ["exporter", "tract", "verdicts agree", "the exporter's", "other inputs", "rounding", "not evaluated"]
-    return f"## Agreement\n\n{table(head, lines)}\n"
+def times(rows: Sequence[Row]) -> list[float]:
+    """Return how many archives were timed, and the time of the evaluation as a multiple of the engine's.
+
+    The multiples are that of the means, the median, and the largest.
+    """
+    timed = [row for row in rows if "evaluation_seconds" in row and "run" in row.get("engine_seconds", {})]
+    if not timed:
+        return []
+    engine = [sum(row["engine_seconds"].values()) for row in timed]
+    ours = [row["evaluation_seconds"] * 2 for row in timed]  # two sets of inputs, as the engine ran
+    ratios = [one / other for one, other in zip(ours, engine, strict=True)]
+    return [len(timed), statistics.mean(ours) / statistics.mean(engine), statistics.median(ratios), max(ratios)]
 
 
-def _times(rows: Sequence[Row]) -> str:
-    lines = []
-    for (exporter, release), group in _groups(rows).items():
-        timed = [row for row in group if "evaluation_seconds" in row and "run" in row.get("engine_seconds", {})]
-        if not timed:
-            continue
-        engine = [sum(row["engine_seconds"].values()) for row in timed]
-        ours = [row["evaluation_seconds"] * 2 for row in timed]  # two sets of inputs, as the engine ran
-        ratios = [one / other for one, other in zip(ours, engine, strict=True)]
-        figures = (statistics.mean(ours) / statistics.mean(engine), statistics.median(ratios), max(ratios))
-        lines.append([exporter, release, str(len(timed)), *(f"{figure:.2f}" for figure in figures)])
-    head = ["exporter", "tract", "archives", "mean time / engine's", "median ratio", "largest ratio"]
-    text = "Time of the evaluation in float64 beside the engine's, which loads, optimises and runs the archive."
-    return f"## Time\n\n{text}\n\n{table(head, lines)}\n"
-
-
-def _disagreements(rows: Sequence[Row]) -> str:
-    lines = [
-        [
-            row["name"], row["exporter"], row["release"], row["definitions"], row["pytorch"], kind,
-            _first_line(row["meaning"] if kind == "exporter" else row["reason"] or row["pytorch_reason"]),
-        ]
-        for row in rows
-        if (kind := who(row))
-    ]  # fmt: skip
-    if not lines:
-        return ""
-    head = ["architecture", "exporter", "tract", "definitions", "PyTorch", "whose", "what"]
-    text = """`exporter`: the archive means something else than the model computes. `inputs`: the drawn inputs meet
-an error that PyTorch's do not, or the other way round. `rounding`: the error in float32 is at the bound of the level.
-"""
-    return f"## Where the two differ\n\n{text}\n{table(head, lines)}\n"
-
-
-def _first_line(text: str) -> str:
+def cause(row: Row) -> str:
+    """Return the first line of what differs."""
+    text: str = row["meaning"] if who(row) == "exporter" else row["reason"] or row["pytorch_reason"]
     return text.partition("\n")[0]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from conformance.lab.measure.sessions.quick import ENGINE, write_suites
-from conformance.lab.pages.tables import figures_table
+from conformance.lab.pages.render import render
 
 CELLS = 200
 
@@ -123,13 +123,8 @@ def seconds_by_stage(seconds: float, stacks: Sequence[tuple[Sequence[str], int]]
 
 def table(stages: Mapping[str, float]) -> str:
     """Return the stages as Markdown, with their seconds relative to PyTorch's capture."""
-    capture, total = stages["PyTorch's capture"] or 1.0, sum(stages.values())
-    rows = [
-        [stage, f"{seconds:.2f}", f"{100 * seconds / total:.0f} %", f"{seconds / capture:.2f} x"]
-        for stage, seconds in stages.items()
-    ]
-    return figures_table(["stage", "CPU, s", "share", "PyTorch's capture"], rows)
+    return render("stages", results={"stages": stages})
 
 
 if __name__ == "__main__":
-    print(table(measure()))
+    print(table(measure()), end="")

@@ -18,7 +18,7 @@ from conformance.lab.machine import ROOT, describe_machine
 from conformance.lab.measure import checks, decoding, growth, memory, startup
 from conformance.lab.measure.engine import speed
 from conformance.lab.measure.nets.exported import CHAIN_LENGTHS, EXPORTED
-from conformance.lab.measure.peers.process import NAME, Peer
+from conformance.lab.measure.peers.process import NAME, Worker
 from conformance.lab.measure.sessions import plugin, quick, stages
 from conformance.lab.measure.tables import markdown
 from conformance.lab.rows import write_results
@@ -28,7 +28,7 @@ BUDGET = 120.0
 """Seconds for the peer at one length; at 400 it takes about four minutes, with --peer-400 it gets ten."""
 
 
-def export_times(folder: Path, peer: Peer | None, longest: int) -> dict[str, Any]:
+def export_times(folder: Path, peer: Worker | None, longest: int) -> dict[str, Any]:
     """Return {exporter: {n: median seconds}}, with the reason in place of seconds that are missing."""
     path = folder / "export.json"
     command = [sys.executable, "-m", "pytest", "conformance/lab/measure/test_export_time.py"]
@@ -58,9 +58,9 @@ def export_times(folder: Path, peer: Peer | None, longest: int) -> dict[str, Any
     return {**times, "nets": nets}
 
 
-def _seconds(peer: Peer, job: dict[str, Any], budget: float = BUDGET) -> float | str:
+def _seconds(peer: Worker, job: dict[str, Any], budget: float = BUDGET) -> float | str:
     """Return the median, or why there is none."""
-    answer = peer.ask({**job, "version": "0.23.9"}, budget)
+    answer = peer.ask("nets", budget, **job, release="0.23.9")
     return (
         str(answer["error"]) if answer.get("error") else float(sorted(answer["seconds"])[len(answer["seconds"]) // 2])
     )
@@ -96,11 +96,11 @@ def main() -> None:
     peer = onnx = None
     if not arguments.no_peer and {"export", "engine", "layers"} & set(parts):
         say(f"the environment of {NAME}")
-        peer = Peer(arguments.peer_folder.absolute())
+        peer = Worker.in_environment("torch-to-nnef", arguments.peer_folder.absolute())
         results["peer"] = NAME
         if "layers" in parts:
             say("the environment of torch.onnx")
-            onnx = Peer(arguments.peer_folder.absolute(), "torch-onnx")
+            onnx = Worker.in_environment("torch-onnx", arguments.peer_folder.absolute())
         if not arguments.peer_400:
             results["peer_note"] = (
                 "The peer runs once per length (three times at 50), within two minutes each; "

@@ -26,7 +26,6 @@ from conformance.lab.archives import time_in_process
 from conformance.lab.command import add_tract, command_parser, say
 from conformance.lab.machine import ROOT
 from conformance.lab.measure.architectures.page import comparison
-from conformance.lab.measure.peers.environments import make_environment
 from conformance.lab.measure.peers.process import Worker
 from conformance.lab.pages.tables import show
 from conformance.lab.rows import RowFile, read_rows
@@ -79,10 +78,9 @@ def measure(options: argparse.Namespace) -> None:
 
 
 def _workers(environments: Path) -> Iterator[tuple[str, Worker]]:
-    module = "conformance.lab.measure.peers.architectures"
-    yield "ours", Worker(Path(sys.executable), module)
+    yield "ours", Worker("ours")
     for exporter, environment in ENVIRONMENTS.items():
-        yield exporter, Worker(make_environment(environment, environments), module)
+        yield exporter, Worker.in_environment(exporter, environments, environment)
 
 
 def compare(
@@ -97,8 +95,8 @@ def compare(
             folder, file = Path(scratch) / exporter, FILES[exporter]
             folder.mkdir()
             archive = folder / file
-            job = {"exporter": exporter, "name": name, "release": engine.version, "folder": str(folder), "file": file}
-            answer = worker.ask({**job, "axes": SIZES[sizes], "check": False}, EXPORT_SECONDS)
+            job = {"name": name, "release": engine.version, "folder": str(folder), "file": file}
+            answer = worker.ask("architectures", EXPORT_SECONDS, **job, axes=SIZES[sizes], check=False)
             if not arrays.exists() and (folder / "outputs_0.npz").exists():
                 _save_arrays(folder, arrays)
             if "error" in answer or not archive.exists():

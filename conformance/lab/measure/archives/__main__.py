@@ -23,13 +23,11 @@ from conformance.lab.machine import ROOT
 from conformance.lab.measure.archives.judging import judge_archive
 from conformance.lab.measure.archives.page import archives_page
 from conformance.lab.measure.peers.architectures import ARCHIVE
-from conformance.lab.measure.peers.environments import make_environment
 from conformance.lab.measure.peers.process import Worker
 from conformance.lab.pages.long_tables import write_page
 from conformance.lab.rows import RowFile, read_rows
 from t2n_core.engine import ResolvedEngine, close_all, engine_for, resolve_engines
 
-_MODULE = "conformance.lab.measure.peers.architectures"
 EXPORT_SECONDS = 120.0
 EXPORTERS = ("ours", "torch-to-nnef")
 
@@ -79,10 +77,11 @@ _SHOWN = ("export", "definitions", "same_inputs", "pytorch", "meaning", "reason"
 
 def _workers(options: argparse.Namespace) -> Iterator[tuple[str, Worker]]:
     if options.exporter != EXPORTERS[1]:
-        yield EXPORTERS[0], Worker(Path(sys.executable), _MODULE)
+        yield EXPORTERS[0], Worker(EXPORTERS[0])
     if options.exporter != EXPORTERS[0]:
-        python = options.peer or make_environment("torch-to-nnef-models", ROOT / ".tox/peers")
-        yield EXPORTERS[1], Worker(python, _MODULE)
+        folder, environment = ROOT / ".tox/peers", "torch-to-nnef-models"
+        its = Worker(EXPORTERS[1], options.peer) if options.peer else None
+        yield EXPORTERS[1], its or Worker.in_environment(EXPORTERS[1], folder, environment)
 
 
 def _row(
@@ -93,9 +92,9 @@ def _row(
     if not (place / ARCHIVE).exists():
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
-        job: dict[str, Any] = {"exporter": exporter, "name": name, "release": engine.version, "folder": str(place)}
-        job |= {"axes": "suite" if options.dynamic else "", "check": True, "file": ARCHIVE}
-        answer = worker.ask(job, EXPORT_SECONDS)
+        job = {"name": name, "release": engine.version, "folder": str(place), "file": ARCHIVE}
+        axes = "suite" if options.dynamic else ""
+        answer = worker.ask("architectures", EXPORT_SECONDS, **job, axes=axes, check=True)
         if "error" in answer or not (place / ARCHIVE).exists():
             return {**row, "export": answer.get("error", "no archive was written")}
     return {**row, "export": "", **judge_archive(place / ARCHIVE, place, engine_for(engine))}

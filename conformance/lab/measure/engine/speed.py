@@ -13,7 +13,7 @@ import torch
 
 from conformance.lab.archives import time_in_process
 from conformance.lab.measure.nets.groups import GROUPS, Net
-from conformance.lab.measure.peers.process import Peer
+from conformance.lab.measure.peers.process import Worker
 from conformance.lab.processes import ask_module
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine import ResolvedEngine, resolve_engines
@@ -48,7 +48,7 @@ def archive_figures(archive: Path) -> dict[str, int]:
 
 
 def export_all(
-    nets: Sequence[Net], engine: ResolvedEngine, folder: Path, peers: Mapping[str, Peer]
+    nets: Sequence[Net], engine: ResolvedEngine, folder: Path, peers: Mapping[str, Worker]
 ) -> dict[str, dict[str, Any]]:
     """{net: {exporter: archive, or error}}."""
     archives: dict[str, dict[str, Any]] = {}
@@ -64,13 +64,13 @@ def export_all(
             if path.exists():
                 archives[net.name][who] = path
                 continue
-            answer = peer.ask({"net": net.name, "version": engine.version, "path": str(path)}, BUDGET)
+            answer = peer.ask("nets", BUDGET, net=net.name, release=engine.version, path=str(path))
             archives[net.name][who] = answer.get("error") or path
     return archives
 
 
 def measure(
-    group: str, spec: str, folder: Path, peers: Mapping[str, Peer], rounds: int, say: Callable[[str], None]
+    group: str, spec: str, folder: Path, peers: Mapping[str, Worker], rounds: int, say: Callable[[str], None]
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield for one engine after the other an entry per net: figures of ours, the peers' and torch's, and sizes."""
     nets = GROUPS[group]

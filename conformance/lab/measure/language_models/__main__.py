@@ -16,21 +16,23 @@ import conformance.cases.models.libraries  # noqa: F401
 from conformance.lab.command import command_parser, say
 from conformance.lab.machine import ROOT, describe_machine
 from conformance.lab.measure.language_models.cases import CASES, Case
-from conformance.lab.measure.language_models.exporting import VERSION
 from conformance.lab.measure.language_models.tables import markdown
 from conformance.lab.measure.peers.environments import make_environment
+from conformance.lab.measure.peers.language_models import VERSION
+from conformance.lab.measure.peers.process import WORKER
 from conformance.lab.processes import run_module
 from conformance.lab.rows import write_results
 from t2n_core.engine import ResolvedEngine, resolve_engines
 
 PEER = "torch-to-nnef-llm"
+_DECODING = "conformance.lab.measure.language_models.decoding"
 _ORDER = (("ours", "peer"), ("peer", "ours"))
 """Exports go in turns, so that what else the machine does hits both alike."""
 
 
-def run(python: Path | str, module: str, *words: str, job: object = None) -> dict[str, Any]:
-    """Return the answer of a process of this package, or {"error": …} where it dies."""
-    child = run_module(f"conformance.lab.measure.language_models.{module}", *words, job=job, python=python)
+def run(module: str, python: Path | str = sys.executable, **job: object) -> dict[str, Any]:
+    """Return the answer of a process to a job, or {"error": …} where it dies."""
+    child = run_module(module, job=job, python=python)
     if child.returncode:
         return {"error": (child.stderr.strip().splitlines() or [f"exit code {child.returncode}"])[-1][-300:]}
     found: dict[str, Any] = json.loads(child.stdout)
@@ -43,7 +45,8 @@ def exports(folder: Path, python: dict[str, Path | str], scratch: Path) -> dict[
     for turn, order in enumerate(_ORDER):
         for who in order:
             out = scratch / f"{who}-{turn}"
-            figures = run(python[who], "exporting", who, str(folder), str(out))
+            job = {"kind": "language_models", "exporter": who, "folder": str(folder), "to": str(out)}
+            figures = run(WORKER, python[who], **job)
             best = figures_of.setdefault(who, figures)
             for name in ("seconds", "cpu_seconds", "process_seconds", "peak_bytes"):
                 if name in best and name in figures:
@@ -56,7 +59,7 @@ def decode(engine: ResolvedEngine, folder: Path, case: Case, archives: dict[str,
     job = {"library": str(engine.library), "folder": str(folder), "prompt": case.prompt, "steps": case.steps}
 
     def ask(some: dict[str, str], turns: int) -> dict[str, Any]:
-        return run(sys.executable, "decoding", job={**job, "archives": some, "rounds": turns})
+        return run(_DECODING, **job, archives=some, rounds=turns)
 
     alone = {who: ask({who: archive}, 1) for who, archive in archives.items()}
     failed = {who: answer for who, answer in alone.items() if "error" in answer}
@@ -87,7 +90,8 @@ def main() -> None:
             case.save(folder)
             weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
             written = exports(folder, python, Path(scratch))
-            written["steps"] = run(python["ours"], "exporting", "steps", str(folder), str(Path(scratch) / "steps"))
+            job = {"kind": "language_models", "exporter": "ours", "folder": str(folder), "steps": True}
+            written["steps"] = run(WORKER, **job, to=str(Path(scratch) / "steps"))
             archives = {who: one["archive"] for who, one in written.items() if "archive" in one}
             of_case = {"prompt": case.prompt, "weights_bytes": weights, "exports": written}
             results["models"][name] = {**of_case, "tokens": decode(engine, folder, case, archives, arguments.rounds)}

@@ -6,7 +6,7 @@ import multiprocessing
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -16,6 +16,7 @@ import torch
 
 from conformance.cases.aten import AtenCase, AtenSample, SampleSource, all_aten_cases
 from conformance.checks import aten_outcomes as found
+from conformance.lab.measure.peers.exporters import Export, exporter
 from t2n_core.engine import engine_for, resolve_engines
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.parity.check import check_parity
@@ -25,51 +26,6 @@ from t2n_core.parity.samples import Sample
 
 SECONDS = 60
 """For one sample: export and run."""
-
-
-class TorchToNnef:
-    """Exports without its own check, which needs a network; the archive runs in our engine."""
-
-    def __init__(self, version: str, folder: Path) -> None:
-        from torch_to_nnef import TractNNEF
-
-        self.folder = folder
-        shim = folder / "tract"  # the constructor insists on a binary that says its version
-        shim.write_text(f"#!/bin/sh\necho tract {version}\n", encoding="utf-8")
-        shim.chmod(0o755)
-        self.target = TractNNEF(version, check_io=False, specific_tract_binary_path=shim)
-        self.resolved = resolve_engines(version)[0]
-
-    def export(self, sample: AtenSample, outputs: int) -> Path:
-        from torch_to_nnef import export_model_to_nnef
-
-        path = self.folder / "model.nnef.tgz"
-        path.unlink(missing_ok=True)
-        names = [f"output_{i}" for i in range(outputs)]
-        export_model_to_nnef(
-            sample.model, tuple(sample.inputs), path, self.target, input_names=sample.input_names, output_names=names
-        )
-        return path
-
-    def engine(self) -> Any:
-        return engine_for(self.resolved)
-
-
-class TorchOnnx:
-    """torch.onnx with its defaults; tract reads the ONNX file."""
-
-    def __init__(self, version: str, folder: Path) -> None:
-        self.folder = folder
-        self.resolved = resolve_engines(version)[0]
-
-    def export(self, sample: AtenSample, outputs: int) -> Path:
-        path = self.folder / "model.onnx"
-        path.unlink(missing_ok=True)
-        torch.onnx.export(sample.model, tuple(sample.inputs), path, dynamo=True, verbose=False)
-        return path
-
-    def engine(self) -> Any:
-        return OnnxEngine(self.resolved)
 
 
 class OnnxEngine:
@@ -97,10 +53,28 @@ class OnnxEngine:
             return EngineReply("error", stage, error.message)
 
 
-PEERS: dict[str, Callable[[str, Path], Any]] = {"torch-to-nnef": TorchToNnef, "torch-onnx": TorchOnnx}
+class Peer:
+    """An exporter, a folder for what it writes, and the engine that reads it."""
+
+    def __init__(self, name: str, release: str, folder: Path) -> None:
+        self.name, self.release, self._write = name, release, exporter(name)
+        self.path = folder / ("model.onnx" if name == "torch-onnx" else "model.nnef.tgz")
+        self._resolved = resolve_engines(release)[0]
+
+    def engine(self) -> Any:
+        """Return the engine of this process."""
+        return OnnxEngine(self._resolved) if self.name == "torch-onnx" else engine_for(self._resolved)
+
+    def export(self, sample: AtenSample, outputs: int) -> Path:
+        """Return the file of a sample. Raises what the exporter does."""
+        self.path.unlink(missing_ok=True)
+        names = [f"output_{i}" for i in range(outputs)]
+        inputs = dict(zip(sample.input_names, sample.inputs, strict=True))
+        self._write(Export(sample.model, inputs, names, self.release, self.path))
+        return self.path
 
 
-def check_sample(peer: Any, sample: AtenSample, answer: Connection) -> Outcome:
+def check_sample(peer: Peer, sample: AtenSample, answer: Connection) -> Outcome:
     """Export, run, compare. Says on `answer` when the engine's part begins, in case it takes this process along."""
     from t2n_core.torch_graph.frontend.results import tensors_of
 
@@ -116,7 +90,7 @@ def check_sample(peer: Any, sample: AtenSample, answer: Connection) -> Outcome:
     return check_parity(peer.engine(), CheckRequest(path, [Sample(inputs, expected)], timeout=30))
 
 
-def run_case(peer: Any, case: AtenCase, most: int | None, done: int, answer: Connection) -> None:
+def run_case(peer: Peer, case: AtenCase, most: int | None, done: int, answer: Connection) -> None:
     """Run the samples after the first `done`, in a process that may die."""
     source = SampleSource(case)
     for index, sample in enumerate(source.usable(most)):
@@ -130,7 +104,7 @@ def run_case(peer: Any, case: AtenCase, most: int | None, done: int, answer: Con
     answer.send(("", source.left_out))
 
 
-def measure_case(peer: Any, case: AtenCase, most: int | None, engine: str) -> found.CaseLine:
+def measure_case(peer: Peer, case: AtenCase, most: int | None, engine: str) -> found.CaseLine:
     """Measure one operator; a process that dies or hangs costs one sample, and another takes the rest."""
     start, lines = time.perf_counter(), []
     left_out: dict[str, int] | None = None
@@ -172,7 +146,7 @@ def main(peer_name: str, version: str, share: str, most: str, path: str) -> None
     part, parts = map(int, share.split("/"))
     cases = [c for c in all_aten_cases() if c.dtype == "float32" and c.kind == "operator"][part::parts]
     with tempfile.TemporaryDirectory() as folder, Path(path).open("w", encoding="utf-8") as out:
-        peer = PEERS[peer_name](version, Path(folder))
+        peer = Peer(peer_name, version, Path(folder))
         for case in cases:
             line = measure_case(peer, case, int(most) or None, f"{peer_name}, tract {version}")
             out.write(f"{line.to_json()}\n")

@@ -1,10 +1,11 @@
-"""Talks to the processes of exporters, with a budget of time."""
+"""Processes of exporters, each in its environment, which answer jobs within a budget of time."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,25 +15,26 @@ from conformance.lab.measure.peers.environments import make_environment
 from conformance.lab.processes import ENVIRONMENT
 
 NAME = "torch-to-nnef 0.24.12"
-MODULES = {
-    "torch-to-nnef": "conformance.lab.measure.peers.torch_to_nnef",
-    "torch-onnx": "conformance.lab.measure.peers.torch_onnx",
-}
-"""What runs in each peer's environment."""
+WORKER = "conformance.lab.measure.peers.worker"
 
 
 class Worker:
-    """One process of a module that answers jobs, in any environment; after a job beyond its budget it is restarted."""
+    """The process of an exporter, which answers jobs; after a job beyond its budget it is restarted."""
 
-    def __init__(self, python: Path, module: str) -> None:
-        self.python, self.module = python, module
+    def __init__(self, exporter: str, python: Path | str = sys.executable) -> None:
+        self.exporter, self.python = exporter, python
         self.process: subprocess.Popen[str] | None = None
 
-    def ask(self, job: dict[str, Any], budget: float) -> dict[str, Any]:
+    @classmethod
+    def in_environment(cls, exporter: str, folder: Path, environment: str | None = None) -> Worker:
+        """Return the worker of an exporter in its environment, which is made under `folder` if it is not there."""
+        return cls(exporter, make_environment(environment or exporter, folder))
+
+    def ask(self, kind: str, budget: float, **job: Any) -> dict[str, Any]:
         """Return the answer, or {"error": …} when it takes longer than `budget` seconds."""
         if self.process is None or self.process.poll() is not None:
             self.process = subprocess.Popen(
-                [str(self.python), "-m", self.module],
+                [str(self.python), "-m", WORKER],
                 cwd=ROOT, env={**os.environ, **ENVIRONMENT}, text=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
@@ -41,7 +43,7 @@ class Worker:
         end = threading.Timer(budget, self.process.kill)
         end.start()
         try:
-            self.process.stdin.write(json.dumps(job) + "\n")
+            self.process.stdin.write(json.dumps({"kind": kind, "exporter": self.exporter, **job}) + "\n")
             self.process.stdin.flush()
             line = self.process.stdout.readline()
         except BrokenPipeError:
@@ -54,14 +56,7 @@ class Worker:
         return found
 
     def close(self) -> None:
+        """End the process."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
-
-
-class Peer(Worker):
-    """One process in a peer's environment."""
-
-    def __init__(self, folder: Path, name: str = "torch-to-nnef") -> None:
-        """Makes the environment under `folder` if it is not there."""
-        super().__init__(make_environment(name, folder), MODULES[name])

@@ -1,29 +1,23 @@
-"""One export in a process of its own: `python -m conformance.lab.measure.language_models.exporting WHO FOLDER OUT`.
+"""Jobs that export a language model, one in a process: {"folder": …, "to": …, "steps": false}.
 
-WHO is `ours`, `steps` (ours with an archive for single tokens beside it) or `peer`.
-
-Prints seconds, peak memory and the archive as JSON. Imports at the beginning are in `process_seconds` alone, the
-loading of the folder in all figures. Neither exporter checks what it writes: that is done for both in the engine.
+`steps` is for an archive of single tokens beside ours. An answer has seconds, peak memory and the archive. Imports at
+the beginning are in `process_seconds` alone, the loading of the folder in all figures.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from conformance.lab.machine import memory_of_process
-from conformance.lab.processes import open_answers
 from conformance.lab.timing import Stopwatch
 
 VERSION = "0.23.9"
 
 
-def ours(steps: bool = False) -> Callable[[Path, Path], Path]:
+def ours(steps: bool) -> Callable[[Path, Path], Path]:
     """Return what `t2n export-llm` does, with an archive for single tokens or without."""
     from t2n_core import TractNNEF
     from t2n_core.generative import export_generative
@@ -42,14 +36,13 @@ def peer() -> Callable[[Path, Path], Path]:
     """Return the export of torch-to-nnef-llm, with its defaults but for the checks."""
     from torch_to_nnef_llm.exporter import dump_llm
 
+    from conformance.lab.measure.peers.exporters import binary
+
     def export(folder: Path, out: Path) -> Path:
-        shim = out.with_name("tract")  # it insists on a binary that says its version
-        shim.write_text(f"#!/bin/sh\necho tract {VERSION}\n", encoding="utf-8")
-        shim.chmod(0o755)
         dump_llm(
             local_dir=folder,
             export_dirpath=out,
-            tract_specific_path=shim,
+            tract_specific_path=binary(VERSION, out.parent),
             no_verify=True,
             check_inference_modes=False,
             dump_with_tokenizer_and_conf=True,
@@ -59,27 +52,22 @@ def peer() -> Callable[[Path, Path], Path]:
     return export
 
 
-def main(who: str, folder: str, out: str) -> None:
-    warnings.simplefilter("ignore")
-    answer = open_answers()
-    if who != "peer":
+def work(job: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of an export, or its error beside them."""
+    is_ours = job["exporter"] == "ours"
+    if is_ours:
         import conformance.cases.models.libraries  # noqa: F401
     import torch
     import transformers  # noqa: F401
 
     torch.set_num_threads(1)
-    export = peer() if who == "peer" else ours(who == "steps")
+    export = ours(job.get("steps", False)) if is_ours else peer()
     held, watch = memory_of_process("VmRSS"), Stopwatch()
     figures: dict[str, Any]
     try:
-        archive = export(Path(folder), Path(out))
+        archive = export(Path(job["folder"]), Path(job["to"]))
         figures = {"archive": str(archive), "bytes": archive.stat().st_size}
     except BaseException as cause:
         figures = {"error": f"{type(cause).__name__}: {cause}"[:400]}
-    figures |= {"seconds": watch.wall, "cpu_seconds": watch.cpu}
-    figures["process_seconds"] = time.process_time()
-    print(json.dumps({**figures, "peak_bytes": memory_of_process("VmHWM") - held}), file=answer, flush=True)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    figures |= {"seconds": watch.wall, "cpu_seconds": watch.cpu, "process_seconds": time.process_time()}
+    return {**figures, "peak_bytes": memory_of_process("VmHWM") - held}

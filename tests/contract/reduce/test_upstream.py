@@ -69,7 +69,7 @@ def test_a_planted_fault_is_reduced_and_told(tmp_path: Path) -> None:
     found = reduce_one(plant, planted_graph(1, 40, plant.make, plant.release), tmp_path)
     assert found is not None
     assert found.is_small
-    assert found.alike
+    assert found.is_right
     assert (found.operators, found.elements) == (1, 33)
     text = page([found], [found], 1)
     assert "Of 1 graphs 1 became small" in text
@@ -88,4 +88,4 @@ def test_a_fault_in_a_net_reaches_its_output_and_is_reduced(tmp_path: Path) -> N
     assert bad.startswith("planted")
     found = reduce_one(plant, program, tmp_path)
     assert found is not None
-    assert (found.is_small, found.alike, found.operators, found.elements) == (True, True, 1, 33)
+    assert (found.is_small, found.is_right, found.operators, found.elements) == (True, True, 1, 33)

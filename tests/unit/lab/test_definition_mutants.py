@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.lab.plant.definitions.__main__ import table_of
 from conformance.lab.plant.definitions.equivalents import EQUIVALENT
 from conformance.lab.plant.definitions.mutate import Mutant, mutants_of
 from conformance.lab.plant.definitions.run import ENGINE_TESTS, PACKAGE, TESTS, MutantSession, Verdict, functions_of
-from conformance.lab.plant.definitions.table import table_of
 
 
 def scaled(x: Any, axis: int, factor: int = 2) -> Any:
@@ -69,7 +69,7 @@ def test_engines_run_only_for_what_all_other_tests_let_pass(
     monkeypatch.setattr(session, "_callers", callers)
     assert session.pytest_runtestloop(Session())  # type: ignore[arg-type]
     assert seen == rounds
-    assert [one.caught for one in session.verdicts.values()] == [not works] * 2
+    assert [one.is_right for one in session.verdicts.values()] == [not works] * 2
 
 
 def test_equivalent_mutants_exist_and_are_not_counted() -> None:
@@ -80,5 +80,5 @@ def test_equivalent_mutants_exist_and_are_not_counted() -> None:
     assert EQUIVALENT.keys() <= every.keys()
     assert all(EQUIVALENT.values())
     equal, other = (every[name] for name in (next(iter(EQUIVALENT)), "standard.elementary.sine: np.sin -> np.cos"))
-    table = table_of([Verdict(equal, False, 1), Verdict(other, False, 1), Verdict(other, True, 1)])
+    table = table_of([Verdict.of(equal, False, 1), Verdict.of(other, False, 1), Verdict.of(other, True, 1)])
     assert table.splitlines()[-1] == "| all | 3 | 1 | 1 | 50.0% |"

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformance.lab.plant.mutants import planted
 from conformance.lab.plant.mutants.__main__ import SUITES, table_of
-from conformance.lab.plant.mutants.judge import CAUGHT, PASSED, REFUSED, Verdict
+from conformance.lab.plant.mutants.judge import PASSED, REFUSED, Verdict
 from conformance.lab.plant.mutants.tamper import EXTRA_BYTE, KINDS, Mutant, mutants_of
+from conformance.lab.plant.paths import planted
+from conformance.lab.plant.trial import CAUGHT
 from t2n_core.nnef.dat import header
 
 TEXT = """version 1.0;
@@ -72,6 +73,14 @@ def test_an_extra_byte_is_behind_the_numbers(mutants: dict[str, Mutant], folder:
     assert (folder / "graph.nnef").read_text() == TEXT
 
 
+def test_a_planted_change_is_taken_back(mutants: dict[str, Mutant], folder: Path) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for mutant in mutants.values():
+        with mutant.planted(folder):
+            assert {path.name: path.read_bytes() for path in folder.iterdir()} != before
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
 @pytest.mark.parametrize(
     ("kind", "lines"),
     [
@@ -109,7 +118,7 @@ def test_the_same_seed_makes_the_same_mutants(folder: Path) -> None:
 
 def test_the_share_is_of_what_runs_and_changes_an_output() -> None:
     def verdict(found: str, change: float, weak: bool = False) -> Verdict:
-        return Verdict("layers", "a", "another number", "y", found, change, weak)
+        return Verdict("another number", "y", CAUGHT, found, "layers", "a", change, weak)
 
     found = [
         verdict(CAUGHT, 2.0),

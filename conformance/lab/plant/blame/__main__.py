@@ -8,15 +8,14 @@ from __future__ import annotations
 import random
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
-from conformance.lab.command import command_parser
-from conformance.lab.pages.tables import figures_table
 from conformance.lab.plant.blame import engine, exporter
-from conformance.lab.plant.blame.fault import Fault
+from conformance.lab.plant.blame.trial import Blame
+from conformance.lab.plant.trial import by_kind, counts_table, journal, plant_parser
 from t2n_core.engine import engine_for, resolve_engines
 from t2n_core.engine.protocol import Engine
 
@@ -24,26 +23,28 @@ SIDES = ("exporter", "engine")
 NAMES = ("exporter", "engine", "both", "nobody")
 
 
-def table_of(faults: Iterable[Fault]) -> str:
+def table_of(faults: Sequence[Blame]) -> str:
     """Return a table of the sides of faults and the authors that the check names."""
-    counts = Counter((fault.side, fault.author) for fault in faults)
-    rows = [
-        (side, str(sum(counts[side, name] for name in NAMES)), *(str(counts[side, name]) for name in NAMES))
-        for side in SIDES
-    ]
-    return figures_table(("the fault is of", "seen", *(f"named: {name}" for name in NAMES)), rows)
+    columns: dict[str, Callable[[Sequence[Blame]], object]] = {"seen": len}
+    for name in NAMES:
+        columns[f"named: {name}"] = partial(_named, name)
+    return counts_table(by_kind(faults, SIDES)[:-1], columns, "the fault is of")
 
 
-def seen(side: str, count: int, seed: int, folder: Path) -> Iterator[Fault]:
+def _named(name: str, faults: Sequence[Blame]) -> int:
+    return sum(one.found == name for one in faults)
+
+
+def seen(side: str, count: int, seed: int, folder: Path) -> Iterator[Blame]:
     """Yield `count` faults of a side that the check sees."""
-    faults: Iterator[Fault]
+    faults: Iterator[Blame]
     if side == "exporter":
-        every = [fault for fault in exporter.faults(folder, seed) if fault.is_seen]
+        every = [fault for fault in exporter.faults(folder, seed) if fault.found]
         faults = iter(random.Random(seed).sample(every, min(count, len(every))))
     else:
         releases = engine.RELEASES
         faults = chain(engine.of_quirks(releases, folder), engine.of_hazards(releases, _engine, folder))
-    return islice((fault for fault in faults if fault.is_seen), count)
+    return islice((fault for fault in faults if fault.found), count)
 
 
 def _engine(release: str) -> Engine:
@@ -51,19 +52,19 @@ def _engine(release: str) -> Engine:
 
 
 def main() -> int:
-    parser = command_parser("conformance.lab.plant.blame", __doc__)
+    parser = plant_parser("blame", __doc__)
     parser.add_argument("--of", nargs="*", default=SIDES, choices=SIDES)
     parser.add_argument("--count", type=int, default=100, help="faults of each side")
-    parser.add_argument("--seed", type=int, default=1, help="which changes")
     options = parser.parse_args()
-    faults: list[Fault] = []
+    faults: list[Blame] = []
     for side in options.of:
         with tempfile.TemporaryDirectory() as folder:
             faults += seen(side, options.count, options.seed, Path(folder))
+    faults = list(journal(faults, options.json))
     print(table_of(faults))
-    wrong = [fault for fault in faults if fault.author != fault.side]
+    wrong = [fault for fault in faults if not fault.is_right]
     for fault in wrong:
-        print(f"\n{fault.side}, named {fault.author}: {fault.name} on {fault.release}", end="")
+        print(f"\n{fault.kind}, named {fault.found}: {fault.where}", end="")
     print()
     return 1 if len(wrong) > len(faults) // 100 else 0
 

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from packaging.version import Version
 
-from conformance.lab.plant.blame.fault import Fault
+from conformance.lab.plant.blame.trial import Blame
 from t2n_core.check.mismatch.author import with_author
 from t2n_core.engine.protocol import Engine
 from t2n_core.nnef import legality
@@ -34,7 +34,7 @@ RELEASES = (
 )  # fmt: skip
 
 
-def of_quirks(releases: tuple[str, ...], folder: Path) -> Iterator[Fault]:
+def of_quirks(releases: tuple[str, ...], folder: Path) -> Iterator[Blame]:
     """Yield the nets that show a quirk, exported without its repair."""
     for one in QUIRKS:
         for release in releases:
@@ -42,17 +42,17 @@ def of_quirks(releases: tuple[str, ...], folder: Path) -> Iterator[Fault]:
                 yield _without(one, release, folder / f"{one.name}-{release}")
 
 
-def _without(one: Quirk, release: str, folder: Path) -> Fault:
+def _without(one: Quirk, release: str, folder: Path) -> Blame:
     def others(version: Version) -> Mapping[str, tuple[Quirk, ...]]:
         return {op: tuple(q for q in those if q is not one) for op, those in quirks_of(version).items()}
 
     folder.mkdir(parents=True)
     with patch.object(table, "quirks_of", others), patch.object(legality, "quirks_of", others):
         outcome = quirks.outcome(one.name, release, folder)
-    return Fault("engine", f"{one.name}: {one.reason}", release, outcome)
+    return Blame.of("engine", f"{one.name}: {one.reason}", release, outcome)
 
 
-def of_hazards(releases: tuple[str, ...], engines: Engines, folder: Path) -> Iterator[Fault]:
+def of_hazards(releases: tuple[str, ...], engines: Engines, folder: Path) -> Iterator[Blame]:
     """Yield the statements that a hazard forbids, against what the standard states, which no PyTorch computes."""
     for release in releases:
         spec, engine = spec_for("tract", release), engines(release)
@@ -65,4 +65,4 @@ def of_hazards(releases: tuple[str, ...], engines: Engines, folder: Path) -> Ite
             outcome = check_parity(engine, request)
             if outcome.status is Status.MISMATCH:
                 outcome = with_author(outcome, engine, request)
-            yield Fault("engine", name, release, replace(outcome, engine=release))
+            yield Blame.of("engine", name, release, replace(outcome, engine=release))

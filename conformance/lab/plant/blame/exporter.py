@@ -5,14 +5,13 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import torch
 from torch import nn
 
-from conformance.lab.plant.blame.fault import Fault
+from conformance.lab.plant.blame.trial import Blame
 from conformance.lab.plant.mutants.tamper import Mutant, mutants_of
 from t2n_core import ExportResult, ModelExport, TractNNEF
 
@@ -76,16 +75,16 @@ def exported(name: str, release: str, folder: Path) -> ExportResult:
     return ModelExport(model.eval(), inputs).to(TractNNEF(release, check_io=False), folder)
 
 
-def faults(folder: Path, seed: int, nets: Iterable[str] = tuple(NETS)) -> Iterator[Fault]:
+def faults(folder: Path, seed: int, nets: Iterable[str] = tuple(NETS)) -> Iterator[Blame]:
     """Yield the changes of the graphs of nets in each release, with what the check makes of them."""
     for release in RELEASES:
         for name in nets:
             result = exported(name, release, folder / f"{name} {release}".replace(" ", "-"))
             assert result.check_parity().passed, name
             for mutant in mutants(result.archive, random.Random(seed)):
-                with planted(result.archive, mutant):
+                with mutant.planted(result.archive):
                     found = result.check_parity()
-                yield Fault("exporter", f"{name}: {mutant.kind} at {mutant.where}", release, found)
+                yield Blame.of("exporter", f"{name}: {mutant.kind} at {mutant.where}", release, found)
 
 
 def mutants(archive: Path, rng: random.Random) -> Iterator[Mutant]:
@@ -97,16 +96,3 @@ def mutants(archive: Path, rng: random.Random) -> Iterator[Mutant]:
             if place < 2:
                 changed = text[: found.start()] + re.sub(pattern, other, found[0]) + text[found.end() :]
                 yield Mutant(f"`{found[0]}` as `{other}`", str(place), text=changed)
-
-
-@contextmanager
-def planted(archive: Path, mutant: Mutant) -> Iterator[None]:
-    """Give a context in which an unpacked archive has the change of a mutant."""
-    changed = ["graph.nnef"] if mutant.text is not None else list(mutant.weights or {})
-    before = {name: (archive / name).read_bytes() for name in changed}
-    mutant.write(archive)
-    try:
-        yield
-    finally:
-        for name, data in before.items():
-            (archive / name).write_bytes(data)

@@ -23,6 +23,7 @@ from _pytest.runner import runtestprotocol
 from conformance.lab.plant.definitions.equivalents import EQUIVALENT
 from conformance.lab.plant.definitions.mutate import Mutant, mutants_of
 from conformance.lab.plant.definitions.replies import kept_replies
+from conformance.lab.plant.trial import CAUGHT, Trial
 
 PACKAGE: Final = "t2n_core.dialect.meaning"
 MODULES: Final = ("t2n_core.dialect.arrays", "t2n_core.dialect.scan")
@@ -43,14 +44,23 @@ Planted = tuple[str, Mutant]
 """The key of a function, and one of its mutants."""
 
 
+EQUAL: Final = "equivalent"
+"""What is expected of a mutant that computes the same."""
+
+
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Trial):
     """What became of a mutant."""
 
-    mutant: Mutant
-    caught: bool
+    line: int
     tests: int
     """Number of tests that call the function."""
+
+    @classmethod
+    def of(cls, mutant: Mutant, caught: bool, tests: int) -> Verdict:
+        """Return the verdict on a mutant, which is expected to be caught unless it is equivalent."""
+        expected = EQUAL if mutant.name in EQUIVALENT and not caught else CAUGHT
+        return cls(mutant.kind, mutant.name, expected, CAUGHT if caught else "", mutant.line, tests)
 
 
 def functions_of() -> Functions:
@@ -103,7 +113,7 @@ class MutantSession:
 
     def _survived(self, mutant: Mutant) -> bool:
         """Return whether no test caught a mutant that is not equivalent."""
-        return not self.verdicts[mutant].caught and mutant.name not in EQUIVALENT
+        return not self.verdicts[mutant].found and mutant.name not in EQUIVALENT
 
     def _judge(
         self, planted: Sequence[Planted], functions: Functions, callers: Mapping[str, list[pytest.Item]]
@@ -121,7 +131,7 @@ class MutantSession:
         process, status = os.wait()
         key, mutant = running.pop(process)
         before = self.verdicts[mutant].tests if mutant in self.verdicts else 0
-        self.verdicts[mutant] = Verdict(mutant, status != 0, before + len(callers[key]))
+        self.verdicts[mutant] = Verdict.of(mutant, status != 0, before + len(callers[key]))
 
     def _callers(self, items: list[pytest.Item], functions: Functions) -> dict[str, list[pytest.Item]]:
         """Return the tests that call each function, the fastest first; those that fail are in `failed`."""

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from conformance.lab.command import command_parser
 from conformance.lab.machine import cpu_of_children
 from conformance.lab.plant.faults.architectures import planted_architectures
 from conformance.lab.plant.faults.graphs import planted_graph
 from conformance.lab.plant.faults.page import Result, page
 from conformance.lab.plant.faults.plants import FLOAT64, PLANTS, Plant
+from conformance.lab.plant.trial import journal, plant_parser
 from t2n_core.engine import resolve_engines
 from t2n_core.engine.khronos.engine import KhronosEngine
 from t2n_core.errors import InputError
@@ -49,9 +49,10 @@ def reduce_one(plant: Plant, program: Program, folder: Path) -> Result | None:
             return None
         again = Judge(engine, oracle, folder).first(reduction.program)
     seconds = _processor_time() - start  # after the end of the engines, when their time is known
-    left, alike = reduction.program, again == reduction.failure
-    failed = reduction.failure.status
-    return Result(plant, program.operators, failed, left.operators, left.elements, reduction.runs, seconds, alike)
+    left, failed = reduction.program, str(reduction.failure.status)
+    found = failed if again == reduction.failure else "another failure"
+    figures = (program.operators, left.operators, left.elements, reduction.runs, seconds)
+    return Result(plant.name, plant.release, failed, found, plant.elements, *figures)
 
 
 def _processor_time() -> float:
@@ -77,44 +78,46 @@ def random_graphs(seed: int, folder: Path) -> Iterator[tuple[str, Plant, Program
         yield f"{size} statements", plant, planted_graph(seed + number, size, plant.make, plant.release)
 
 
-def run(source: Source, count: int, seed: int) -> list[Result]:
-    """Return the reductions of `count` graphs that fail."""
-    reduced: list[Result] = []
+def reductions(source: Source, count: int, seed: int) -> Iterator[Result]:
+    """Yield the reductions of `count` graphs that fail."""
+    number = 0
     with tempfile.TemporaryDirectory(dir=home_in_memory(64 << 20)) as folder:
-        for name, plant, program in source(seed, Path(folder)):
-            if len(reduced) >= count:
-                break
+        for name, plant, program in source(seed, Path(folder)) if count else ():
             one = reduce_one(plant, program, Path(folder))
             if one is None:
                 print(f"    {plant.name} in {plant.release}, {name}: does not show", flush=True)
                 continue
-            reduced.append(one)
+            number += 1
             small = "" if one.is_small else "  LARGE"
             print(
-                f"{len(reduced):3} {plant.name} in {plant.release}, {name}: {one.before} -> {one.operators} operators, "
+                f"{number:3} {plant.name} in {plant.release}, {name}: {one.before} -> {one.operators} operators, "
                 f"{one.elements} elements, {one.runs} runs, {one.seconds:.1f} s{small}",
                 flush=True,
             )
-    return reduced
+            yield one
+            if number == count:
+                return
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 1 if fewer than 95 in 100 graphs of a kind get small, or one fails otherwise."""
-    parser = command_parser("conformance.lab.plant.faults", __doc__)
+    parser = plant_parser("faults", __doc__)
     parser.add_argument("--count", type=int, default=200, help="graphs that fail; default 200")
     parser.add_argument("--architectures", type=int, default=0, help="architectures that fail; default none")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("-o", "--output", type=Path, help="the page to write")
     options = parser.parse_args(arguments)
-    random = run(random_graphs, options.count, options.seed)
-    built = run(planted_architectures, options.architectures, options.seed)
+    in_graphs = reductions(random_graphs, options.count, options.seed)
+    in_architectures = reductions(planted_architectures, options.architectures, options.seed)
+    found = journal(itertools.chain(in_graphs, in_architectures), options.json)
+    random = list(itertools.islice(found, options.count))
+    built = list(found)
     if options.output:
         options.output.write_text(page(random, built, options.seed), encoding="utf-8")
     failed = False
     for name, results in (("random graphs", random), ("architectures", built)):
         small = sum(one.is_small for one in results)
         print(f"{small} of {len(results)} {name} are small")
-        failed |= small < 0.95 * len(results) or not all(one.alike for one in results)
+        failed |= small < 0.95 * len(results) or not all(one.is_right for one in results)
     return int(failed)
 
 

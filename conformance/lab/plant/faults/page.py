@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.lab.pages.render import render
-from conformance.lab.plant.faults.plants import PLANTS, Plant
+from conformance.lab.plant.faults.plants import PLANTS
+from conformance.lab.plant.trial import Trial
 
 MOST_OPERATORS = 3
 SECONDS = {"crash": 60.0, "timeout": 60.0, "oom": 60.0}
@@ -15,26 +16,25 @@ SECONDS = {"crash": 60.0, "timeout": 60.0, "oom": 60.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """The reduction of one graph."""
+class Result(Trial):
+    """The reduction of one graph with a fault of a release; what is left should fail as the whole did."""
 
-    plant: Plant
+    enough: int
+    """Elements that are enough to show the fault."""
     before: int
-    status: str
+    """Operators of the whole."""
     operators: int
     elements: int
     runs: int
     seconds: float
-    alike: bool
-    """True if what is left fails as the whole did."""
 
     @property
     def is_small(self) -> bool:
-        return self.operators <= MOST_OPERATORS and self.elements <= self.plant.elements
+        return self.operators <= MOST_OPERATORS and self.elements <= self.enough
 
     @property
     def is_fast(self) -> bool:
-        return self.seconds <= SECONDS.get(self.status, 10.0)
+        return self.seconds <= SECONDS.get(self.expected, 10.0)
 
 
 def page(random: Sequence[Result], built: Sequence[Result], seed: int) -> str:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from conformance.lab.plant.mutants.tamper import Mutant, mutants_of
+from conformance.lab.plant.mutants.tamper import mutants_of
+from conformance.lab.plant.trial import CAUGHT, Trial
 from pytest_t2n.run.bundle_reader import read_samples
 from pytest_t2n.run.bundles import CheckEntry
 from t2n_core.check.sampling.draws import Array, Distribution, Draws
@@ -32,19 +33,15 @@ SECONDS = 30.0
 """Time that one archive may take in the engine."""
 _DRAWS = (Distribution.ALIKE, Distribution.ALIKE, Distribution.ALIKE, Distribution.SIGNED)
 """Inputs on which a mutant is compared with the archive that it was made from."""
-REFUSED, CAUGHT, PASSED = "refused", "caught", "passed"
+REFUSED, PASSED = "refused", "passed"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of one mutant."""
+class Verdict(Trial):
+    """What became of one mutant: `refused` by the engine, `caught` by the values, or `passed`."""
 
     suite: str
     case: str
-    kind: str
-    where: str
-    found: str
-    """`refused` by the engine, `caught` by the values, or `passed`."""
     change: float
     """Largest change of an output, as a share of the output's deviation over all inputs; nan where it does not run."""
     weak: bool
@@ -93,12 +90,12 @@ def _judged(
         batches, before = _answers(engine, folder, samples, seed)
         verdicts = []
         for mutant in mutants_of(folder, random.Random(seed)):
-            with _copy(folder, mutant) as changed:
-                status_of_mutant = status(changed)
-                change = _change(before, _run(engine, changed, batches))
+            with mutant.planted(folder):
+                status_of_mutant = status(folder)
+                change = _change(before, _run(engine, folder, batches))
             word = {Status.PASS: PASSED, Status.WEAK: PASSED, Status.MISMATCH: CAUGHT}.get(status_of_mutant, REFUSED)
             weak = unchanged is Status.WEAK
-            verdicts.append(Verdict(suite, case, mutant.kind, mutant.where, word, change, weak))
+            verdicts.append(Verdict(mutant.kind, mutant.where, CAUGHT, word, suite, case, change, weak))
     return verdicts
 
 
@@ -157,22 +154,3 @@ def _unpacked(archive: Path) -> Iterator[Path]:
         else:
             unpack_members(archive, Path(folder), most=1 << 34)
         yield Path(folder)
-
-
-@contextmanager
-def _copy(folder: Path, mutant: Mutant) -> Iterator[Path]:
-    """Give a copy of the archive with the change; its other files are links."""
-    with tempfile.TemporaryDirectory() as copy:
-        changed = {"graph.nnef", *(mutant.weights or {})}
-        for path in folder.rglob("*"):
-            name = path.relative_to(folder).as_posix()
-            target = Path(copy) / name
-            if path.is_dir():
-                target.mkdir(parents=True, exist_ok=True)
-            elif name in changed:
-                shutil.copyfile(path, target)
-            else:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.symlink_to(path)
-        mutant.write(Path(copy))
-        yield Path(copy)

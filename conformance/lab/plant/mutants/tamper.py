@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice, pairwise, product
 from pathlib import Path
@@ -35,10 +36,23 @@ class Mutant:
 
     def write(self, folder: Path) -> None:
         """Change the unpacked archive in `folder`."""
-        if self.text is not None:
-            (folder / "graph.nnef").write_text(self.text, encoding="utf-8")
-        for name, data in (self.weights or {}).items():
+        for name, data in self._files().items():
             (folder / name).write_bytes(data)
+
+    @contextmanager
+    def planted(self, folder: Path) -> Iterator[None]:
+        """Give a context in which the unpacked archive in `folder` is changed."""
+        before = {name: (folder / name).read_bytes() for name in self._files()}
+        self.write(folder)
+        try:
+            yield
+        finally:
+            for name, data in before.items():
+                (folder / name).write_bytes(data)
+
+    def _files(self) -> dict[str, bytes]:
+        text = {} if self.text is None else {"graph.nnef": self.text.encode()}
+        return {**text, **(self.weights or {})}
 
 
 def mutants_of(folder: Path, rng: random.Random) -> Iterator[Mutant]:

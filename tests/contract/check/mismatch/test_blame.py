@@ -24,24 +24,24 @@ def test_a_graph_that_was_changed_is_the_exporters(
     resolved_engine("0.23.9")
     monkeypatch.setattr(exporter, "RELEASES", ("0.23.9",))
     faults = list(exporter.faults(tmp_path, 1, [net]))
-    seen = [one for one in faults if one.is_seen]
-    errors = [one.outcome.error.error_class for one in faults if not one.is_seen and one.outcome.error is not None]
+    seen = [one for one in faults if one.found]
+    errors = [one.error for one in faults if not one.found]
     assert len(seen) + errors.count("InterfaceError") >= 8
-    assert [(one.name, one.author) for one in seen if one.author != "exporter"] == []
+    assert [(one.where, one.found) for one in seen if not one.is_right] == []
 
 
 def test_a_statement_that_an_erratum_forbids_is_the_engines(
     tmp_path: Path, tract_engine: Callable[[str], TractRunner]
 ) -> None:
-    seen = [one for one in engine.of_hazards(RELEASES, tract_engine, tmp_path) if one.is_seen]
+    seen = [one for one in engine.of_hazards(RELEASES, tract_engine, tmp_path) if one.found]
     assert len(seen) >= 15
-    assert [(one.name, one.release, one.author) for one in seen if one.author != "engine"] == []
+    assert [(one.where, one.found) for one in seen if not one.is_right] == []
 
 
 def test_a_net_without_the_repair_of_a_quirk_is_the_engines(
     tmp_path: Path, resolved_engine: Callable[[str], Any]
 ) -> None:
     resolved_engine("0.23.9")
-    seen = [one for one in engine.of_quirks(("0.23.9",), tmp_path) if one.is_seen]
+    seen = [one for one in engine.of_quirks(("0.23.9",), tmp_path) if one.found]
     assert seen
-    assert [(one.name, one.author) for one in seen if one.author != "engine"] == []
+    assert [(one.where, one.found) for one in seen if not one.is_right] == []

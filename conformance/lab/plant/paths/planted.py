@@ -1,6 +1,6 @@
 """Faults that are planted into the exporter, and into what judges a bundle, for one process.
 
-python -m conformance.lab.plant.mutants.planted FAULT pytest|t2n ARGUMENT …
+python -m conformance.lab.plant.paths.planted FAULT pytest|t2n ARGUMENT …
 
 Runs pytest or t2n with the fault, and ends with its status.
 """

@@ -1,4 +1,9 @@
-"""Faults planted into each way from a model to a verdict: sessions, programs, bundles and `t2n export`."""
+"""Plant faults into each way from a model to a verdict, and print which sessions and commands fail for them.
+
+python -m conformance.lab.plant.paths [--tract 0.23]
+
+Fails if a fault is not caught, or a path fails without one.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,14 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from conformance.lab.command import add_tract
 from conformance.lab.machine import ROOT
 from conformance.lab.pages.tables import figures_table
+from conformance.lab.plant.trial import CAUGHT, Trial, journal, plant_parser
 from conformance.lab.processes import ENVIRONMENT, run_module
 
 _TESTS: Final = """
@@ -44,49 +50,42 @@ def test_program():
 _SESSION: Final = ("inputs exchanged", "outputs renamed", "another operator")
 
 
-@dataclass(frozen=True, slots=True)
-class Planted:
-    """A fault on one path, and whether the command failed for it."""
-
-    fault: str
-    path: str
-    status: int
-
-    @property
-    def is_caught(self) -> bool:
-        return self.status == 1
+def trial_of(fault: str, path: str, status: int) -> Trial:
+    """Return what became of a fault on a path, by the status with which its command ended."""
+    found = {0: "passed", 1: CAUGHT}.get(status, f"status {status}")
+    return Trial(fault, path, "passed" if fault == "none" else CAUGHT, found)
 
 
-def planted(tract: str) -> Iterator[Planted]:
+def planted(tract: str) -> Iterator[Trial]:
     """Yield the result of each fault on each path, those without a fault first."""
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         tests = folder / "test_paths.py"
         tests.write_text(_TESTS)
 
-        def run(fault: str, path: str, *words: object) -> Planted:
-            return Planted(fault, path, _run(fault, *words))
+        def run(fault: str, path: str, *words: object) -> Trial:
+            return trial_of(fault, path, _run(fault, *words))
 
-        def session(fault: str, name: str, *more: str) -> Planted:
+        def session(fault: str, name: str, *more: str) -> Trial:
             options = ["-q", "-p", "no:cacheprovider", f"--t2n-tract={tract}", f"--rootdir={folder}", *more]
             return run(fault, name, "pytest", *options, f"{tests}::test_{name}")
 
-        def export(fault: str) -> Planted:
+        def export(fault: str) -> Trial:
             made = [f"{tests}:two", "-o", folder / "two.nnef.tgz", "--output-names", "first,second"]
             return run(fault, "t2n export", "t2n", "export", *made, "--tract", tract)
 
-        def judge(fault: str, planted_in_workers: bool = False) -> Planted:
+        def judge(fault: str, planted_in_workers: bool = False) -> Trial:
             """Judge the bundle, which starts processes of its own: a fault in them is planted as they start."""
             site = folder / fault.replace(" ", "_")
             site.mkdir()
-            code = f"from conformance.lab.plant.mutants.planted import FAULTS\nFAULTS[{fault!r}]()\n"
+            code = f"from conformance.lab.plant.paths.planted import FAULTS\nFAULTS[{fault!r}]()\n"
             (site / "sitecustomize.py").write_text(code if planted_in_workers else "")
             given = ["--bundle", bundle, "--tract", tract, "--report", site / "report"]
             paths = {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
             command = [sys.executable, "-m", "pytest_t2n.cli", "matrix", "run", *map(str, given)]
             environment = {**os.environ, **ENVIRONMENT, **paths}
             done = subprocess.run(command, env=environment, stdout=sys.stderr, check=False, timeout=600)
-            return Planted(fault, "a bundle", done.returncode)
+            return trial_of(fault, "a bundle", done.returncode)
 
         for name in ("returned", "fixture", "program"):
             yield session("none", name)
@@ -106,15 +105,21 @@ def planted(tract: str) -> Iterator[Planted]:
 
 
 def _run(fault: str, *words: object) -> int:
-    done = run_module("conformance.lab.plant.mutants.planted", fault, *words, timeout=600)
+    done = run_module("conformance.lab.plant.paths.planted", fault, *words, timeout=600)
     if done.returncode not in (0, 1):
         print(done.stdout[-2000:], done.stderr[-2000:], file=sys.stderr)
     return done.returncode
 
 
-def run(tract: str) -> int:
-    """Print the table; return 1 if a fault is not caught, or a path fails without one."""
-    found: Sequence[Planted] = list(planted(tract))
-    rows = [(one.fault, one.path, "caught" if one.is_caught else f"status {one.status}") for one in found]
-    print(figures_table(("fault", "path", "found"), rows))
-    return int(any(one.is_caught == (one.fault == "none") or one.status > 1 for one in found))
+def main() -> int:
+    """Print the table; return 1 if something else became of a fault than should."""
+    parser = plant_parser("paths", __doc__, draws=False)
+    add_tract(parser, "0.23")
+    options = parser.parse_args()
+    found = list(journal(planted(options.tract), options.json))
+    print(figures_table(("fault", "path", "found"), [(one.kind, one.where, one.found) for one in found]))
+    return int(not all(one.is_right for one in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

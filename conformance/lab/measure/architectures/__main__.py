@@ -37,7 +37,7 @@ ENVIRONMENTS = {"torch-to-nnef": "torch-to-nnef-models", "torch-onnx": "torch-on
 FILES = {"ours": "model.nnef.tar", "torch-to-nnef": "model.nnef.tgz", "torch-onnx": "model.onnx"}
 """Ours is not compressed, as that of torch.onnx is not: most of the time of loading would be that of gzip."""
 SIZES = {"fixed": "", "free": "batch"}
-"""Name of the sizes -> the axes that `exporting` makes dynamic."""
+"""Name of the sizes -> the axes that are dynamic, as a job of `peers.architectures` names them."""
 _MARK = "<!-- table of architectures -->"
 
 

@@ -116,6 +116,8 @@ def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
     judged = {engine.platform for engine in before.engines}  # not those on which a bundle was exported
     places = [one for one in before.platforms if one.key in judged]
     changed += [name for one in places if one.key != here.key for name in differences(one, here)]
+    if judged - {one.key for one in places}:
+        changed.append("platform")
     if before.level != now.level:
         changed.append("--t2n-level")
     if before.transforms != now.transforms:

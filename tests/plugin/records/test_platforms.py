@@ -228,3 +228,7 @@ def test_a_session_goes_on_only_on_its_own_platform(suite):
     result = suite.run("--t2n-report=site", "--t2n-resume", engines="0.23")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*was written with another model; start again"])
+    path.write_text(text.replace(f'"platform":"{this_platform().key}"', '"platform":""'))
+    result = suite.run("--t2n-report=site", "--t2n-resume", engines="0.23")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*was written with another platform; start again"])

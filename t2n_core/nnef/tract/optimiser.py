@@ -10,7 +10,7 @@ from t2n_core.nnef.emitter import PRODUCTS, Operand
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, Operation, Value
 from t2n_core.nnef.shapes import BROADCASTING, UNARY, is_broadcast
 from t2n_core.nnef.sizes.dims import Dim, Shape, is_static, product, same
-from t2n_core.nnef.sizes.reshapes import merged_axis, regroups
+from t2n_core.nnef.sizes.reshapes import merged_axis, regroups, reshape_parts
 from t2n_core.nnef.tract.constants import is_constant
 from t2n_core.nnef.tract.propagated import Propagated
 
@@ -104,16 +104,39 @@ def from_convolution() -> Propagated:
 def after_reshape() -> Propagated:
     """Return the property that a `reshape` which merges or splits axes can be moved directly before the readers.
 
-    That of a product's operand is moved after the product if it merges batch axes. Of weights there is none left: they
-    are computed before.
+    That of a product's operand is moved after the product if it merges batch axes; a convolution of one element is a
+    product too. Of weights there is none left: they are computed before.
     """
     follow, constant = _follow_all_but(_STOP_RESHAPES - _PRODUCTS), is_constant()
+
+    def followed(value: Value) -> list[Value]:
+        made = value.producer
+        if made is None or constant(value) or (made.name == "conv" and not _moves_reshape(made)):
+            return []
+        return list(follow(made))
+
     return Propagated(
-        lambda value: list(follow(value.producer)) if value.producer and not constant(value) else [],
+        followed,
         lambda value, found: (
             any(found) or (value.producer is not None and not constant(value) and _regroups(value.producer))
         ),
     )
+
+
+def _moves_reshape(convolution: Operation) -> bool:
+    """Return whether a `reshape` before a convolution may be moved after it: one that merges rows or places."""
+    if not _is_pointwise(convolution) or convolution.arguments["groups"] != 1:
+        return False
+    made = convolution.arguments["input"].producer
+    if made is None or made.name != "reshape":
+        return True  # one may be moved directly before it
+    shift, merged = 0, []
+    for part in reshape_parts(next(iter(made.inputs())).shape, made.outputs[0].shape):
+        old, new = ([extent for extent in shape if not same(extent, 1)] for shape in (part.before, part.after))
+        if len(old) > 1 and len(new) == 1:
+            merged.append(part.start + shift)
+        shift += len(part.after) - part.count
+    return any(axis != 1 for axis in merged)
 
 
 def _regroups(operation: Operation) -> bool:

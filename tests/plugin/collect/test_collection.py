@@ -198,7 +198,7 @@ def test_help_and_an_unmarked_suite_load_nothing_and_resolve_nothing(suite):
             """,
             # a marker of this suite has versions
             """
-            engine engine.provision engine.provision.versions errors export export.options
+            engine engine.provision engine.provision.versions export export.options
             text torch_graph torch_graph.choices
             """,
         ),
@@ -218,7 +218,7 @@ def test_a_session_without_engines_loads_what_it_needs_and_no_more(suite, argume
     script = suite.pytester.makepyfile(script=code)
     result = suite.pytester.run(sys.executable, script, "-p", "no:benchmark", "-p", "no:hypothesispytest", *arguments)
     ours = ["", *f"collect collect.names config config.hookspec config.options config.settings plugin {plugin}".split()]
-    theirs = ["", *f"level {core}".split()]
+    theirs = ["", *f"errors level {core}".split()]
     names = [f"pytest_t2n.{name}".rstrip(".") for name in ours] + [f"t2n_core.{name}".rstrip(".") for name in theirs]
     assert f"LOADED {sorted(names)}" in result.outlines
 

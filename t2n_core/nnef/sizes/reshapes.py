@@ -60,6 +60,17 @@ def merged_axis(before: Shape, after: Shape) -> int | None:
     return new[0] if len(old) > 1 and len(new) == 1 else None
 
 
+def merged_axes(before: Shape, after: Shape) -> list[int]:
+    """Return the axes into which a reshape merges others, apart from those of size 1, whatever else it changes."""
+    axes, shift = list[int](), 0
+    for part in reshape_parts(before, after):
+        old, new = ([extent for extent in shape if not same(extent, 1)] for shape in (part.before, part.after))
+        if len(old) > 1 and len(new) == 1:
+            axes.append(part.start + shift)
+        shift += len(part.after) - part.count
+    return axes
+
+
 def join_parts(parts: Sequence[ReshapePart], before: Shape, after: Shape) -> ReshapePart:
     """Return one part that spans all parts and the axes between them."""
     start, stop = parts[0].start, parts[-1].start + parts[-1].count

@@ -10,7 +10,7 @@ from t2n_core.nnef.emitter import PRODUCTS, Operand
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, Operation, Value
 from t2n_core.nnef.shapes import BROADCASTING, UNARY, is_broadcast
 from t2n_core.nnef.sizes.dims import Dim, Shape, is_static, product, same
-from t2n_core.nnef.sizes.reshapes import merged_axis, regroups, reshape_parts
+from t2n_core.nnef.sizes.reshapes import merged_axes, merged_axis, regroups
 from t2n_core.nnef.tract.constants import is_constant
 from t2n_core.nnef.tract.propagated import Propagated
 
@@ -125,18 +125,12 @@ def after_reshape() -> Propagated:
 
 def _moves_reshape(convolution: Operation) -> bool:
     """Return whether a `reshape` before a convolution may be moved after it: one that merges rows or places."""
-    if not _is_pointwise(convolution) or convolution.arguments["groups"] != 1:
+    if not _is_pointwise(convolution) or convolution.arguments.get("groups", 1) != 1:
         return False
     made = convolution.arguments["input"].producer
     if made is None or made.name != "reshape":
         return True  # one may be moved directly before it
-    shift, merged = 0, []
-    for part in reshape_parts(next(iter(made.inputs())).shape, made.outputs[0].shape):
-        old, new = ([extent for extent in shape if not same(extent, 1)] for shape in (part.before, part.after))
-        if len(old) > 1 and len(new) == 1:
-            merged.append(part.start + shift)
-        shift += len(part.after) - part.count
-    return any(axis != 1 for axis in merged)
+    return any(axis != 1 for axis in merged_axes(made.arguments["input"].shape, made.outputs[0].shape))
 
 
 def _regroups(operation: Operation) -> bool:

@@ -45,3 +45,10 @@ def test_a_reshape_moves_after_a_convolution_that_is_a_product_of_what_it_merges
     x = g.reshape_to(g.external("x", before, FLOAT32), after)
     y = g.conv(x, g.constant(np.ones(kernel, np.float32)), padding=[(0, 0)] * (len(kernel) - 2), groups=groups)
     assert g.facts.is_after_reshape(y) == moved
+
+
+def test_a_convolution_without_groups_has_one() -> None:
+    g = TractEmitter(spec_for("tract", "0.21.19"))
+    x = g.reshape_to(g.external("x", (2, 3, 4, 5), FLOAT32), (6, 4, 5))
+    y = g.conv(x, g.constant(np.ones((8, 4, 1), np.float32)), padding=[(0, 0)])
+    assert g.facts.is_after_reshape(y)

@@ -208,7 +208,7 @@ def _origin() -> Origin | None:
     return None
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)  # programs are compiled anew for each capture
 def _may_call_operator(code: CodeType) -> bool:
     """Return whether a frame of this code may hold an operator: its variables take long to read, for every frame."""
     return "func" in code.co_varnames or code.co_filename == _OPERATORS_FILE

@@ -24,6 +24,7 @@ import pytest
 
 from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, GENERATE, MARKER, PROGRAM, RECORDER, REPORTS, RUNNER
 from pytest_t2n.config.settings import add_options
+from t2n_core.errors import InputError
 
 if TYPE_CHECKING:
     from pytest_t2n.config.settings import Settings
@@ -76,8 +77,6 @@ def pytest_configure(config: pytest.Config) -> None:
 @contextmanager
 def _usage_errors() -> Iterator[None]:
     """Raise pytest.UsageError for a wrong option or setting."""
-    from t2n_core.errors import InputError
-
     try:
         yield
     except InputError as exc:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import SelectedEngine
+from t2n_core.errors import EngineResolveError, InputError, T2NError
 
 if TYPE_CHECKING:
     from packaging.version import Version
@@ -36,12 +37,11 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
 
     Raises:
         InputError: a spec matches nothing, an engine cannot be provisioned, no engine has a tier or runtime, or the
-             Khronos tools are not installed.
+            Khronos tools are not installed.
     """
     from pytest_t2n.config.variants import variants_of
     from pytest_t2n.records.platform import this_platform
     from t2n_core.engine.khronos import why_no_khronos
-    from t2n_core.errors import InputError, T2NError
 
     if settings.khronos and (problem := why_no_khronos()):
         raise InputError(f"--t2n-khronos: {problem}")
@@ -74,7 +74,6 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
 def _on_paths(engines: Sequence[ResolvedEngine], paths: str) -> list[ResolvedEngine]:
     """Return engines that check on these paths alone. Raises InputError for a release that has none of them."""
     from t2n_core.engine.paths import paths_of  # needs numpy
-    from t2n_core.errors import InputError
 
     chosen = [replace(engine, paths=paths) for engine in engines]
     if lacking := [engine.label for engine in chosen if not paths_of(engine)]:
@@ -89,7 +88,6 @@ def parse_versions(versions: str | Iterable[str]) -> tuple[SpecItem, ...]:
         EngineResolveError: an item is not in the grammar, or there are none.
     """
     from t2n_core.engine.provision.versions import parse_spec
-    from t2n_core.errors import EngineResolveError
 
     items = parse_spec(versions if isinstance(versions, str) else ",".join(versions))
     if any(item.kind == "path" for item in items):
@@ -106,7 +104,6 @@ def engines_for(
     if versions is None:
         return chosen
     from t2n_core.engine.provision.versions import choose_versions
-    from t2n_core.errors import EngineResolveError
 
     versions_of_tract = [version_of(engine.version) for engine in chosen if engine.target == "tract"]
     matching: set[Version] = set()

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from t2n_core.errors import InputError
+
 if TYPE_CHECKING:
     import pytest
 
@@ -113,8 +115,6 @@ def parsed(parse: Callable[[str], Any]) -> Reader:
 
 def parse_given(parse: Callable[[str], Any], given: str, dest: str) -> Any:
     """Return the value of a text; raise InputError with the name of the option if it has none."""
-    from t2n_core.errors import InputError
-
     try:
         return parse(given)
     except (InputError, ValueError) as exc:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_t2n.records.cell import SelectedEngine
-
-if TYPE_CHECKING:
-    from t2n_core.errors import InputError
+from t2n_core.errors import InputError
 
 
 def read_transforms(given: Any) -> tuple[str, ...]:
     """Return transforms that some release supports and a check can judge, as texts, each once. Raises ValueError."""
     from t2n_core.engine.tract.transforms.transform import transforms_from
-    from t2n_core.errors import InputError
 
     if not isinstance(given, str | list | tuple):
         raise ValueError(f"{given!r} is neither a name nor a list of names")
@@ -29,8 +26,6 @@ def read_transforms(given: Any) -> tuple[str, ...]:
 
 def require_transforms(transforms: Sequence[str], engines: Sequence[SelectedEngine]) -> None:
     """Raise InputError for a transform that no engine of the session has."""
-    from t2n_core.errors import InputError
-
     versions = [engine.version for engine in engines if engine.target == "tract"]
     for name in transforms:
         refusals = [refusal(name, version) for version in versions]
@@ -41,7 +36,6 @@ def require_transforms(transforms: Sequence[str], engines: Sequence[SelectedEngi
 def refusal(name: str, version: str) -> InputError | None:
     """Return the error of a release that does not support a transform; None if it does."""
     from t2n_core.engine.tract.transforms.transform import Transform
-    from t2n_core.errors import InputError
 
     try:
         Transform.of(name).require(version)

@@ -119,7 +119,7 @@ def test_dynamic_axes_need_declare_outputs(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match="`declare_outputs` of Extractor"):
         export()
     gc.collect()
-    assert names(Twice()) == ["mul"]  # the failure leaves no patches behind
+    assert names(Twice()) == ["mul"]  # a failed export removes its patches
     extractor.declare_outputs = lambda self, module, x: torch.empty_like(x)
     assert str(export().range) == "T >= 1"
 

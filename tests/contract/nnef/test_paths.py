@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine.paths import EnginePath
+from tests.releases import LINES
 
 DECLUTTER, OPTIMISE_ONLY, FIXED = EnginePath.DECLUTTER, EnginePath.OPTIMISE_ONLY, EnginePath.FIXED_SYMBOLS
 GENERATOR = torch.Generator().manual_seed(7)
@@ -126,7 +127,7 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("release", ["0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9"])
+@pytest.mark.parametrize("release", LINES)
 @pytest.mark.parametrize("name", list(CASES))
 def test_every_path_is_right(name: str, release: str, tmp_path: Path) -> None:
     case = CASES[name]

@@ -13,6 +13,7 @@ from torch import nn
 from t2n_core import KhronosNNEF, ModelExport, TractNNEF
 from t2n_core.errors import LowerError
 from tests.contract.cases.packed import NETS, Net
+from tests.releases import LINES
 
 STEPS, BATCH = 4, 3
 EVERY_LENGTHS = list(itertools.product(range(1, STEPS + 1), repeat=BATCH))
@@ -29,7 +30,7 @@ def export_of(net: nn.Module, dtype: torch.dtype = torch.float32, **options: Any
     return ModelExport(net.eval().to(dtype), inputs_of((2, 4, 3), dtype), **options)
 
 
-@pytest.mark.parametrize("version", ["0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9"])
+@pytest.mark.parametrize("version", LINES)
 @pytest.mark.parametrize("kind", NETS)
 def test_every_length(kind: str, version: str, tmp_path: Path) -> None:
     """Also where the time and the batch are dynamic."""

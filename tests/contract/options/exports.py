@@ -16,9 +16,9 @@ from t2n_core import ExportResult, ModelExport, TractNNEF
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.registry import Registry, load_default, op
+from tests.releases import LINES
 
-NEWEST = ("0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9")
-every_line = pytest.mark.parametrize("version", NEWEST)
+every_line = pytest.mark.parametrize("version", LINES)
 
 
 def exported(model: nn.Module, args: Any, target: TractNNEF, path: Path, **more: Any) -> ExportResult:

@@ -18,8 +18,7 @@ from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import KhronosNNEF, TractNNEF
 from t2n_core.parity.outcome import Outcome
 from tests.nets import net_of
-
-VERSIONS = ["0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9"]
+from tests.releases import LINES
 
 
 def strided() -> nn.Module:
@@ -45,7 +44,7 @@ def streamed(name: str, version: str, folder: Path, pulse: int) -> Outcome:
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", LINES)
 def test_a_stream_gives_the_numbers_of_the_whole(version, name, tmp_path):
     outcome = streamed(name, version, tmp_path, 4)
     assert outcome.passed, outcome.describe()
@@ -61,7 +60,7 @@ def recurrent(kind: str) -> nn.Module:
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", LINES)
 def test_recurrent_nets_stream(version, kind, tmp_path):
     torch.manual_seed(13)
     outcome = exported(recurrent(kind), TractNNEF(version, pulse=4), tmp_path).assert_parity("approximate")
@@ -166,7 +165,7 @@ def test_a_receptive_field_of_more_than_eight_pulses(kernel, dilation, pulse, ve
     assert outcome.sizes[0]["S"] > (kernel - 1) * dilation
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", LINES)
 def test_an_axis_that_is_a_multiple_is_refused(version, tmp_path):
     """tract counts a pulse in symbols, of which a step of the axis is a part."""
     export = ModelExport(

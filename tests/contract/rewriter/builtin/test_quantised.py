@@ -15,8 +15,7 @@ from torch.ao.nn.quantized import FloatFunctional
 from torch.ao.quantization.fx import _decomposed  # noqa: F401  registers the operators of pt2e
 
 from t2n_core import KhronosNNEF, ModelExport, TractNNEF
-
-VERSIONS = ["0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9"]
+from tests.releases import LINES
 
 
 class Net(nn.Module):
@@ -46,7 +45,7 @@ def quantised() -> tuple[nn.Module, Tensor]:
     return found, torch.randn(2, 3, 12, 12)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", LINES)
 @pytest.mark.parametrize("capture", ["export", "trace"])
 def test_a_model_of_torch_ao(capture: Any, version: str, tmp_path: Path) -> None:
     """Numbers within one step at all sizes of the batch, and each weight a byte under its own name."""
@@ -78,7 +77,7 @@ class OfPt2e(nn.Module):
         return F.conv2d(x, weight, padding=1)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", LINES)
 def test_a_model_of_pt2e(version: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
     export = ModelExport(OfPt2e(), torch.randn(2, 4, 9, 9), dynamic_axes={"x": {0: "B"}})

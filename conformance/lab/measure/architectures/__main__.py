@@ -13,6 +13,7 @@ where it ended. Times are ratios within one run: let the machine do nothing else
 from __future__ import annotations
 
 import argparse
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -65,14 +66,16 @@ def measure(options: argparse.Namespace) -> None:
     done = {(row["name"], row["release"], row["sizes"]) for row in read_rows(options.rows)}
     names = [name for name in CASES if any(word in name for word in options.models.split(","))]
     kinds = list(SIZES) if options.sizes == "both" else [options.sizes]
+    engines = resolve_engines(options.tract)
     workers = dict(_workers(options.peers.absolute()))
-    for name in names:
-        for engine in resolve_engines(options.tract):
-            for sizes in kinds:
+    for name, sizes in itertools.product(names, kinds):
+        with tempfile.TemporaryDirectory() as scratch:
+            exports = Exports(name, sizes, workers, Path(scratch))
+            for engine in engines:
                 if (name, engine.version, sizes) not in done:
                     say(f"{name}, {sizes} sizes, tract {engine.version}")
                     row = {"name": name, "release": engine.version, "sizes": sizes}
-                    rows.add({**row, **compare(name, engine, sizes, workers, options.rounds)})
+                    rows.add({**row, **compare(exports, engine, options.rounds)})
     for worker in workers.values():
         worker.close()
 
@@ -83,38 +86,58 @@ def _workers(environments: Path) -> Iterator[tuple[str, Worker]]:
         yield exporter, Worker.in_environment(exporter, environments, environment)
 
 
-def compare(
-    name: str, engine: ResolvedEngine, sizes: str, workers: Mapping[str, Worker], rounds: int
-) -> dict[str, Any]:
+class Exports:
+    """What each exporter writes of one architecture, for each release that it writes another file for."""
+
+    def __init__(self, name: str, sizes: str, workers: Mapping[str, Worker], folder: Path) -> None:
+        self.name, self.sizes, self.workers, self.folder = name, sizes, workers, folder
+        self.arrays = folder / "arrays.npz"
+        self.answers: dict[str, dict[str, Any]] = {}
+
+    def of(self, exporter: str, release: str) -> tuple[Path, dict[str, Any]]:
+        """Return the archive and the seconds of its export, or an error."""
+        folder = self.folder / (exporter if exporter == "torch-onnx" else f"{exporter}-{release}")
+        archive = folder / FILES[exporter]
+        if folder.name not in self.answers:
+            folder.mkdir()
+            job = {"name": self.name, "release": release, "folder": str(folder), "file": archive.name}
+            answer = self.workers[exporter].ask(
+                "architectures", EXPORT_SECONDS, **job, axes=SIZES[self.sizes], check=False
+            )
+            if "error" not in answer and not archive.exists():
+                answer = {"error": "no archive was written"}
+            if not self.arrays.exists() and (folder / "outputs_0.npz").exists():
+                _save_arrays(folder, self.arrays)
+            self.answers[folder.name] = answer
+        return archive, self.answers[folder.name]
+
+
+def compare(exports: Exports, engine: ResolvedEngine, rounds: int) -> dict[str, Any]:
     """Return {exporter: figures, or error}, and the milliseconds of PyTorch, for one architecture."""
     figures: dict[str, Any] = {}
     archives: dict[str, str] = {}
-    with tempfile.TemporaryDirectory() as scratch:
-        arrays = Path(scratch) / "arrays.npz"
-        for exporter, worker in workers.items():
-            folder, file = Path(scratch) / exporter, FILES[exporter]
-            folder.mkdir()
-            archive = folder / file
-            job = {"name": name, "release": engine.version, "folder": str(folder), "file": file}
-            answer = worker.ask("architectures", EXPORT_SECONDS, **job, axes=SIZES[sizes], check=False)
-            if not arrays.exists() and (folder / "outputs_0.npz").exists():
-                _save_arrays(folder, arrays)
-            if "error" in answer or not archive.exists():
-                figures[exporter] = {"error": answer.get("error", "no archive was written")}
-                continue
-            case = {"name": name, "arrays": str(arrays), "archives": {exporter: str(archive)}}
-            alone = _time(engine, case, 1)
-            timed = alone["archives"].get(exporter, {"error": alone.get("died", "the process ended")})
-            memory = {"bytes": archive.stat().st_size, "peak_bytes": alone.get("peak_bytes")}
-            figures[exporter] = {"export_seconds": answer["seconds"], **memory, **timed}
-            if "torch_ms" in answer:
-                figures["torch_ms"] = answer["torch_ms"]
-            if "error" not in timed:
-                archives[exporter] = str(archive)
-        together = _time(engine, {"name": name, "arrays": str(arrays), "archives": archives}, rounds)
+    for exporter in exports.workers:
+        archive, answer = exports.of(exporter, engine.version)
+        if "error" in answer:
+            figures[exporter] = {"error": answer["error"]}
+            continue
+        alone = _time(engine, _case(exports, {exporter: str(archive)}), 1)
+        timed = alone["archives"].get(exporter, {"error": alone.get("died", "the process ended")})
+        memory = {"bytes": archive.stat().st_size, "peak_bytes": alone.get("peak_bytes")}
+        figures[exporter] = {"export_seconds": answer["seconds"], **memory, **timed}
+        if "torch_ms" in answer:
+            figures["torch_ms"] = answer["torch_ms"]
+        if "error" not in timed:
+            archives[exporter] = str(archive)
+    together = _time(engine, _case(exports, archives), rounds)
     for exporter, timed in together["archives"].items():
         figures[exporter] |= {key: timed[key] for key in ("least_cpu_ms", "turns_ms", "runs") if key in timed}
     return figures
+
+
+def _case(exports: Exports, archives: Mapping[str, str]) -> dict[str, Any]:
+    """Return a case of `time_in_process`."""
+    return {"name": exports.name, "arrays": str(exports.arrays), "archives": dict(archives)}
 
 
 def _time(engine: ResolvedEngine, case: dict[str, Any], rounds: int) -> dict[str, Any]:

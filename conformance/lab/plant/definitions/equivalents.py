@@ -33,6 +33,7 @@ EQUIVALENT: Final[dict[str, str]] = {
     "standard.convolution._product: matrices.shape[2] == 1 -> matrices.shape[2] == 0": "the product is the same",
     "standard.convolution.conv: filter.shape[0] // count -> -(-filter.shape[0] // count)": _WHOLE,
     "standard.convolution.deconv: filter.shape[0] // count -> -(-filter.shape[0] // count)": _WHOLE,
+    "standard.convolution._as_tract_reads: inputs // groups -> -(-inputs // groups)": _WHOLE,
     "standard.pooling._spread: extent - 1 -> extent + 1": _CUT,
     "standard.pooling._spread: extent - 1 -> extent - 0": _CUT,
     "standard.rounding.linear_quantize: min_max_linear_quantize(x, min, max, bits, False, False) -> "

@@ -88,6 +88,14 @@ def test_filters_of_the_standard_have_the_channels_of_the_input_first() -> None:
     assert deconv_of_standard(X, wide)[0, :, 0].tolist() == [41.0, 52.0, 63.0]
 
 
+def test_windows_of_the_standard_stay_in_order() -> None:
+    doubled = np.concatenate([X, 2 * X, -X], axis=1)
+    weights = np.arange(1.0, 25.0).reshape(6, 2, 2)  # of 2 groups: 3 channels to 2 outputs, of a window of 2
+    first, second = weights[:3].swapaxes(0, 1), weights[3:].swapaxes(0, 1)
+    expected = deconv(doubled, np.concatenate([first, second]), groups=2)
+    assert np.array_equal(deconv_of_standard(doubled, weights, groups=2), expected)
+
+
 def test_groups_of_the_standard() -> None:
     doubled = np.concatenate([X, -X], axis=1)
     weights = np.asarray([[[1.0], [1.0]], [[1.0], [0.0]], [[0.0], [2.0]], [[1.0], [0.0]]])

@@ -34,6 +34,7 @@ _MIXES_STRIDES = frozenset({"softmax", "matmul", "linear", "reshape", "tract_cor
 _STRIDE_STOPS = frozenset({"conv", "deconv", "tract_core_scan", "tract_core_trilu"})
 """Operators that a stride is not moved across."""
 
+_SUMS = frozenset({"sum_reduce", "mean_reduce"})
 IN_PLACE = frozenset("add sub mul div max min clamp".split())
 """Operators that the engine computes in the memory of the first operand, many elements at a time."""
 _OWN_MEMORY = _PRODUCTS | {"conv", "deconv", "box", "max_pool", "select", "tract_core_cast", "tract_core_scan"}
@@ -171,19 +172,20 @@ def _is_product(operation: Operation) -> bool:
     return all(size == 1 for size in sizes) and not is_static(operation.outputs[0].shape[2:])
 
 
-def may_be_misread(x: Value, y: Operand) -> bool:
+def may_be_misread(x: Value, y: Operand, *, removed: bool, turned: bool) -> bool:
     """Return whether an inserted axis of size 1 gives `x` a wrong stride in an elementwise operator with `y`.
 
-    It can if both shapes agree after the leading axes of size 1, and such a leading axis may be an inserted one.
+    It can if both shapes agree after the leading axes of size 1, and such a leading axis may be an inserted one: any
+    where the engine has axes that are `removed` in the graph, or `turned` ones.
     """
     if not isinstance(y, Value) or x.dtype not in (FLOAT16, FLOAT32):
         return False
     pairs = list(zip(x.shape, y.shape, strict=False))
     taken = list(itertools.dropwhile(lambda pair: pair[1] == 1, pairs))
-    if not taken or not all(same(*pair) for pair in taken):
+    if not taken or not (turned or all(same(*pair) for pair in taken)):
         return False  # it is computed element by element, or one element is used for many
     in_front = itertools.takewhile(lambda pair: _may_be_one(pair[1]), pairs)
-    return any(_may_be_one(extent) for extent, _ in in_front)
+    return removed or turned or any(_may_be_one(extent) for extent, _ in in_front)
 
 
 def unit_axis() -> Propagated:
@@ -194,11 +196,47 @@ def unit_axis() -> Propagated:
     return Propagated(_of_same_axes, lambda value, found: _gets_unit_axis(value) or any(found))
 
 
+def after_removed_axis() -> Propagated:
+    """Return the property that the engine may move the removal of an axis of size 1 after the readers of a value."""
+
+    def sources(value: Value) -> list[Value]:
+        made = value.producer
+        return [] if made is None or made.name in _OWN_MEMORY else list(made.inputs())
+
+    def rule(value: Value, found: Sequence[bool]) -> bool:
+        made = value.producer
+        return any(found) or (made is not None and _removes(made))
+
+    return Propagated(sources, rule)
+
+
+def _removes(operation: Operation) -> bool:
+    """Return whether this may remove an axis of size 1."""
+    if operation.name != "reshape":
+        return operation.name == "squeeze"
+    return _inserts(operation.outputs[0].shape, next(iter(operation.inputs())).shape)
+
+
+def summed_axis() -> Propagated:
+    """Return the property that a value may have an axis of size 1, with a wrong stride, of a sum of a product.
+
+    The engine moves such axes to where the product has them, however later operators turn them.
+    """
+
+    def rule(value: Value, found: Sequence[bool]) -> bool:
+        made = value.producer
+        if made is None or made.name not in _SUMS:
+            return any(found)
+        return any(producer.name in _PRODUCTS for _, producer in _origins(*made.inputs()))
+
+    return Propagated(_of_same_axes, rule)
+
+
 def _gets_unit_axis(value: Value) -> bool:
     producer = value.producer
     if producer is None:
         return False
-    if producer.name in ("sum_reduce", "mean_reduce"):  # a product with ones, after which the axis is inserted again
+    if producer.name in _SUMS:  # a product with ones, after which the axis is inserted again
         return True
     if is_static(value.shape):
         return False

@@ -58,6 +58,36 @@ def test_one_known_index_is_a_slice_to_the_engine(tmp_path: Path) -> None:
     result.assert_parity("close")
 
 
+class Moved(nn.Module):
+    """Sums beside which an axis of one element was, or will be, in another place."""
+
+    def __init__(self, function: Callable[[Moved, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function, self.line, self.points = function, nn.Linear(8, 5), nn.Conv2d(64, 64, 1)
+        self.column, self.planes = nn.Parameter(torch.randn(1, 64, 1, 1)), nn.Parameter(torch.randn(64, 8, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(self, x)
+
+
+MOVED: dict[str, Callable[[Moved, Tensor], Tensor]] = {
+    "a sum in front of a product": lambda m, x: m.line(x.sum(1) * m.planes),
+    "an exponential of a sum": lambda m, x: m.line((x.mean(1) * 0.1).exp() - m.planes),
+    "a sum of planes in front of a convolution": lambda m, x: m.points(x.sum(1).sum((2, 3), keepdim=True) * m.column),
+    "a flattened sum": lambda m, x: m.points(x.sum(1, True).flatten(1, 2).mean((2, 3), True) / m.column),
+    "a turned sum of a convolution": lambda m, x: (m.points(x[:, 0]).sum((2, 3), True) + m.column).permute(0, 2, 3, 1),
+}
+
+
+@pytest.mark.parametrize("version", READING_WRONGLY)
+@pytest.mark.parametrize("name", MOVED)
+def test_axes_that_the_engine_moves(name: str, version: str, tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    x = torch.randn(3, 2, 64, 8, 8)
+    export = ModelExport(Moved(MOVED[name]).eval(), (x,)).to(TractNNEF(version), tmp_path / "model.nnef.tar")
+    export.assert_parity("approximate")
+
+
 @pytest.mark.parametrize("version", [*RIGHT, *READING_WRONGLY])
 def test_new_memory_only_where_it_is_needed(version: str, tmp_path: Path) -> None:
     assert operators(export(version, tmp_path, gated)).count("tract_core_cast") == 2 * (version in READING_WRONGLY)

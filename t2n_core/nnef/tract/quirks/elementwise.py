@@ -138,8 +138,13 @@ def _in_place(operation: OperationView) -> tuple[str, str] | None:
     is_square = operation.operator == "mul" and x is y  # for which the engine has an operator
     if is_square or not isinstance(x, Value):
         return None
-    misread = any(may_be_misread(x, operand) for operand in (y, *(bound for _, bound in bounds)))
-    return (of_x, of_y) if misread and operation.facts.has_unit_axis(x) else None
+    facts = operation.facts
+    if not facts.has_unit_axis(x):
+        return None
+    removed, turned = facts.is_after_removed_axis(x), facts.has_summed_axis(x)
+    others = (y, *(bound for _, bound in bounds))
+    misread = any(may_be_misread(x, other, removed=removed, turned=turned) for other in others)
+    return (of_x, of_y) if misread else None
 
 
 @quirk(

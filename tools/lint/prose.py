@@ -57,10 +57,13 @@ def words_of_the_field(tree: Tree) -> Iterator[Finding]:
                 yield source.finding(line + text.count("\n", 0, hit.start()), f"`{word}`: write {better}")
 
 
+_CODE = re.compile("`[^`\n]+`")
+
+
 def _prose(source: Source) -> Iterator[tuple[int, str]]:
-    """Yield line and text of a page, or of each text with a space in a file of code: docstrings and messages."""
+    """Yield line and text of a page without its code, or of each docstring and message in a file of code."""
     if source.path.suffix == ".md":
-        yield 1, source.text
+        yield 1, _CODE.sub("``", source.text)
         return
     for node in source.nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:

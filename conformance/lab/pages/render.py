@@ -27,6 +27,7 @@ def _environment() -> jinja2.Environment:
 
 
 def render(template: str, functions: tuple[Callable[..., Any], ...] = (), /, **values: Any) -> str:
-    """Return the page of a template, which may call `functions` by their names."""
+    """Return the text of a template, by default of a page, which may call `functions` by their names."""
     named = {function.__name__: function for function in functions}
-    return _environment().get_template(f"{template}.md.j2").render(named | values)
+    file = template if "." in template else f"{template}.md"
+    return _environment().get_template(f"{file}.j2").render(named | values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.lab.measure.architectures.page import best_of, comparison, ratio
+from conformance.lab.measure.architectures.page import best_of, comparison, plot, ratio
 
 
 def figures(run: float, load: float, **operators: int) -> dict[str, Any]:
@@ -40,5 +40,11 @@ def test_each_figure_is_compared_with_the_better_file() -> None:
 def test_the_page_counts_and_lists_what_is_slower() -> None:
     text = comparison([SLOW, ALONE, FAILED])
     assert "3 nets: 0 of 1 run in at most 1.05" in text
-    assert "1 run from our file alone. Without a file of ours that runs: failed." in text
-    assert "- slow, 1.50 of torch-onnx's: Cast +3, Reshape -1" in text
+    assert "1 run from our file alone. Without a file of ours that runs: `failed`." in text
+    assert "- `slow`, 1.50 of torch-onnx's: Cast +3, Reshape -1" in text
+
+
+def test_the_plot_has_a_point_for_each_net_with_a_ratio() -> None:
+    picture = plot([SLOW, ALONE, FAILED])
+    assert picture.count("<circle") == 1
+    assert "<title>slow 1.50</title>" in picture

@@ -1,7 +1,7 @@
 """Compare what three exporters write of the architectures of the suite `models`, in the engine.
 
-    python -m conformance.lab.measure.architectures --tract 0.21.19,0.23.9 --rows architectures.jsonl
-    python -m conformance.lab.measure.architectures --rows architectures.jsonl --page docs/reference/architectures.md
+    python -m conformance.lab.measure.architectures --tract 0.21.19,0.23.9 --rows nets.jsonl
+    python -m conformance.lab.measure.architectures --rows nets.jsonl --page docs/reference/speed/architectures.md
 
 Each net is exported at the sizes of its example, and with its batch and the axes of the suite dynamic, by this
 exporter, torch-to-nnef and torch.onnx, each in an environment of its own. What they write is loaded alone in a process
@@ -26,7 +26,7 @@ import numpy as np
 from conformance.lab.archives import time_in_process
 from conformance.lab.command import add_tract, command_parser, say
 from conformance.lab.machine import ROOT
-from conformance.lab.measure.architectures.page import comparison
+from conformance.lab.measure.architectures.page import comparison, plot
 from conformance.lab.measure.peers.process import Worker
 from conformance.lab.pages.tables import show
 from conformance.lab.rows import RowFile, read_rows
@@ -49,12 +49,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--sizes", choices=[*SIZES, "both"], default="both")
     parser.add_argument("--rounds", type=int, default=10, help="turns of each archive")
     parser.add_argument("--peers", type=Path, default=ROOT / ".tox" / "peers", help="where environments are made")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="write the table into this page, and do no more")
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE", help="write the tables into this page and a plot beside it, and do no more"
+    )
     add_tract(parser, "0.21.19,0.23.9")
     options = parser.parse_args(arguments)
     if options.page is None:
         measure(options)
-    show(comparison(read_rows(options.rows)), _MARK, options.page)
+    rows = list(read_rows(options.rows))
+    show(comparison(rows), _MARK, options.page)
+    if options.page is not None:
+        options.page.with_suffix(".svg").write_text(plot(rows), "utf-8")
     return 0
 
 

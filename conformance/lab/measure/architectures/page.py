@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,9 @@ Row = dict[str, Any]
 OTHERS = ("torch-to-nnef", "torch-onnx")
 SLOWER = 1.05
 """What is slower by more is listed with the operators that differ."""
+WIDTH, HEIGHT = 640, 320
+LARGEST = 4.0
+COLOURS = ("#0b6e99", "#7fb8d1", "#b3541e", "#e3a983")
 
 
 def best_of(row: Row, figure: str) -> tuple[str, float] | None:
@@ -26,13 +30,41 @@ def ratio(row: Row, figure: str) -> float | None:
     return None if best is None or not ours else float(ours / best[1])
 
 
-def comparison(rows: Sequence[Row]) -> str:
-    """Return for each release and kind of sizes the counts, the nets, and what the slower ones do otherwise."""
+def grouped(rows: Sequence[Row]) -> list[tuple[tuple[str, str], list[Row]]]:
+    """Return the rows of each release and kind of sizes."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row["release"], row["sizes"]), []).append(row)
+    return sorted(groups.items())
+
+
+def comparison(rows: Sequence[Row]) -> str:
+    """Return for each release and kind of sizes the counts, the nets, and what the slower ones do otherwise."""
     functions = (best_of, ratio, at_most, alone, slowest_first, differing)
-    return render("architectures", functions, groups=sorted(groups.items()), SLOWER=SLOWER).rstrip("\n")
+    return render("architectures", functions, groups=grouped(rows), SLOWER=SLOWER).rstrip("\n")
+
+
+def plot(rows: Sequence[Row]) -> str:
+    """Return an SVG of our time as a multiple of the better other file's, on a logarithmic axis, by net.
+
+    The nets of each release and kind of sizes stand in the order of their ratios.
+    """
+    series = []
+    for (release, sizes), group in grouped(rows):
+        ratios = sorted((value, row["name"]) for row in group if (value := ratio(row, "least_cpu_ms")) is not None)
+        step = WIDTH / max(1, len(ratios))
+        points = [
+            (name, value, 40 + step * (place + 0.5), _height(value)) for place, (value, name) in enumerate(ratios)
+        ]
+        series.append((f"{release}, {sizes} sizes", points))
+    ticks = [(value, _height(value)) for value in (0.25, 0.5, 0.8, 1.0, 1.2, 2.0, LARGEST)]
+    return render("architectures.svg", series=series, ticks=ticks, WIDTH=WIDTH, HEIGHT=HEIGHT, COLOURS=COLOURS)
+
+
+def _height(value: float) -> float:
+    """Return the vertical place of a ratio, which is drawn at most at `LARGEST` and at least at its inverse."""
+    share = math.log(min(max(value, 1 / LARGEST), LARGEST)) / math.log(LARGEST)
+    return 20 + HEIGHT * (1 - share) / 2
 
 
 def at_most(rows: Sequence[Row], figure: str, most: float) -> str:

@@ -175,8 +175,9 @@ def _is_product(operation: Operation) -> bool:
 def may_be_misread(x: Value, y: Operand, *, removed: bool, turned: bool) -> bool:
     """Return whether an inserted axis of size 1 gives `x` a wrong stride in an elementwise operator with `y`.
 
-    It can if both shapes agree after the leading axes of size 1, and such a leading axis may be an inserted one: any
-    where the engine has axes that are `removed` in the graph, or `turned` ones.
+    It can if both shapes agree after the leading axes of size 1, and such a leading axis may be an inserted one. With
+    `removed`, the engine may still have leading axes that the graph has removed; with `turned`, it may have the axes in
+    another order.
     """
     if not isinstance(y, Value) or x.dtype not in (FLOAT16, FLOAT32):
         return False
@@ -197,7 +198,7 @@ def unit_axis() -> Propagated:
 
 
 def after_removed_axis() -> Propagated:
-    """Return the property that the engine may move the removal of an axis of size 1 after the readers of a value."""
+    """Return the property that the engine may remove an axis of size 1 after the readers of a value, and not before."""
 
     def sources(value: Value) -> list[Value]:
         made = value.producer
@@ -218,9 +219,9 @@ def _removes(operation: Operation) -> bool:
 
 
 def summed_axis() -> Propagated:
-    """Return the property that a value may have an axis of size 1, with a wrong stride, of a sum of a product.
+    """Return the property that a value has an axis of size 1 from the sum of a product, whose stride may be wrong.
 
-    The engine moves such axes to where the product has them, however later operators turn them.
+    The engine may move such an axis in front of the others, since it moves transposes across the operators between.
     """
 
     def rule(value: Value, found: Sequence[bool]) -> bool:

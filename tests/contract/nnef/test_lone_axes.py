@@ -59,7 +59,7 @@ def test_one_known_index_is_a_slice_to_the_engine(tmp_path: Path) -> None:
 
 
 class Moved(nn.Module):
-    """Sums beside which an axis of one element was, or will be, in another place."""
+    """A net in which the engine moves an axis of one element across an elementwise operator."""
 
     def __init__(self, function: Callable[[Moved, Tensor], Tensor]) -> None:
         super().__init__()

@@ -11,8 +11,11 @@ from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.nnef.releases import Releases
 from t2n_core.nnef.sizes.dims import product
-from t2n_core.nnef.tract.barriers import BARRIER
 from t2n_core.nnef.tract.propagated import Propagated
+
+BARRIER: Final = "tract_core_trilu"
+"""The operator that no rewrite of the engine crosses, from 0.20 on; see `barriers`."""
+BARRIERS: Final = frozenset({BARRIER, "tract_core_gather"})
 
 # --------------------------------------------------------------------------------------------------- limits by release
 LARGEST_FOLDED: Final = {Releases.of("0.23.0", "0.23.5"): 1 << 18, Releases.of("0.23.5"): 1 << 20}
@@ -51,7 +54,7 @@ def is_folded() -> Propagated:
     """Return the property of constants whose dynamic shape the engine may drop: those that are not after a barrier."""
 
     def rule(value: Value, properties: Sequence[bool]) -> bool:
-        is_barrier = value.producer is not None and value.producer.name == BARRIER
+        is_barrier = value.producer is not None and value.producer.name in BARRIERS
         return not is_barrier and _is_from_weights(value, properties)
 
     return Propagated(_sources, rule)

@@ -21,8 +21,8 @@ from t2n_core.nnef.graph import BOOL, Operation, Value, new_operation, values_in
 from t2n_core.nnef.shapes import BROADCASTING, UNARY
 from t2n_core.nnef.sizes.dims import Shape, as_dim, same
 from t2n_core.nnef.sizes.reshapes import ReshapePart, reshape_parts
-from t2n_core.nnef.tract.barriers import BARRIER
 from t2n_core.nnef.tract.builder import TractBuilder
+from t2n_core.nnef.tract.constants import BARRIER
 from t2n_core.nnef.tract.optimiser import KEEP_ELEMENTS, is_zero
 
 _NOT_ELEMENTWISE: Final = frozenset(

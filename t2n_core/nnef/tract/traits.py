@@ -126,6 +126,8 @@ class TractTraits:
     repeated in blocks of a dynamic size."""
     has_fast_exp: bool = _since("0.23.7")
     """`exp` uses the processor's vector instructions, in an eighth of the time."""
+    copies_gathers: bool = _since("0.23.9")
+    """A `gather` copies what lies inside its axis in one piece, not element by element."""
     fuses_norms: bool = _since("0.23.1")
     """The norm over the last axis is recognised, and faster than its parts."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from t2n_core.nnef.graph import Value, values_in
 from t2n_core.nnef.shapes import broadcast, is_broadcast
 from t2n_core.nnef.sizes.dims import Dim, is_static
+from t2n_core.nnef.tract.barriers import axes_barrier
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.optimiser import changes_axes, folds_batch, is_single_concat, is_tiled
 from t2n_core.nnef.tract.quirks.quirk import (
@@ -12,7 +13,6 @@ from t2n_core.nnef.tract.quirks.quirk import (
     BARRIER_OF_AXES_BEFORE,
     GATHER_BEFORE,
     OperationView,
-    axes_barrier,
     quirk,
     with_barriers,
 )

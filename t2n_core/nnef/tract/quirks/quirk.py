@@ -89,26 +89,18 @@ def by_operator(errata: Iterable[AnErratum], version: Version) -> dict[str, tupl
     return found
 
 
-BARRIER_BEFORE = "`tract_core_trilu` of that operand before, with a diagonal that keeps all"
+BARRIER_BEFORE = (
+    "`tract_core_trilu` of that operand before, with a diagonal that keeps all; from 0.23.9 on `tract_core_gather` of "
+    "all elements along its first axis, if that has a fixed size above 1, is faster"
+)
 """The `safe` of all quirks whose repair is a barrier."""
 GATHER_BEFORE = "`tract_core_gather` of all elements of that operand before, along any axis"
 """The same in releases without `tract_core_trilu`."""
 BARRIER_OF_AXES_BEFORE = (
-    "`concat` of that operand alone before, along the axis in question; from 0.21.6 on `tract_core_trilu` of it"
+    "`concat` of that operand alone before, along the axis in question; from 0.21.6 on `tract_core_trilu` of it, from "
+    "0.23.9 on `tract_core_gather` of all elements along an axis of fixed size above 1"
 )
 """The `safe` of those whose repair is a barrier for rewrites of some axes."""
-
-
-def axes_barrier(g: TractBuilder, value: Value, axes: Sequence[int]) -> Value:
-    """Return a value that no rewrite of any of these axes is moved across, neither up nor down.
-
-    Where a release keeps a `concat` of one value it is that, a copy of the memory.
-    """
-    if not g.traits.keeps_single_concats:
-        return barrier(g, value)
-    for axis in axes:
-        value = g.one("concat", [value], axis=axis)
-    return value
 
 
 def with_barriers(g: TractBuilder, operation: OperationView, operands: Sequence[Value]) -> OperationView:

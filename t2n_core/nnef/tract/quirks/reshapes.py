@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.reshapes import regroups, reshape_parts
+from t2n_core.nnef.tract.barriers import axes_barrier
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.optimiser import (
     changes_axes,
@@ -17,7 +18,6 @@ from t2n_core.nnef.tract.quirks.quirk import (
     BARRIER_OF_AXES_BEFORE,
     GATHER_BEFORE,
     OperationView,
-    axes_barrier,
     quirk,
     with_barriers,
 )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import sympy
 
+from t2n_core.nnef.graph import Value
 from t2n_core.nnef.shapes import overruns_row
 from t2n_core.nnef.sizes.dims import as_dim, floor_div
+from t2n_core.nnef.tract.barriers import axes_barrier
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.optimiser import passes_strides_wrongly
-from t2n_core.nnef.tract.quirks.quirk import BARRIER_OF_AXES_BEFORE, OperationView, axes_barrier, quirk
+from t2n_core.nnef.tract.quirks.quirk import BARRIER_OF_AXES_BEFORE, OperationView, quirk
 
 
 def _per_axis(operation: OperationView, name: str) -> list[int]:
@@ -100,7 +102,24 @@ def _has_moved_stride(operation: OperationView) -> bool:
     """Return whether the stride of a window of one element is moved before the operators that compute the input."""
     sizes, strides = operation.get("filter").shape[2:], _per_axis(operation, "stride")
     strided = any(size == 1 and stride > 1 for size, stride in zip(sizes, strides, strict=True))
-    return strided and passes_strides_wrongly(operation.get("input"), operation.facts.is_constant)
+    value, moved = _before_gathers(operation.get("input"), _strided_axes(operation))
+    return strided and bool(moved) and passes_strides_wrongly(value, operation.facts.is_constant)
+
+
+def _strided_axes(operation: OperationView) -> list[int]:
+    return [axis + 2 for axis, stride in enumerate(_per_axis(operation, "stride")) if stride > 1]
+
+
+def _before_gathers(value: Value, axes: Collection[int]) -> tuple[Value, set[int]]:
+    """Return the value that a chain of gathers takes elements from, and the axes along which none of them does."""
+    moved = set(axes)
+    while value.producer is not None and value.producer.name == "tract_core_gather":
+        source: Value = value.producer.arguments["input"]
+        if source.rank != value.rank:
+            break
+        moved.discard(value.producer.arguments["axis"])
+        value = source
+    return value, moved
 
 
 @quirk(
@@ -113,8 +132,7 @@ def _has_moved_stride(operation: OperationView) -> bool:
 )
 def moved_stride(g: TractBuilder, operation: OperationView) -> OperationView:
     """Put a barrier after the input."""
-    axes = [axis + 2 for axis, stride in enumerate(_per_axis(operation, "stride")) if stride > 1]
-    return operation.with_arguments(input=axes_barrier(g, operation.get("input"), axes))
+    return operation.with_arguments(input=axes_barrier(g, operation.get("input"), _strided_axes(operation)))
 
 
 # ------------------------------------------------------------------------------------------- filters in one piece

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from t2n_core.nnef.emitter import Expected
-from t2n_core.nnef.graph import FLOAT64, INT64, Value
+from t2n_core.nnef.graph import FLOAT32, FLOAT64, INT64, Value
 from t2n_core.nnef.sizes.dims import Shape, product, same
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.forms import long_sums
@@ -32,6 +32,18 @@ def mean_reduce(g: TractBuilder, input: Value, *, axes: Sequence[int]) -> Value:
     if g.node.exact:
         return in_float64(g, input, lambda wide: long_sums.write_single(g, "mean_reduce", wide, axes))
     return long_sums.write_reduction(g, "mean_reduce", input, axes)
+
+
+def softmax(g: TractBuilder, x: Value, *, axes: Sequence[int]) -> Value:
+    """Write a softmax; over an axis that is not the last one by its parts, which takes at most half of the time.
+
+    The engine's operator then reads one element after the other. Sums are in float32 there too.
+    """
+    inside = x.shape[axes[0] + 1 :]
+    if len(axes) > 1 or x.dtype != FLOAT32 or all(same(size, 1) for size in inside):
+        return g.one("softmax", x, axes=axes)
+    powers = g.exp(g.sub(x, g.max_reduce(x, axes=axes)))
+    return g.mul(powers, g.recip(g.one("sum_reduce", powers, axes=axes)))
 
 
 def _fits(value: Value, axes: Sequence[int]) -> bool:
@@ -64,4 +76,4 @@ def mean_of_last(g: TractBuilder, value: Value) -> Value:
     return g.squeeze(g.mean_reduce(row, axes=[last, last + 1]), axes=[last])
 
 
-FORMS: dict[str, Callable[..., Value]] = {"sum_reduce": sum_reduce, "mean_reduce": mean_reduce}
+FORMS: dict[str, Callable[..., Value]] = {"sum_reduce": sum_reduce, "mean_reduce": mean_reduce, "softmax": softmax}

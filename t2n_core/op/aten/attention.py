@@ -3,89 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import BOOL, FLOAT16, FLOAT32, Value
-from t2n_core.nnef.sizes.dims import Dim, floor_div, same
+from t2n_core.nnef.sizes.dims import floor_div, same
 from t2n_core.op import formulas
+from t2n_core.op.aten.masked_softmax import (
+    bias_of_mask,
+    biased_softmax,
+    causal_mask,
+    has_no_masked_row,
+    masked_softmax,
+    powers_and_sums,
+)
 from t2n_core.op.aten.matmul import linear
 from t2n_core.op.aten.norm import layer_norm
 from t2n_core.op.option_effects import use_option
 from t2n_core.op.promote import widen_float16
 from t2n_core.op.registry import op
 from t2n_core.op.weights import constant_values
-
-LOWEST = float(np.finfo(np.float32).min)
-
-
-# ---------------------------------------------------------------------------------------------------- masked softmax
-def _softmax(g: Emitter, scores: Value, allowed: Value | None, *, no_masked_row: bool = False) -> Value:
-    """Return the softmax over the allowed elements of the last axis; a fully masked row is zero, as in PyTorch.
-
-    `no_masked_row` states that there is no such row: the mask is then added as a bias, computed once for all layers
-    that share it.
-    """
-    axes = [scores.rank - 1]
-    if allowed is not None and no_masked_row:
-        scores, allowed = g.add(scores, _bias_of_mask(g, allowed, scores.dtype)), None
-    if allowed is None:
-        return g.softmax(scores, axes=axes)
-    kept = g.softmax(g.select(allowed, scores, LOWEST), axes=axes)
-    return g.select(allowed, kept, 0.0)
-
-
-def _bias_of_mask(g: Emitter, allowed: Value, dtype: np.dtype[Any]) -> Value:
-    """Return zero where a mask allows attention, otherwise the lowest finite value."""
-    known, lowest = constant_values(allowed), float(np.finfo(dtype).min)
-    if known is not None:
-        return g.constant(np.where(known, 0.0, lowest).astype(dtype))
-    zero = g.constant(np.zeros((1,) * allowed.rank, dtype))
-    return g.select(allowed, zero, lowest)
-
-
-def _has_no_masked_row(g: Emitter, mask: Value) -> bool:
-    """Return whether a mask is proven to have no fully masked row, one without a true or finite element."""
-    elements = constant_values(mask)
-    if elements is None:
-        return mask in g.open_masks
-    return bool((elements if mask.dtype == BOOL else np.isfinite(elements)).any(axis=-1).all())
-
-
-def _additive(g: Emitter, scores: Value, mask: Value) -> Value:
-    """Return the softmax of scores + mask. Minus infinity masks an element; a fully masked row becomes zero."""
-    elements = constant_values(mask)
-    if _has_no_masked_row(g, mask):
-        low = g.max(g.cast(mask, FLOAT32), LOWEST) if elements is None else g.constant(_finite(elements, LOWEST))
-        return g.softmax(g.add(scores, low), axes=[scores.rank - 1])
-    if elements is not None:
-        return _softmax(g, g.add(scores, g.constant(_finite(elements, 0.0))), g.constant(~np.isneginf(elements)))
-    mask = g.cast(mask, FLOAT32)
-    powers, sums = _powers(g, g.add(scores, mask), g.ge(mask, LOWEST))
-    return g.div(powers, g.select(g.gt(sums, 0.0), sums, 1.0))
-
-
-def _powers(g: Emitter, scores: Value, allowed: Value) -> tuple[Value, Value]:
-    """Return numerators and denominators of the softmax over the allowed elements."""
-    axes = [scores.rank - 1]
-    scores = g.select(allowed, scores, LOWEST)
-    powers = g.select(allowed, g.exp(g.sub(scores, g.max_reduce(scores, axes=axes))), 0.0)
-    # one operation at any length, as in the engine's own softmax: float64 would cost a copy of all scores
-    return powers, g.one("sum_reduce", powers, axes=axes)
-
-
-def _finite(mask: np.ndarray, masked: float) -> np.ndarray:
-    return np.where(np.isneginf(mask), np.float32(masked), mask.astype(np.float32))
-
-
-def _causal(g: Emitter, rows: Dim, columns: Dim) -> Value:
-    """Return a mask [rows, columns], true where the column is not after the row."""
-    if isinstance(rows, int) and isinstance(columns, int):
-        return g.constant(np.tril(np.ones((rows, columns), dtype=np.bool_)))
-    down = g.unsqueeze(g.positions(rows), axes=[1])
-    return g.ge(down, g.unsqueeze(g.positions(columns), axes=[0]))
 
 
 # -------------------------------------------------------------------------------------------------------------- sdpa
@@ -203,7 +141,7 @@ def _refusal(
         return ""
     if mask.shape[-2:] != (query.shape[-2], key.shape[-2]) or mask.rank > query.rank:
         return "its mask does not have the shape of the scores"
-    return "" if _has_no_masked_row(g, mask) else "nothing proves that its mask leaves no query without a key"
+    return "" if has_no_masked_row(g, mask) else "nothing proves that its mask leaves no query without a key"
 
 
 def _additive_mask(g: Emitter, mask: Value, query: Value) -> Value:
@@ -213,7 +151,7 @@ def _additive_mask(g: Emitter, mask: Value, query: Value) -> Value:
         bias = np.where(elements, 0.0, -np.inf) if mask.dtype == BOOL else elements
         return g.constant(bias.reshape((1,) * (query.rank - mask.rank) + bias.shape).astype(query.dtype))
     if mask.dtype == BOOL:
-        return _bias_of_mask(g, g.lift(mask, query.rank), query.dtype)
+        return bias_of_mask(g, g.lift(mask, query.rank), query.dtype)
     return g.cast(g.lift(mask, query.rank), query.dtype)
 
 
@@ -224,14 +162,14 @@ def _attend(
     query, key, value = (g.lift(v, rank) for v in (query, key, value))
     scores = _scores(g, query, key, scale)
     if is_causal:
-        causal = g.lift(_causal(g, query.shape[-2], key.shape[-2]), rank)
-        weights = _softmax(g, scores, causal, no_masked_row=True)  # every query attends to the first key
+        causal = g.lift(causal_mask(g, query.shape[-2], key.shape[-2]), rank)
+        weights = masked_softmax(g, scores, causal, no_masked_row=True)  # every query attends to the first key
     elif mask is None:
-        weights = _softmax(g, scores, None)
+        weights = masked_softmax(g, scores, None)
     elif mask.dtype == BOOL:
-        weights = _softmax(g, scores, g.lift(mask, rank), no_masked_row=_has_no_masked_row(g, mask))
+        weights = masked_softmax(g, scores, g.lift(mask, rank), no_masked_row=has_no_masked_row(g, mask))
     else:
-        weights = _additive(g, scores, mask)
+        weights = biased_softmax(g, scores, mask)
     return g.matmul(weights, value)
 
 
@@ -315,9 +253,10 @@ def native_multi_head_attention(
         mixed = _engine_attention(g, parts[0], parts[1], parts[2], None, False, scale)
     else:
         scores = _scores(g, parts[0], parts[1], scale)
-        weights = (
-            _softmax(g, scores, None) if mask is None else g.div(*_powers(g, scores, _allowed_mask(g, mask, mask_type)))
-        )
+        if mask is None:
+            weights = masked_softmax(g, scores, None)
+        else:
+            weights = g.div(*powers_and_sums(g, scores, _allowed_mask(g, mask, mask_type)))
         mixed = g.matmul(weights, parts[2])
     joined = g.reshape_to(g.permute(mixed, [0, 2, 1, 3]), query.shape)
     out = linear(g, joined, proj_weight, proj_bias)

@@ -41,6 +41,22 @@ _FILLED: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
 }
 """Operators whose result is filled with one value, and how to read that value from their arguments."""
 _COMPARED: Final = frozenset({"le", "lt", "ge", "gt", "eq", "ne"})
+_COMPUTED: Final = frozenset(
+    """linear matmul mm bmm baddbmm addmm einsum conv1d conv2d conv3d convolution embedding layer_norm native_layer_norm
+    rms_norm group_norm batch_norm scaled_dot_product_attention sigmoid tanh softmax sin cos""".split()
+)
+"""Operators whose results are finite where activations and weights are."""
+_ARITHMETIC: Final = frozenset(
+    "add sub mul neg abs clamp clamp_min clamp_max minimum maximum relu gelu silu sum mean".split()
+)
+"""Operators whose results are finite if their operands are, unless they overflow."""
+_MOVES: Final = frozenset(COPIES) | frozenset(
+    """where masked_fill cat stack slice select split chunk unbind index index_select gather permute transpose t expand
+    repeat flip roll pad constant_pad_nd view reshape _unsafe_view flatten unflatten unsqueeze squeeze""".split()
+)
+"""Operators that return elements of their operands."""
+_MASKING: Final = 1e30
+"""A constant of this magnitude stands for minus infinity: the sum of two may overflow."""
 _DECIDING: Final = {
     **dict.fromkeys(("logical_and", "bitwise_and", "__and__"), False),
     **dict.fromkeys(("logical_or", "bitwise_or", "__or__"), True),
@@ -156,6 +172,8 @@ class _Shown:
             return bool(value.data.isfinite().all())
         if value.producer is None:
             return False
+        if is_computed(value):
+            return True
         name, arguments = _name(value.producer), value.producer.arguments
         if name in ("where", "masked_fill"):
             taken, left = ("self", "other") if name == "where" else ("value", "self")
@@ -164,6 +182,41 @@ class _Shown:
             read = [arguments[branch] for branch, unread in ((taken, False), (left, True)) if test is not unread]
             return all(self.is_finite(v, _broadcast_position(v, place)) for v in read)
         return _follow(self.is_finite, value.producer, place)
+
+
+def is_computed(value: TensorVariable) -> bool:
+    """Return whether all elements of a tensor are computed from activations and finite constants.
+
+    Such a bias, of relative positions for example, masks nothing. Its elements may overflow only as activations may: a
+    constant that masks, such as the lowest finite number, is an element itself and no operand of arithmetic.
+    """
+    pending: list[tuple[Any, float]] = [(value, math.inf)]
+    seen: set[tuple[int, float]] = set()
+    while pending:
+        operand, limit = pending.pop()
+        if isinstance(operand, list | tuple):
+            pending += [(item, limit) for item in operand]
+        elif isinstance(operand, float) and not abs(operand) < limit:
+            return False
+        elif isinstance(operand, TensorVariable) and (id(operand), limit) not in seen:
+            seen.add((id(operand), limit))
+            if not operand.dtype.is_floating_point:
+                continue
+            if operand.data is not None:
+                if not bool((operand.data.abs() < limit).all()):
+                    return False
+            else:
+                name = None if operand.producer is None else _name(operand.producer)
+                if operand.producer is None or name not in _COMPUTED | _ARITHMETIC | _MOVES | _FILLED.keys():
+                    return False
+                limit = limit if name in _MOVES | _FILLED.keys() else _MASKING
+                read = operand.producer.arguments.values()
+                pending += [(v, limit) for v in read if name not in _COMPUTED or _is_weight(v)]
+    return True
+
+
+def _is_weight(value: Any) -> bool:
+    return isinstance(value, TensorVariable) and value.data is not None
 
 
 def _name(op: TorchOp) -> str:

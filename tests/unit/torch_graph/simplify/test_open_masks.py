@@ -15,6 +15,8 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.torch_graph.constraints.declared_axes import SizeFrom
 
 TARGET = TractNNEF("0.23.9", check_io=False)
+LOW = torch.finfo(torch.float32).min
+TABLE = torch.tensor([-torch.inf, -torch.inf, 0.5, -0.25])
 Mask = Callable[[int, int, Tensor], Tensor]
 """A mask of the sizes P and S, and a vector of conditions."""
 
@@ -51,6 +53,8 @@ OPEN: dict[str, Mask] = {
     "numbers": lambda p, s, _: torch.zeros(s, p + s).masked_fill(torch.arange(p + s) > rows(p, s), -torch.inf),
     "chosen numbers": lambda p, s, _: torch.where(torch.arange(p + s) <= rows(p, s), 0.0, -torch.inf),
     "low numbers": lambda p, s, k: torch.where(k[:, None], 0.0, torch.finfo(torch.float32).min).expand(s, p + s),
+    "a bias of activations": lambda p, s, k: torch.sigmoid(k.float())[:, None] * 2 - torch.ones(s, p + s),
+    "a bias or a low number": lambda p, s, k: torch.where(k[:, None], k.float()[:, None] * 2, LOW).expand(s, p + s),
     "a slice": lambda p, s, _: (torch.arange(p + s + 2)[None, 2:] - 2) <= rows(p, s),
 }
 CLOSED: dict[str, Mask] = {
@@ -60,6 +64,14 @@ CLOSED: dict[str, Mask] = {
     "an empty window": lambda p, s, _: (torch.arange(p + s) > rows(p, s)) & (torch.arange(p + s) <= rows(p, s)),
     "a window before": lambda p, s, _: torch.arange(p + s)[None] <= rows(p, s) - 2,
     "numbers of an input": lambda p, s, kept: torch.where(kept[:, None], 0.0, -torch.inf).expand(s, p + s),
+    "a bias of an input": lambda p, s, kept: kept.float().log()[:, None].expand(s, p + s) * 0.5,
+    "a bias with minus infinity": lambda p, s, kept: (torch.sigmoid(kept.float())[:, None] - torch.inf).expand(
+        s, p + s
+    ),
+    "a sum of two masks": lambda p, s, kept: (LOW * kept.float()[:, None] + LOW * (~kept).float()[:, None]).expand(
+        s, p + s
+    ),
+    "a table with minus infinity": lambda p, s, kept: (TABLE[kept.long()][:, None] + 1).expand(s, p + s),
     "not all": lambda p, s, _: ~torch.ones(s, p + s, dtype=torch.bool),
 }
 

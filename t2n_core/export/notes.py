@@ -25,6 +25,7 @@ _REASONS = {
     "linear_accumulation_in_f32": ("force_linear_accumulation_in_f32", "the graph has no float16 products"),
     "norm_in_f32": ("force_norm_in_f32", "the graph has no float16 batch norm"),
     "upsample_with_debox": ("upsample_with_debox", "the model has no nearest upsampling by integer factors"),
+    "keep_nan": ("keep_nan", "the model has no operator in which the engine loses a NaN"),
     "weights": ("weights", "no weight of two axes or more was chosen that can be stored so"),
 }
 """Field of WritingOptions -> name of the option, and why it has no effect."""

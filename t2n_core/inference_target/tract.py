@@ -73,6 +73,10 @@ class TractNNEF(InferenceTarget):
             the call, or would be wrong (a mask that may leave a query without a key, an oblong causal mask),
             the formula is written as without the option, and the result's notes state why.
         upsample_with_debox: nearest upsampling by integer factors as one `debox`, from 0.23.0 on.
+        keep_nan: a NaN goes through activations, `clamp`, `maximum` and `minimum` as in PyTorch, where the engine's
+            kernels return a number: `relu`, `relu6`, `hardtanh`, `hardsigmoid`, `sigmoid`, `tanh`, `gelu` and these
+            three then take a comparison and a selection more for each operand. An element that is not finite reaches
+            those results of a linear or cubic resize alone that depend on it, not all along its axes.
         registries: the registries that the engine in your product is built with: any of `transformers`, `extra`,
             `pulse`, `onnx`; `[]` for `tract_core` alone; None or `default` for those of the releases on PyPI. Operators
             of others are never written; the exporter uses another lowering if it has one.
@@ -121,6 +125,7 @@ class TractNNEF(InferenceTarget):
         "force_norm_in_f32": ("_writing.norm_in_f32",),
         "reify_sdpa_operator": ("_writing.reify_sdpa",),
         "upsample_with_debox": ("_writing.upsample_with_debox",),
+        "keep_nan": ("_writing.keep_nan",),
         "registries": ("registries",),
         "weights": ("_writing.weights",),
         "precision": ("searches_precision", "_writing.precision"),
@@ -146,6 +151,7 @@ class TractNNEF(InferenceTarget):
         reify_sdpa_operator: bool = False,
         upsample_with_debox: bool = False,
         *,
+        keep_nan: bool = False,
         registries: Iterable[str] | str | None = None,
         weights: WeightOption = None,
         precision: str | Path | PrecisionPlan | None = None,
@@ -175,6 +181,7 @@ class TractNNEF(InferenceTarget):
             norm_in_f32=force_norm_in_f32,
             reify_sdpa=reify_sdpa_operator,
             upsample_with_debox=upsample_with_debox,
+            keep_nan=keep_nan,
             weights=weight_choice(weights),
             precision=_plan(precision),
             streaming=pulse is not None,

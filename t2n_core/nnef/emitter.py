@@ -279,6 +279,11 @@ class Emitter(ABC):
         """Return whether an axis of this size is the time axis of a stream."""
         return False
 
+    @property
+    def gather_cost(self) -> int:
+        """Return the time that a gathered element takes, as a multiple of that of a term of a product."""
+        return 256
+
     def stacked_product(self, x: Value, w: Value) -> Value:
         """Return the product [..., O] of `x` [..., I] and the rows of `w` [O, I]."""
         return self.matmul(x, self.lift(w, x.rank), transposeB=True)

@@ -2,18 +2,19 @@
 
 Some versions lack `abs` of float64 (before 0.23), `sign` of integers (before 0.23.9), `sigmoid`, `erf` and `round` of
 float64, comparisons of bool and float16. `max` and `min` return the other operand if one is NaN, where PyTorch returns
-the NaN.
+the NaN: the option `keep_nan` adds the selections that restore it.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter, Operand
 from t2n_core.nnef.graph import BOOL, FLOAT32, FLOAT64, Value
+from t2n_core.op.option_effects import use_option
 
 
 def absolute(g: Emitter, x: Value) -> Value:
@@ -67,7 +68,7 @@ def product_of(g: Emitter, x: Value, axes: list[int]) -> Value:
 
 
 def sigmoid(g: Emitter, x: Value) -> Value:
-    return g.sigmoid(x) if x.dtype == FLOAT32 else g.recip(g.add(g.exp(g.neg(x)), 1.0))
+    return with_nan(g, g.sigmoid(x), x) if x.dtype == FLOAT32 else g.recip(g.add(g.exp(g.neg(x)), 1.0))
 
 
 def erf(g: Emitter, x: Value) -> Value:
@@ -104,24 +105,50 @@ def is_nan(g: Emitter, x: Value) -> Value:
     return g.ne(x, x)
 
 
+def with_nan(g: Emitter, value: Value, x: Value) -> Value:
+    """Return `value`, under the option `keep_nan` with a NaN where the float operand `x` is NaN."""
+    return g.select(g.eq(x, x), value, x) if x.dtype.kind == "f" and use_option(g, "keep_nan") else value
+
+
+def without_nan(value: Value) -> Value:
+    """Return the value in which `with_nan` restores each NaN; other values unchanged."""
+    chosen = value.producer
+    if chosen is None or chosen.name != "select":
+        return value
+    condition, number, x = (chosen.arguments[name] for name in ("condition", "true_value", "false_value"))
+    equality = condition.producer
+    restores = equality is not None and equality.name == "eq" and all(side is x for side in equality.inputs())
+    return number if restores else value
+
+
 def maximum(g: Emitter, a: Value, b: Operand) -> Value:
-    """Return the larger one; NaN if either is NaN. `b` as a Python number must not be NaN."""
-    return _extreme(g, "max", "gt", "or", a, b)
+    """Return the larger one; NaN if either is NaN and `keep_nan` is on. `b` as a Python number must not be NaN."""
+    if a.dtype.kind == "f" and use_option(g, "keep_nan"):
+        return nan_maximum(g, a, b)
+    return g.or_(a, b) if a.dtype == BOOL else g.max(a, _like(g, b, a))
 
 
 def minimum(g: Emitter, a: Value, b: Operand) -> Value:
-    """Return the smaller one; NaN if either is NaN. `b` as a Python number must not be NaN."""
-    return _extreme(g, "min", "lt", "and", a, b)
+    """Return the smaller one; NaN if either is NaN and `keep_nan` is on. `b` as a Python number must not be NaN."""
+    if a.dtype.kind == "f" and use_option(g, "keep_nan"):
+        return nan_minimum(g, a, b)
+    return g.and_(a, b) if a.dtype == BOOL else g.min(a, _like(g, b, a))
 
 
-def _extreme(g: Emitter, plain: str, better: str, logical: str, a: Value, b: Operand) -> Value:
-    if a.dtype == BOOL:
-        return g.call(logical, a, b)[0]
-    if a.dtype.kind != "f":
-        return g.call(plain, a, b)[0]
+def nan_maximum(g: Emitter, a: Value, b: Operand) -> Value:
+    """Return the larger one; NaN if either is NaN."""
+    return _nan_extreme(g, g.lt, g.gt, a, b) if a.dtype.kind == "f" else maximum(g, a, b)
+
+
+def nan_minimum(g: Emitter, a: Value, b: Operand) -> Value:
+    """Return the smaller one; NaN if either is NaN."""
+    return _nan_extreme(g, g.gt, g.lt, a, b) if a.dtype.kind == "f" else minimum(g, a, b)
+
+
+def _nan_extreme(g: Emitter, worse: Callable[..., Value], better: Callable[..., Value], a: Value, b: Operand) -> Value:
     if not isinstance(b, Value):  # a NaN compares false, and is kept
-        return g.select(g.call({"gt": "lt", "lt": "gt"}[better], a, b)[0], _like(g, b, a), a)
-    return g.select(g.or_(g.call(better, a, b)[0], is_nan(g, a)), a, b)
+        return g.select(worse(a, b), _like(g, b, a), a)
+    return g.select(g.or_(better(a, b), is_nan(g, a)), a, b)
 
 
 def log_of_sum(g: Emitter, a: Value, b: Value, base: float = math.e) -> Value:
@@ -131,13 +158,6 @@ def log_of_sum(g: Emitter, a: Value, b: Value, base: float = math.e) -> Value:
     more = g.log(g.add(term, 1.0))
     value = g.add(maximum(g, a, b), more if base == math.e else g.mul(more, 1 / math.log(base)))
     return g.select(g.and_(g.eq(a, b), g.eq(absolute(g, a), math.inf)), a, value)
-
-
-def clamp(g: Emitter, x: Value, low: float, high: float) -> Value:
-    """Return min(max(x, low), high) for finite numbers; NaN stays NaN, by one selection in place of one for each."""
-    if x.dtype.kind != "f":
-        return minimum(g, maximum(g, x, low), high)
-    return g.select(g.eq(x, x), g.min(g.max(x, _like(g, low, x)), _like(g, high, x)), x)
 
 
 def log1p(g: Emitter, x: Value) -> Value:
@@ -186,5 +206,8 @@ def zero(g: Emitter, x: Value) -> Value:
     return g.constant(np.zeros((1,) * x.rank, x.dtype))
 
 
-def _like(g: Emitter, number: Any, x: Value) -> Any:
-    return number if x.dtype == FLOAT32 and math.isfinite(number) else g.literal(number, x.dtype)
+def _like(g: Emitter, number: Operand, x: Value) -> Operand:
+    """Return an operand for `x`: a float of another dtype, or one that is infinite, as a constant of its dtype."""
+    if isinstance(number, Value) or x.dtype.kind != "f" or (x.dtype == FLOAT32 and math.isfinite(number)):
+        return number
+    return g.literal(number, x.dtype)

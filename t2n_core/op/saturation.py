@@ -34,7 +34,8 @@ def closing_product(g: Emitter, factor: Value, gate: Value) -> Value | None:
     x = _input_of(gate, "sigmoid")
     if x is None or _producer_name(factor) in _BOUNDED:
         return None
-    return g.mul(factor, g.cast(g.closing_sigmoid(_uncast(gate), x), gate.dtype))
+    closing = formulas.with_nan(g, g.closing_sigmoid(_activation(gate), x), x)
+    return g.mul(factor, g.cast(closing, gate.dtype))
 
 
 def closing_sigmoid_product(g: Emitter, factor: Value, x: Value) -> Value:
@@ -60,11 +61,16 @@ def _producer_name(value: Value) -> str:
 
 def _input_of(value: Value, operator: str) -> Value | None:
     """Return the float32 input of the unary operator that computes a value; None if another operator computes it."""
-    producer = _uncast(value).producer
+    producer = _activation(value).producer
     if producer is None or producer.name != operator:
         return None
     x = next(producer.inputs())
     return x if x.dtype == FLOAT32 else None
+
+
+def _activation(value: Value) -> Value:
+    """Return what the engine's kernel computes, before a cast and before NaN is restored."""
+    return formulas.without_nan(_uncast(value))
 
 
 def _uncast(value: Value) -> Value:

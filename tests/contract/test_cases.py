@@ -65,7 +65,7 @@ def test_case(case: Case, version: str, archive: Path, usage: Usage) -> None:
             with pytest.raises(T2NError, match=case.refusal):
                 export.to(TractNNEF(version), archive)
             return
-        result = export.to(TractNNEF(version), archive)
+        result = export.to(TractNNEF(version, keep_nan=case.keep_nan), archive)
     result.assert_parity(case.level)
 
 

@@ -65,6 +65,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "specific_properties": {"specific_properties": {"author": "someone"}},
     "reify_sdpa_operator": {"reify_sdpa_operator": True},
     "upsample_with_debox": {"upsample_with_debox": True},
+    "keep_nan": {"keep_nan": True},
     "weights float16": {"weights": "float16"},
     "weights by layer": {"weights": {"rnn*": "float32", "query": "q4_0", "*": "int8"}},
     "precision": {"precision": PLAN},

@@ -17,7 +17,10 @@ from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.constraints.narrowing import SizeDecision
 from t2n_core.torch_graph.frontend.results import tensors_of
 
-_NAN_IN_ENGINES = "an engine need not carry NaN through an operator such as relu, max or where: avoid it in the model"
+_NAN_IN_ENGINES = (
+    "an engine need not carry NaN through an operator such as relu, clamp or max: avoid it in the model, or export for "
+    "tract with keep_nan=True"
+)
 
 
 def with_causes(outcome: Outcome, reference: Reference, samples: Sequence[Sample]) -> Outcome:

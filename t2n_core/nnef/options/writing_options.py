@@ -22,6 +22,8 @@ class WritingOptions:
     """Attention as the engine's own operator, where the version has it and the operator can express the call."""
     upsample_with_debox: bool = False
     """Nearest upsampling by integer factors as `debox`, where the version has it."""
+    keep_nan: bool = False
+    """A NaN goes through activations, clamps and the larger or smaller one of two as in PyTorch."""
     weights: WeightChoice = ()
     """The storage formats of weights."""
     precision: PrecisionPlan | None = None

@@ -163,6 +163,10 @@ class TractEmitter(TractBuilder):
     def pick(self, value: Value, indices: Value, axis: int) -> Value:
         return slices.pick(self, value, indices, axis)
 
+    @property
+    def gather_cost(self) -> int:
+        return 32 if self.traits.copies_gathers else super().gather_cost
+
     def stacked_product(self, x: Value, w: Value) -> Value:
         is_split = self.traits.splits_dynamic_products and not is_static(x.shape[:-1])
         if not is_split or any(map(self.is_streamed, x.shape)):  # a stream cannot merge its steps

@@ -1,7 +1,7 @@
 """Activations.
 
-`relu`, `sigmoid`, `tanh`, `relu6`, `hardtanh` and the softmaxes are the engine's own kernels, fast and fused; their
-result for a NaN is the engine's. All other rules keep a NaN as PyTorch does.
+`relu`, `sigmoid`, `tanh`, `gelu`, `relu6`, `hardtanh` and `hardsigmoid` are the engine's own kernels, fast and fused;
+their result for a NaN is the engine's, unless the option `keep_nan` is on. All other rules keep a NaN as PyTorch does.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def relu(g: Emitter, self: Value) -> Value:
         return self
     if self.dtype.kind != "f":
         return g.max(self, 0)
-    return g.relu(self)
+    return formulas.with_nan(g, g.relu(self), self)
 
 
 @op("aten::relu6")
@@ -43,7 +43,8 @@ def relu6(g: Emitter, self: Value) -> Value:
 @op("aten::hardtanh")
 def hardtanh(g: Emitter, self: Value, min_val: Tensorlike = -1.0, max_val: Tensorlike = 1.0) -> Value:
     """min(max(x, min_val), max_val)."""
-    return g.min(g.max(self, operand(g, min_val, self.dtype)), operand(g, max_val, self.dtype))
+    low, high = operand(g, min_val, self.dtype), operand(g, max_val, self.dtype)
+    return formulas.minimum(g, formulas.maximum(g, self, low), high)
 
 
 @op("aten::leaky_relu")
@@ -119,7 +120,7 @@ def gelu(g: Emitter, self: Value, approximate: str = "none") -> Value:
         gate = g.tanh(inner)
     else:
         gate = formulas.erf(g, g.mul(x, math.sqrt(0.5)))
-    return _as_output(g, g.mul(g.mul(x, 0.5), g.add(gate, 1.0)))
+    return _as_output(g, formulas.with_nan(g, g.mul(g.mul(x, 0.5), g.add(gate, 1.0)), x))
 
 
 @op("aten::gelu", target="tract", since="0.23.2")
@@ -129,7 +130,7 @@ def gelu_of_the_engine(g: Emitter, self: Value, approximate: str = "none") -> Va
     if approximate != "tanh" or x.dtype != FLOAT32:
         return gelu(g, self, approximate)
     closed = saturation.zero_below(g, x, x, saturation.GELU_CLOSES)
-    return _as_output(g, g.tract_core_gelu_approx(closed, fast_impl=False))
+    return _as_output(g, formulas.with_nan(g, g.tract_core_gelu_approx(closed, fast_impl=False), x))
 
 
 @op("aten::silu")
@@ -153,7 +154,7 @@ def mish(g: Emitter, self: Value) -> Value:
 
 def _gate(g: Emitter, x: Value) -> Value:
     """min(max(x + 3, 0), 6) / 6."""
-    return g.div(formulas.clamp(g, g.add(x, 3.0), 0.0, 6.0), 6.0)
+    return g.div(formulas.minimum(g, formulas.maximum(g, g.add(x, 3.0), 0.0), 6.0), 6.0)
 
 
 @op("aten::hardsigmoid")

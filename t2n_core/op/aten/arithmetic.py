@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import BOOL, INT64, Value
 from t2n_core.op import formulas, saturation
@@ -156,12 +158,8 @@ _extreme("aten::fmin", _ignoring_nan("min"), "prims::fmin")
 
 @op("aten::clamp", "aten::clip")
 def clamp(g: Emitter, self: Value, min: Tensorlike | None = None, max: Tensorlike | None = None) -> Value:
-    """min(max(x, lower), upper); NaN stays NaN."""
+    """min(max(x, lower), upper)."""
     x = wide_input(g, self)
-    if min is not None and max is not None:
-        low, high = operand(g, min, x.dtype), operand(g, max, x.dtype)
-        if not (isinstance(low, Value) or isinstance(high, Value)) and math.isfinite(low) and math.isfinite(high):
-            return g.cast(formulas.clamp(g, x, low, high), g.output.dtype)
     if min is not None:
         x = _apply_bound(g, formulas.maximum, x, min)
     if max is not None:
@@ -208,12 +206,12 @@ def atan2(g: Emitter, self: Value, other: Tensorlike) -> Value:
 def hypot(g: Emitter, self: Value, other: Value) -> Value:
     """sqrt(a^2 + b^2) with the longer one factored out of the root, so that no square overflows or vanishes."""
     tall, wide = formulas.absolute(g, wide_input(g, self)), formulas.absolute(g, wide_input(g, other))
-    steep = g.gt(tall, wide)
-    long = g.select(steep, tall, wide)
-    ratio = g.div(g.select(steep, wide, tall), g.select(g.eq(long, 0.0), 1.0, long))
+    limits, rank = np.finfo(tall.dtype), max(tall.rank, wide.rank)
+    long = g.max(tall, wide)
+    short = g.min(g.min(tall, wide), g.literal(float(limits.max), tall.dtype, rank))  # infinity / infinity is no ratio
+    ratio = g.div(short, g.max(long, g.literal(float(limits.tiny), tall.dtype, rank)))
     length = g.mul(long, g.sqrt(g.add(g.mul(ratio, ratio), 1.0)))
-    infinite = g.or_(g.eq(tall, math.inf), g.eq(wide, math.inf))  # also if the other one is NaN
-    return g.cast(g.select(infinite, math.inf, length), g.output.dtype)
+    return g.cast(formulas.with_nan(g, formulas.with_nan(g, length, tall), wide), g.output.dtype)
 
 
 @op("aten::copysign")

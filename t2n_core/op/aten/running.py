@@ -58,8 +58,8 @@ def _highest(dtype: np.dtype[Any]) -> float:
 SUM = Running(lambda g, a, b: g.add(a, b), lambda g, x, axes: g.sum_reduce(x, axes=axes), lambda _: 0)
 PRODUCT = Running(lambda g, a, b: formulas.product(g, a, b), formulas.product_of, lambda _: 1)
 LOG_SUM_EXP = Running(formulas.log_of_sum, log_sum_exp, _lowest)
-MAXIMUM = Running(formulas.maximum, lambda g, x, axes: extreme(g, x, axes, "max_reduce"), _lowest, rounds=False)
-MINIMUM = Running(formulas.minimum, lambda g, x, axes: extreme(g, x, axes, "min_reduce"), _highest, rounds=False)
+MAXIMUM = Running(formulas.nan_maximum, lambda g, x, axes: extreme(g, x, axes, "max_reduce"), _lowest, rounds=False)
+MINIMUM = Running(formulas.nan_minimum, lambda g, x, axes: extreme(g, x, axes, "min_reduce"), _highest, rounds=False)
 
 
 def running(g: Emitter, x: Value, axis: int, kind: Running) -> Value:

@@ -75,7 +75,7 @@ def _sinc(g: Emitter, x: Value) -> Value:
     return g.select(is_small, 1.0, g.div(g.sin(angle), angle))
 
 
-_NATIVE = "exp log sin cos tan asin acos atan sinh cosh asinh acosh atanh sqrt rsqrt tanh"
+_NATIVE = "exp log sin cos tan asin acos atan sinh cosh asinh acosh atanh sqrt rsqrt"
 for _name in _NATIVE.split():
     _torch = _name if not _name.startswith("a") else f"arc{_name[1:]}"
     _keys = [f"aten::{_name}", f"prims::{_name}"]
@@ -83,6 +83,7 @@ for _name in _NATIVE.split():
         _keys.append(f"aten::{_torch}")
     _formula(_native(_name), *_keys)
 
+_formula(lambda g, x: formulas.with_nan(g, g.tanh(x), x), "aten::tanh", "prims::tanh")
 _formula(lambda g, x: g.recip(x), "aten::reciprocal", "prims::reciprocal")
 _formula(formulas.sigmoid, "aten::sigmoid", "aten::special_expit")
 _formula(formulas.erf, "aten::erf", "prims::erf", "aten::special_erf")

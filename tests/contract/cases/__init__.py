@@ -91,6 +91,8 @@ class Case:
     """Part of the message of the error that the export must end with."""
     operator: str = ""
     """The operator of PyTorch that the case is about, where some supported releases lack it."""
+    keep_nan: bool = False
+    """An option of the target."""
     refused_before: str = ""
     """The first version that can do it; older ones must refuse. Empty: all refuse, if there is a `refusal`."""
 
@@ -109,6 +111,10 @@ class Case:
     def refused(self, message: str, before: str = "") -> Case:
         """The export must fail with this in its message (on versions before `before`)."""
         return replace(self, refusal=message, refused_before=before)
+
+    def keeping_nan(self) -> Case:
+        """Run with the option `keep_nan`."""
+        return replace(self, keep_nan=True)
 
     def export(self) -> ModelExport:
         """The model of this case with its inputs, ready to be exported to any target."""

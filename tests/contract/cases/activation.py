@@ -35,7 +35,11 @@ CASES = [
     *(
         case(f"{name} of corners", getattr(F, name), corners())
         for name in PLAIN
-        if name not in NATIVE and name not in ("mish", "silu", "gelu", "hardswish")
+        if name not in NATIVE and name not in ("mish", "silu", "gelu", "hardswish", "hardsigmoid")
+    ),
+    *(
+        case(f"{name} of corners, with NaN", getattr(F, name), corners()).keeping_nan()
+        for name in ("relu", "relu6", "hardtanh", "hardsigmoid", "sigmoid", "tanh")
     ),
     *(
         case(f"{name} of NaN and infinities", getattr(F, name), tensor([math.nan, math.inf, -math.inf, -4.0, 1.5, 7.0]))

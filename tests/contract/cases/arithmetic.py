@@ -21,6 +21,10 @@ PRIMS = "add sub mul div fmod remainder pow maximum minimum fmax fmin atan2 hypo
 GRID = [-math.inf, -2.5, -1.0, -0.0, 0.0, 1.0, 3.0, math.inf, math.nan]
 LEFT = tensor([a for a in GRID for _ in GRID])
 RIGHT = tensor([b for _ in GRID for b in GRID])
+INFINITE = tensor([a for a in GRID[:-1] for _ in GRID[:-1]])
+OTHER_INFINITE = tensor([b for _ in GRID[:-1] for b in GRID[:-1]])
+EXTREMES = ("maximum", "minimum")
+LENGTHS = (*EXTREMES, "hypot")
 SIGNED = list(range(-21, 20))
 HALVES = (
     tensor([194.625, 231.75, -228.5, 95.25], f16),
@@ -59,7 +63,9 @@ CASES = [
     case("powers of integers, twice", lambda x: (x**2, x**3, x**2 - 1), randint(-9, 9, 3, 4)),
     case("quotients of integers, twice", lambda x: (x // 7, x % 7, x // 7 + x % 7), randint(-9, 9, 3, 4)),
     *(case(name, getattr(torch, name), randn(3, 4), randn(4)) for name in PLAIN),
-    *(case(f"{name} of corners", getattr(torch, name), LEFT, RIGHT) for name in PLAIN),
+    *(case(f"{name} of corners", getattr(torch, name), LEFT, RIGHT) for name in PLAIN if name not in LENGTHS),
+    *(case(f"{name} of corners, with NaN", getattr(torch, name), LEFT, RIGHT).keeping_nan() for name in EXTREMES),
+    *(case(f"{name} of infinities", getattr(torch, name), INFINITE, OTHER_INFINITE) for name in LENGTHS),
     *(case(f"{name} of int64", getattr(torch, name), randint(-20, 21, 7, 9), NONZERO) for name in INTEGER),
     *(case(f"{n} of float16", getattr(torch, n), randn(3, 4, dtype=f16), randn(3, 1, dtype=f16)) for n in PLAIN),
     *(case(f"{n} of float64", getattr(torch, n), randn(3, 4, dtype=f64), randn(3, 1, dtype=f64)) for n in PLAIN),
@@ -140,12 +146,13 @@ CASES = [
     case("fmin of booleans", torch.fmin, bools(9), bools(9)),
     case("clamp", torch.clamp, randn(3, 4, scale=3), -1, 2),
     case("clip", torch.clip, randn(3, 4, scale=3), min=-0.5),
-    case("clamp of corners", torch.clamp, corners(), -1.5, 50),
+    case("clamp of corners, with NaN", torch.clamp, corners(), -1.5, 50).keeping_nan(),
+    case("clamp of infinities", torch.clamp, INFINITE, -1.5, math.inf),
     case("clamp by NaN", lambda x: torch.clamp(x, max=math.nan), randn(4)),
     case("clamp of integers", torch.clamp, randint(-9, 9, 9), -2, 3),
     case("clamp of integers by floats", torch.clamp, randint(-9, 9, 9), -2.5, 3.5),
     case("clamp by tensors", torch.clamp, randn(3, 4), randn(4), randn(3, 1)),
-    case("clamp by corners", lambda x, y: torch.clamp(x, min=y), LEFT, RIGHT),
+    case("clamp by corners, with NaN", lambda x, y: torch.clamp(x, min=y), LEFT, RIGHT).keeping_nan(),
     case("clamp_min", torch.clamp_min, randn(9), 0.3),
     case("clamp_max", torch.clamp_max, randn(9), 0.3),
     case("clamp_min tensor", torch.clamp_min, randn(3, 4), randn(4)),

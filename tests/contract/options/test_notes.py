@@ -80,6 +80,12 @@ CASES: dict[str, tuple[nn.Module, Any, dict[str, Any], list[str]]] = {
         ["upsample_with_debox had no effect: the model has no nearest upsampling by integer factors"],
     ),
     "upsampling": (nn.Upsample(scale_factor=2), QUERY, {"upsample_with_debox": True}, []),
+    "no activation that loses a NaN": (
+        nn.Linear(4, 3),
+        QUERY,
+        {"keep_nan": True},
+        ["keep_nan had no effect: the model has no operator in which the engine loses a NaN"],
+    ),
     "convolution": (
         CONV,
         torch.randn(2, 32, 5),

@@ -24,6 +24,7 @@ VALUES: dict[str, Any] = {
     "force_norm_in_f32": True,
     "reify_sdpa_operator": True,
     "upsample_with_debox": True,
+    "keep_nan": True,
     "registries": ["extra"],
     "weights": "q4_0",
     "precision": PrecisionPlan(),

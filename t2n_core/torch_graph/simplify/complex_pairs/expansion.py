@@ -26,10 +26,15 @@ class ComplexPairs:
         """Identity of a variable -> the variable, kept alive so that its identity stays unique, and its parts."""
 
     def concerns(self, op: TorchOp) -> bool:
-        return op.kind in _INSIDE or any(v is not None and v.dtype.is_complex for v in (*op.inputs, *op.outputs))
+        is_complex = any(v is not None and v.dtype.is_complex for v in (*op.inputs, *op.outputs))
+        return is_complex or op.kind in _INSIDE or _squared_length(op) is not None
 
     def expand(self, op: TorchOp) -> Expansion | None:
         """Decompose an operator like `decompose`; complex results are None, and their parts are kept here."""
+        length = _squared_length(op)
+        if length is not None:
+            parts = length.arguments["self"], length.arguments["other"]
+            return expand(op, self._table, _square_of_length, parts, lambda tensors: [Pair(*tensors)] * len(op.inputs))
         body = find(op.op_ref)
         if body is None:
             expansion = decompose(op, self._table)
@@ -79,6 +84,20 @@ class ComplexPairs:
         parts = _constant(variable, "real", data.real), _constant(variable, "imag", data.imag)
         self._parts[id(variable)] = variable, parts
         return parts
+
+
+def _squared_length(op: TorchOp) -> TorchOp | None:
+    """Return the `hypot` whose result an operator squares; None for other operators."""
+    name = op.kind.partition(".")[0]
+    squares = name == "aten::square" or (name == "aten::pow" and op.arguments.get("exponent") == 2)
+    if not squares and not (name == "aten::mul" and op.arguments["self"] is op.arguments["other"]):
+        return None
+    length = op.arguments["self"].producer if isinstance(op.arguments["self"], TensorVariable) else None
+    return length if length is not None and length.kind == "aten::hypot" else None
+
+
+def _square_of_length(length: Pair, *_: Any) -> list[Tensor]:
+    return [length.re * length.re + length.im * length.im]
 
 
 def _constant(variable: TensorVariable, part: str, data: Tensor) -> TensorVariable:

@@ -64,6 +64,10 @@ class Emitter(ABC):
     """The dtype that booleans are cast to before they are compared or summed."""
     widest: np.dtype[Any] = np.dtype(np.float64)
     """The widest float that the target computes in."""
+    gather_cost: int = 256
+    """The time that a gathered element takes, as a multiple of that of a term of a product."""
+    has_upsample: bool = False
+    """True if a `tract_core_resize` that repeats elements is one copy."""
 
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
         self.spec = spec
@@ -78,7 +82,6 @@ class Emitter(ABC):
         self._constants: dict[bytes, Value] = {}
         self._variables: dict[str, Value] = {}
 
-    # ---------------------------------------------------------------------------------------------- the torch operator
     def begin(self, name: str, origin: Origin | None, outputs: Iterable[Expected], *, exact: bool = False) -> None:
         """Begin a torch operator: all operations written from here on belong to it."""
         self.node = NodeContext(name, origin, tuple(outputs), exact)
@@ -110,7 +113,6 @@ class Emitter(ABC):
         """Reserve names for inputs, outputs and symbols."""
         self._names.update(names)
 
-    # ------------------------------------------------------------------------------------------------------ operations
     def __getattr__(self, name: str) -> Callable[..., Value]:
         """Return the writer of an operator. Raises AttributeError for a name that is not an operator of any target."""
         operator = name.rstrip("_")  # `and_`, `or_`, `not_`: Python reserves these names
@@ -227,7 +229,6 @@ class Emitter(ABC):
                 return float(np.float32(number))
             return self.constant(np.full((1,) * rank, number, dtype=dtype))
 
-    # --------------------------------------------------------------------------------------------- sizes as expressions
     def _need_sizes(self, arguments: dict[str, Any]) -> None:
         wanted = symbols_in(arguments.values())
         if wanted:
@@ -237,7 +238,6 @@ class Emitter(ABC):
     def need_sizes(self, names: set[str]) -> None:
         """Make the sizes of these symbols readable by the operations that follow."""
 
-    # -------------------------------------------------------------------------------------------------- what differs
     @abstractmethod
     def declare_symbols(self, sizes: SizeRange) -> None:
         """Declare the symbols of dynamic axes, and the range of sizes that the graph is valid for."""
@@ -279,11 +279,6 @@ class Emitter(ABC):
         """Return whether an axis of this size is the time axis of a stream."""
         return False
 
-    @property
-    def gather_cost(self) -> int:
-        """Return the time that a gathered element takes, as a multiple of that of a term of a product."""
-        return 256
-
     def stacked_product(self, x: Value, w: Value) -> Value:
         """Return the product [..., O] of `x` [..., I] and the rows of `w` [O, I]."""
         return self.matmul(x, self.lift(w, x.rank), transposeB=True)
@@ -312,7 +307,6 @@ class Emitter(ABC):
         """Return the dtype in which products of `dtype` are computed."""
         return FLOAT32 if dtype == FLOAT16 and self.options.accumulates_in_f32 else dtype
 
-    # ---------------------------------------------------------------------------------------------------- constants
     def variable(self, label: str, weight: WeightSource, *, format: str = "") -> Value:
         """Return the variable of a weight; the same label with the same storage format returns the same value."""
         existing = self._variables.get(label + format)
@@ -345,7 +339,6 @@ class Emitter(ABC):
             raise self.fail(f"two fragments have the name {fragment.name}")
         return fragment.name
 
-    # ------------------------------------------------------------------------------------------- shorthands for rules
     def repeats(self, value: Value, shape: Shape) -> list[Dim]:
         """Return how often each axis of `value` is repeated for `shape`.
 
@@ -401,5 +394,4 @@ class Emitter(ABC):
 
     def fill(self, number: Scalar, shape: Shape, dtype: np.dtype[Any]) -> Value:
         """Return a tensor filled with a scalar; sizes may be symbolic."""
-        one = self.constant(np.full((1,) * len(shape), number, dtype=dtype))
-        return self.expand(one, shape)
+        return self.expand(self.constant(np.full((1,) * len(shape), number, dtype=dtype)), shape)

@@ -59,6 +59,8 @@ class TractEmitter(TractBuilder):
         super().__init__(spec, name=name, options=options)
         self.repacks_computed = spec.version in SCANS_REPACK
         self._size_values = SizeValues(self)
+        self.gather_cost = 32 if self.traits.copies_gathers else self.gather_cost
+        self.has_upsample = self.traits.has_upsample and not options.streaming
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
         form = FORMS.get(name.rstrip("_"))
@@ -162,10 +164,6 @@ class TractEmitter(TractBuilder):
 
     def pick(self, value: Value, indices: Value, axis: int) -> Value:
         return slices.pick(self, value, indices, axis)
-
-    @property
-    def gather_cost(self) -> int:
-        return 32 if self.traits.copies_gathers else super().gather_cost
 
     def stacked_product(self, x: Value, w: Value) -> Value:
         is_split = self.traits.splits_dynamic_products and not is_static(x.shape[:-1])

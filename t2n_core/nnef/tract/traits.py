@@ -128,6 +128,8 @@ class TractTraits:
     """`exp` uses the processor's vector instructions, in an eighth of the time."""
     copies_gathers: bool = _since("0.23.9")
     """A `gather` copies what lies inside its axis in one piece, not element by element."""
+    has_upsample: bool = _since("0.23.8")
+    """A `tract_core_resize` that repeats elements copies them in one pass, not by a `tile` for each axis."""
     fuses_norms: bool = _since("0.23.1")
     """The norm over the last axis is recognised, and faster than its parts."""
 

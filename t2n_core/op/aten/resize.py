@@ -229,9 +229,24 @@ def _resize(
         spread = _spread(g, out, axes)
         if spread is not None and use_option(g, "upsample_with_debox"):
             return g.cast(spread, value.dtype)
+    if g.has_upsample and method in (_plain, _exact) and out.dtype == FLOAT32 and all(axis.factor for axis in axes):
+        return g.cast(_upsample(g, out, axes), value.dtype)
     for axis in axes:
         out = method(g, out, axis, corners)
     return g.cast(out, value.dtype)
+
+
+def _upsample(g: Emitter, value: Value, axes: Sequence[Axis]) -> Value:
+    """Repeat each element of the last axes as often as their factors."""
+    scales = np.array([1] * axes[0].place + [axis.factor for axis in axes], SINGLE)
+    return g.tract_core_resize(
+        value,
+        scales=g.constant(scales),
+        coord_transformer="asymmetric",
+        interpolator="nearest",
+        nearest_mode="floor",
+        out=Expected(g.output.shape, value.dtype),
+    )
 
 
 def _asks_for_multiples(g: Emitter, sizes: Shape) -> Value | bool:

@@ -30,6 +30,7 @@ from t2n_core.nnef.tract.forms import elementwise, products, quotients, reshapes
 from t2n_core.nnef.tract.outer_slices import separate_outer_slices
 from t2n_core.nnef.tract.quirks.quirk import OperationView
 from t2n_core.nnef.tract.quirks.table import apply_quirks
+from t2n_core.nnef.tract.selections import gather_selections
 from t2n_core.nnef.tract.shared_operands import expand_shared_operands
 from t2n_core.nnef.tract.sizes.arithmetic import argument_for
 from t2n_core.nnef.tract.sizes.guard_statement import guard, is_by_statement
@@ -102,6 +103,7 @@ class TractEmitter(TractBuilder):
 
     def rewrite_graph(self) -> None:
         refuse_unstreamable(self)
+        gather_selections(self)
         expand_shared_operands(self)
         separate_outer_slices(self)
 

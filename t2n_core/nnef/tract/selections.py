@@ -1,0 +1,55 @@
+"""Gathers in place of slices of one element.
+
+The engine computes a value piece by piece where slices of one axis alone read it, and with it all that it is computed
+from: the steps of a loop that was unrolled in Python are sixty products of one row in place of one product. A `gather`
+of one element, which is a copy where it is written here, stays where it stands.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from t2n_core.nnef.graph import Operation, Value
+from t2n_core.nnef.tract.builder import TractBuilder
+
+FEWEST: Final = 4
+"""The number of slices from which on they are replaced; fewer of them save more of the computation than they cost."""
+_SOURCES: Final = frozenset({"external", "tract_core_external", "variable"})
+
+
+def gather_selections(g: TractBuilder) -> None:
+    """Replace the slices of computed values, each with the `squeeze` that alone reads it, by gathers of one element."""
+    if not g.traits.copies_gathers:
+        return
+    readers: dict[Value, list[Operation]] = {}
+    for operation in g.graph.operations:
+        for value in dict.fromkeys(operation.inputs()):
+            readers.setdefault(value, []).append(operation)
+    outputs = set(g.graph.outputs)
+    dropped: set[int] = set()
+    for value, slices in readers.items():
+        axes = {_selected_axis(operation) for operation in slices}
+        is_source = value.producer is None or value.producer.name in _SOURCES
+        if is_source or value in outputs or len(slices) < FEWEST or len(axes) != 1 or None in axes:
+            continue
+        for selection in slices:
+            element = selection.outputs[0]
+            removals = readers.get(element, [])
+            if element not in outputs and len(removals) == 1 and _removes(removals[0], axes):
+                arguments = {"input": value, "indices": selection.arguments["begin"][0], "axis": axes.copy().pop()}
+                removals[0].name, removals[0].arguments = "tract_core_gather", arguments
+                dropped.add(id(selection))
+    g.graph.operations[:] = [operation for operation in g.graph.operations if id(operation) not in dropped]
+
+
+def _selected_axis(operation: Operation) -> int | None:
+    """Return the axis of a slice of one element; None for other operations."""
+    if operation.name != "slice" or len(operation.arguments["axes"]) != 1:
+        return None
+    begin, end = operation.arguments["begin"][0], operation.arguments["end"][0]
+    is_single = isinstance(begin, int) and isinstance(end, int) and begin >= 0 and end == begin + 1
+    return int(operation.arguments["axes"][0]) if is_single else None
+
+
+def _removes(operation: Operation, axes: set[int | None]) -> bool:
+    return operation.name == "squeeze" and set(operation.arguments["axes"]) == axes

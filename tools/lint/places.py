@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from tools.lint.tree import PACKAGES, Finding, Tree
 
 COMPAT = "t2n_core/torch_graph/compat/"
-OWN = ("t2n_capture", "t2n_experts", "t2n_loops", "t2n_numbers", "t2n_recurrent")
+OWN = ("t2n_capture", "t2n_experts", "t2n_loops", "t2n_numbers", "t2n_recurrent", "t2n_spectra")
 """Namespaces of operators that this package defines."""
 TO_OVERRIDE = ("torch.nn.Module._save_to_state_dict",)
 """Methods that PyTorch documents for subclasses to override."""

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from t2n_core.torch_graph.custom_ops import spectra
 from t2n_core.torch_graph.overrides.registry import FIXES_SIZES, override
 from t2n_core.torch_graph.simplify.complex_pairs import Pair, on_pairs
 from t2n_core.torch_graph.simplify.complex_pairs.arithmetic import mul, view_as_real
@@ -148,18 +149,13 @@ def stft(
     window: Tensor | None = None, normalized: bool = False, onesided: bool | None = None,
     return_complex: bool | None = None, align_to_window: bool | None = None,
 ) -> Pair | Tensor:  # fmt: skip
-    """[B, L] or [L] -> [B, frequencies, frames]: every frame's products with the waves are a strided convolution."""
+    """[B, L] or [L] -> [B, frequencies, frames]."""
     if isinstance(self, Pair) or isinstance(window, Pair) or align_to_window:
         raise Refusal("stft of complex numbers, or aligned to its window, is not supported")
     hop = n_fft // 4 if hop_length is None else hop_length
     count = n_fft if onesided is False else n_fft // 2 + 1
-    cosine, sine = waves(n_fft, count, self.dtype)
-    kernels = torch.cat([cosine.T, 0.0 - sine.T]) * _window(window, win_length, n_fft, self.dtype)
-    if normalized:
-        kernels = kernels * n_fft**-0.5
-    batched = self if self.dim() == 2 else self.unsqueeze(0)
-    parts = F.conv1d(batched.unsqueeze(1), kernels.unsqueeze(1), stride=hop)
-    spectrum = Pair(parts.narrow(1, 0, count), parts.narrow(1, count, count))
+    shaped = _window(window, win_length, n_fft, self.dtype) * (n_fft**-0.5 if normalized else 1.0)
+    spectrum = Pair(*spectra.stft(self if self.dim() == 2 else self.unsqueeze(0), shaped, hop, count))
     if self.dim() == 1:
         spectrum = Pair(spectrum.re.squeeze(0), spectrum.im.squeeze(0))
     return spectrum if return_complex else view_as_real(spectrum)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -80,6 +81,8 @@ def _adaptive(g: Emitter, value: Value, sizes: Sequence[Dim | None], mean: bool)
     whole = [axis for axis, size in enumerate(sizes, start=first) if size == 1 and not same(value.shape[axis], 1)]
     if whole:
         value = reduce(value, *whole)
+    if mean:
+        value = _equal_windows(g, value, sizes)
     for axis, size in enumerate(sizes, start=first):
         extent = value.shape[axis]
         if size is None or same(extent, size):
@@ -95,6 +98,28 @@ def _adaptive(g: Emitter, value: Value, sizes: Sequence[Dim | None], mean: bool)
             pieces = [reduce(g.take(value, axis, b, e), axis) for b, e in slots(extent, size)]
             value = g.concat(pieces, axis=axis)
     return value
+
+
+def _equal_windows(g: Emitter, value: Value, sizes: Sequence[Dim | None]) -> Value:
+    """Return the means along the axes whose windows overlap, all of one length and equally far apart.
+
+    Each such axis would otherwise take a slice and a mean for each window, which engines are slow to load.
+    """
+    steps = [_step(extent, size) for extent, size in zip(value.shape[-len(sizes) :], sizes, strict=True)]
+    if not any(steps):
+        return value
+    kernel, stride = zip(*(step or (1, 1) for step in steps), strict=True)
+    return _avg_pool(g, value, Window(g, value, len(sizes), list(kernel), list(stride), 0, 1, False), False, None)
+
+
+def _step(extent: Dim, size: Dim | None) -> tuple[int, int] | None:
+    """Return the length of overlapping windows and the distance of their starts, if they are equal."""
+    if not isinstance(extent, int) or not isinstance(size, int) or extent % size == 0:
+        return None
+    begins, ends = zip(*slots(extent, size), strict=True)
+    lengths = {end - begin for begin, end in zip(begins, ends, strict=True)}
+    distances = {after - before for before, after in itertools.pairwise(begins)}
+    return (lengths.pop(), distances.pop()) if len(lengths) == len(distances) == 1 else None
 
 
 # ---------------------------------------------------------------------------------------------------------- the rules

@@ -159,6 +159,15 @@ CASES = [
     .dynamic({0: {2: "T"}, 1: {0: "S"}})
     .refused("no fraction of the axis"),
     case("adaptive_avg_pool2d", build(nn.AdaptiveAvgPool2d, (5, 7)), randn(2, 3, 16, 15)),
+    case("adaptive_avg_pool2d, equal windows", build(nn.AdaptiveAvgPool2d, (7, 4)), randn(2, 3, 8, 13)).dynamic(
+        {0: {0: "B"}}
+    ),
+    case("adaptive_avg_pool2d, equal windows of one sample", build(nn.AdaptiveAvgPool2d, (7, 3)), randn(3, 8, 4)),
+    case(
+        "adaptive_avg_pool1d, equal windows of infinities",
+        lambda x: F.adaptive_avg_pool1d(x / x.floor(), 6),
+        tensor([[[0.5, 1.5, 2.5, -0.5, 1.25, 1.0, 3.5]]]),
+    ),
     case("adaptive_avg_pool2d of dynamic axes", build(nn.AdaptiveAvgPool2d, (5, 7)), randn(2, 3, 16, 15)).dynamic(
         {0: {2: "H", 3: "W"}}
     ),

@@ -77,10 +77,10 @@ def waves(size: Any, count: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
     The sine of half a circle is exactly 0: with a rounding error the angle of a result would be pi or -pi by chance.
     """
-    turns = (torch.arange(size).unsqueeze(1) * torch.arange(count)) % size
+    turns = torch.fmod(torch.arange(size).unsqueeze(1) * torch.arange(count), size)  # `%` also asks for signs
     exact = torch.float64 if isinstance(size, int) else dtype
     angles = turns.to(exact) / size * (2 * math.pi)
-    sine = angles.sin().masked_fill((2 * turns) % size == 0, 0.0)
+    sine = angles.sin().masked_fill((turns == 0) | (2 * turns == size), 0.0)
     return angles.cos().to(dtype), sine.to(dtype)
 
 

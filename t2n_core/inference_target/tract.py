@@ -70,8 +70,9 @@ class TractNNEF(InferenceTarget):
         force_norm_in_f32: a batch norm of float16 is computed in float32 too. Layer, group, instance and RMS norms
             always are, as in PyTorch.
         reify_sdpa_operator: attention as `tract_transformers_sdpa`, from 0.22.0 on. Where that operator cannot express
-            the call, or would be wrong (a mask that may leave a query without a key, an oblong causal mask),
-            the formula is written as without the option, and the result's notes state why.
+            the call, or would be wrong (a mask that may leave a query without a key, or be below -30000 for all its
+            keys, an oblong causal mask), the formula is written as without the option, and the result's notes state
+            why.
         upsample_with_debox: nearest upsampling by integer factors as one `debox`, from 0.23.0 on.
         keep_nan: a NaN goes through activations, `clamp`, `maximum` and `minimum` as in PyTorch, where the engine's
             kernels return a number: `relu`, `relu6`, `hardtanh`, `hardsigmoid`, `sigmoid`, `tanh`, `gelu` and these

@@ -74,7 +74,7 @@ class Emitter(ABC):
         self.options = options
         self.graph = Graph(name=name)
         self.node = NodeContext("graph", None, ())
-        self.open_masks: set[Value] = set()  # attention masks proven to have no fully masked row
+        self.open_masks: dict[Value, float] = {}  # attention masks without a fully masked row: what each row reaches
         self._names: set[str] = set(spec.names())
         self._counts: dict[str, int] = {}
         """Name -> the last number that was appended to it; all smaller numbers are in use."""

@@ -164,7 +164,7 @@ class _Lowering:
             self._check(value, spec, f"result {index}" if len(results) > 1 else "result")
             self.values[id(variable)] = value
             if id(variable) in self.graph.open_masks:
-                self.g.open_masks.add(value)
+                self.g.open_masks[value] = self.graph.open_masks[id(variable)]
 
     def _check(self, value: Value, expected: Expected, place: str) -> None:
         """Raise LowerError if the shape or dtype of a rule's result is not the captured one."""

@@ -1,29 +1,30 @@
-"""Attention: `scaled_dot_product_attention`, and PyTorch's fused transformer layers in evaluation mode."""
+"""Attention: `scaled_dot_product_attention` as the formula, or as the engine's own operator."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import BOOL, FLOAT16, FLOAT32, Value
-from t2n_core.nnef.sizes.dims import floor_div, same
-from t2n_core.op import formulas
+from t2n_core.nnef.sizes.dims import Dim, floor_div, same
 from t2n_core.op.aten.masked_softmax import (
-    bias_of_mask,
     biased_softmax,
+    bias_of_mask,
     causal_mask,
     has_no_masked_row,
+    least_reached,
     masked_softmax,
-    powers_and_sums,
 )
-from t2n_core.op.aten.matmul import linear
-from t2n_core.op.aten.norm import layer_norm
 from t2n_core.op.option_effects import use_option
 from t2n_core.op.promote import widen_float16
 from t2n_core.op.registry import op
 from t2n_core.op.weights import constant_values
+
+LEAST_REACHED = -3e4
+"""Rows of a mask reach this for the engine's operator, which skips 32 keys that are all below -65503."""
 
 
 # -------------------------------------------------------------------------------------------------------------- sdpa
@@ -50,7 +51,7 @@ def scaled_dot_product_attention(
         query, scale = g.div(query, g.sqrt(g.size(query.shape[-1], query.dtype))), 1.0
     if scale is None:
         scale = 1.0 / math.sqrt(int(query.shape[-1]))
-    return g.cast(_attend(g, query, key, value, attn_mask, is_causal, scale), dtype)
+    return g.cast(attend(g, query, key, value, attn_mask, is_causal, scale), dtype)
 
 
 @op(
@@ -81,17 +82,17 @@ def reified_attention(
         return _formula(g, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     mask = None if attn_mask is None else _additive_mask(g, attn_mask, query)
     scale = 1.0 / math.sqrt(int(query.shape[-1])) if scale is None else scale
-    return _engine_attention(g, query, key, value, mask, is_causal, scale)
+    return engine_attention(g, query, key, value, mask, is_causal, scale)
 
 
-def _engine_attention(
+def engine_attention(
     g: Emitter, query: Value, key: Value, value: Value, mask: Value | None, is_causal: bool, scale: float
 ) -> Value:
     """Write the engine's operator. float16 that accumulates in float32 is cast before: 0.22 would return float32."""
     if query.dtype == FLOAT16 and use_option(g, "attention_in_f32"):
         query, key, value = (g.cast(v, FLOAT32) for v in (query, key, value))
         mask = None if mask is None else g.cast(mask, FLOAT32)
-        return g.cast(_engine_attention(g, query, key, value, mask, is_causal, scale), FLOAT16)
+        return g.cast(engine_attention(g, query, key, value, mask, is_causal, scale), FLOAT16)
     use_option(g, "reify_sdpa")
     optional = {} if mask is None else {"mask": mask}
     dtype = "f16" if query.dtype == FLOAT16 else "f32"
@@ -141,26 +142,32 @@ def _refusal(
         return ""
     if mask.shape[-2:] != (query.shape[-2], key.shape[-2]) or mask.rank > query.rank:
         return "its mask does not have the shape of the scores"
-    return "" if has_no_masked_row(g, mask) else "nothing proves that its mask leaves no query without a key"
+    least = least_reached(g, mask)
+    if least is None:
+        return "nothing proves that its mask leaves no query without a key"
+    return "" if least >= LEAST_REACHED else "its mask may be so low for all keys of a query that it masks them"
 
 
 def _additive_mask(g: Emitter, mask: Value, query: Value) -> Value:
-    """Return a mask without fully masked rows as a bias, in the rank and dtype of the queries."""
-    elements = constant_values(mask)
+    """Return a mask without fully masked rows as a finite bias, in the rank and dtype of the queries.
+
+    Of the first 32 keys that are all minus infinity for a query, the engine's operator makes NaN.
+    """
+    elements, lowest = constant_values(mask), float(np.finfo(query.dtype).min)
     if elements is not None:
-        bias = np.where(elements, 0.0, -np.inf) if mask.dtype == BOOL else elements
+        bias = np.where(elements, 0.0, lowest) if mask.dtype == BOOL else np.maximum(elements, lowest)
         return g.constant(bias.reshape((1,) * (query.rank - mask.rank) + bias.shape).astype(query.dtype))
     if mask.dtype == BOOL:
         return bias_of_mask(g, g.lift(mask, query.rank), query.dtype)
-    return g.cast(g.lift(mask, query.rank), query.dtype)
+    return g.max(g.cast(g.lift(mask, query.rank), query.dtype), lowest)
 
 
-def _attend(
+def attend(
     g: Emitter, query: Value, key: Value, value: Value, mask: Value | None, is_causal: bool, scale: float
 ) -> Value:
     rank = max(v.rank for v in (query, key, value))
     query, key, value = (g.lift(v, rank) for v in (query, key, value))
-    scores = _scores(g, query, key, scale)
+    scores = scaled_scores(g, query, key, scale)
     if is_causal:
         causal = g.lift(causal_mask(g, query.shape[-2], key.shape[-2]), rank)
         weights = masked_softmax(g, scores, causal, no_masked_row=True)  # every query attends to the first key
@@ -173,7 +180,7 @@ def _attend(
     return g.matmul(weights, value)
 
 
-def _scores(g: Emitter, query: Value, key: Value, scale: float) -> Value:
+def scaled_scores(g: Emitter, query: Value, key: Value, scale: float) -> Value:
     return g.matmul(g.mul(query, scale), key, transposeB=True)
 
 
@@ -216,114 +223,3 @@ def _math(
     enable_gqa: bool = False,
 ) -> tuple[Value, None]:
     return scaled_dot_product_attention(g, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa), None
-
-
-# ------------------------------------------------------------------------------------------------- multi-head, fused
-@op("aten::_native_multi_head_attention")
-def native_multi_head_attention(
-    g: Emitter,
-    query: Value,
-    key: Value,
-    value: Value,
-    embed_dim: int,
-    num_head: int,
-    qkv_weight: Value,
-    qkv_bias: Value,
-    proj_weight: Value,
-    proj_bias: Value,
-    mask: Value | None = None,
-    need_weights: bool = True,
-    average_attn_weights: bool = True,
-    mask_type: int | None = None,
-) -> tuple[Value, Value | None]:
-    """Return attention over inputs [batch, length, embed_dim]; the mask excludes keys where it is true, or not zero.
-
-    A query without an allowed key gets NaN, unlike in scaled_dot_product_attention.
-    """
-    width = embed_dim // num_head
-    parts = []
-    for index, source in enumerate((query, key, value)):
-        rows = g.take(qkv_weight, 0, index * embed_dim, (index + 1) * embed_dim)
-        bias = g.take(qkv_bias, 0, index * embed_dim, (index + 1) * embed_dim)
-        flat = linear(g, source, rows, bias)
-        heads = g.reshape_to(flat, [*flat.shape[:2], num_head, width])
-        parts.append(g.permute(heads, [0, 2, 1, 3]))
-    scale, weights = 1.0 / math.sqrt(width), None
-    if g.options.reify_sdpa and mask is None and not need_weights and g.spec.has("tract_transformers_sdpa"):
-        mixed = _engine_attention(g, parts[0], parts[1], parts[2], None, False, scale)
-    else:
-        scores = _scores(g, parts[0], parts[1], scale)
-        if mask is None:
-            weights = masked_softmax(g, scores, None)
-        else:
-            weights = g.div(*powers_and_sums(g, scores, _allowed_mask(g, mask, mask_type)))
-        mixed = g.matmul(weights, parts[2])
-    joined = g.reshape_to(g.permute(mixed, [0, 2, 1, 3]), query.shape)
-    out = linear(g, joined, proj_weight, proj_bias)
-    if weights is None or not need_weights:
-        return out, None
-    if average_attn_weights:
-        weights = g.squeeze(g.mean_reduce(weights, axes=[1]), axes=[1])
-    return out, weights
-
-
-def _allowed_mask(g: Emitter, mask: Value, mask_type: int | None) -> Value:
-    """Return [batch or 1, heads or 1, queries or 1, keys], true where attention is allowed.
-
-    Mask types: 0 is [queries, keys], 1 is [batch, keys], 2 has all four axes.
-    """
-    hidden = mask if mask.dtype == BOOL else g.ne(mask, 0)
-    allowed = g.not_(hidden)
-    if mask_type == 1:
-        return g.unsqueeze(g.unsqueeze(allowed, axes=[1]), axes=[1])
-    return g.lift(allowed, 4)
-
-
-@op("aten::_transformer_encoder_layer_fwd")
-def transformer_encoder_layer(
-    g: Emitter,
-    src: Value,
-    embed_dim: int,
-    num_heads: int,
-    qkv_weight: Value,
-    qkv_bias: Value,
-    proj_weight: Value,
-    proj_bias: Value,
-    use_gelu: bool,
-    norm_first: bool,
-    eps: float,
-    norm_weight_1: Value,
-    norm_bias_1: Value,
-    norm_weight_2: Value,
-    norm_bias_2: Value,
-    ffn_weight_1: Value,
-    ffn_bias_1: Value,
-    ffn_weight_2: Value,
-    ffn_bias_2: Value,
-    mask: Value | None = None,
-    mask_type: int | None = None,
-) -> Value:
-    """Return attention and a feed-forward net, each with a residual; the norms come before or after them."""
-
-    def norm(x: Value, weight: Value, bias: Value) -> Value:
-        return layer_norm(g, x, [embed_dim], weight, bias, eps)
-
-    def attention(x: Value) -> Value:
-        return native_multi_head_attention(
-            g, x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type
-        )[0]
-
-    def feed_forward(x: Value) -> Value:
-        inner = linear(g, x, ffn_weight_1, ffn_bias_1)
-        return linear(g, _gelu(g, inner) if use_gelu else g.relu(inner), ffn_weight_2, ffn_bias_2)
-
-    if norm_first:
-        mid = g.add(src, attention(norm(src, norm_weight_1, norm_bias_1)))
-        return g.add(mid, feed_forward(norm(mid, norm_weight_2, norm_bias_2)))
-    mid = norm(g.add(src, attention(src)), norm_weight_1, norm_bias_1)
-    return norm(g.add(mid, feed_forward(mid)), norm_weight_2, norm_bias_2)
-
-
-def _gelu(g: Emitter, x: Value) -> Value:
-    """x * (1 + erf(x / sqrt(2))) / 2."""
-    return g.mul(g.mul(x, 0.5), g.add(formulas.erf(g, g.mul(x, math.sqrt(0.5))), 1.0))

@@ -53,10 +53,18 @@ def bias_of_mask(g: Emitter, allowed: Value, dtype: np.dtype[Any]) -> Value:
 
 def has_no_masked_row(g: Emitter, mask: Value) -> bool:
     """Return whether a mask is proven to have no fully masked row, one without a true or finite element."""
+    return least_reached(g, mask) is not None
+
+
+def least_reached(g: Emitter, mask: Value) -> float | None:
+    """Return a number that each row of a mask is proven to reach, 0 for conditions; None if a row may be masked."""
     elements = constant_values(mask)
     if elements is None:
-        return mask in g.open_masks
-    return bool((elements if mask.dtype == BOOL else np.isfinite(elements)).any(axis=-1).all())
+        return g.open_masks.get(mask)
+    bias = np.where(elements, 0.0, -np.inf) if mask.dtype == BOOL else elements
+    finite = np.where(np.isfinite(bias), bias, -np.inf)
+    least = float(finite.max(axis=-1, initial=-np.inf).min(initial=np.inf))
+    return None if least == -np.inf else least
 
 
 def biased_softmax(g: Emitter, scores: Value, mask: Value) -> Value:

@@ -255,8 +255,9 @@ class TorchModuleIRGraph:
     """A line for each reason why weights are stored plainly although another storage format was chosen."""
     operator_notes: tuple[str, ...] = ()
     """A line for each call that the target's own operator for it cannot compute."""
-    open_masks: frozenset[int] = frozenset()
-    """Identities of the attention masks that are proven to have no fully masked row."""
+    open_masks: Mapping[int, float] = field(default_factory=dict)
+    """Identities of the attention masks that are proven to have no fully masked row, each with a number that some key
+    of every query reaches."""
     _nodes: DataNodes = field(init=False, repr=False, compare=False)
 
     def __init__(

@@ -55,6 +55,7 @@ _MOVES: Final = frozenset(COPIES) | frozenset(
     repeat flip roll pad constant_pad_nd view reshape _unsafe_view flatten unflatten unsqueeze squeeze""".split()
 )
 """Operators that return elements of their operands."""
+_LOWEST: Final = float(torch.finfo(torch.float32).min)
 _MASKING: Final = 1e30
 """A constant of this magnitude stands for minus infinity: the sum of two may overflow."""
 _DECIDING: Final = {
@@ -64,26 +65,31 @@ _DECIDING: Final = {
 """Operators on two conditions, with the value of one operand that decides the result."""
 
 
-def open_masks(graph: TorchModuleIRGraph) -> frozenset[int]:
-    """Return the identities of the attention masks that are proven to have no fully masked row."""
+def open_masks(graph: TorchModuleIRGraph) -> dict[int, float]:
+    """Return the identities of the attention masks that are proven to have no fully masked row, each with `open_at`."""
     masks = [op.arguments["attn_mask"] for op in graph.op_nodes if op.kind == ATTENTION]
     unique = {id(mask): mask for mask in masks if isinstance(mask, TensorVariable)}
-    return frozenset(identity for identity, mask in unique.items() if leaves_a_key(mask))
+    bounds = {identity: open_at(mask) for identity, mask in unique.items()}
+    return {identity: bound for identity, bound in bounds.items() if bound is not None}
 
 
-def leaves_a_key(mask: TensorVariable) -> bool:
-    """Return whether a mask [..., queries, keys] is proven to be true, or finite, at some key of every query."""
+def open_at(mask: TensorVariable) -> float | None:
+    """Return a number that some key of every query is proven to reach in a mask [..., queries, keys].
+
+    A key at which a condition is true reaches 0. Return None without a proof.
+    """
     if mask.rank < 2:
-        return False
+        return None
     rows, columns = mask.shape[-2:]
     shown = _Shown(as_dim(rows - 1))
     for key in _keys(rows, columns):
         if not (shown.never_negative(key) and shown.never_negative(Line(as_dim(columns - 1)).plus(key, -1))):
             continue
         place = (*[None] * (mask.rank - 2), Line(0, 1), key)
-        if shown.truth(mask, place) if mask.dtype is torch.bool else shown.is_finite(mask, place):
-            return True
-    return False
+        least = shown.least_truth(mask, place) if mask.dtype is torch.bool else shown.least(mask, place)
+        if least is not None:
+            return least
+    return None
 
 
 def _keys(rows: Dim, columns: Dim) -> Iterator[Line]:
@@ -152,6 +158,10 @@ class _Shown:
             return None if one is None or other is None else self._compare(name, one, other)
         return _follow(self.truth, value.producer, place)
 
+    def least_truth(self, value: Any, place: Place) -> float | None:
+        """Return 0 if a condition is proven to be true for every query, otherwise None."""
+        return 0.0 if self.truth(value, place) else None
+
     def _compare(self, name: str, one: Line, other: Line) -> bool | None:
         if name in ("eq", "ne"):
             is_equal = same(one.offset, other.offset) and same(one.slope, other.slope)
@@ -162,26 +172,32 @@ class _Shown:
             return True
         return False if self.never_negative(least.plus(more, -1).plus(Line(1), -1)) else None
 
-    def is_finite(self, value: Any, place: Place) -> bool | None:
-        """Return whether an element is proven to be finite for every query; None if that is unknown."""
+    def least(self, value: Any, place: Place) -> float | None:
+        """Return a lower bound of an element for every query; None if it is not proven to be finite."""
+        bound = self._least_chosen(value, place)
+        is_bias = bound is None and isinstance(value, TensorVariable) and is_computed(value)
+        return _LOWEST if is_bias else bound
+
+    def _least_chosen(self, value: Any, place: Place) -> float | None:
+        """Return a lower bound of an element that is a constant, or that is taken from constants."""
         if isinstance(value, int | float):
-            return math.isfinite(value)
+            return float(value) if math.isfinite(value) else None
         if not isinstance(value, TensorVariable):
-            return False
+            return None
         if value.data is not None:
-            return bool(value.data.isfinite().all())
+            is_known = value.data.numel() > 0 and bool(value.data.isfinite().all())
+            return float(value.data.min()) if is_known else None
         if value.producer is None:
-            return False
-        if is_computed(value):
-            return True
+            return None
         name, arguments = _name(value.producer), value.producer.arguments
         if name in ("where", "masked_fill"):
             taken, left = ("self", "other") if name == "where" else ("value", "self")
             condition = arguments["condition" if name == "where" else "mask"]
             test = self.truth(condition, _broadcast_position(condition, place))
             read = [arguments[branch] for branch, unread in ((taken, False), (left, True)) if test is not unread]
-            return all(self.is_finite(v, _broadcast_position(v, place)) for v in read)
-        return _follow(self.is_finite, value.producer, place)
+            bounds = [self.least(v, _broadcast_position(v, place)) for v in read]
+            return None if None in bounds else min(bound for bound in bounds if bound is not None)
+        return _follow(self.least, value.producer, place)
 
 
 def is_computed(value: TensorVariable) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2n_core import TractNNEF
@@ -81,6 +82,11 @@ def heads(*counts: int, length: int = 5) -> tuple[Tensor, ...]:
     return tuple(torch.randn(2, count, length, 4) for count in counts)
 
 
+LONG = heads(3, 3, 3, length=80)
+LOWEST = torch.finfo(torch.float32).min
+WINDOW = torch.ones(80, 80, dtype=torch.bool).tril().triu(-7)
+"""The engine takes keys by the 32: some queries of its blocks see none of the first keys, others do."""
+
 CALLS = {
     "plain": (Attention(), heads(3, 3, 3)),
     "causal": (Attention(is_causal=True, scale=0.3), heads(3, 3, 3)),
@@ -88,6 +94,9 @@ CALLS = {
     "bool-mask": (Attention(attn_mask=torch.ones(5, 5, dtype=torch.bool).tril()), heads(3, 3, 3)),
     "grouped": (Attention(enable_gqa=True), heads(4, 2, 2)),
     "rank-3": (Attention(), tuple(torch.randn(2, 5, 4) for _ in range(3))),
+    "window-mask": (Attention(attn_mask=WINDOW), LONG),
+    "infinite-mask": (Attention(attn_mask=torch.zeros(80, 80).masked_fill(~WINDOW, -torch.inf)), LONG),
+    "lowest-mask": (Attention(attn_mask=torch.zeros(80, 80).masked_fill(~WINDOW, LOWEST)), LONG),
 }
 FORMULAS = {
     "empty-row": (Attention(attn_mask=torch.ones(5, 5, dtype=torch.bool).tril(-1)), heads(3, 3, 3)),
@@ -95,6 +104,8 @@ FORMULAS = {
     "rank-2": (Attention(), tuple(torch.randn(5, 4) for _ in range(3))),
     "broadcast": (Attention(), (torch.randn(2, 3, 5, 4), *(torch.randn(1, 3, 5, 4) for _ in range(2)))),
     "double": (Attention(), tuple(x.double() for x in heads(3, 3, 3))),
+    "row-of-lowest": (Attention(attn_mask=torch.zeros(80, 80).index_fill(0, torch.arange(40), LOWEST)), LONG),
+    "far-rows": (Attention(attn_mask=torch.where(WINDOW, -1e5, -1.0003e5)), LONG),
 }
 
 
@@ -117,6 +128,34 @@ def test_reify_sdpa_operator_only_where_it_is_right(call: str, version: str, tmp
     model, args = FORMULAS[call]
     result = exported(model, args, TractNNEF(version, reify_sdpa_operator=True), tmp_path)
     assert "tract_transformers_sdpa" not in operators(result)
+    result.assert_parity("approximate")
+
+
+class Windowed(nn.Module):
+    """Attention to the last eight keys; `lowest` is the bias of the others."""
+
+    def __init__(self, lowest: float) -> None:
+        super().__init__()
+        self.lowest = lowest
+
+    def forward(self, x: Tensor, kept: Tensor) -> Tensor:
+        at = torch.arange(x.shape[2])
+        distance = at[:, None] - at
+        seen = (distance >= 0) & (distance < 8)
+        mask = torch.where(seen, 0.0, self.lowest)
+        if self.lowest > -torch.inf:
+            mask = mask.masked_fill(~kept[:, None], self.lowest)  # a query that is left out sees all keys alike
+        return F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+
+
+@pytest.mark.parametrize("version", ["0.22.4", "0.23.9"])
+@pytest.mark.parametrize("lowest", [-torch.inf, LOWEST])
+def test_masks_that_are_computed(lowest: float, version: str, tmp_path: Path) -> None:
+    """The operator takes a window for more than 32 keys; rows that may be lowest throughout are the formula's."""
+    target = TractNNEF(version, reify_sdpa_operator=True, dynamic_axes={"x": {2: "T"}, "kept": {0: "T"}})
+    args = (torch.randn(1, 2, 80, 4), torch.arange(80) > 40)
+    result = exported(Windowed(lowest), args, target, tmp_path)
+    assert ("tract_transformers_sdpa" in operators(result)) == (lowest == -torch.inf)
     result.assert_parity("approximate")
 
 

@@ -25,6 +25,7 @@ from t2n_core.op.weights import constant_values
 
 LEAST_REACHED = -3e4
 """Rows of a mask reach this for the engine's operator, which skips 32 keys that are all below -65503."""
+HEADS_FIRST = [1, 0, 2, 3]
 
 
 # -------------------------------------------------------------------------------------------------------------- sdpa
@@ -165,8 +166,42 @@ def _additive_mask(g: Emitter, mask: Value, query: Value) -> Value:
 def attend(
     g: Emitter, query: Value, key: Value, value: Value, mask: Value | None, is_causal: bool, scale: float
 ) -> Value:
+    """Return the formula's result."""
     rank = max(v.rank for v in (query, key, value))
     query, key, value = (g.lift(v, rank) for v in (query, key, value))
+    if not all(map(_is_split_into_heads, (query, key, value))):
+        return _attend(g, query, key, value, mask, is_causal, scale)
+    query, key, value = (g.permute(v, HEADS_FIRST) for v in (query, key, value))
+    mask = None if mask is None else _heads_first(g, mask)
+    return g.permute(_attend(g, query, key, value, mask, is_causal, scale), HEADS_FIRST)
+
+
+def _is_split_into_heads(value: Value) -> bool:
+    """Return whether a value [batch, heads, length, width] is that of a layer, with its axes swapped.
+
+    Between the products of such values the batch is better the second axis. As the first it is next to the heads, so
+    that the engine merges both axes of the scores, for which it copies the values and the result from 0.23.0 on.
+    """
+    made = value.producer
+    is_swapped = made is not None and made.name == "transpose" and made.arguments["axes"] == [0, 2, 1, 3]
+    return is_swapped and not any(same(extent, 1) for extent in value.shape[:2])
+
+
+def _heads_first(g: Emitter, mask: Value) -> Value:
+    """Return a mask with the heads before the batch."""
+    elements = constant_values(mask)
+    if elements is not None:
+        return g.constant(elements.reshape((1,) * (4 - mask.rank) + elements.shape).swapaxes(0, 1))
+    turned = g.permute(g.lift(mask, 4), HEADS_FIRST)
+    if mask in g.open_masks:
+        g.open_masks[turned] = g.open_masks[mask]
+    return turned
+
+
+def _attend(
+    g: Emitter, query: Value, key: Value, value: Value, mask: Value | None, is_causal: bool, scale: float
+) -> Value:
+    rank = query.rank
     scores = scaled_scores(g, query, key, scale)
     if is_causal:
         causal = g.lift(causal_mask(g, query.shape[-2], key.shape[-2]), rank)

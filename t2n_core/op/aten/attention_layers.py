@@ -7,7 +7,7 @@ import math
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import BOOL, Value
 from t2n_core.op import formulas
-from t2n_core.op.aten.attention import engine_attention, scaled_scores
+from t2n_core.op.aten.attention import attend, engine_attention, scaled_scores
 from t2n_core.op.aten.masked_softmax import masked_softmax, powers_and_sums
 from t2n_core.op.aten.matmul import linear
 from t2n_core.op.aten.norm import layer_norm
@@ -46,6 +46,8 @@ def native_multi_head_attention(
     scale, weights = 1.0 / math.sqrt(width), None
     if g.options.reify_sdpa and mask is None and not need_weights and g.spec.has("tract_transformers_sdpa"):
         mixed = engine_attention(g, parts[0], parts[1], parts[2], None, False, scale)
+    elif mask is None and not need_weights:
+        mixed = attend(g, parts[0], parts[1], parts[2], None, False, scale)
     else:
         scores = scaled_scores(g, parts[0], parts[1], scale)
         if mask is None:

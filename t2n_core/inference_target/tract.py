@@ -72,7 +72,7 @@ class TractNNEF(InferenceTarget):
         reify_sdpa_operator: attention as `tract_transformers_sdpa`, from 0.22.0 on. Where that operator cannot express
             the call, or would be wrong (a mask that may leave a query without a key, or be below -30000 for all its
             keys, an oblong causal mask), the formula is written as without the option, and the result's notes state
-            why.
+            why. Off by default: in 0.22, and from 0.23.6 on, most sizes take longer with the operator.
         upsample_with_debox: nearest upsampling by integer factors as one `debox`, from 0.23.0 on.
         keep_nan: a NaN goes through activations, `clamp`, `maximum` and `minimum` as in PyTorch, where the engine's
             kernels return a number: `relu`, `relu6`, `hardtanh`, `hardsigmoid`, `sigmoid`, `tanh`, `gelu` and these

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import BOOL, FLOAT16, FLOAT32, Value
-from t2n_core.nnef.sizes.dims import Dim, floor_div, same
+from t2n_core.nnef.sizes.dims import floor_div, same
 from t2n_core.op.aten.masked_softmax import (
-    biased_softmax,
     bias_of_mask,
+    biased_softmax,
     causal_mask,
     has_no_masked_row,
     least_reached,

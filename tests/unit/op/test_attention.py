@@ -1,4 +1,4 @@
-"""Masks of attention that are known at export."""
+"""Masks of attention that are known at export, and the order of its axes."""
 
 from __future__ import annotations
 
@@ -23,3 +23,18 @@ def test_what_a_mask_forbids_is_the_lowest_number(dtype: torch.dtype) -> None:
     graph = ModelExport(Masked(), (torch.randn(1, 2, 4, 8).to(dtype),)).lower(TractNNEF("0.23.9", check_io=False))
     masks = [value.weight.array for _, value in graph.variables() if value.shape[-2:] == (4, 4)]
     assert [mask.min() for mask in masks] == [np.finfo(np.float32).min]
+
+
+class Split(nn.Module):
+    """Attention of a tensor that is split into two heads."""
+
+    def forward(self, query: torch.Tensor) -> torch.Tensor:
+        heads = query.view(*query.shape[:2], 2, 4).transpose(1, 2)
+        return nn.functional.scaled_dot_product_attention(heads, heads, heads)
+
+
+@pytest.mark.parametrize(("batch", "scores"), [(3, (2, 3, 5, 5)), (1, (1, 2, 5, 5))])
+def test_heads_come_before_the_batch(batch: int, scores: tuple[int, ...]) -> None:
+    """Unless that would change nothing, as with a batch of 1."""
+    graph = ModelExport(Split(), (torch.randn(batch, 5, 8),)).lower(TractNNEF("0.23.9", check_io=False))
+    assert [operation.outputs[0].shape for operation in graph.operations if operation.name == "softmax"] == [scores]

@@ -1,4 +1,4 @@
-"""The guard of a range as an operation: it fails for sizes out of it."""
+"""The guard of a range as an operation, where the engine checks no scenarios or would be slowed down by them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from t2n_core.nnef.sizes.dims import as_dim, evaluate, product, symbols_of
 from t2n_core.nnef.sizes.range_names import NODE
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.sizes.arithmetic import without_extremes
-from t2n_core.nnef.tract.sizes.guards import excesses
+from t2n_core.nnef.tract.sizes.guards import excess
 from t2n_core.nnef.tract.sizes.printer import size_text
 from t2n_core.nnef.tract.traits import first_release
-from t2n_core.nnef.tract.unstreamable import may_be_streamed
 
 _TYPICAL = 64
 """The size of dynamic axes at which the smallest tensor is searched."""
@@ -36,13 +35,10 @@ def is_by_statement(g: TractBuilder, own: Sequence[Any]) -> bool:
     """
     if not g.traits.checks_scenarios:
         return True
-    if own or not g.graph.sizes.relations():
-        return False
-    is_slow = g.traits.simplifies_for_scenarios and not g.graph.sizes.scenarios and not _may_be_streamed(g.graph)
-    if not is_slow and _repeated(g) is None:
+    if own or not g.graph.sizes.relations() or _repeated(g) is None:
         return False
     try:
-        _excesses(g)
+        _begin(g)
     except ValueError:
         return False
     return True
@@ -106,16 +102,6 @@ def _require_solvable(g: TractBuilder) -> None:
         )
 
 
-def _may_be_streamed(graph: Graph) -> bool:
-    """Return whether a user may run the graph as a stream, where sizes that operations read have no value.
-
-    The leading axis is taken for a batch, unless it is the only dynamic one.
-    """
-    names = graph.sizes.names
-    leading = symbols_of(value.shape[0] for value in graph.inputs if value.shape)
-    return any(may_be_streamed(graph, name) for name in [one for one in names if one not in leading] or names)
-
-
 def _repeated(g: TractBuilder) -> Operation | None:
     """Return the first operation that evaluates all scenarios again in each step or product, in this release."""
     of_steps = g.traits.checks_scenarios_in_steps and len(g.graph.sizes.names) > 1
@@ -139,8 +125,7 @@ def _guarded_value(g: TractBuilder) -> Value:
     """Return the smallest of the outputs and of the reductions that they depend on, float32 preferred.
 
     Where an operation would evaluate scenarios again and again, it is the first operand of that one: the engine then
-    refuses before it, and no reduction of a norm is changed, which would no longer be recognised. Otherwise, in
-    releases that have scenarios, it is the smallest input, so that no operation sees an empty axis: some die of it.
+    refuses before it, and no reduction of a norm is changed, which would no longer be recognised.
     """
     graph, repeated = g.graph, _repeated(g)
     if repeated is not None:
@@ -148,15 +133,8 @@ def _guarded_value(g: TractBuilder) -> Value:
     sizes = dict.fromkeys(graph.sizes.names, _TYPICAL)
 
     def cost(value: Value) -> tuple[bool, int]:
-        return value.dtype != FLOAT32, elements(value)
+        return value.dtype != FLOAT32, math.prod(evaluate(extent, sizes) for extent in value.shape)
 
-    def elements(value: Value) -> int:
-        return math.prod(evaluate(extent, sizes) for extent in value.shape)
-
-    read = {value for operation in graph.operations for value in operation.inputs()}
-    inputs = [value for value in graph.inputs if value in read and value not in graph.outputs]
-    if g.traits.checks_scenarios and inputs:
-        return min(inputs, key=elements)
     sums = [
         operation.outputs[0]
         for operation in graph.operations
@@ -179,34 +157,23 @@ def _guard_value(g: TractBuilder, rank: int) -> Value:
     """
     zero = g.variable("nothing_in_range", ArrayWeight(np.full((1,) * rank, -0.0, np.float32)))
     try:
-        each_excess = _excesses(g)
+        begin = _begin(g)
     except ValueError as wrong:
         raise LowerError(
             f"{g.spec} cannot check that sizes are in the range {g.graph.sizes}", hint=str(wrong)
         ) from wrong
-    if g.traits.checks_scenarios:  # bounds that are computed, since the engine simplifies expressions in many passes
-        each = _write(g, "stack", {"values": each_excess, "axis": 0}, np.int64, 1)
-        each = _write(g, "tract_core_cast", {"input": each, "to": "i64"}, np.int64, 1)
-        largest = _write(g, "max_reduce", {"input": each, "axes": [0]}, np.int64, 1)  # sums are truncated to 32 bits
-        return _dyn_slice(g, zero, largest, 1)
-    begin = as_dim(sympy.Add(*each_excess))
     end = as_dim(begin + 1)  # the engine can prove that this is one element
     if g.traits.reads_size_bounds:  # in these releases `slice` is clamped to the axis
-        return _dyn_slice(g, zero, begin, end)
+        arguments = {"input": zero, "start": begin, "end": end, "len": 1, "axis": 0}
+        return _write(g, "tract_core_dyn_slice", arguments, np.float32, rank)
     return _write(g, "slice", {"input": zero, "axes": [0], "begin": [begin], "end": [end]}, np.float32, rank)
 
 
-def _dyn_slice(g: TractBuilder, zero: Value, start: Any, end: Any) -> Value:
-    arguments = {"input": zero, "start": start, "end": end, "len": 1, "axis": 0}
-    return _write(g, "tract_core_dyn_slice", arguments, np.float32, zero.rank)
-
-
-def _excesses(g: TractBuilder) -> list[sympy.Expr]:
-    """Return sizes that are all 0 in the range. Raises ValueError if one cannot be written."""
-    found = [as_dim(one) for one in excesses(g.graph.sizes, g.traits)]
-    for one in found:
-        size_text(one)
-    return found if g.traits.has_extremes else [without_extremes(one) for one in found]
+def _begin(g: TractBuilder) -> sympy.Expr:
+    """Return the index that the guard slices at, 0 in the range. Raises ValueError if it cannot be written."""
+    begin = as_dim(excess(g.graph.sizes))
+    size_text(begin)
+    return begin if g.traits.has_extremes else without_extremes(begin)
 
 
 def _add_guard(g: TractBuilder, place: Value, nothing: Value) -> Value:

@@ -2,13 +2,12 @@
 
 From 0.21.8 on the range is written as two scenarios with the same conditions. Whenever an input defines the value of a
 symbol, the engine checks that one of its scenarios still holds. It stops checking when only one is left, which never
-happens with two equal ones; with one symbol, which is known when it is first checked, one is enough.
+happens with two equal ones. A plain assertion is trusted and never checked, so it states only what always holds or is
+guarded.
 
-Before, and where scenarios would cost time in each run or in loading, the range is written as an operation: it slices a
-tensor of one element, at a place beyond it at sizes out of the range, and so fails there. Its result is -0.0, and is
-added to a tensor that an output depends on. A stream has no sizes, so what may be one keeps scenarios.
-
-A plain assertion is trusted and never checked, so it states only what always holds or is guarded.
+Before, and where scenarios would cost time in each run, the range is written as an operation: it slices a tensor of one
+element, with bounds that exceed the tensor at sizes out of the range, and so fails there. Its result is -0.0, and is
+added to a tensor that an output depends on.
 """
 
 from __future__ import annotations
@@ -55,15 +54,14 @@ def assertions(
 
 
 def _scenarios(sizes: SizeRange, relations: Sequence[Relational], own: Sequence[Relational]) -> Iterator[str]:
-    """Yield the lines of the range under one or two names, or under the user's scenarios and one more for each.
+    """Yield the lines of the range under two names, or under those of the user's scenarios and one more for each.
 
     No engine reads `a != b`, which becomes two scenarios, `a > b` and `a < b`. `T >= 1` is written as `T > 0`: to
     compare a size that it does not know yet with 1, the engine simplifies a difference.
     """
     plain = [relation for relation in relations if not isinstance(relation, sympy.Ne)]
     apart = [_sides(relation) for relation in relations if isinstance(relation, sympy.Ne)]
-    several = len(sizes.names) + len(own) > 1
-    names = [name for one in sizes.scenarios for name in (one, f"{one}_again")] or SCENARIOS[: 1 + several]
+    names = [name for one in sizes.scenarios for name in (one, f"{one}_again")] or SCENARIOS
     for name in names:
         conditions = sizes.scenarios.get(name.removesuffix("_again"), ())
         for number, sides in enumerate(itertools.product(*apart)):
@@ -186,26 +184,13 @@ _COMPUTED: Final[dict[type, Any]] = {
 }
 
 
-def excesses(sizes: SizeRange, traits: TractTraits) -> list[sympy.Expr]:
-    """Return expressions that are all 0 for sizes in the range; for all others below some millions one is at least 1.
+def excess(sizes: SizeRange) -> sympy.Expr:
+    """Return an expression that is 0 for sizes in the range and at least 1 for all others below some millions.
 
-    Where the engine computes with them in 32 bits, none is a square, of which those bits may be 0. Raises ValueError
-    for a condition with an integer beyond 2^30.
+    Raises ValueError for a condition with an integer beyond 2^30.
     """
     exact = (one for relation in sizes.relations() for one in without_quotients(relation))
-    parts = (part for relation in exact for part in _parts(relation))
-    if not traits.checks_scenarios:
-        return [_excess(part, 2) for part in parts]
-    return [_excess(side, 1) for part in parts for side in _of_equality(part)]
-
-
-def _of_equality(relation: Relational) -> Iterator[Relational]:
-    """Yield `a <= b` and `a >= b` for `a == b`, or what is no equality of sums of symbols."""
-    over = sympy.expand(relation.lhs - relation.rhs)
-    if not isinstance(relation, sympy.Eq) or over.has(Modulo, FloorDiv):
-        yield relation
-    else:
-        yield from (kind(over, 0, evaluate=False) for kind in (sympy.Le, sympy.Ge))
+    return sympy.Add(*(_excess(part) for relation in exact for part in _parts(relation)))
 
 
 def _parts(relation: Relational) -> Iterator[Relational]:
@@ -225,22 +210,21 @@ def _parts(relation: Relational) -> Iterator[Relational]:
     yield relation
 
 
-def _excess(relation: Relational, times: int) -> sympy.Expr:
+def _excess(relation: Relational) -> sympy.Expr:
     """Return an expression that is 0 where a relation holds, at least 1 elsewhere.
 
     Engines divide towards zero, after they have moved multiples of the divisor out of the dividend, even those that are
-    written to keep it positive: so its constant has to do that, and be less than the divisor. 0.21.5 and 0.21.6 solve
-    a plain `T - S` in a dividend for T, so twice the sizes are compared there.
+    written to keep it positive: so its constant has to do that, and be less than the divisor. Twice the sizes are
+    compared, since 0.21.5 and 0.21.6 solve a plain `T - S` in a dividend for T.
     """
     over = sympy.expand(relation.lhs - relation.rhs) + _STRICT.get(type(relation), 0)
     if isinstance(relation, sympy.Eq):
         return over if isinstance(over, Modulo) else over * over
-    sign = -times if isinstance(relation, sympy.Ge | sympy.Gt) else times
-    outside = sympy.expand(sign * over) - (times - 1)  # at least 1 there
-    number = outside.as_coeff_Add()[0]
+    twice = sympy.expand(-2 * over if isinstance(relation, sympy.Ge | sympy.Gt) else 2 * over) - 1
+    number = twice.as_coeff_Add()[0]
     step = next((one for one in STEPS if abs(number) < one), None)
     if step is None:
         raise ValueError(f"{relation} has an integer that is too large")
     if number > 0:
-        return 1 - FloorDiv(step - outside, step)
-    return FloorDiv(step - 1 + outside, step)
+        return 1 - FloorDiv(step - twice, step)
+    return FloorDiv(step - 1 + twice, step)

@@ -79,11 +79,11 @@ CASES = [
     case("gradient of uneven steps", lambda x: torch.gradient(x, spacing=(DIMS,), dim=0), randn(4, 3)),
     case("cov", torch.cov, randn(3, 7)).dynamic(TIME),
     case("cov of integers", torch.cov, randint(-9, 9, 3, 5)),
-    case("corrcoef of integers", torch.corrcoef, randint(-9, 9, 3, 5)).dynamic({0: {1: "N"}}),
+    case("corrcoef of integers", torch.corrcoef, randint(-9, 9, 3, 5)).dynamic({0: {1: "N"}}).keeping_nan(),
     case("cov of one variable", lambda x: (torch.cov(x), torch.cov(x, correction=0)), randn(7)).dynamic({0: {0: "T"}}),
     case("cov with weights", lambda x, n, w: torch.cov(x, fweights=n, aweights=w), randn(3, 7), randint(1, 4, 7),
          uniform(0.5, 2, 7)).dynamic({0: {1: "T"}, 1: {0: "T"}, 2: {0: "T"}}),
-    case("corrcoef", torch.corrcoef, randn(3, 7)).dynamic(TIME),
+    case("corrcoef", torch.corrcoef, randn(3, 7)).dynamic(TIME).keeping_nan(),
     case("pdist", F.pdist, randn(4, 3)).dynamic({0: {0: "B", 1: "T"}}),
     case("pdist of the first norm", lambda x: torch.pdist(x, 1.0), randn(5, 3)).dynamic({0: {0: "B"}}),
     *(

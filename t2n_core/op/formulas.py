@@ -117,8 +117,10 @@ def without_nan(value: Value) -> Value:
         return value
     condition, number, x = (chosen.arguments[name] for name in ("condition", "true_value", "false_value"))
     equality = condition.producer
-    restores = equality is not None and equality.name == "eq" and all(side is x for side in equality.inputs())
-    return number if restores else value
+    compares_itself = (
+        equality is not None and equality.name == "eq" and all(v is x for v in equality.arguments.values())
+    )
+    return number if compares_itself and isinstance(number, Value) else value
 
 
 def maximum(g: Emitter, a: Value, b: Operand) -> Value:

@@ -132,7 +132,8 @@ def _weighted_sum(g: Emitter, value: Value, axis: Axis, parts: list[tuple[Any, V
     Along an axis of fixed size that is a product with a matrix, as fast as other products: a gather reads one element
     after the other. An element that is not finite then is one factor of all results, and reaches the whole axis.
     """
-    if axis.is_static() and axis.extent <= g.gather_cost and not use_option(g, "keep_nan"):
+    is_short = axis.is_static() and axis.extent <= g.gather_cost and not g.options.streaming
+    if is_short and not use_option(g, "keep_nan"):
         return _product_with_weights(g, value, axis, parts)
     total: Value | None = None
     for index, weight in parts:

@@ -219,7 +219,7 @@ def is_computed(value: TensorVariable) -> bool:
             if not operand.dtype.is_floating_point:
                 continue
             if operand.data is not None:
-                if not bool((operand.data.abs() < limit).all()):
+                if not bool((operand.data.float().abs() < limit).all()):
                     return False
             else:
                 name = None if operand.producer is None else _name(operand.producer)

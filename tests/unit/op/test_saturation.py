@@ -19,6 +19,7 @@ GATES: dict[str, Two] = {
     "rounded to float16": lambda g, x, y: (g.cast(x, FLOAT16), g.cast(g.sigmoid(y), FLOAT16)),
 }
 NO_GATES: dict[str, Two] = {
+    "a number where a comparison holds": lambda g, x, y: (x, g.select(g.eq(y, y), 0.5, y)),
     "no sigmoid": lambda g, x, y: (x, g.tanh(y)),
     "a bounded factor": lambda g, x, y: (g.tanh(x), g.sigmoid(y)),
     "a gate of another gate": lambda g, x, y: (g.sigmoid(x), g.sigmoid(y)),

@@ -278,8 +278,8 @@ class TorchModuleIRGraph:
         source = None if torch_module_tracer is None else torch_module_tracer.graph_of_example()
         self._nodes = DataNodes()
         for part in _PARTS[:-1]:
-            default = part.default if source is None else getattr(source, part.name)
-            setattr(self, part.name, parts.get(part.name, default))
+            default = part.default_factory() if callable(part.default_factory) else part.default
+            setattr(self, part.name, parts.get(part.name, default if source is None else getattr(source, part.name)))
         if source is not None and omit_useless_nodes:
             self.op_nodes = self.used_ops()
 

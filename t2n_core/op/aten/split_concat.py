@@ -176,39 +176,15 @@ def _scattered_places(g: Emitter, size: Dim, begin: Dim, count: Dim, step: int) 
 
 
 def overwrite(g: Emitter, value: Value, source: Value, axis: int, begin: Dim) -> Value:
-    """`value` with `source` in place of the elements from `begin` on.
-
-    Of a concatenation its parts are kept, so that a loop which writes step by step ends in one concatenation.
-    """
+    """`value` with `source` in place of the elements from `begin` on."""
     size = value.shape[axis]
     end = as_dim(begin + source.shape[axis])
-    if isinstance(begin, int) and isinstance(end, int) and isinstance(size, int):
-        whole = [*_between(g, value, axis, 0, begin), source, *_between(g, value, axis, end, size)]
-        return whole[0] if len(whole) == 1 else g.concat(whole, axis=axis)
     parts = [source]
     if not same(begin, 0):
         parts.insert(0, g.take(value, axis, 0, begin))
     if not same(end, size):
         parts.append(g.take(value, axis, end, size))
     return parts[0] if len(parts) == 1 else g.concat(parts, axis=axis)
-
-
-def _between(g: Emitter, value: Value, axis: int, begin: int, end: int) -> list[Value]:
-    """Return tensors that are together `value[begin:end]`."""
-    made = value.producer
-    parts = [value]
-    if made is not None and made.name == "concat" and made.arguments["axis"] == axis:
-        parts = made.arguments["values"]
-    sizes = [part.shape[axis] for part in parts]
-    if not is_static(sizes):
-        parts, sizes = [value], [value.shape[axis]]
-    found, place = [], 0
-    for part, size in zip(parts, map(int, sizes), strict=True):
-        first, last = max(begin - place, 0), min(end - place, size)
-        if first < last:
-            found.append(part if last - first == size else g.take(part, axis, first, last))
-        place += size
-    return found
 
 
 @op("aten::select_scatter")

@@ -31,15 +31,6 @@ def write(x: torch.Tensor, along: slice, value: Any) -> torch.Tensor:
     return x
 
 
-def written_in_parts(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """A column written anew, one in a part that was written, across parts, and all of a part."""
-    first = torch.select_scatter(x, x[:, 0] * 2, 1, 1)
-    second = torch.slice_scatter(first, x[:, 2:4] * 3, 1, 2, 4)
-    third = torch.select_scatter(second, x[:, 0] * 4, 1, -2)
-    fourth = torch.slice_scatter(third, x[:, :3] * 5, 1, 1, 4)
-    return first, second, third, fourth, torch.select_scatter(fourth, x[:, 3] * 6, 1, 0)
-
-
 CASES = [
     case("first steps written anew", _rewritten, randn(3, 2, 5)).dynamic({0: {1: "T"}}),
     case(
@@ -156,12 +147,6 @@ CASES = [
         "slice_scatter every second of integers", lambda x: write(x, slice(None, None, 2), 4), randint(-9, 9, 2, 7)
     ).dynamic({0: {1: "T"}}),
     case("slice_scatter all", torch.slice_scatter, randn(6, 4), randn(6, 4)),
-    case(
-        "slice_scatter of parts of dynamic sizes",
-        lambda x: write(torch.cat([x[:, :4], x[:, x.shape[1] - 4 :]], 1), slice(3, 6), 4.0),
-        randn(2, 9, 3),
-    ).dynamic({0: {1: "T"}}),
-    case("slice_scatter of parts", written_in_parts, randn(6, 5)).dynamic({0: {0: "B"}}),
     case("select_scatter", torch.select_scatter, randn(5, 4), randn(5), 1, -1),
     case("diagonal_scatter", torch.diagonal_scatter, randn(5, 4), randn(4)),
     *(

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
-from tests.nets import net_of
 
 
 def operators(model: nn.Module, x: Tensor, folder: Path) -> Counter[str]:
@@ -27,16 +26,3 @@ def test_overlapping_windows_of_one_length_are_one_pooling(extent: int, size: in
 
 def test_windows_of_different_lengths_are_slices(tmp_path: Path) -> None:
     assert operators(nn.AdaptiveAvgPool2d((5, None)), torch.randn(2, 3, 17, 4), tmp_path)["slice"] == 5
-
-
-def test_a_loop_that_writes_each_step_ends_in_one_concatenation(tmp_path: Path) -> None:
-    def running(_: nn.Module, x: Tensor) -> Tensor:
-        states, state = torch.zeros_like(x), torch.zeros_like(x[:, 0])
-        for step in range(x.shape[1]):
-            state = state.tanh() + x[:, step]
-            states[:, step] = state
-        return states
-
-    found = operators(net_of(running), torch.randn(2, 6, 3), tmp_path)
-    assert found["concat"] == 1
-    assert found["slice"] == 6  # of x alone

@@ -42,7 +42,7 @@ _FILLED: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
 """Operators whose result is filled with one value, and how to read that value from their arguments."""
 _COMPARED: Final = frozenset({"le", "lt", "ge", "gt", "eq", "ne"})
 _COMPUTED: Final = frozenset(
-    """linear matmul mm bmm baddbmm addmm einsum conv1d conv2d conv3d convolution embedding layer_norm native_layer_norm
+    """linear matmul mm bmm baddbmm addmm einsum conv1d conv2d conv3d convolution layer_norm native_layer_norm
     rms_norm group_norm batch_norm scaled_dot_product_attention sigmoid tanh softmax sin cos""".split()
 )
 """Operators whose results are finite where activations and weights are."""
@@ -51,8 +51,9 @@ _ARITHMETIC: Final = frozenset(
 )
 """Operators whose results are finite if their operands are, unless they overflow."""
 _MOVES: Final = frozenset(COPIES) | frozenset(
-    """where masked_fill cat stack slice select split chunk unbind index index_select gather permute transpose t expand
-    repeat flip roll pad constant_pad_nd view reshape _unsafe_view flatten unflatten unsqueeze squeeze""".split()
+    """embedding where masked_fill cat stack slice select split chunk unbind index index_select gather permute transpose
+    t expand repeat flip roll pad constant_pad_nd view reshape _unsafe_view flatten unflatten unsqueeze
+    squeeze""".split()
 )
 """Operators that return elements of their operands."""
 _LOWEST: Final = float(torch.finfo(torch.float32).min)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.export import Dim
+from torch.nn import functional as F
 from torch.nn.functional import scaled_dot_product_attention as attention
 
 from t2n_core import ModelExport, TractNNEF
@@ -75,6 +76,9 @@ CLOSED: dict[str, Mask] = {
     "a sum of two masks": lambda p, s, kept: (LOW * kept.float()[:, None] + LOW * (~kept).float()[:, None]).expand(
         s, p + s
     ),
+    "an embedding with minus infinity": lambda p, s, kept: F.embedding(
+        kept.long()[:, None].expand(s, p + s), torch.where(kept[0], 0.5, TABLE)[:, None]
+    ).squeeze(-1),
     "a table with minus infinity": lambda p, s, kept: (TABLE[kept.long()][:, None] + 1).expand(s, p + s),
     "not all": lambda p, s, _: ~torch.ones(s, p + s, dtype=torch.bool),
 }

@@ -136,6 +136,15 @@ def new_operation(operator: str, arguments: dict[str, Any], result: Value, origi
     return result.producer
 
 
+def readers_of(graph: Graph) -> dict[Value, list[Operation]]:
+    """Return the operations that read each value, in their order; one that reads it twice is listed twice."""
+    readers: dict[Value, list[Operation]] = {}
+    for operation in graph.operations:
+        for value in operation.inputs():
+            readers.setdefault(value, []).append(operation)
+    return readers
+
+
 def values_in(argument: Any) -> Iterator[Value]:
     """Yield all graph values inside one argument, also in nested lists and tuples."""
     if isinstance(argument, Value):

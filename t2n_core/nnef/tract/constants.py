@@ -16,6 +16,7 @@ from t2n_core.nnef.tract.propagated import Propagated
 BARRIER: Final = "tract_core_trilu"
 """The operator that no rewrite of the engine crosses, from 0.20 on; see `barriers`."""
 BARRIERS: Final = frozenset({BARRIER, "tract_core_gather"})
+"""The operators that `barriers` writes in place of a `concat`."""
 
 # --------------------------------------------------------------------------------------------------- limits by release
 LARGEST_FOLDED: Final = {Releases.of("0.23.0", "0.23.5"): 1 << 18, Releases.of("0.23.5"): 1 << 20}

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from t2n_core.nnef.graph import BOOL, Operation, Value, new_operation, values_in
+from t2n_core.nnef.graph import BOOL, Operation, Value, new_operation, readers_of, values_in
 from t2n_core.nnef.shapes import BROADCASTING, UNARY
 from t2n_core.nnef.sizes.dims import Shape, as_dim, same
 from t2n_core.nnef.sizes.reshapes import ReshapePart, reshape_parts
@@ -54,10 +54,7 @@ def separate_outer_slices(g: TractBuilder) -> None:
     """
     if not (g.traits.splits_values_at_slices or g.traits.slices_broadcast_operands):
         return
-    readers: dict[Value, list[Operation]] = {}
-    for operation in g.graph.operations:
-        for value in operation.inputs():
-            readers.setdefault(value, []).append(operation)
+    readers = readers_of(g.graph)
     moved: dict[Value, list[_Slices]] = {}
     outputs = set(map(id, g.graph.outputs))
     for operation in reversed(list(g.graph.operations)):

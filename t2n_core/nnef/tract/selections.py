@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from t2n_core.nnef.graph import Operation, Value
+from t2n_core.nnef.graph import Operation, readers_of
 from t2n_core.nnef.tract.builder import TractBuilder
 
 FEWEST: Final = 4
@@ -21,22 +21,20 @@ def gather_selections(g: TractBuilder) -> None:
     """Replace the slices of computed values, each with the `squeeze` that alone reads it, by gathers of one element."""
     if not g.traits.copies_gathers:
         return
-    readers: dict[Value, list[Operation]] = {}
-    for operation in g.graph.operations:
-        for value in dict.fromkeys(operation.inputs()):
-            readers.setdefault(value, []).append(operation)
-    outputs = set(g.graph.outputs)
+    readers, outputs = readers_of(g.graph), set(g.graph.outputs)
     dropped: set[int] = set()
     for value, slices in readers.items():
-        axes = {_selected_axis(operation) for operation in slices}
-        is_source = value.producer is None or value.producer.name in _SOURCES
-        if is_source or value in outputs or len(slices) < FEWEST or len(axes) != 1 or None in axes:
+        axis = _selected_axis(slices[0])
+        is_computed = value.producer is not None and value.producer.name not in _SOURCES
+        if axis is None or not is_computed or value in outputs or len(slices) < FEWEST:
+            continue
+        if any(_selected_axis(operation) != axis for operation in slices):
             continue
         for selection in slices:
             element = selection.outputs[0]
             removals = readers.get(element, [])
-            if element not in outputs and len(removals) == 1 and _removes(removals[0], axes):
-                arguments = {"input": value, "indices": selection.arguments["begin"][0], "axis": axes.copy().pop()}
+            if element not in outputs and len(removals) == 1 and _removes(removals[0], axis):
+                arguments = {"input": value, "indices": selection.arguments["begin"][0], "axis": axis}
                 removals[0].name, removals[0].arguments = "tract_core_gather", arguments
                 dropped.add(id(selection))
     g.graph.operations[:] = [operation for operation in g.graph.operations if id(operation) not in dropped]
@@ -51,5 +49,5 @@ def _selected_axis(operation: Operation) -> int | None:
     return int(operation.arguments["axes"][0]) if is_single else None
 
 
-def _removes(operation: Operation, axes: set[int | None]) -> bool:
-    return operation.name == "squeeze" and set(operation.arguments["axes"]) == axes
+def _removes(operation: Operation, axis: int) -> bool:
+    return operation.name == "squeeze" and operation.arguments["axes"] == [axis]

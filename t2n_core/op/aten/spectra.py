@@ -32,9 +32,9 @@ def stft_by_waves(g: Emitter, signal: Value, window: Value, hop: int, count: int
 
 @op("t2n_spectra::stft", target="tract", since="0.23.7")
 def stft_of_the_engine(g: Emitter, signal: Value, window: Value, hop: int, count: int) -> tuple[Value, Value]:
-    """Write the engine's operator, on complex numbers, which takes half of the time of the convolution, or less.
+    """Write the engine's operator on complex numbers: the longer the frames, the faster it is than a convolution.
 
-    Before 0.23.7 it takes longer, up to ten times. It cannot be streamed.
+    Before 0.23.7 it takes up to ten times as long as one. It cannot be streamed.
     """
     if signal.dtype != FLOAT32 or g.options.streaming:
         return stft_by_waves(g, signal, window, hop, count)

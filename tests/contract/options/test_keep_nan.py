@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from t2n_core import TractNNEF
 from tests.contract.options.exports import every_line, exported, operators
+from tests.nets import net_of
 
 NAN = float("nan")
 X = torch.tensor([[1.0, NAN, -2.0, 0.0, 30.0, -30.0, 1e4, -1e4, 0.3]])
@@ -36,26 +37,21 @@ LOSE_NAN: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-class Function(nn.Module):
-    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.function(x, y)
+def net(name: str) -> nn.Module:
+    return net_of(lambda _, x, y: LOSE_NAN[name](x, y))
 
 
 @every_line
 @pytest.mark.parametrize("name", LOSE_NAN)
 def test_keep_nan(name: str, version: str, tmp_path: Path) -> None:
     """Numbers are as without the option, also where a gate has closed."""
-    result = exported(Function(LOSE_NAN[name]), (X, Y), TractNNEF(version, keep_nan=True), tmp_path)
+    result = exported(net(name), (X, Y), TractNNEF(version, keep_nan=True), tmp_path)
     assert not result.notes
     result.assert_parity("approximate")
 
 
 @pytest.mark.parametrize("name", ["clamp", "maximum"])
 def test_the_kernel_alone_is_the_default(name: str, tmp_path: Path) -> None:
-    result = exported(Function(LOSE_NAN[name]), (X, Y), TractNNEF("0.23.9"), tmp_path)
+    result = exported(net(name), (X, Y), TractNNEF("0.23.9"), tmp_path)
     assert not {"select", "eq"} & set(operators(result))
     assert " NaN where the other side has none" in result.check_parity("approximate").describe()

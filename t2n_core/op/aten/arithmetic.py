@@ -11,6 +11,7 @@ from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import BOOL, INT64, Value
 from t2n_core.op import formulas, saturation
 from t2n_core.op.aten.remainder import floor_divide
+from t2n_core.op.option_effects import use_option
 from t2n_core.op.promote import Tensorlike, operand, pair, tensor, wide_dtype, wide_input
 from t2n_core.op.registry import op
 
@@ -211,7 +212,9 @@ def hypot(g: Emitter, self: Value, other: Value) -> Value:
     short = g.min(g.min(tall, wide), g.literal(float(limits.max), tall.dtype, rank))  # infinity / infinity is no ratio
     ratio = g.div(short, g.max(long, g.literal(float(limits.tiny), tall.dtype, rank)))
     length = g.mul(long, g.sqrt(g.add(g.mul(ratio, ratio), 1.0)))
-    return g.cast(formulas.with_nan(g, formulas.with_nan(g, length, tall), wide), g.output.dtype)
+    if use_option(g, "keep_nan"):  # infinite also if the other one is NaN
+        length = g.select(g.eq(long, math.inf), long, formulas.with_nan(g, formulas.with_nan(g, length, tall), wide))
+    return g.cast(length, g.output.dtype)
 
 
 @op("aten::copysign")

@@ -29,6 +29,8 @@ def slice_(
 ) -> Value:
     """Write a slice; another operator is used along axes whose bounds are sizes that the engine does not accept."""
     steps = list(stride) or [1] * len(axes)
+    if len(axes) == 1 and steps == [1] and (part := _part(value, axes[0], begin[0], end[0])) is not None:
+        return part
     bounds = list(zip(axes, begin, end, steps, strict=True))
     for bound in list(bounds):
         axis, first, last, step = bound
@@ -56,6 +58,21 @@ def slice_(
     axes, begin, end, steps = (list(of) for of in zip(*bounds, strict=True))
     more = {"stride": steps} if any(step != 1 for step in steps) else {}
     return _with_stated_extents(g, g.one("slice", value, axes=axes, begin=begin, end=end, out=out, **more), axes)
+
+
+def _part(value: Value, axis: int, begin: Dim, end: Dim) -> Value | None:
+    """Return the one of several concatenated values that a slice selects, or None."""
+    concat = value.producer
+    if concat is None or concat.name != "concat" or concat.arguments["axis"] != axis:
+        return None
+    parts: list[Value] = concat.arguments["values"]
+    offset: Dim = 0
+    for part in parts if len(parts) > 1 else ():
+        following = as_dim(offset + part.shape[axis])
+        if same(offset, begin) and same(following, end):
+            return part
+        offset = following
+    return None
 
 
 def _slice_in_stream(g: TractBuilder, value: Value, axis: int, begin: Dim, end: Dim) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -10,9 +10,11 @@ from torch import Tensor
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp
 from t2n_core.torch_graph.simplify.complex_pairs import Pair, find
+from t2n_core.torch_graph.simplify.complex_pairs.fourier import fft_of_real
 from t2n_core.torch_graph.simplify.decompose import Expansion, decompose, expand
 
 Parts = tuple[TensorVariable, TensorVariable]
+_CASTS = frozenset({"aten::to.dtype", "aten::_to_copy"})
 _INSIDE = frozenset({"aten::stft", "aten::stft.center"})
 """Operators that compute with complex numbers internally, although their arguments and results may all be real."""
 
@@ -35,6 +37,9 @@ class ComplexPairs:
         if length is not None:
             parts = length.arguments["self"], length.arguments["other"]
             return expand(op, self._table, _square_of_length, parts, lambda tensors: [Pair(*tensors)] * len(op.inputs))
+        signal = _real_signal(op)
+        if signal is not None:
+            return self._expand_parts(op, fft_of_real, [signal], list)
         body = find(op.op_ref)
         if body is None:
             expansion = decompose(op, self._table)
@@ -51,6 +56,13 @@ class ComplexPairs:
             supply = iter(tensors)
             for variable in op.inputs:
                 yield Pair(next(supply), next(supply)) if variable.dtype.is_complex else next(supply)
+
+        return self._expand_parts(op, body, real, join)
+
+    def _expand_parts(
+        self, op: TorchOp, body: Callable[..., Any], real: Sequence[TensorVariable], join: Callable[..., Iterable[Any]]
+    ) -> Expansion | None:
+        """Decompose an operator by a body that takes real tensors, or the pairs that `join` makes of them."""
 
         def flat(*positional: Any, **keywords: Any) -> list[Tensor | None]:
             returned = body(*positional, **keywords)
@@ -84,6 +96,15 @@ class ComplexPairs:
         parts = _constant(variable, "real", data.real), _constant(variable, "imag", data.imag)
         self._parts[id(variable)] = variable, parts
         return parts
+
+
+def _real_signal(op: TorchOp) -> TensorVariable | None:
+    """Return the real tensor that a Fourier transform gets as complex numbers of the same precision, if it does."""
+    cast = op.arguments["self"].producer if op.kind == "aten::_fft_c2c" else None
+    if cast is None or cast.kind not in _CASTS:
+        return None
+    signal = cast.arguments["self"]
+    return signal if signal.dtype == op.inputs[0].dtype.to_real() else None
 
 
 def _squared_length(op: TorchOp) -> TorchOp | None:

@@ -51,6 +51,12 @@ def fft_c2c(self: Pair, dim: Sequence[int], normalization: int, forward: bool) -
     return _normalised(found, [self.re.shape[axis] for axis in dim], normalization)
 
 
+def fft_of_real(self: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Pair:
+    """Return what `fft_c2c` returns for a real tensor, of which no imaginary part is multiplied."""
+    spectrum = fft_r2c(self, dim, normalization, onesided=False)
+    return spectrum if forward else Pair(spectrum.re, -spectrum.im)
+
+
 @on_pairs("aten::_fft_c2r")
 def fft_c2r(self: Pair, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:
     """Transform half of a spectrum back to a real signal; the other half is its conjugate."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +52,22 @@ def test_transforms_of_several_axes() -> None:
     assert distance(torch.complex(found.re, found.im), aten._fft_r2c(x.double(), [0, 2, 1], 1, False)) < 1e-6
     back = fourier.fft_c2r(Pair(z.real, z.imag), [0, 2], 2, 15)
     assert distance(back, aten._fft_c2r(z.to(torch.complex128), [0, 2], 2, 15)) < 1e-6
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_transforms_of_real_numbers_as_complex_ones(forward: bool) -> None:
+    x = signal(3, 5, 8)
+    result = fourier.fft_of_real(x, [0, 2], 1, forward)
+    expected = aten._fft_c2c(x.to(torch.complex128), [0, 2], 1, forward)
+    assert distance(torch.complex(result.re, result.im), expected) < 1e-6
+
+
+def test_a_part_that_is_not_read_is_not_computed(tmp_path: Path) -> None:
+    """The real part of a transform of real numbers over two axes is four real products; of complex ones it is six."""
+    export = ModelExport(net_of(lambda _, x: torch.fft.fftn(x, dim=(1, 2)).real), signal(3, 6, 10))
+    graph = export.to(TractNNEF("0.23.9", check_io=False), tmp_path / "m.nnef.tar").graph
+    assert sum(operation.name == "matmul" for operation in graph.operations) == 4
+    assert not any(operation.name in {"concat", "tile"} for operation in graph.operations)
 
 
 def test_a_long_prime_is_refused() -> None:

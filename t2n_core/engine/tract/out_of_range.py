@@ -13,6 +13,8 @@ from t2n_core.nnef.reading.graph_file import read_graph
 from t2n_core.nnef.sizes.range_names import NODE, PROPERTY
 
 _GUARD: Final = re.compile(rf"No possible scenario|\b{NODE}")
+_UNKNOWN: Final = "Undetermined symbol"
+"""Part of the message where a guard finds no size, as in a stream."""
 _EXTERNAL: Final = re.compile(r"^\s*(\w+) = (?:tract_core_)?external(?:<\w+>)?\((.*)\);$", re.MULTILINE)
 _SHAPE: Final = re.compile(r"shape = \[([^]]*)\]")
 _DECLARED: Final = re.compile(rf'\("{PROPERTY}", "((?:[^"\\]|\\.)*)"\)')
@@ -21,8 +23,8 @@ _SCENARIO: Final = re.compile(r"^extension tract_assert range: (.*);$", re.MULTI
 
 def explain(reply: EngineReply, archive: Path, batches: Sequence[Sequence[Array]]) -> EngineReply:
     """Return the reply, in which an error about a size outside the archive's range names that size and the range."""
-    guards = {index: text for index, text in reply.refused.items() if _GUARD.search(text)}
-    failed = reply.status == "error" and reply.stage == "run" and _GUARD.search(reply.message)
+    guards = {index: text for index, text in reply.refused.items() if _is_guard(text)}
+    failed = reply.status == "error" and reply.stage == "run" and _is_guard(reply.message)
     if not guards and not failed:
         return reply
     try:
@@ -34,6 +36,10 @@ def explain(reply: EngineReply, archive: Path, batches: Sequence[Sequence[Array]
     if failed and len(reply.outputs) < len(batches):
         message = f"{_sentence(text, batches[len(reply.outputs)])}\n{message}"
     return replace(reply, message=message, refused={**reply.refused, **refused})
+
+
+def _is_guard(message: str) -> bool:
+    return _GUARD.search(message) is not None and _UNKNOWN not in message
 
 
 def _sentence(text: str, batch: Sequence[Array]) -> str:

@@ -50,6 +50,8 @@ class TractTraits:
     """Plain assertions on symbols, such as `tract_assert T >= 1`, and `tract_core_dyn_slice`."""
     checks_scenarios: bool = _since("0.21.8")
     """Sizes that none of the archive's scenarios allows are refused."""
+    simplifies_for_scenarios: bool = _since("0.23.0")
+    """Each size is simplified once more for each scenario, in many passes: two scenarios double the time of loading."""
     checks_scenarios_in_experts: bool = _since("0.23.9")
     """Each product of `tract_moe_ffn` evaluates all scenarios again: 10 % of a decoder's time for a token."""
     checks_scenarios_in_steps: bool = _since("0.21.8", "0.23.0")

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 from t2n_core.errors import LowerError, UnsupportedOpsError
-from t2n_core.nnef.graph import Operation, Value
-from t2n_core.nnef.sizes.dims import shape_text
+from t2n_core.nnef.graph import Graph, Operation, Value
+from t2n_core.nnef.sizes.dims import Dim, shape_text, symbols_of
 from t2n_core.nnef.tract.builder import TractBuilder
 
 _Reason: TypeAlias = tuple[str, str]
 """A message, and a hint."""
+_IsStreamed: TypeAlias = Callable[[Dim], bool]
+"""Returns whether an axis of this size is that of the stream."""
 
 _NO_END: Final = "is not possible in a stream, which has no last step"
 _OF_ALL: Final = (
@@ -26,22 +28,36 @@ def refuse_unstreamable(g: TractBuilder) -> None:
     """Raise UnsupportedOpsError for the operations of a finished graph that cannot run along the axis of its stream."""
     if g.streamed_symbol is None:
         return
-    read = {value for operation in g.graph.operations for value in operation.inputs()} | set(g.graph.outputs)
+    read = _read_values(g.graph)
     problems = [
         LowerError(message, origin=operation.origin, target=str(g.spec), hint=hint)
         for operation in g.graph.operations
-        for message, hint in _reasons(g, operation, read)
+        for message, hint in _reasons(g.is_streamed, operation, read)
     ]
     if problems:
         raise UnsupportedOpsError(problems, target=str(g.spec))
 
 
-def _reasons(g: TractBuilder, operation: Operation, read: set[Value]) -> Iterator[_Reason]:
+def may_be_streamed(graph: Graph, symbol: str) -> bool:
+    """Return whether nothing is known that keeps a graph from running along the axes of a symbol, pulse by pulse."""
+    read = _read_values(graph)
+
+    def is_streamed(size: Dim) -> bool:
+        return symbol in symbols_of([size])
+
+    return not any(reason for operation in graph.operations for reason in _reasons(is_streamed, operation, read))
+
+
+def _read_values(graph: Graph) -> set[Value]:
+    return {value for operation in graph.operations for value in operation.inputs()} | set(graph.outputs)
+
+
+def _reasons(is_streamed: _IsStreamed, operation: Operation, read: set[Value]) -> Iterator[_Reason]:
     """Yield why an operation cannot run in a stream, at most one reason; `read` are the values that are used."""
     find = _FINDERS.get(operation.name, _of_all if operation.name.endswith(("_reduce", "_reduce_last")) else None)
-    reason = find(g, operation, read) if find is not None else None
+    reason = find(is_streamed, operation, read) if find is not None else None
     if reason is None:
-        pairs = (value.shape for value in operation.outputs if sum(map(g.is_streamed, value.shape)) > 1)
+        pairs = (value.shape for value in operation.outputs if sum(map(is_streamed, value.shape)) > 1)
         shape = next(pairs, None)
         if shape is not None:
             reason = (
@@ -52,10 +68,10 @@ def _reasons(g: TractBuilder, operation: Operation, read: set[Value]) -> Iterato
         yield reason
 
 
-def _of_all(g: TractBuilder, operation: Operation, read: set[Value]) -> _Reason | None:
+def _of_all(is_streamed: _IsStreamed, operation: Operation, read: set[Value]) -> _Reason | None:
     source, arguments = next(operation.inputs()), operation.arguments
     axes: list[int] = arguments["axes"] if "axes" in arguments else [arguments["axis"]]
-    if not any(g.is_streamed(source.shape[axis]) for axis in axes):
+    if not any(is_streamed(source.shape[axis]) for axis in axes):
         return None
     return (
         f"`{operation.name}` over all steps {_NO_END}",
@@ -63,23 +79,23 @@ def _of_all(g: TractBuilder, operation: Operation, read: set[Value]) -> _Reason 
     )
 
 
-def _by_index(g: TractBuilder, operation: Operation, read: set[Value]) -> _Reason | None:
+def _by_index(is_streamed: _IsStreamed, operation: Operation, read: set[Value]) -> _Reason | None:
     source = next(operation.inputs())
-    if not g.is_streamed(source.shape[operation.arguments["axis"]]):
+    if not is_streamed(source.shape[operation.arguments["axis"]]):
         return None
     return f"picking steps by their index {_NO_END}", "keep the order of the steps; every n-th one can be taken"
 
 
-def _product(g: TractBuilder, operation: Operation, read: set[Value]) -> _Reason | None:
+def _product(is_streamed: _IsStreamed, operation: Operation, read: set[Value]) -> _Reason | None:
     left, is_turned = operation.arguments["A"], operation.arguments.get("transposeA", False)
-    if not isinstance(left, Value) or not g.is_streamed(left.shape[-2 if is_turned else -1]):
+    if not isinstance(left, Value) or not is_streamed(left.shape[-2 if is_turned else -1]):
         return None
     return f"a product that sums over all steps {_NO_END}", "sum over a window of steps, as a convolution does"
 
 
-def _scan(g: TractBuilder, operation: Operation, read: set[Value]) -> _Reason | None:
+def _scan(is_streamed: _IsStreamed, operation: Operation, read: set[Value]) -> _Reason | None:
     scanned: list[Any] = operation.arguments["scan"]
-    if not any(g.is_streamed(value.shape[axis]) for _, value, axis, _ in scanned):
+    if not any(is_streamed(value.shape[axis]) for _, value, axis, _ in scanned):
         return None
     if any(pace < 0 for *_, pace in scanned):
         return (
@@ -95,7 +111,7 @@ def _scan(g: TractBuilder, operation: Operation, read: set[Value]) -> _Reason | 
     return None
 
 
-_FINDERS: Final[dict[str, Callable[[TractBuilder, Operation, set[Value]], _Reason | None]]] = {
+_FINDERS: Final[dict[str, Callable[[_IsStreamed, Operation, set[Value]], _Reason | None]]] = {
     **dict.fromkeys(_OF_ALL, _of_all),
     **dict.fromkeys(_BY_INDEX, _by_index),
     "matmul": _product,

@@ -75,6 +75,9 @@ CASES = [
     case("a sigmoid times its infinite input", lambda x: x * x.sigmoid(), tensor([float("inf"), 3.0, -2.0])),
     case("softmax", F.softmax, randn(3, 4, scale=5), -1),
     case("softmax of the first axis", F.softmax, randn(3, 4), 0),
+    case(
+        "softmax of tensors of two ranks", lambda x, y: [x.softmax(0), y.softmax(0)], randn(5), randn(7, 2, 3)
+    ).dynamic({0: {0: "T"}, 1: {0: "S"}}),
     case("softmax of large numbers", F.softmax, randn(3, 4, scale=1e4), 1),
     case("softmax with a mask", lambda x: F.softmax(x.masked_fill(x > 0.5, float("-inf")), 0), randn(9, 4)),
     case("softmax dtype", lambda x: F.softmax(x, 1, dtype=torch.float32), randn(3, 4, dtype=torch.float16)),

@@ -6,28 +6,78 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
+from t2n_core.nnef.graph import Graph
 from t2n_core.parity.samples import Sample
+from tests.nets import net_of
 
 
-def extensions(version: str, tmp_path: Path) -> list[str]:
-    export = ModelExport(nn.ReLU(), (torch.randn(5, 4),), input_names=["x"], dynamic_axes={"x": {0: "T"}})
-    return export.to(TractNNEF(version, check_io=False), tmp_path / "m.nnef.tar").graph.extensions
+class MergedSums(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.pad(x.softmax(1), (0, 0, 0, 1, 0, 1)).flatten(0, 1)
+
+
+def export(
+    model: nn.Module, version: str, axes: dict[int, str], folder: Path, shape: tuple[int, ...] = (5, 4, 6)
+) -> Graph:
+    exported = ModelExport(model, (torch.randn(shape),), input_names=["x"], dynamic_axes={"x": axes})
+    return exported.to(TractNNEF(version, check_io=False), folder / "m.nnef.tar").graph
+
+
+def extensions(version: str, folder: Path) -> list[str]:
+    return export(nn.ReLU(), version, {0: "T"}, folder).extensions
 
 
 def test_a_size_is_at_least_1_where_that_can_be_said(tmp_path: Path) -> None:
     assert extensions("0.21.7", tmp_path) == ["tract_symbol T", "tract_assert T >= 1"]
 
 
-def test_scenarios_check_it_where_they_can(tmp_path: Path) -> None:
-    assert extensions("0.21.8", tmp_path) == [
-        "tract_symbol T",
-        "tract_assert T >= 1",
-        "tract_assert range: T > 0",
-        "tract_assert range_again: T > 0",
+def test_one_scenario_checks_one_symbol_where_it_can(tmp_path: Path) -> None:
+    assert extensions("0.21.8", tmp_path) == ["tract_symbol T", "tract_assert T >= 1", "tract_assert range: T > 0"]
+
+
+@pytest.mark.parametrize(
+    ("version", "model", "scenarios"),
+    [
+        ("0.22.4", nn.Softmax(1), 2),
+        ("0.23.0", nn.Softmax(1), 0),
+        ("0.23.9", nn.Softmax(1), 0),
+        ("0.23.9", nn.Softmax(0), 2),
+        ("0.23.9", nn.ReLU(), 2),
+        ("0.23.9", MergedSums(), 2),
+    ],
+)
+def test_no_scenarios_where_the_archive_cannot_be_streamed(
+    version: str, model: nn.Module, scenarios: int, tmp_path: Path
+) -> None:
+    """The leading axis is a batch, along which nobody streams."""
+    graph = export(model, version, {0: "B", 1: "T"}, tmp_path)
+    assert sum(": T > 0" in line for line in graph.extensions) == scenarios
+    assert has_statement(graph) == (scenarios == 0)
+
+
+def has_statement(graph: Graph) -> bool:
+    return any(operation.name == "tract_core_dyn_slice" for operation in graph.operations)
+
+
+@pytest.mark.parametrize(("shape", "guarded"), [((5, 3, 4, 7), True), ((5, 4, 7), False)])
+def test_the_leading_of_four_axes_is_a_batch(shape: tuple[int, ...], guarded: bool, tmp_path: Path) -> None:
+    assert has_statement(export(nn.ReLU(), "0.23.9", {0: "B"}, tmp_path, shape)) == guarded
+
+
+def test_each_size_is_guarded_at_its_smallest_input_that_is_computed_with(tmp_path: Path) -> None:
+    net = net_of(lambda _, x, y, z, cache: [v.softmax(1) for v in (x, y, z, torch.cat([cache, y], 1))])
+    shapes = {"x": (2, 5, 3), "y": (2, 7), "z": (2, 7, 3), "cache": (2, 4)}
+    axes = {"x": {1: "T"}, "y": {1: "S"}, "z": {1: "S"}, "cache": {1: "P"}}
+    example = {name: torch.randn(shape) for name, shape in shapes.items()}
+    archive = tmp_path / "m.nnef.tar"
+    graph = ModelExport(net, example, dynamic_axes=axes).to(TractNNEF("0.23.9", check_io=False), archive).graph
+    sums = [
+        operation for operation in graph.operations if operation.outputs[0].name.startswith("sizes_out_of_range_add")
     ]
+    assert sorted(operation.arguments["x"].name for operation in sums) == ["x", "y"]
 
 
 def test_old_versions_know_the_symbol_only(tmp_path: Path) -> None:

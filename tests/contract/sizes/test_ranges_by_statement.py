@@ -1,4 +1,4 @@
-"""Ranges that a statement checks in the engine, beside experts and loops, which would evaluate scenarios repeatedly."""
+"""Ranges that a statement checks in the engine, as beside experts and loops, which would evaluate scenarios often."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from t2n_core import ExportResult, ModelExport, TractNNEF
 from t2n_core.torch_graph.custom_ops import experts as _declared  # noqa: F401  the operators live there
 from tests.contract.sizes.test_size_ranges import CASES, PLAIN, Case, run
+from tests.nets import net_of
 
 EXPERTS_IN = ["0.23.9"]
 LOOPS_IN = ["0.21.8", "0.21.19", "0.22.4"]
@@ -111,20 +112,27 @@ def test_loops_are_right_inside_and_refused_outside(name: str, version: str, tmp
     assert scenarios(result) == []
 
 
+class Steps(nn.LSTM):
+    def forward(self, input: Tensor) -> Tensor:  # type: ignore[override]
+        return super().forward(input)[0]
+
+
 @pytest.mark.parametrize(
-    ("version", "axes"),
+    ("version", "axes", "count"),
     [
-        ("0.22.4", {0: "B"}),  # the scenario is known from then on
-        ("0.22.4", {1: "T"}),  # no size of a step is dynamic
-        ("0.23.9", {0: "B", 1: "T"}),
+        ("0.22.4", {0: "B"}, 1),  # the scenario is known from then on
+        ("0.22.4", {1: "T"}, 1),  # no size of a step is dynamic
+        ("0.23.9", {0: "B", 1: "T"}, 4),
     ],
 )
-def test_loops_keep_scenarios_that_cost_nothing(version: str, axes: dict[int, str], tmp_path: Path) -> None:
-    net = nn.LSTM(WIDTH, HIDDEN, batch_first=True)
+def test_loops_that_may_be_streamed_keep_scenarios_that_cost_nothing(
+    version: str, axes: dict[int, str], count: int, tmp_path: Path
+) -> None:
+    net = Steps(WIDTH, HIDDEN, batch_first=True)
     result = ModelExport(net, torch.randn(2, 7, WIDTH), dynamic_axes={"input": axes}).to(
         TractNNEF(version), tmp_path / "model.nnef.tar"
     )
-    assert len(scenarios(result)) == 2 * len(axes)
+    assert len(scenarios(result)) == count
 
 
 @pytest.mark.parametrize("version", EXPERTS_IN)
@@ -133,6 +141,18 @@ def test_sizes_that_differ(version: str, tmp_path: Path) -> None:
     result = export(case, version, tmp_path, Unequal)
     assert any(isinstance(one, sympy.Ne) for one in result.range.conditions)
     check(case, result, Unequal())
+
+
+@pytest.mark.parametrize("version", ["0.23.0", "0.23.9"])
+def test_equal_sizes_are_not_compared_in_32_bits(version: str, tmp_path: Path) -> None:
+    net = net_of(lambda _, x, y: x.softmax(0).sum(0) + y.softmax(0).sum(0))
+    example = {"x": torch.randn(4, 1), "y": torch.randn(4, 1)}
+    target = TractNNEF(version, custom_extensions=["tract_assert T == S"], check_io=False)
+    result = ModelExport(net, example, dynamic_axes={"x": {0: "T"}, "y": {0: "S"}}).to(target, tmp_path / "m.nnef.tar")
+    assert scenarios(result) == []
+    sizes = [(3, 3), (3, 4), (3 + (1 << 16), 3), (3, 3 + (1 << 17))]
+    reply = run(result, [(torch.randn(t, 1), torch.randn(s, 1)) for t, s in sizes])
+    assert sorted(reply.refused) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("version", EXPERTS_IN)

@@ -137,6 +137,13 @@ def test_a_softmax_over_time_is_computed_pulse_by_pulse_and_caught(tmp_path):
     assert outcome.status.value == "mismatch"
 
 
+def test_the_guard_of_what_cannot_be_streamed_finds_no_size(tmp_path):
+    outcome = exported(Whole("softmax"), TractNNEF("0.23.9"), tmp_path).check_streaming(4)
+    assert (outcome.status.value, outcome.stage.value) == ("error", "run")
+    assert outcome.error is not None
+    assert outcome.error.message.startswith("Undetermined symbol")
+
+
 def test_what_the_engine_cannot_stream_is_its_error(tmp_path):
     outcome = exported(Whole("flip"), TractNNEF("0.21.19"), tmp_path).check_streaming(4)
     assert (outcome.status.value, outcome.stage.value) in {("error", "optimise"), ("crash", "optimise")}

@@ -1,4 +1,4 @@
-"""The guard of a range as an operation, where the engine checks no scenarios or would be slowed down by them."""
+"""The guard of a range as an operation: it fails for sizes out of it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from t2n_core.errors import LowerError
 from t2n_core.nnef.arguments import replace_values
 from t2n_core.nnef.dat import ArrayWeight
 from t2n_core.nnef.graph import FLOAT32, Graph, Operation, Value, new_operation
-from t2n_core.nnef.sizes.dims import as_dim, evaluate, product, symbols_of
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, as_dim, evaluate, product, symbols_of
 from t2n_core.nnef.sizes.range_names import NODE
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.sizes.arithmetic import without_extremes
-from t2n_core.nnef.tract.sizes.guards import excess
+from t2n_core.nnef.tract.sizes.guards import excesses
 from t2n_core.nnef.tract.sizes.printer import size_text
 from t2n_core.nnef.tract.traits import first_release
+from t2n_core.nnef.tract.unstreamable import may_be_streamed
 
 _TYPICAL = 64
 """The size of dynamic axes at which the smallest tensor is searched."""
+_UNCHANGING: Final = frozenset({"tract_core_shape_of", "concat"})
+"""Operators that compute with no element: a cache is only joined with new elements, which the engine recognises."""
 _REDUCED = frozenset({"sum_reduce", "mean_reduce", "max_reduce", "min_reduce"})
 _EXPERTS: Final = "tract_moe_ffn"
 _SCAN: Final = "tract_core_scan"
@@ -35,10 +38,12 @@ def is_by_statement(g: TractBuilder, own: Sequence[Any]) -> bool:
     """
     if not g.traits.checks_scenarios:
         return True
-    if own or not g.graph.sizes.relations() or _repeated(g) is None:
+    if own or not g.graph.sizes.relations():
+        return False
+    if _repeated(g) is None and not _is_faster(g):
         return False
     try:
-        _begin(g)
+        _excesses(g)
     except ValueError:
         return False
     return True
@@ -65,12 +70,14 @@ def guard(g: TractBuilder, by_statement: bool) -> None:
             )
         return
     _require_solvable(g)
-    value, first = _guarded_value(g), len(graph.operations)
-    guarded = _add_guard(g, value, _guard_value(g, max(value.rank, 1)))
+    first, zeros = len(graph.operations), _Zeros(g)
+    guarded = {value: _add_guard(g, value, zeros.of_rank(max(value.rank, 1))) for value in _guarded_values(g)}
     operations = graph.operations[first:]
     del graph.operations[first:]
-    _replace_uses(g, value, guarded)
-    at = next(i for i, operation in enumerate(graph.operations) if operation is value.producer)
+    for value, sum_with_guard in guarded.items():
+        _replace_uses(g, value, sum_with_guard)
+    producers = [value.producer for value in guarded]
+    at = max(i for i, operation in enumerate(graph.operations) if operation in producers)
     graph.operations[at + 1 : at + 1] = operations
 
 
@@ -102,6 +109,38 @@ def _require_solvable(g: TractBuilder) -> None:
         )
 
 
+def _is_faster(g: TractBuilder) -> bool:
+    """Return whether the archive loads faster with a statement than with scenarios.
+
+    A size that is simplified but once is not always equal to the same one, expanded: such archives would not load.
+    """
+    graph = g.graph
+    if not g.traits.simplifies_for_scenarios or graph.sizes.scenarios or _may_be_streamed(graph):
+        return False
+    sizes = {size for operation in graph.operations for value in operation.outputs for size in value.shape}
+    return bool(_smallest_inputs(graph)) and not any(map(_is_expanded, sizes))
+
+
+def _is_expanded(size: Dim) -> bool:
+    """Return whether the engine expands a size: a product of several sums, or of one that contains a quotient."""
+    if isinstance(size, int):
+        return False
+    sums = [factor for product in size.atoms(sympy.Mul) for factor in product.args if factor.is_Add]
+    return len(sums) > 1 or any(factor.has(FloorDiv) for factor in sums)
+
+
+def _may_be_streamed(graph: Graph) -> bool:
+    """Return whether a user may run the graph as a stream, where sizes that operations read have no value.
+
+    The leading axis is taken for a batch if another one is dynamic or it has three others, as a batch of images has.
+    """
+    leading = symbols_of(value.shape[0] for value in graph.inputs if value.shape)
+    steps = [name for name in graph.sizes.names if name not in leading] or symbols_of(
+        value.shape[0] for value in graph.inputs if 0 < value.rank < 4
+    )
+    return any(may_be_streamed(graph, name) for name in steps)
+
+
 def _repeated(g: TractBuilder) -> Operation | None:
     """Return the first operation that evaluates all scenarios again in each step or product, in this release."""
     of_steps = g.traits.checks_scenarios_in_steps and len(g.graph.sizes.names) > 1
@@ -121,26 +160,40 @@ def _sizes_of_a_step(scan: Operation) -> set[str]:
     return symbols_of(extent for shape in (*whole, *chunks) for extent in shape)
 
 
-def _guarded_value(g: TractBuilder) -> Value:
-    """Return the smallest of the outputs and of the reductions that they depend on, float32 preferred.
+def _guarded_values(g: TractBuilder) -> list[Value]:
+    """Return the values that the guard is added to.
 
     Where an operation would evaluate scenarios again and again, it is the first operand of that one: the engine then
-    refuses before it, and no reduction of a norm is changed, which would no longer be recognised.
+    refuses before it, and no reduction of a norm is changed, which would no longer be recognised. Otherwise, in
+    releases that have scenarios, these are inputs, so that the engine refuses before it sees an empty axis, of which
+    some operations die. In older ones, and if no operation computes with the inputs' elements, it is the smallest of
+    the outputs and of the reductions that they depend on, float32 preferred.
     """
     graph, repeated = g.graph, _repeated(g)
     if repeated is not None:
-        return next(repeated.inputs())
-    sizes = dict.fromkeys(graph.sizes.names, _TYPICAL)
-
-    def cost(value: Value) -> tuple[bool, int]:
-        return value.dtype != FLOAT32, math.prod(evaluate(extent, sizes) for extent in value.shape)
-
+        return [next(repeated.inputs())]
+    if g.traits.checks_scenarios and (inputs := _smallest_inputs(graph)):
+        return inputs
     sums = [
         operation.outputs[0]
         for operation in graph.operations
         if operation.name in _REDUCED and operation.outputs[0].dtype == FLOAT32
     ]
-    return min([*graph.outputs, *sums], key=cost)
+    return [min([*graph.outputs, *sums], key=lambda value: (value.dtype != FLOAT32, _elements(graph, value)))]
+
+
+def _smallest_inputs(graph: Graph) -> list[Value]:
+    """Return for each symbol the smallest of the inputs with an axis of it that operations compute with."""
+    operations = (operation for operation in graph.operations if operation.name not in _UNCHANGING)
+    read = {value for operation in operations for value in operation.inputs()} - set(graph.outputs)
+    inputs = sorted((value for value in graph.inputs if value in read), key=lambda value: _elements(graph, value))
+    holders = (next((v for v in inputs if name in symbols_of(v.shape)), None) for name in graph.sizes.names)
+    return list(dict.fromkeys(holder for holder in holders if holder is not None))
+
+
+def _elements(graph: Graph, value: Value) -> int:
+    sizes = dict.fromkeys(graph.sizes.names, _TYPICAL)
+    return math.prod(evaluate(extent, sizes) for extent in value.shape)
 
 
 def _write(g: TractBuilder, operator: str, arguments: dict[str, Any], dtype: Any, rank: int) -> Value:
@@ -150,30 +203,56 @@ def _write(g: TractBuilder, operator: str, arguments: dict[str, Any], dtype: Any
     return value
 
 
-def _guard_value(g: TractBuilder, rank: int) -> Value:
-    """Return a tensor of a single -0.0, which the engine cannot compute for sizes out of the range.
+class _Zeros:
+    """Tensors of a single -0.0, which the engine cannot compute for sizes out of the range.
 
-    Adding it changes no element; +0.0 would turn -0.0 into 0.0.
+    Adding one changes no element; +0.0 would turn -0.0 into 0.0.
     """
-    zero = g.variable("nothing_in_range", ArrayWeight(np.full((1,) * rank, -0.0, np.float32)))
-    try:
-        begin = _begin(g)
-    except ValueError as wrong:
-        raise LowerError(
-            f"{g.spec} cannot check that sizes are in the range {g.graph.sizes}", hint=str(wrong)
-        ) from wrong
-    end = as_dim(begin + 1)  # the engine can prove that this is one element
-    if g.traits.reads_size_bounds:  # in these releases `slice` is clamped to the axis
-        arguments = {"input": zero, "start": begin, "end": end, "len": 1, "axis": 0}
-        return _write(g, "tract_core_dyn_slice", arguments, np.float32, rank)
-    return _write(g, "slice", {"input": zero, "axes": [0], "begin": [begin], "end": [end]}, np.float32, rank)
+
+    def __init__(self, g: TractBuilder) -> None:
+        self._g = g
+        self._bounds = self._write_bounds()
+        self._of_rank: dict[int, Value] = {}
+
+    def of_rank(self, rank: int) -> Value:
+        """Return the tensor of a rank."""
+        if rank not in self._of_rank:
+            label = f"nothing_in_range_{rank}" if self._of_rank else "nothing_in_range"
+            zero = self._g.variable(label, ArrayWeight(np.full((1,) * rank, -0.0, np.float32)))
+            self._of_rank[rank] = self._slice(zero)
+        return self._of_rank[rank]
+
+    def _write_bounds(self) -> tuple[Any, Any]:
+        """Return the first index of the slices, which is 0 in the range, and their end."""
+        g = self._g
+        try:
+            excesses_of_range = _excesses(g)
+        except ValueError as wrong:
+            raise LowerError(
+                f"{g.spec} cannot check that sizes are in the range {g.graph.sizes}", hint=str(wrong)
+            ) from wrong
+        if not g.traits.checks_scenarios:
+            begin = as_dim(sympy.Add(*excesses_of_range))
+            return begin, as_dim(begin + 1)  # the engine can prove that this is one element
+        # Computed in the run, since the engine simplifies expressions in many passes. It adds sizes in 32 bits.
+        each = _write(g, "stack", {"values": excesses_of_range, "axis": 0}, np.int64, 1)
+        each = _write(g, "tract_core_cast", {"input": each, "to": "i64"}, np.int64, 1)
+        return _write(g, "max_reduce", {"input": each, "axes": [0]}, np.int64, 1), 1
+
+    def _slice(self, zero: Value) -> Value:
+        g, (begin, end) = self._g, self._bounds
+        if g.traits.reads_size_bounds:  # in these releases `slice` is clamped to the axis
+            arguments = {"input": zero, "start": begin, "end": end, "len": 1, "axis": 0}
+            return _write(g, "tract_core_dyn_slice", arguments, np.float32, zero.rank)
+        return _write(g, "slice", {"input": zero, "axes": [0], "begin": [begin], "end": [end]}, np.float32, zero.rank)
 
 
-def _begin(g: TractBuilder) -> sympy.Expr:
-    """Return the index that the guard slices at, 0 in the range. Raises ValueError if it cannot be written."""
-    begin = as_dim(excess(g.graph.sizes))
-    size_text(begin)
-    return begin if g.traits.has_extremes else without_extremes(begin)
+def _excesses(g: TractBuilder) -> list[sympy.Expr]:
+    """Return sizes that are all 0 in the range. Raises ValueError if one cannot be written."""
+    sizes = [as_dim(expression) for expression in excesses(g.graph.sizes, g.traits)]
+    for size in sizes:
+        size_text(size)
+    return sizes if g.traits.has_extremes else [without_extremes(size) for size in sizes]
 
 
 def _add_guard(g: TractBuilder, place: Value, nothing: Value) -> Value:

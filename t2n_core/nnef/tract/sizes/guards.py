@@ -2,12 +2,13 @@
 
 From 0.21.8 on the range is written as two scenarios with the same conditions. Whenever an input defines the value of a
 symbol, the engine checks that one of its scenarios still holds. It stops checking when only one is left, which never
-happens with two equal ones. A plain assertion is trusted and never checked, so it states only what always holds or is
-guarded.
+happens with two equal ones; with one symbol, which is known when it is first checked, one is enough.
 
-Before, and where scenarios would cost time in each run, the range is written as an operation: it slices a tensor of one
-element, with bounds that exceed the tensor at sizes out of the range, and so fails there. Its result is -0.0, and is
-added to a tensor that an output depends on.
+Before, and where scenarios would cost time in each run or in loading, the range is written as an operation: it slices a
+tensor of one element, at a place beyond it at sizes out of the range, and so fails there. Its result is -0.0, and is
+added to a tensor that an output depends on. A stream has no sizes, so what may be one keeps scenarios.
+
+A plain assertion is trusted and never checked, so it states only what always holds or is guarded.
 """
 
 from __future__ import annotations
@@ -50,18 +51,36 @@ def assertions(
     plain = [f"tract_assert {name} >= {min(1, sizes.bounds[name][0])}" for name in sizes.names]
     if not traits.checks_scenarios:
         return plain
-    return [*plain, *_scenarios(sizes, [] if by_statement else sizes.relations(), own)]
+    if not by_statement:
+        return [*plain, *_scenarios(sizes, sizes.relations(), own)]
+    return [*plain, *_guarded_bounds(sizes), *_scenarios(sizes, [], own)]
+
+
+def _guarded_bounds(sizes: SizeRange) -> Iterator[str]:
+    """Yield plain assertions of the linear inequalities of a range that a statement guards, other than `T >= 1`.
+
+    Without them the engine cannot prove that a difference of sizes is positive. An equality would let it compute the
+    guard at load, as if it held, and of a maximum it seeks the sign without end.
+    """
+    for relation in sizes.relations():
+        difference = (relation.lhs - relation.rhs).as_poly(*relation.free_symbols)
+        is_linear = difference is not None and difference.total_degree() == 1
+        if is_linear and isinstance(relation, sympy.Ge | sympy.Gt | sympy.Le | sympy.Lt):
+            text = assertion(relation)
+            if not re.fullmatch(r"\w+ >= [01]", text):
+                yield f"tract_assert {text}"
 
 
 def _scenarios(sizes: SizeRange, relations: Sequence[Relational], own: Sequence[Relational]) -> Iterator[str]:
-    """Yield the lines of the range under two names, or under those of the user's scenarios and one more for each.
+    """Yield the lines of the range under one or two names, or under the user's scenarios and one more for each.
 
     No engine reads `a != b`, which becomes two scenarios, `a > b` and `a < b`. `T >= 1` is written as `T > 0`: to
     compare a size that it does not know yet with 1, the engine simplifies a difference.
     """
     plain = [relation for relation in relations if not isinstance(relation, sympy.Ne)]
     apart = [_sides(relation) for relation in relations if isinstance(relation, sympy.Ne)]
-    names = [name for one in sizes.scenarios for name in (one, f"{one}_again")] or SCENARIOS
+    several = len(sizes.names) + len(own) > 1
+    names = [name for one in sizes.scenarios for name in (one, f"{one}_again")] or SCENARIOS[: 1 + several]
     for name in names:
         conditions = sizes.scenarios.get(name.removesuffix("_again"), ())
         for number, sides in enumerate(itertools.product(*apart)):
@@ -184,13 +203,26 @@ _COMPUTED: Final[dict[type, Any]] = {
 }
 
 
-def excess(sizes: SizeRange) -> sympy.Expr:
-    """Return an expression that is 0 for sizes in the range and at least 1 for all others below some millions.
+def excesses(sizes: SizeRange, traits: TractTraits) -> list[sympy.Expr]:
+    """Return expressions that are all 0 for sizes in the range; for all others below some millions one is at least 1.
 
-    Raises ValueError for a condition with an integer beyond 2^30.
+    Where the engine computes with them in 32 bits, none is a square, of which those bits may be 0. Raises ValueError
+    for a condition with an integer beyond 2^30.
     """
     exact = (one for relation in sizes.relations() for one in without_quotients(relation))
-    return sympy.Add(*(_excess(part) for relation in exact for part in _parts(relation)))
+    parts = (part for relation in exact for part in _parts(relation))
+    if not traits.checks_scenarios:
+        return [_excess(part, 2) for part in parts]
+    return [_excess(side, 1) for part in parts for side in _of_equality(part)]
+
+
+def _of_equality(relation: Relational) -> Iterator[Relational]:
+    """Yield `a <= b` and `a >= b` for `a == b`, or what is no equality of sums of symbols."""
+    over = sympy.expand(relation.lhs - relation.rhs)
+    if not isinstance(relation, sympy.Eq) or over.has(Modulo, FloorDiv):
+        yield relation
+    else:
+        yield from (kind(over, 0, evaluate=False) for kind in (sympy.Le, sympy.Ge))
 
 
 def _parts(relation: Relational) -> Iterator[Relational]:
@@ -210,21 +242,22 @@ def _parts(relation: Relational) -> Iterator[Relational]:
     yield relation
 
 
-def _excess(relation: Relational) -> sympy.Expr:
+def _excess(relation: Relational, times: int) -> sympy.Expr:
     """Return an expression that is 0 where a relation holds, at least 1 elsewhere.
 
     Engines divide towards zero, after they have moved multiples of the divisor out of the dividend, even those that are
-    written to keep it positive: so its constant has to do that, and be less than the divisor. Twice the sizes are
-    compared, since 0.21.5 and 0.21.6 solve a plain `T - S` in a dividend for T.
+    written to keep it positive: so its constant has to do that, and be less than the divisor. 0.21.5 and 0.21.6 solve
+    a plain `T - S` in a dividend for T, so twice the sizes are compared there.
     """
     over = sympy.expand(relation.lhs - relation.rhs) + _STRICT.get(type(relation), 0)
     if isinstance(relation, sympy.Eq):
         return over if isinstance(over, Modulo) else over * over
-    twice = sympy.expand(-2 * over if isinstance(relation, sympy.Ge | sympy.Gt) else 2 * over) - 1
-    number = twice.as_coeff_Add()[0]
+    sign = -times if isinstance(relation, sympy.Ge | sympy.Gt) else times
+    outside = sympy.expand(sign * over) - (times - 1)  # at least 1 there
+    number = outside.as_coeff_Add()[0]
     step = next((one for one in STEPS if abs(number) < one), None)
     if step is None:
         raise ValueError(f"{relation} has an integer that is too large")
     if number > 0:
-        return 1 - FloorDiv(step - twice, step)
-    return FloorDiv(step - 1 + twice, step)
+        return 1 - FloorDiv(step - outside, step)
+    return FloorDiv(step - 1 + outside, step)

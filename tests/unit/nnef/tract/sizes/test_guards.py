@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sympy
 import torch
 from packaging.version import Version
 from sympy import Eq, Ge, Gt, Le, Lt
@@ -17,8 +18,8 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import InputError, LowerError
 from t2n_core.nnef.sizes.dims import FloorDiv, Max, Min, Modulo, evaluate, symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.nnef.tract.sizes.guards import assertion, assertions, condition, excess, without_quotients
-from t2n_core.nnef.tract.traits import traits_of
+from t2n_core.nnef.tract.sizes.guards import assertion, assertions, condition, excesses, without_quotients
+from t2n_core.nnef.tract.traits import TractTraits, traits_of
 from t2n_core.nnef.tract.user_extensions import to_write, with_assertions
 
 T, S = symbol("T", 0), symbol("S", 0)
@@ -72,9 +73,10 @@ def test_scenarios_stand_twice_and_hold_all_conditions() -> None:
         Ge(Min(T, S), 3), Gt(2 * Min(T, S), T), Le(Min(T, S), 4),
     ],
 )  # fmt: skip
-def test_excess_is_0_inside_and_at_least_1_outside(relation: object) -> None:
+@pytest.mark.parametrize("traits", [OLD, NEW])
+def test_excess_is_0_inside_and_at_least_1_outside(relation: object, traits: TractTraits) -> None:
     sizes = FREE.narrowed(relation)
-    found = excess(sizes)
+    found = sympy.Add(*excesses(sizes, traits))
     for t, s in itertools.product((0, 1, 2, 3, 5, 9, 10, 16, 17, 40, 5000), repeat=2):
         value = evaluate(found, {"T": t, "S": s})
         assert value == 0 if sizes.holds({"T": t, "S": s}) else value >= 1, (t, s)
@@ -110,7 +112,7 @@ def test_what_a_symbol_is_equal_to_stays() -> None:
 
 def test_a_number_too_large_is_no_guard() -> None:
     with pytest.raises(ValueError, match="too large"):
-        excess(FREE.narrowed(Le(T, 1 << 40)))
+        excesses(FREE.narrowed(Le(T, 1 << 40)), NEW)
 
 
 class Ratio(nn.Module):

@@ -70,7 +70,14 @@ def _follow_arithmetic(operation: Operation) -> Iterable[Value]:
     return operation.inputs() if operation.name in _INTO_CONVOLUTIONS else ()
 
 
-_FOLLOW_RESHAPE, _FOLLOW_STRIDE = _follow_all_but(_STOP_RESHAPES), _follow_all_but(_STRIDE_STOPS)
+def _follow_stride(operation: Operation) -> Iterable[Value]:
+    """Return the operands that a stride is moved to: none of one element, which it leaves as it is."""
+    if operation.name in BROADCASTING:
+        return [operand for operand in operation.inputs() if product(operand.shape) != 1]
+    return () if operation.name in _STRIDE_STOPS or is_single_concat(operation) else operation.inputs()
+
+
+_FOLLOW_RESHAPE = _follow_all_but(_STOP_RESHAPES)
 
 
 def _origins(*values: Value, follow: _Follow = _FOLLOW_RESHAPE) -> Iterator[tuple[Value, Operation]]:
@@ -149,7 +156,7 @@ def passes_strides_wrongly(value: Value, constant: Propagated) -> bool:
     The engine moves it across everything that is computed from one value, up to another convolution. What is computed
     from weights alone is already a constant then.
     """
-    origins = _origins(value, follow=_FOLLOW_STRIDE)
+    origins = _origins(value, follow=_follow_stride)
     return any(
         (producer.name in _MIXES_STRIDES or _is_product(producer) or _begins_dynamically(producer))
         and not constant(origin)

@@ -211,6 +211,12 @@ CASES = [
             "conv_transpose2d": lambda x, w, b: F.conv_transpose2d(x, w, b, (2, 1), (1, 0), (1, 0), 2),
         }.items()
     ),
+    case(
+        "conv2d of every second place of an input of dynamic size",
+        lambda x, w: F.conv2d(x, w, stride=2).softmax(2).softmax(3),
+        randn(2, 3, 9, 8),
+        randn(4, 3, 1, 1),
+    ).dynamic({0: {0: "B", 2: "H", 3: "W"}}),
     case("conv_transpose2d unbatched", build(nn.ConvTranspose2d, 4, 6, (3, 2)), randn(4, 5, 7)),
     case(
         "conv_transpose2d with a computed filter",

@@ -1,4 +1,4 @@
-"""All benchmarks by one command: `python -m conformance.lab.measure`, or `tox -e benchmark`.
+"""Run all benchmarks, as `tox -e benchmark` does.
 
 Prints the tables and writes results.json and results.md. Figures are ratios within one run on one machine; nothing
 here passes or fails by time.

@@ -1,4 +1,4 @@
-"""How much of PyTorch's operator database is exported: one command that measures, prints and writes the figures.
+"""Measure how much of PyTorch's operator database is exported, print the figures and write them.
 
 python -m conformance.lab.measure.coverage --tract 0.23.9                  # first 2 samples per operator, float32
 python -m conformance.lab.measure.coverage --tract 0.23.9 --complete       # all usable samples

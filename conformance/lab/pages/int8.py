@@ -1,4 +1,4 @@
-"""python -m conformance.lab.pages.int8: what the suite `int8` measured, as the table of the documentation.
+"""Write what the suite `int8` measured as the table of the documentation.
 
     pytest conformance/suites/test_int8.py --complete --t2n-tract=all-minors --t2n-report=site
     python -m conformance.lab.pages.int8 site/matrix.jsonl --write docs/how-to/quantised.md

@@ -1,4 +1,4 @@
-"""python -m conformance.lab.pages.sizes: the outcome of each pattern of suite `sizes` in each engine, as a table.
+"""Print the outcome of each pattern of suite `sizes` in each engine as a table.
 
     python -m conformance.lab.pages.sizes crop 'pad_*' --tract 0.21.19,0.23.9
     python -m conformance.lab.pages.sizes --records site/matrix.jsonl
@@ -117,8 +117,8 @@ def read(path: Path) -> Iterator[tuple[str, str, tuple[str, str]]]:
     """Return what `run` does, from the records of a session that came to its end."""
     import msgspec
 
-    from pytest_t2n.records.completeness import completeness_of
     from pytest_t2n.records.file import read_records
+    from pytest_t2n.records.index import completeness_of
     from pytest_t2n.records.schema import cells_of
 
     records = read_records(path / "matrix.jsonl" if path.is_dir() else path)

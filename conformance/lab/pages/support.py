@@ -1,4 +1,4 @@
-"""The support table of the docs, made from measured results, never from registrations.
+"""Write the support table of the docs, from measured results, never from registrations.
 
 python -m conformance.lab.measure.coverage --tract all-minors --all-dtypes --outcomes tract.jsonl
 python -m conformance.lab.measure.coverage --tract all-minors --dynamic --outcomes dynamic.jsonl

@@ -1,4 +1,4 @@
-"""python -m conformance.lab.pages.weights: storage formats of weights by layer and release: support, sizes, times.
+"""Measure storage formats of weights by layer and release: support, sizes, times.
 
     python -m conformance.lab.pages.weights measure --tract 0.19,0.20,0.21,0.22,0.23 -o weights.jsonl
     python -m conformance.lab.pages.weights write weights.jsonl --page docs/how-to/float16.md

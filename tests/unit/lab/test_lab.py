@@ -7,6 +7,7 @@ from pathlib import Path
 import jinja2
 import pytest
 
+from conformance.lab.__main__ import commands
 from conformance.lab.pages import int8, weights
 from conformance.lab.pages.render import render
 from conformance.lab.pages.tables import END, figures_table, show, table, with_table
@@ -70,3 +71,9 @@ def test_a_module_answers_a_job_or_says_why_not(tmp_path: Path) -> None:
     died = run_module("json.tool", tmp_path / "no such file")
     assert died.returncode
     assert "no such file" in died.stderr
+
+
+def test_each_command_is_listed_with_a_line_of_help() -> None:
+    found = dict(commands())
+    assert {"conformance.lab.fuzz", "conformance.lab.measure.coverage", "conformance.lab.plant.mutants"} <= set(found)
+    assert [name for name, line in found.items() if not line.endswith(".") or line[0].islower()] == []

@@ -1,4 +1,4 @@
-"""Language models by this exporter and by torch-to-nnef-llm: `python -m conformance.lab.measure.language_models`.
+"""Compare language models of this exporter with those of torch-to-nnef-llm: right tokens, speed, size.
 
 The same folders of random weights go to both, each in processes of its own; what they write runs in one engine, beside
 PyTorch. Prints the tables and writes results.json and results.md. The other exporter is in an environment of its own.

@@ -1,4 +1,4 @@
-"""The same measurement for two other ways from PyTorch to tract, each in a separate environment.
+"""Measure two other ways from PyTorch to tract, each in a separate environment.
 
     python -m conformance.lab.measure.peers torch-to-nnef --json peer.json  # first 2 samples per operator, float32
     python -m conformance.lab.measure.peers torch-onnx --workers 2 --complete

@@ -1,4 +1,4 @@
-"""What a cell costs: bytes of its record, CPU of each command on records, CPU of an engine that judges it.
+"""Measure what a cell costs: bytes of its record, CPU of each command on records, CPU of an engine that judges it.
 
     python -m conformance.lab.measure.records site                    # records of a real run, as published
     python -m conformance.lab.measure.records site --bundle bundle    # and judging, with one engine and with all

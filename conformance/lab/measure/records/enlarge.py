@@ -1,4 +1,4 @@
-"""A matrix of any number of cells, made from the records of a real one.
+"""Make a matrix of any number of cells from the records of a real one.
 
 Cases are repeated under names of their own, each on as many releases as wanted. Numbers, times and digests are shaken
 in each cell, and each case has graphs of its own: copies would compress as no real matrix does.

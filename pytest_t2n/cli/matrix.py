@@ -146,7 +146,7 @@ def _merge(options: argparse.Namespace) -> int:
     if options.output.suffix == ".jsonl":
         count = merge(options.output)
     else:
-        from pytest_t2n.records.indexed.file import IndexedFile
+        from pytest_t2n.records.index import open_index
         from pytest_t2n.report.matrix import Matrix
         from pytest_t2n.report.write import write_matrix
 
@@ -155,8 +155,8 @@ def _merge(options: argparse.Namespace) -> int:
             with lock_folder(options.output), busy("writing the report"):
                 check_folder(options.output)
                 count = merge(options.output / MATRIX_FILE)
-                with IndexedFile(options.output) as file:
-                    write_matrix(_for_page(Matrix.of_index(file)), options.output)
+                with open_index(options.output) as index:
+                    write_matrix(_for_page(Matrix.of_index(index)), options.output)
         except BaseException:
             if is_new:  # files that cannot be merged leave no output
                 shutil.rmtree(options.output, ignore_errors=True)

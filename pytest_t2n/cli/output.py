@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from pytest_t2n.records.completeness import Completeness, completeness_of
+from pytest_t2n.records.completeness import Completeness
 from pytest_t2n.records.file import encode, read_records
 from pytest_t2n.records.folder import MATRIX_FILE
+from pytest_t2n.records.index import completeness_of, open_index
 from pytest_t2n.records.schema import CellLine, Record, RecordError
 from t2n_core.errors import T2NError
 from t2n_core.text import clip, reason_of, visible
@@ -51,15 +52,14 @@ def load_matrix(options: argparse.Namespace, path: Path) -> Matrix:
 
     The file is open until `options.closing` ends. Raises T2NError.
     """
-    from pytest_t2n.records.indexed.file import IndexedFile
     from pytest_t2n.report.matrix import Matrix
 
     try:
-        file = options.closing.enter_context(IndexedFile(path, warn))
+        index = options.closing.enter_context(open_index(path, warn))
     except (OSError, RecordError) as exc:
         raise T2NError(reason_of(exc)) from None
-    tell(options, path, file.completeness)
-    return Matrix.of_index(file)
+    tell(options, path, index.completeness)
+    return Matrix.of_index(index)
 
 
 def tell(options: argparse.Namespace, path: Path, state: Completeness) -> None:

@@ -26,8 +26,7 @@ from pytest_t2n.cli.output import as_text, say, show_cells, warn
 from pytest_t2n.config.shard import Shard
 from pytest_t2n.expect.entries import Expectation, ExpectationError, Expectations, read_expectations
 from pytest_t2n.records.cell import SelectedEngine
-from pytest_t2n.records.durations import read_durations
-from pytest_t2n.records.file import decode_line
+from pytest_t2n.records.file import decode_line, read_durations
 from pytest_t2n.records.folder import lock_folder
 from pytest_t2n.records.from_outcome import simple_record
 from pytest_t2n.records.platform import this_platform

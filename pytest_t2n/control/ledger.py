@@ -15,11 +15,11 @@ from pytest_t2n.config.settings import Settings
 from pytest_t2n.control.earlier import Interrupted, read_baseline
 from pytest_t2n.control.run_file import RunFile
 from pytest_t2n.records.cell import Cell, SelectedEngine
-from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.counts import CellCounts
-from pytest_t2n.records.file import StoredRecords, decode_line
+from pytest_t2n.records.file import decode_line
 from pytest_t2n.records.folder import MATRIX_FILE, lock_folder
 from pytest_t2n.records.from_outcome import simple_record
+from pytest_t2n.records.index import RecordIndex, completeness_of
 from pytest_t2n.records.nodeids import case_id
 from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.platform import this_platform
@@ -277,7 +277,7 @@ class Ledger:
             self.problems.append(f"{path}: removed or replaced while the session ran, and with it the records")
         try:
             if self.baseline is not None or self.settings.report is not None:
-                self._conclude(self._file.records.outlines())
+                self._conclude(RecordIndex.of_file(self._file.records))
             self.close()
         except (OSError, msgspec.DecodeError) as exc:
             self.problems.append(f"{self.settings.report or 'records'}: {exc}")
@@ -290,12 +290,12 @@ class Ledger:
             return []
         return [f"{failed} cells failed, and pytest counts no failure: another plugin changed their reports"]
 
-    def _conclude(self, stored: StoredRecords) -> None:
+    def _conclude(self, records: RecordIndex) -> None:
         """Compare with the baseline and write the report. Raises OSError, msgspec.DecodeError."""
         if self.baseline is not None:
             from pytest_t2n.records.changes import compare_matrices, count_changes
 
-            changes = compare_matrices(cells_of(self.baseline), cells_of(stored.records))
+            changes = compare_matrices(cells_of(self.baseline), map(outline_of, records.cells()))
             self.notes.append(f"since the baseline: {count_changes(changes)}")
         if self.settings.report is not None:
             from pytest_t2n.report.matrix import Matrix
@@ -303,7 +303,7 @@ class Ledger:
 
             before = Matrix.of(self.baseline) if self.baseline is not None else None
             try:
-                write_matrix(Matrix.of_file(stored), self.settings.report, before)
+                write_matrix(Matrix.of_index(records), self.settings.report, before)
             except OSError as exc:
                 self.problems.append(f"report in {self.settings.report}: {exc.strerror or exc}")
 

@@ -165,7 +165,7 @@ def _durations(settings: Settings) -> Mapping[str, float]:
     """Return the seconds of each case, read before the session's own report may replace the file."""
     if settings.durations is None:
         return {}
-    from pytest_t2n.records.durations import read_durations
+    from pytest_t2n.records.file import read_durations
 
     try:
         durations = read_durations(settings.durations)

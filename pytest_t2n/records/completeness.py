@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pytest_t2n.records.cell import Cell
@@ -10,13 +10,11 @@ from pytest_t2n.records.nodeids import case_id
 from pytest_t2n.records.schema import (
     SCHEMA,
     CellLine,
-    EndLine,
     EngineLine,
     ErrorLine,
     PlanLine,
     Record,
     RunLine,
-    cells_of,
 )
 from t2n_core.parity.stage import Stage, Status
 
@@ -35,8 +33,6 @@ class Completeness:
     """The reason why the session stopped early."""
     not_run: int = 0
     """Number of cells recorded as not run."""
-    missing: tuple[CellLine, ...] = ()
-    """Planned cells without a record, as cells that did not run; an index has them in its rows instead."""
 
     @property
     def is_complete(self) -> bool:
@@ -58,23 +54,6 @@ class Completeness:
         return ""
 
 
-def completeness_of(records: Sequence[Record]) -> Completeness:
-    """Return the state of the records of a file, in the order of the file."""
-    cells = cells_of(records)
-    end = records[-1] if records else None
-    plans = last_plans(records)
-    missing = _missing(plans, records, {(cell.nodeid, cell.platform) for cell in cells})
-    planned = sum(len(nodeids) for plan in plans for nodeids in plan.cells.values()) if plans else None
-    return Completeness(
-        found=len(cells) if planned is None else planned - len(missing),
-        planned=planned,
-        ended=isinstance(end, EndLine),
-        stopped=end.stopped if isinstance(end, EndLine) else "",
-        not_run=sum(cell.status == Status.NOT_RUN for cell in cells),
-        missing=missing,
-    )
-
-
 def last_plans(records: Iterable[Record]) -> list[PlanLine]:
     """Return the last plan of each platform."""
     return list({record.platform: record for record in records if isinstance(record, PlanLine)}.values())
@@ -90,21 +69,26 @@ def plan_for(cells: Iterable[Cell]) -> PlanLine:
     return PlanLine(SCHEMA, cells={engine: list(nodeids) for engine, nodeids in found.items()}, platform=platform)
 
 
-def _missing(
-    plans: Iterable[PlanLine], records: Iterable[Record], known: Container[tuple[str, str]]
-) -> tuple[CellLine, ...]:
-    runs = [record for record in records if isinstance(record, RunLine)]
+def missing_cells(
+    runs: Iterable[RunLine], plans: Iterable[PlanLine], is_missing: Callable[[str, str], bool]
+) -> list[CellLine]:
+    """Return the planned cells without a record as cells that did not run.
+
+    `is_missing` returns whether there is no record of a node id on the platform with a key.
+    """
     engines = {(engine.id, engine.platform): engine for run in runs for engine in run.engines}
-    return tuple(
-        planned_cell(nodeid, name, plan.platform, engines)
+    return [
+        _planned_cell(nodeid, name, plan.platform, engines)
         for plan in plans
         for name, nodeids in plan.cells.items()
         for nodeid in nodeids
-        if (nodeid, plan.platform) not in known
-    )
+        if is_missing(nodeid, plan.platform)
+    ]
 
 
-def planned_cell(nodeid: str, engine_id: str, platform: str, engines: Mapping[tuple[str, str], EngineLine]) -> CellLine:
+def _planned_cell(
+    nodeid: str, engine_id: str, platform: str, engines: Mapping[tuple[str, str], EngineLine]
+) -> CellLine:
     """Return a planned cell without a record as one that did not run."""
     target, _, label = engine_id.partition("-")
     engine = engines.get((engine_id, platform)) or EngineLine(target, label, label)

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Protocol, TypeVar
+from typing import BinaryIO
 
 import msgspec
 
-from pytest_t2n.records.outline import outline_of
+from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.schema import (
     SCHEMA,
     CellLine,
-    EndLine,
-    GraphLine,
-    PlanLine,
     Record,
     RecordError,
-    RunLine,
 )
 from t2n_core.files import replacing
 from t2n_core.foreign import ForeignFileError, open_file
@@ -34,12 +31,6 @@ _LONGEST_LINE = 512 << 20
 """Most bytes of a line; that of the plan is the longest, with about 200 for each cell."""
 
 
-class _Versioned(Protocol):
-    @property
-    def schema(self) -> int: ...
-
-
-_Line = TypeVar("_Line", bound=_Versioned)
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
@@ -73,45 +64,56 @@ def each_record(path: Path, torn: Callable[[str], object] | None = None) -> Iter
             and line.
         OSError: the file cannot be read.
     """
-    for _, _, record in each_with_offset(path, torn, _decoder):
-        yield record
+    with open_records(path) as lines:
+        yield from (record for _, record in each_with_offset(path, lines, torn))
 
 
-def each_with_offset(
-    path: Path, torn: Callable[[str], object] | None, decoder: msgspec.json.Decoder[_Line]
-) -> Iterator[tuple[int, int, _Line]]:
-    """Yield the offset and the size in bytes of each record with its decoded value; see `each_record`."""
+def read_durations(path: Path) -> dict[str, float]:
+    """Return the seconds of each case in all its engines, from a `matrix.jsonl` or a directory with one.
+
+    A time that is equal to the last digit in several cells of a case was spent once: its engines share a capture.
+    A case without times is left out. Raises RecordError, OSError.
+    """
+    times: dict[str, set[tuple[str, float]]] = {}
+    for record in each_record(path / MATRIX_FILE if path.is_dir() else path):
+        if isinstance(record, CellLine) and record.times:
+            times.setdefault(record.case, set()).update(record.times.items())
+    return {case: math.fsum(seconds for _, seconds in spent) for case, spent in times.items()}
+
+
+def each_with_offset(path: Path, lines: BinaryIO, torn: Callable[[str], object] | None) -> Iterator[tuple[int, Record]]:
+    """Yield the offset of each record in an open file, and the record; see `each_record`."""
     place, size = 0, 0
     cells: set[int] = set()
     """Hashes of node id and platform, since 50,000 node ids take more memory."""
-    with _foreign(path) as lines:
-        for number, line in enumerate(iter(partial(lines.readline, _LONGEST_LINE), b""), 1):
-            place, size = place + size, len(line)
-            if size == _LONGEST_LINE:
-                raise RecordError(f"{path}:{number}: the line has more than {_LONGEST_LINE} bytes")
-            if not line.strip():
-                continue
-            try:
-                record = decoder.decode(line)
-            except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
-                if line.endswith(b"\n"):
-                    raise RecordError(f"{path}:{number}: {text_of(exc)}") from exc
-                problem = f"{path}:{number}: the last line is incomplete; its session was killed while it wrote"
-                if torn is None:
-                    raise RecordError(problem) from exc
-                torn(problem)
-                return
-            if record.schema > SCHEMA:
-                raise RecordError(f"{path}:{number}: schema {record.schema}, but this version reads up to {SCHEMA}")
-            if isinstance(record, CellLine):
-                count = len(cells)
-                cells.add(hash((record.nodeid, record.platform)))
-                if len(cells) == count:
-                    raise RecordError(f"{path}:{number}: a second record of {record.nodeid}")
-            yield place, size, record
+    for number, line in enumerate(iter(partial(lines.readline, _LONGEST_LINE), b""), 1):
+        place, size = place + size, len(line)
+        if size == _LONGEST_LINE:
+            raise RecordError(f"{path}:{number}: the line has more than {_LONGEST_LINE} bytes")
+        if not line.strip():
+            continue
+        try:
+            record = decode_line(line)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+            if line.endswith(b"\n"):
+                raise RecordError(f"{path}:{number}: {text_of(exc)}") from exc
+            problem = f"{path}:{number}: the last line is incomplete; its session was killed while it wrote"
+            if torn is None:
+                raise RecordError(problem) from exc
+            torn(problem)
+            return
+        if record.schema > SCHEMA:
+            raise RecordError(f"{path}:{number}: schema {record.schema}, but this version reads up to {SCHEMA}")
+        if isinstance(record, CellLine):
+            count = len(cells)
+            cells.add(hash((record.nodeid, record.platform)))
+            if len(cells) == count:
+                raise RecordError(f"{path}:{number}: a second record of {record.nodeid}")
+        yield place, record
 
 
-def _foreign(path: Path) -> BinaryIO:
+def open_records(path: Path) -> BinaryIO:
+    """Open a file of records. Raises RecordError if it may not be read, OSError."""
     try:
         return open_file(path)
     except ForeignFileError as exc:
@@ -173,15 +175,11 @@ class RecordFile:
 
     def records(self) -> Iterator[Record]:
         """Yield all records in order. Raises msgspec.DecodeError, OSError if someone else wrote into the file."""
-        for _, line in self._lines():
+        for _, line in self.lines():
             yield decode_line(line)
 
-    def outlines(self) -> StoredRecords:
-        """Return the records for a report: outlines, whose evidence is read again on demand."""
-        return StoredRecords(self)
-
     def read(self, place: int) -> Record:
-        """Return the record at a position of `_lines`."""
+        """Return the record at a position of `lines`."""
         if place < 0:
             return decode_line(self._rest[-1 - place])
         self._file.seek(place)
@@ -198,7 +196,7 @@ class RecordFile:
         """Close the file. Raises OSError."""
         self._file.close()
 
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
+    def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield each line with its position: its offset, or a negative index of a line in memory."""
         start, end, tail = 0, 0, b""
         while end < self._size:
@@ -213,73 +211,6 @@ class RecordFile:
                 start += len(line) + 1
         for number, line in enumerate(self._rest):
             yield -1 - number, line
-
-
-class StoredRecords:
-    """The records of a file for a report: outlines in memory, evidence and graphs on disk."""
-
-    def __init__(self, file: RecordFile) -> None:
-        self._file = file
-        self._places: dict[str, int] = {}
-        self._graphs: dict[str, int] = {}
-        self.records: list[Record] = []
-        """All records except graphs; cells are outlines."""
-        words: dict[str, str] = {}
-        for place, line in file._lines():
-            record = decode_line(line)
-            if isinstance(record, GraphLine):
-                self._graphs[record.key] = place
-                continue
-            if isinstance(record, CellLine):
-                record = outline_of(record, words)
-                self._places[record.nodeid] = place
-            self.records.append(record)
-
-    @property
-    def graphs(self) -> Mapping[str, str]:
-        """Return the texts of the graphs by their keys, read from the file on access."""
-        return _StoredGraphs(self._file, self._graphs)
-
-    def in_order(self, nodeids: Iterable[str]) -> Iterator[Record]:
-        """Yield all records with the cells in an order, each graph before the first cell that has it.
-
-        Raises msgspec.DecodeError, OSError.
-        """
-        yield from (record for record in self.records if isinstance(record, RunLine | PlanLine))
-        written: set[str] = set()
-        for nodeid in nodeids:
-            cell = self._file.read(self._places[nodeid])
-            if isinstance(cell, CellLine) and cell.graph in self._graphs and cell.graph not in written:
-                written.add(cell.graph)
-                yield self._file.read(self._graphs[cell.graph])
-            yield cell
-        yield from (record for record in self.records if isinstance(record, EndLine))
-
-    def with_evidence(self, cell: CellLine) -> CellLine:
-        """Return the cell with its evidence."""
-        if cell.nodeid not in self._places:
-            return cell  # planned, but not in the file
-        found = self._file.read(self._places[cell.nodeid])
-        return found if isinstance(found, CellLine) else cell
-
-
-class _StoredGraphs(Mapping[str, str]):
-    def __init__(self, file: RecordFile, places: Mapping[str, int]) -> None:
-        self._file, self._places = file, places
-
-    def __getitem__(self, key: str) -> str:
-        found = self._file.read(self._places[key])
-        assert isinstance(found, GraphLine)
-        return found.text
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._places
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
 
 
 def _open(path: Path | None, append: bool) -> io.FileIO:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from pytest_t2n.records.completeness import Completeness
+from pytest_t2n.records.completeness import Completeness, last_plans
 from pytest_t2n.records.file import encode
-from pytest_t2n.records.indexed.file import IndexedFile
-from pytest_t2n.records.indexed.plans import RawPlan
-from pytest_t2n.records.indexed.table import CellTable
+from pytest_t2n.records.index import RecordIndex, open_index
 from pytest_t2n.records.platform import names_of
-from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, EngineLine, PlanLine, RecordError, RunLine
+from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, EngineLine, PlanLine, Record, RecordError, RunLine
 from t2n_core.files import replacing
 
 _NAMED = 10
@@ -40,15 +38,14 @@ def merge_files(
     `allow_incomplete` files may be incomplete: the result has no plan, or no end, if one of them has none. All are of
     one state of the project's Python files, unless `allow_sources`, which no shard may have.
 
-    `torn` is called for incomplete last lines, `tell` with the state of each file. Memory does not grow with the cells.
-    Returns the number of cells.
+    `torn` is called for incomplete last lines, `tell` with the state of each file. Returns the number of cells.
 
     Raises:
         RecordError: a file is incomplete, a cell is missing or in two files, or the files have different plans.
         OSError: a file cannot be read, or the output cannot be written.
     """
     with ExitStack() as closing:
-        files = {str(path): closing.enter_context(IndexedFile(path, torn)) for path in dict.fromkeys(paths)}
+        files = {str(path): closing.enter_context(open_index(path, torn)) for path in dict.fromkeys(paths)}
         for name, file in files.items():
             tell(Path(name), file.completeness)
         if not allow_incomplete:
@@ -59,30 +56,27 @@ def merge_files(
             ]
             _refuse("incomplete (--allow-incomplete merges them)", unfinished)
         _check_sources(files, allow_sources)
-        table = CellTable()
-        closing.callback(table.close)
-        return _Merge(files, table, allow_rerun, allow_incomplete).write(output)
+        return _Merge(files, allow_rerun, allow_incomplete).write(output)
 
 
 class _Merge:
-    def __init__(
-        self, files: Mapping[str, IndexedFile], table: CellTable, allow_rerun: bool, allow_incomplete: bool
-    ) -> None:
+    def __init__(self, files: Mapping[str, RecordIndex], allow_rerun: bool, allow_incomplete: bool) -> None:
         """Collect the places of all cells. Raises RecordError."""
-        self._names, self._files, self._table = list(files), list(files.values()), table
+        self._names, self._files = list(files), list(files.values())
         plans = {name: file.plans for name, file in files.items()}
         self._sharded = any(plan.shard for lines in plans.values() for plan in lines)
-        if self._sharded:
-            first = _check_shards(plans)
-            table.plan(((nodeid, "") for nodeid in files[first].order()), "")
+        order = files[_check_shards(plans)].plans[-1].nodeids if self._sharded else []
+        self._graphs = {key: (file, place) for file in self._files for key, place in file.graph_places.items()}
         self._used: set[str] = set()
         """Platforms of cells, and of plans with cells."""
-        self._collect(allow_rerun)
-        if self._sharded and not allow_incomplete:
-            _refuse("planned, but in no file", (nodeid for _, nodeid, _, _ in table.missing()))
+        self._cells = self._collect(allow_rerun)
         if self._sharded:
-            _refuse("in a file, but not planned", table.unplanned())
-        self._planned = self._plan_heads()
+            if not allow_incomplete:
+                _refuse("planned, but in no file", (nodeid for nodeid in order if (nodeid, "") not in self._cells))
+            planned = set(order)
+            _refuse("in a file, but not planned", (nodeid for nodeid, _ in self._cells if nodeid not in planned))
+            self._cells = {(one, ""): self._cells[one, ""] for one in order if (one, "") in self._cells}
+        self._plans = self._merge_plans()
 
     def write(self, output: Path) -> int:
         """Write the merged file, and return the number of its cells. Raises RecordError, OSError."""
@@ -92,73 +86,65 @@ class _Merge:
         names = names_of(lines)
         if len(names) < 2:
             names = {}
-        count = 0
         with replacing(output) as sink:
+
+            def add(record: Record) -> None:
+                sink.write(f"{encode(record)}\n".encode())
+
             if run is not None:
                 engines = [msgspec.structs.replace(one, on=names.get(one.platform, "")) for one in run.engines]
-                sink.write(f"{encode(msgspec.structs.replace(run, engines=engines))}\n".encode())
-            for plan in self._planned:
-                for piece in self._plan_text(plan):
-                    sink.write(piece.encode())
-            for _, _, place in self._table.cells(planned=self._sharded):
-                file = self._files[place.file]
-                cell = file.read(place)
+                add(msgspec.structs.replace(run, engines=engines))
+            for plan in self._plans:
+                add(plan)
+            for number, place in self._cells.values():
+                cell = self._files[number].read(place)
                 assert isinstance(cell, CellLine)
-                graph = self._table.take_graph(cell.graph) if cell.graph else None
-                if graph is not None:
-                    sink.write(f"{encode(self._files[graph.file].read(graph))}\n".encode())
-                cell = msgspec.structs.replace(cell, on=names.get(cell.platform, ""))
-                sink.write(f"{encode(cell)}\n".encode())
-                count += 1
+                if cell.graph in self._graphs:
+                    file, place = self._graphs.pop(cell.graph)
+                    add(file.read(place))
+                add(msgspec.structs.replace(cell, on=names.get(cell.platform, "")))
             for end in _merge_ends([file.end for file in self._files]):
-                sink.write(f"{encode(end)}\n".encode())
-        return count
+                add(end)
+        return len(self._cells)
 
-    def _collect(self, allow_rerun: bool) -> None:
-        """Add the place of each cell and graph. Raises RecordError if a cell is in several files."""
-        table, twice = self._table, _FirstNames()
+    def _collect(self, allow_rerun: bool) -> dict[tuple[str, str], tuple[int, int]]:
+        """Return the file and the place of each cell. Raises RecordError if a cell is in several files."""
+        cells: dict[tuple[str, str], tuple[int, int]] = {}
+        twice = _FirstNames()
         for number, file in enumerate(self._files):
-            for key, place in file.graph_places():
-                table.add_graph(key, place._replace(file=number))
             for nodeid, platform, place in file.places():
                 self._used.add(platform)
-                key = "" if self._sharded else platform  # shards have each cell once, wherever they ran
-                known = None if allow_rerun else table.file_of(nodeid, key)
-                if known is not None and known != number:
-                    twice.add(f"{nodeid} ({self._names[known]} and {self._names[number]})")
-                table.add_cell(nodeid, key, "", "", place._replace(file=number))
+                key = nodeid, "" if self._sharded else platform  # shards have each cell once, wherever they ran
+                known = None if allow_rerun else cells.get(key)
+                if known is not None and known[0] != number:
+                    twice.add(f"{nodeid} ({self._names[known[0]]} and {self._names[number]})")
+                cells[key] = number, place
         twice.refuse("in more than one file")
+        return cells
 
-    def _plan_heads(self) -> list[PlanLine]:
-        """Return the merged plan of each platform, without its cells; an empty list if a file has no plan."""
+    def _merge_plans(self) -> list[PlanLine]:
+        """Return the merged plan of each platform; an empty list if a file has no plan."""
         digests: dict[str, set[str]] = {}
+        planned: dict[str, dict[str, dict[str, None]]] = {}
         for file in self._files:
-            last = {plan.platform: plan for plan in file.plans}
-            if not last:
+            plans = last_plans(file.plans)
+            if not plans:
                 return []
-            for platform, plan in last.items():
-                digests.setdefault(platform, set()).add(plan.sha256)
-            self._table.join_plan(file.planned())
-        heads = []
-        for platform, found in digests.items():
-            heads.append(PlanLine(SCHEMA, sha256=found.pop() if len(found) == 1 else "", platform=platform))
-            if next(self._table.joined_plan(platform), None) is not None:
-                self._used.add(platform)
-        return heads
-
-    def _plan_text(self, plan: PlanLine) -> Iterator[str]:
-        """Yield the line of a plan with its cells in pieces."""
-        fields = msgspec.json.decode(encode(plan))
-        platform = fields.pop("platform", "")
-        yield msgspec.json.encode(fields).decode()[:-1]
-        before = ',"cells":{'
-        for engine, nodeids in self._table.joined_plan(platform):
-            yield before + msgspec.json.encode(engine).decode() + ":["
-            for place, nodeid in enumerate(nodeids):
-                yield ("," if place else "") + msgspec.json.encode(nodeid).decode()
-            before = "],"
-        end = "" if before.startswith(",") else "]}"
-        yield end + (f',"platform":{msgspec.json.encode(platform).decode()}' if platform else "") + "}\n"
+            for plan in plans:
+                digests.setdefault(plan.platform, set()).add(plan.sha256)
+                engines = planned.setdefault(plan.platform, {})
+                for engine, nodeids in plan.cells.items():
+                    engines.setdefault(engine, {}).update(dict.fromkeys(nodeids))
+        self._used |= {platform for platform, engines in planned.items() if any(engines.values())}
+        return [
+            PlanLine(
+                SCHEMA,
+                sha256=found.pop() if len(found) == 1 else "",
+                cells={engine: list(nodeids) for engine, nodeids in planned[platform].items() if nodeids},
+                platform=platform,
+            )
+            for platform, found in digests.items()
+        ]
 
 
 class _FirstNames:
@@ -187,7 +173,7 @@ def _refuse(problem: str, names: Iterable[str]) -> None:
     found.refuse(problem)
 
 
-def _check_shards(plans: Mapping[str, Sequence[RawPlan]]) -> str:
+def _check_shards(plans: Mapping[str, Sequence[PlanLine]]) -> str:
     """Check that files are all shards of one plan; return the name of the one with the order of all cells."""
     whole = [name for name, lines in plans.items() if not lines or not lines[-1].shard]
     _refuse("beside files of shards, but not a shard", whole)
@@ -215,7 +201,7 @@ def _check_shards(plans: Mapping[str, Sequence[RawPlan]]) -> str:
     return next(iter(plans))
 
 
-def _check_sources(files: Mapping[str, IndexedFile], allowed: bool) -> None:
+def _check_sources(files: Mapping[str, RecordIndex], allowed: bool) -> None:
     """Raise RecordError if the files are of several states of the project, which no shards of one plan are."""
     first: dict[str, str] = {}
     for name, file in files.items():

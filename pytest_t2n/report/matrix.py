@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from pytest_t2n.records.completeness import Completeness, completeness_of
-from pytest_t2n.records.file import StoredRecords
-from pytest_t2n.records.indexed.file import IndexedFile
-from pytest_t2n.records.schema import CellLine, EngineLine, Record, RunLine, cells_of, graphs_of
+from pytest_t2n.records.completeness import Completeness
+from pytest_t2n.records.index import RecordIndex
+from pytest_t2n.records.schema import CellLine, EngineLine, Record, RunLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,32 +90,21 @@ class Rows(Protocol):
         ...
 
 
-class _RowsInMemory(tuple[Row, ...]):
-    __slots__ = ()
-
-    def cases(self) -> Iterator[str]:
-        return (row.case for row in self)
-
-    def pick(self, cases: Iterable[str]) -> Iterator[Row]:
-        by_case = {row.case: row for row in self}
-        return (by_case[case] for case in cases)
-
-
 class _RowsOfIndex:
-    def __init__(self, file: IndexedFile, titles: Iterable[str]) -> None:
-        self._file, self._titles = file, tuple(titles)
+    def __init__(self, index: RecordIndex, titles: Iterable[str]) -> None:
+        self._index, self._titles = index, tuple(titles)
 
     def __iter__(self) -> Iterator[Row]:
-        return (self._row(case, cells) for case, cells in self._file.rows())
+        return self.pick(self.cases())
 
     def __len__(self) -> int:
-        return len(self._file)
+        return len(self._index)
 
     def cases(self) -> Iterator[str]:
-        return self._file.cases()
+        return self._index.cases()
 
     def pick(self, cases: Iterable[str]) -> Iterator[Row]:
-        return (self._row(case, cells) for case, cells in self._file.pick(cases))
+        return (self._row(case, cells) for case, cells in self._index.pick(cases))
 
     def _row(self, case: str, cells: Iterable[CellLine]) -> Row:
         own = {cell.engine: cell for cell in cells}
@@ -131,10 +119,6 @@ class Fold(Protocol):
         ...
 
 
-def _as_it_is(cell: CellLine) -> CellLine:
-    return cell
-
-
 @dataclass(frozen=True, slots=True)
 class Matrix:
     """The records of a report, by case and engine version."""
@@ -146,41 +130,19 @@ class Matrix:
     """The state of the file; planned cells without a record are in the rows as cells that did not run."""
     graphs: Mapping[str, str] = field(default_factory=dict)
     """Graph texts by the keys in cells."""
-    with_evidence: Callable[[CellLine], CellLine] = _as_it_is
-    """Function that returns a cell with its evidence; the cells of the rows may be outlines."""
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Matrix:
         """Return the matrix of records, its columns in the order of the runs, its rows by name."""
-        records = list(records)
-        return cls._of(records, graphs_of(records), _as_it_is)
+        return cls.of_index(RecordIndex.of(list(records)))
 
     @classmethod
-    def of_file(cls, stored: StoredRecords) -> Matrix:
-        """Return the matrix of outlines: evidence and graphs are read on demand."""
-        return cls._of(stored.records, stored.graphs, stored.with_evidence)
-
-    @classmethod
-    def _of(
-        cls, records: Sequence[Record], graphs: Mapping[str, str], with_evidence: Callable[[CellLine], CellLine]
-    ) -> Matrix:
-        runs = tuple(record for record in records if isinstance(record, RunLine))
-        columns = {engine.title: engine for run in runs for engine in run.engines}
-        by_case: dict[str, dict[str, CellLine]] = {}
-        completeness = completeness_of(records)
-        for cell in (*cells_of(records), *completeness.missing):
-            columns.setdefault(cell.engine, EngineLine(cell.target, cell.version, cell.label))
-            by_case.setdefault(cell.case, {})[cell.engine] = cell
-        rows = (Row(case, tuple(own.get(title) for title in columns)) for case, own in sorted(by_case.items()))
-        return cls(runs, tuple(columns.values()), _RowsInMemory(rows), completeness, graphs, with_evidence)
-
-    @classmethod
-    def of_index(cls, file: IndexedFile) -> Matrix:
-        """Return the matrix of an indexed file, whose rows are read from it on each access."""
-        columns = {engine.title: engine for run in file.runs for engine in run.engines}
-        columns |= {title: engine for title, engine in file.columns.items() if title not in columns}
-        rows = _RowsOfIndex(file, columns)
-        return cls(tuple(file.runs), tuple(columns.values()), rows, file.completeness, file.graphs)
+    def of_index(cls, index: RecordIndex) -> Matrix:
+        """Return the matrix of indexed records, whose rows are read on each access."""
+        columns = {engine.title: engine for run in index.runs for engine in run.engines}
+        columns |= {title: engine for title, engine in index.columns.items() if title not in columns}
+        rows = _RowsOfIndex(index, columns)
+        return cls(tuple(index.runs), tuple(columns.values()), rows, index.completeness, index.graphs)
 
     def fold(self, *parts: Fold) -> None:
         """Add each row to each of the parts, by name, reading the rows once for all of them."""

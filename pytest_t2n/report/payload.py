@@ -92,7 +92,7 @@ class Payload:
     def evidence(self) -> Iterator[str]:
         """Yield the blocks of evidence, reading the cells once more."""
         cells = (cell for row in self._matrix.rows.pick(self._cases) for cell in row.present)
-        facts = _evidence(map(self._matrix.with_evidence, cells), self._places)
+        facts = _evidence(cells, self._places)
         while block := list(islice(facts, self._block)):
             yield pack(block)
 

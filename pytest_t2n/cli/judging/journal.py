@@ -10,6 +10,7 @@ from pytest_t2n.control.run_file import RunFile
 from pytest_t2n.records.file import write_records
 from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.from_outcome import simple_record
+from pytest_t2n.records.index import RecordIndex
 from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.schema import CellLine, GraphLine, RecordError, RunLine
 from t2n_core.parity.stage import Stage, Status
@@ -67,11 +68,11 @@ class Journal:
             from pytest_t2n.report.matrix import Matrix
             from pytest_t2n.report.write import write_matrix
 
-            stored = self._file.records.outlines()
+            records = RecordIndex.of_file(self._file.records)
             if self._file.failure is None:
                 nodeids = [cell.nodeid for cell in self._plan.cells]
-                write_records(self._folder / MATRIX_FILE, stored.in_order(nodeids))
-            write_matrix(Matrix.of_file(stored), self._folder)
+                write_records(self._folder / MATRIX_FILE, records.in_order(nodeids))
+            write_matrix(Matrix.of_index(records), self._folder)
         self._file.records.close()
         if self._file.failure is not None:
             raise self._file.failure

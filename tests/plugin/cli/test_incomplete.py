@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from pytest_t2n.cli import main
-from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.file import encode, read_records
+from pytest_t2n.records.index import completeness_of
 from pytest_t2n.records.schema import SCHEMA, EndLine, PlanLine, RunLine, cells_of
 from tests.plugin.cli.test_matrix import NEW, OLD
 from tests.plugin.report.many_records import whole

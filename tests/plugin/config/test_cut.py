@@ -11,9 +11,8 @@ import pytest
 
 from pytest_t2n.cli import main
 from pytest_t2n.config.shard import partition
-from pytest_t2n.records.completeness import completeness_of
-from pytest_t2n.records.durations import read_durations
-from pytest_t2n.records.file import read_records, write_records
+from pytest_t2n.records.file import read_durations, read_records, write_records
+from pytest_t2n.records.index import completeness_of
 from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, PlanLine, RunLine
 from tests.plugin.conftest import EVERYWHERE
 

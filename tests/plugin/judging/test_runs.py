@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pytest_t2n.cli import main
-from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.file import read_records
+from pytest_t2n.records.index import completeness_of
 from tests.plugin.judging.bundles import (
     HANGS,
     ON_LINUX,

@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 import msgspec
 import pytest
 
-from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.file import encode, read_records, write_records
+from pytest_t2n.records.index import completeness_of
 from pytest_t2n.records.merge import merge_files
 from pytest_t2n.records.platform import differences, names_of, platform_of, this_platform
 from pytest_t2n.records.schema import (

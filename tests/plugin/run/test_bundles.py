@@ -13,9 +13,9 @@ import pytest
 from pytest_t2n.cli import main
 from pytest_t2n.cli.judging.plan import plan_checks
 from pytest_t2n.records.cell import SelectedEngine
-from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.file import read_records
 from pytest_t2n.records.folder import MATRIX_FILE
+from pytest_t2n.records.index import completeness_of
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.schema import cells_of, graphs_of
 from pytest_t2n.run.bundle_reader import read_bundle

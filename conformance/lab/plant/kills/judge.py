@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from conformance.lab.plant.kills.session import CELLS, WRONG, Killed
-from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.file import read_records
+from pytest_t2n.records.index import completeness_of
 from pytest_t2n.records.schema import Record, RecordError, cells_of
 
 _BY_KILL = ("not_run", "crash", "timeout", "error", "oom")

@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import ctypes as c
 import json
+import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from conformance.lab import inventory
 from conformance.lab.machine import memory_of_process, pin_to_one_core
+from conformance.lab.onnx_models import load_onnx
 from conformance.lab.processes import run_module
 from conformance.lab.timing import Stopwatch, in_turns
 from t2n_core.engine import ResolvedEngine
-from t2n_core.engine.tract.driver import TractDriver, TractRunnable
-from t2n_core.errors import EngineError, EngineRunError
+from t2n_core.engine.tract.driver import TractDriver, TractModel, TractRunnable
+from t2n_core.errors import EngineError, EngineOptimiseError, EngineRunError
 
 TURN = 0.02
 """Seconds that one archive runs before it is the next one's turn."""
@@ -39,9 +41,9 @@ class TimedArchive:
 
     def __init__(self, driver: TractDriver, archive: Path, inputs: Sequence[np.ndarray[Any, Any]]) -> None:
         watch = Stopwatch()
-        self.runnable: TractRunnable = inventory.load(driver, archive).into_runnable(optimise=True)
+        self.runnable: TractRunnable = load_archive(driver, archive).into_runnable(optimise=True)
         self.load_seconds = watch.cpu
-        self.operators = inventory.operators(driver, archive)
+        self.operators = operators(driver, archive)
         self.driver = driver
         watch = Stopwatch()
         self.outputs = self.runnable.run(inputs)
@@ -129,6 +131,30 @@ def time_in_process(
     if child.returncode:
         answers.append({"name": cases[len(answers)]["name"], "archives": {}, "died": child.stderr[-300:]})
     return answers
+
+
+def load_archive(driver: TractDriver, archive: Path) -> TractModel:
+    """Load NNEF or ONNX, by the file's ending."""
+    return load_onnx(driver, archive) if archive.suffix == ".onnx" else driver.load(archive)
+
+
+def operators(driver: TractDriver, archive: Path) -> dict[str, int]:
+    """Return how often each operator is in the optimised graph, without inputs and constants. Raises EngineError."""
+    model = load_archive(driver, archive)
+    if profile := driver.find("tract_model_profile_json"):  # up to 0.22 a model is profiled, then a runnable
+        driver.check(driver.function("tract_model_optimize")(model.pointer), EngineOptimiseError)
+        states = (None, c.c_size_t(0)) if driver.find("tract_state_get_states") else ()
+        text = driver.text(profile, model.pointer, None, *states)
+    else:
+        runnable = model.into_runnable(optimise=True)
+        text = driver.text(driver.function("tract_runnable_profile_json"), runnable.pointer, None)
+    return count_operators(json.loads(text))
+
+
+def count_operators(profile: dict[str, Any]) -> dict[str, int]:
+    """Return how often each operator is in a profile of the engine, under its name without parameters."""
+    names = [re.split(r"[ <(\[]", node["op_name"])[0] for node in profile["nodes"]]
+    return dict(Counter(name for name in names if name not in ("Source", "Const")).most_common())
 
 
 def main() -> None:

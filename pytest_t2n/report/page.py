@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import jinja2
@@ -12,10 +13,10 @@ from pytest_t2n.records.platform import describe_platform
 from pytest_t2n.report.causes import CauseFold
 from pytest_t2n.report.markdown import SummaryFold
 from pytest_t2n.report.matrix import Matrix, Row
-from pytest_t2n.report.parts import write_parts
 from pytest_t2n.report.payload import PageOrder, Payload
 from pytest_t2n.report.single_file import source_of, write_single_file
 from pytest_t2n.report.support import SupportFold
+from t2n_core.files import write_whole
 from t2n_core.level import LEVELS
 from t2n_core.parity.stage import Status
 from t2n_core.text import visible
@@ -126,3 +127,20 @@ def _duration(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds * 1e6:.3g} µs"
+
+
+_PARTS = "page-"
+"""Prefix of the folder's name; a digest of the grid follows, so that a page never loads parts of another one."""
+
+
+def write_parts(payload: Payload, directory: Path) -> list[Path]:
+    """Write the blocks of evidence and of graphs, and return their files, at least one. Raises OSError."""
+    folder = directory / f"{_PARTS}{hashlib.sha256(payload.grid.encode()).hexdigest()[:12]}"
+    found = [_write(folder, f"evidence-{number}", block) for number, block in enumerate(payload.evidence())]
+    return found + [_write(folder, f"graphs-{number}", block) for number, block in enumerate(payload.graphs)]
+
+
+def _write(folder: Path, name: str, block: str) -> Path:
+    path = folder / f"{name}.js"
+    write_whole(path, f't2nPart("{name}","{block}");\n')
+    return path

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import copy
+import getpass
+import platform
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +21,6 @@ from t2n_core.engine.pool import TractRunner
 from t2n_core.engine.provision.versions import parse_spec
 from t2n_core.errors import InputError
 from t2n_core.inference_target.base import InferenceTarget, fragments_of
-from t2n_core.inference_target.identity import identity_properties
 from t2n_core.inference_target.version import SemanticVersion
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.nnef.graph import Fragment, Graph
@@ -348,3 +352,23 @@ def _extension(line: str) -> str:
     if not plain or ";" in plain or "\n" in plain:
         raise InputError(f"custom_extensions: {line!r} is not one extension", hint="such as 'tract_assert T >= 1'")
     return plain
+
+
+def identity_properties() -> dict[str, str]:
+    """Return user, host, operating system, date and versions of this export, as properties of an archive."""
+    return {
+        "export_user": _user(),
+        "export_host": platform.node(),
+        "export_os": platform.platform(),
+        "export_date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "export_python": platform.python_version(),
+        "export_torch": metadata.version("torch"),
+        "export_t2n": str(sys.modules["t2n_core"].__version__),
+    }
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container without an entry for its user
+        return "unknown"

@@ -16,15 +16,19 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
+
+from packaging.version import Version
 
 from conformance.dialect.passes.families import COUNT, FAMILIES, programs
 from conformance.dialect.passes.judging import PassVerdict
-from conformance.dialect.passes.known import explanation
-from conformance.dialect.passes.page import passes_page
-from conformance.dialect.passes.session import judge_kept, matrix, paths_in, smallest
+from conformance.dialect.passes.known import KNOWN, KnownPass, explanation
+from conformance.dialect.passes.session import PATHS, judge_kept, matrix, paths_in, smallest
 from conformance.dialect.passes.upstream import write_upstream_programs
 from conformance.lab.command import add_tract, command_parser, say
+from conformance.lab.pages.render import render
 from t2n_core.engine import close_all, engine_for, resolve_engines
 
 
@@ -59,6 +63,32 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.upstream:
         say(f"{', '.join(write_upstream_programs(found, found[-1].release, chosen.upstream))} in {chosen.upstream}")
     return min(unknown, 1)
+
+
+def passes_page(found: Iterable[PassVerdict]) -> str:
+    """Return the page in Markdown."""
+    counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    programs: set[str] = set()
+    for verdict in found:
+        programs.add(verdict.program.name)
+        counts[verdict.release][verdict.path][verdict.status] += 1
+    by_release = {release: counts[release] for release in sorted(counts, key=Version)}
+    shown = {"programs": programs, "counts": by_release, "paths": PATHS, "known": KNOWN}
+    return render("passes", (outcomes, range_of), **shown)
+
+
+def outcomes(counts: Counter[str] | None) -> str:
+    """Return `199 right, 11 refused`."""
+    if not counts:
+        return "the same as `declutter`"
+    return ", ".join(f"{count} {status}" for status, count in counts.most_common())
+
+
+def range_of(one: KnownPass) -> str:
+    """Return the releases of a pass."""
+    if one.before is None:
+        return f"{one.since} and later" if one.since else "all"
+    return f"{one.since} to before {one.before}" if one.since else f"before {one.before}"
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from t2n_core.check.exported.archive import ExportedArchive
-from t2n_core.check.exported.long_sizes import without_rounding
 from t2n_core.check.mismatch.author import with_author
 from t2n_core.check.mismatch.causes import with_causes
 from t2n_core.check.mismatch.float64_recheck import recheck_in_float64
@@ -18,7 +17,7 @@ from t2n_core.errors import InputError
 from t2n_core.inference_target import KhronosNNEF
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.judging.judgement import Judgement
-from t2n_core.parity.outcome import Outcome, Stage, Status
+from t2n_core.parity.outcome import ROUNDING, Outcome, Stage, Status
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import DRAWN, LONG_SIZES
 from t2n_core.parity.tolerance import TractCheckTolerance
@@ -77,3 +76,20 @@ def _add_causes(mismatch: Outcome, result: ExportedArchive, request: CheckReques
         mismatch = note_rounding(mismatch, engine, request, reference)
     mismatch = with_author(mismatch, engine, request)
     return with_causes(mismatch, reference, result.samples)
+
+
+def without_rounding(mismatch: Outcome, result: ExportedArchive, request: CheckRequest) -> Outcome:
+    """Return a mismatch, or the outcome of the other samples if it is rounding at long sizes alone.
+
+    There the engine is about as near to the model in float64 as PyTorch is; the record says how near both are.
+    """
+    failed = {name: one for name, one in result.long_samples.items() if one.sizes in mismatch.failed_sizes}
+    if ROUNDING not in mismatch.facts or not all(
+        any(sizes == one.sizes for one in failed.values()) for sizes in mismatch.failed_sizes
+    ):
+        return mismatch
+    kept = [sample for sample in request.samples if sample.sizes not in mismatch.failed_sizes]
+    outcome = check_parity(result.target.engine(), replace(request, samples=kept))
+    words = mismatch.facts[ROUNDING]
+    lines = [f"{line}: {words}" if name in failed else line for name, line in result.long_sizes.items()]
+    return replace(outcome, facts={**outcome.facts, LONG_SIZES: lines})

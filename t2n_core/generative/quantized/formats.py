@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
 
 from t2n_core.errors import InputError
-from t2n_core.generative.quantized.packing import spread, unpack_integers
 
 Parts = Mapping[str, torch.Tensor]
 """The tensors of one weight, by the ends of their names."""
@@ -131,3 +130,25 @@ NEED_A_GPU: Final = frozenset({"eetq", "fbgemm_fp8", "fp_quant", "higgs", "metal
 
 DROPPED: Final = (".activation_scale", ".input_scale")
 """The ends of the names of tensors that only quantized products read, and no weight."""
+
+
+def unpack_integers(packed: torch.Tensor, bits: int, order: Sequence[int] | None = None) -> torch.Tensor:
+    """Return unsigned integers of some bits, along a new last axis; the lowest bits are the first one.
+
+    `order` has the place of each along that axis, if it is not that of its bits.
+    """
+    count = 8 * packed.dtype.itemsize // bits
+    wide = packed.to(torch.int64)
+    parts = torch.stack([(wide >> (bits * place)) & ((1 << bits) - 1) for place in range(count)], -1)
+    if order is None:
+        return parts
+    places = torch.empty(count, dtype=torch.int64)
+    places[torch.tensor(order)] = torch.arange(count)
+    return parts[..., places]
+
+
+def spread(factors: torch.Tensor, shape: Sequence[int], block: Sequence[int]) -> torch.Tensor:
+    """Return the factor of each element of a tensor whose last two axes are divided into blocks."""
+    rows, columns = shape[-2:]
+    tall = factors.repeat_interleave(block[0], -2)[..., :rows, :]
+    return tall.repeat_interleave(block[1], -1)[..., :columns]

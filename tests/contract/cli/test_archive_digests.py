@@ -11,8 +11,7 @@ import pytest
 
 from t2n_core.export.options import marker_options
 from t2n_core.inference_target import TractNNEF
-from tools.archive_digests.__main__ import ROOT, main
-from tools.archive_digests.comparison import differences
+from tools.archive_digests.__main__ import ROOT, differences, main
 from tools.archive_digests.folder import Folder
 from tools.archive_digests.recorder import without_place
 

@@ -11,10 +11,9 @@ import pytest
 import torch
 from torch import nn
 
-from conformance.lab.plant.faults.__main__ import reduce_one
+from conformance.lab.plant.faults.__main__ import page, reduce_one
 from conformance.lab.plant.faults.architectures import planted_in
 from conformance.lab.plant.faults.graphs import planted_graph
-from conformance.lab.plant.faults.page import page
 from conformance.lab.plant.faults.plants import FLOAT64, PLANTS
 from conformance.lab.upstream.__main__ import FAILURES, HERE, Failure
 from conformance.lab.upstream.operators import WRONG, Wrong

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.lab.plant.kills.judge import problems_of, problems_of_resumed
+from conformance.lab.plant.kills.__main__ import problems_of, problems_of_resumed
 from conformance.lab.plant.kills.session import CELLS, WRONG, Killed
 from pytest_t2n.records.file import encode, write_records
 from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, PlanLine, Record

@@ -5,25 +5,30 @@ Tests that run engines are slow: they run only for the mutants that all other te
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pkgutil
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import starmap, zip_longest
+from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
+from unittest.mock import patch
 
 import pytest
 from _pytest.runner import runtestprotocol
 
 from conformance.lab.plant.definitions.equivalents import EQUIVALENT
 from conformance.lab.plant.definitions.mutate import Mutant, mutants_of
-from conformance.lab.plant.definitions.replies import kept_replies
 from conformance.lab.plant.trial import CAUGHT, Trial
+from t2n_core.engine.protocol import Array, EngineReply
+from t2n_core.engine.tract.engine import TractEngine
 
 PACKAGE: Final = "t2n_core.dialect.meaning"
 MODULES: Final = ("t2n_core.dialect.arrays", "t2n_core.dialect.scan")
@@ -185,3 +190,29 @@ def verdicts_of(chosen: Callable[[str], bool], jobs: int) -> MutantSession:
     with kept_replies():
         pytest.main([*arguments, *TESTS, *ENGINE_TESTS], plugins=[found])
     return found
+
+
+@contextmanager
+def kept_replies() -> Iterator[None]:
+    """Give a context in which an engine answers what it answered before; forked processes answer from it too."""
+    run, kept = TractEngine.run, dict[str, EngineReply]()
+
+    def answer(engine: TractEngine, archive: Path, batches: Sequence[Sequence[Array]], **options: Any) -> EngineReply:
+        key = _key(engine, archive, batches)
+        if options.keys() - {"timeout"} or not archive.is_dir():
+            return run(engine, archive, batches, **options)
+        if key not in kept:
+            kept[key] = run(engine, archive, batches, **options)
+        return kept[key]
+
+    with patch.object(TractEngine, "run", answer):
+        yield
+
+
+def _key(engine: TractEngine, archive: Path, batches: Sequence[Sequence[Array]]) -> str:
+    found = hashlib.sha256(engine.version.encode())
+    for file in sorted(archive.rglob("*")):
+        found.update(f"{file.name}\n".encode() + file.read_bytes())
+    for array in (array for batch in batches for array in batch):
+        found.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+    return found.hexdigest()

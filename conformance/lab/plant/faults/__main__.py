@@ -8,19 +8,21 @@ Architectures need the libraries of the suite `models`.
 from __future__ import annotations
 
 import itertools
+import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.lab.machine import cpu_of_children
+from conformance.lab.pages.render import render
 from conformance.lab.plant.faults.architectures import planted_architectures
 from conformance.lab.plant.faults.graphs import planted_graph
-from conformance.lab.plant.faults.page import Result, page
 from conformance.lab.plant.faults.plants import FLOAT64, PLANTS, Plant
-from conformance.lab.plant.trial import journal, plant_parser
+from conformance.lab.plant.trial import Trial, journal, plant_parser
 from t2n_core.engine import resolve_engines
 from t2n_core.engine.khronos.engine import KhronosEngine
 from t2n_core.errors import InputError
@@ -119,6 +121,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{small} of {len(results)} {name} are small")
         failed |= small < 0.95 * len(results) or not all(one.is_right for one in results)
     return int(failed)
+
+
+MOST_OPERATORS = 3
+SECONDS = {"crash": 60.0, "timeout": 60.0, "oom": 60.0}
+"""Time that is allowed by the status of a failure; 10 for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Trial):
+    """The reduction of one graph with a fault of a release; what is left should fail as the whole did."""
+
+    enough: int
+    """Elements that are enough to show the fault."""
+    before: int
+    """Operators of the whole."""
+    operators: int
+    elements: int
+    runs: int
+    seconds: float
+
+    @property
+    def is_small(self) -> bool:
+        return self.operators <= MOST_OPERATORS and self.elements <= self.enough
+
+    @property
+    def is_fast(self) -> bool:
+        return self.seconds <= SECONDS.get(self.expected, 10.0)
+
+
+def page(random: Sequence[Result], built: Sequence[Result], seed: int) -> str:
+    """Return the page of the documentation; `built` are the results of architectures."""
+    figures = {"median": statistics.median, "plants": PLANTS, "MOST_OPERATORS": MOST_OPERATORS}
+    return render("faults", random=random, built=built, seed=seed, **figures)
 
 
 if __name__ == "__main__":

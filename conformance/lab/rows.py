@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 Row = Mapping[str, Any]
+T = TypeVar("T", bound=Row)
 
 
 def read_rows(*paths: Path) -> list[dict[str, Any]]:
@@ -35,3 +36,11 @@ class RowFile:
 def write_results(path: Path, results: Any) -> None:
     """Write results that are no rows, as a document of JSON."""
     path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+def group_rows(rows: Iterable[T], *names: str) -> dict[tuple[Any, ...], list[T]]:
+    """Return rows by the values of these fields, in the order of their first rows."""
+    groups: dict[tuple[Any, ...], list[T]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in names), []).append(row)
+    return groups

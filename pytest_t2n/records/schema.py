@@ -310,8 +310,3 @@ def cells_of(records: Iterable[Record]) -> list[CellLine]:
         if isinstance(record, CellLine):
             found[record.nodeid, record.platform] = record
     return list(found.values())
-
-
-def graphs_of(records: Iterable[Record]) -> dict[str, str]:
-    """Return the texts of the graphs by their keys."""
-    return {record.key: record.text for record in records if isinstance(record, GraphLine)}

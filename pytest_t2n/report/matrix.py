@@ -74,23 +74,9 @@ class Row:
         return next((value for cell in self.present if (value := read(cell))), "")
 
 
-class Rows(Protocol):
-    """The rows of a matrix by name, in memory or read again on each access."""
+class Rows:
+    """The rows of a matrix by name, read again on each access."""
 
-    def __iter__(self) -> Iterator[Row]: ...
-
-    def __len__(self) -> int: ...
-
-    def cases(self) -> Iterator[str]:
-        """Yield the names of the rows."""
-        ...
-
-    def pick(self, cases: Iterable[str]) -> Iterator[Row]:
-        """Yield the rows of these cases, in order."""
-        ...
-
-
-class _RowsOfIndex:
     def __init__(self, index: RecordIndex, titles: Iterable[str]) -> None:
         self._index, self._titles = index, tuple(titles)
 
@@ -101,14 +87,14 @@ class _RowsOfIndex:
         return len(self._index)
 
     def cases(self) -> Iterator[str]:
+        """Yield the names of the rows."""
         return self._index.cases()
 
     def pick(self, cases: Iterable[str]) -> Iterator[Row]:
-        return (self._row(case, cells) for case, cells in self._index.pick(cases))
-
-    def _row(self, case: str, cells: Iterable[CellLine]) -> Row:
-        own = {cell.engine: cell for cell in cells}
-        return Row(case, tuple(own.get(title) for title in self._titles))
+        """Yield the rows of these cases, in order."""
+        for case, cells in self._index.pick(cases):
+            by_title = {cell.engine: cell for cell in cells}
+            yield Row(case, tuple(by_title.get(title) for title in self._titles))
 
 
 class Fold(Protocol):
@@ -141,7 +127,7 @@ class Matrix:
         """Return the matrix of indexed records, whose rows are read on each access."""
         columns = {engine.title: engine for run in index.runs for engine in run.engines}
         columns |= {title: engine for title, engine in index.columns.items() if title not in columns}
-        rows = _RowsOfIndex(index, columns)
+        rows = Rows(index, columns)
         return cls(tuple(index.runs), tuple(columns.values()), rows, index.completeness, index.graphs)
 
     def fold(self, *parts: Fold) -> None:

@@ -97,7 +97,7 @@ def harden_jit_for_export(
 
 
 def init_log(*_: Any, **__: Any) -> None:
-    """Change nothing, with a warning: there is no log."""
+    """Change nothing, with a warning: `logging` itself chooses what the log of `t2n_core` shows."""
     _warn("init_log changes nothing: notes are in `result.notes`, and warnings those of Python")
 
 

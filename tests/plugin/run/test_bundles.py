@@ -15,9 +15,9 @@ from pytest_t2n.cli.judging.plan import plan_checks
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.file import read_records
 from pytest_t2n.records.folder import MATRIX_FILE
-from pytest_t2n.records.index import completeness_of
+from pytest_t2n.records.index import RecordIndex, completeness_of
 from pytest_t2n.records.platform import this_platform
-from pytest_t2n.records.schema import cells_of, graphs_of
+from pytest_t2n.records.schema import cells_of
 from pytest_t2n.run.bundle_reader import read_bundle
 from pytest_t2n.run.bundles import MANIFEST
 from t2n_core.engine.provision import index
@@ -83,7 +83,8 @@ def test_a_bundle_is_judged_without_torch_as_the_session_judged_it(suite, where)
     assert (state.planned, state.notice) == (6, "")
     cells = {cell.nodeid: cell for cell in cells_of(records)}
     first = {cell.nodeid: cell for cell in cells_of(read_records(suite.path / "site" / "matrix.jsonl"))}
-    assert all("external(shape=[2, 3])" in graphs_of(records)[cell.graph] for cell in cells.values())
+    graphs = RecordIndex.of(records).graphs
+    assert all("external(shape=[2, 3])" in graphs[cell.graph] for cell in cells.values())
     assert {nodeid: (cell.status, cell.stage, cell.outputs) for nodeid, cell in cells.items()} == {
         nodeid: (cell.status, cell.stage, cell.outputs) for nodeid, cell in first.items()
     }

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from conformance.lab.pages.render import render
+from conformance.lab.rows import group_rows
 
 Row = dict[str, Any]
 OTHERS = ("torch-to-nnef", "torch-onnx")
@@ -30,18 +31,12 @@ def ratio(row: Row, figure: str) -> float | None:
     return None if best is None or not ours else float(ours / best[1])
 
 
-def grouped(rows: Sequence[Row]) -> list[tuple[tuple[str, str], list[Row]]]:
-    """Return the rows of each release and kind of sizes."""
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row["release"], row["sizes"]), []).append(row)
-    return sorted(groups.items())
-
-
 def comparison(rows: Sequence[Row]) -> str:
     """Return for each release and kind of sizes the counts, the nets, and what the slower ones do otherwise."""
     functions = (best_of, ratio, at_most, alone, slowest_first, differing)
-    return render("architectures", functions, groups=grouped(rows), SLOWER=SLOWER).rstrip("\n")
+    return render(
+        "architectures", functions, groups=sorted(group_rows(rows, "release", "sizes").items()), SLOWER=SLOWER
+    ).rstrip("\n")
 
 
 def plot(rows: Sequence[Row]) -> str:
@@ -50,7 +45,7 @@ def plot(rows: Sequence[Row]) -> str:
     The nets of each release and kind of sizes stand in the order of their ratios.
     """
     series = []
-    for (release, sizes), group in grouped(rows):
+    for (release, sizes), group in sorted(group_rows(rows, "release", "sizes").items()):
         ratios = sorted((value, row["name"]) for row in group if (value := ratio(row, "least_cpu_ms")) is not None)
         step = WIDTH / max(1, len(ratios))
         points = [

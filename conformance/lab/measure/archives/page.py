@@ -10,6 +10,7 @@ from typing import Any
 from packaging.version import Version
 
 from conformance.lab.pages.render import render
+from conformance.lab.rows import group_rows
 
 Row = Mapping[str, Any]
 _VERDICTS = ("right", "wrong", "refused", "crashed", "timed out", "not evaluated")
@@ -19,9 +20,7 @@ def archives_page(rows: Iterable[Row]) -> str:
     """Return the page as Markdown; a row that was judged again takes the place of the earlier one."""
     last = {(row["name"], row["exporter"], row["release"]): row for row in rows}
     found = [last[key] for key in sorted(last, key=lambda key: (key[1], Version(key[2]), key[0]))]
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in found:
-        groups.setdefault((row["exporter"], row["release"]), []).append(row)
+    groups = group_rows(found, "exporter", "release")
     shown = {"names": {row["name"] for row in found}, "verdicts": _VERDICTS, "groups": groups}
     return render("archives", (who, count, agreement, times, cause), **shown, rows=found)
 

@@ -6,9 +6,6 @@ here passes or fails by time.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -28,32 +25,33 @@ BUDGET = 120.0
 """Seconds for the peer at one length; at 400 it takes about four minutes, with --peer-400 it gets ten."""
 
 
-def export_times(folder: Path, peer: Worker | None, longest: int) -> dict[str, Any]:
-    """Return {exporter: {n: median seconds}}, with the reason in place of seconds that are missing."""
-    path = folder / "export.json"
-    command = [sys.executable, "-m", "pytest", "conformance/lab/measure/test_export_time.py"]
-    command += ["--benchmark-only", f"--benchmark-json={path}", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
-    times: dict[str, Any] = {"ours": {}, "torch.export": {}}
+def export_times(peer: Worker | None, longest: int) -> dict[str, Any]:
+    """Return {exporter: {n: median seconds}}, with the reason in place of seconds that are missing.
+
+    The peer runs once per net, and by the number of its layers up to `longest`.
+    """
+    workers = {who: Worker(who) for who in ("ours", "torch.export")}
+    times: dict[str, Any] = {who: {} for who in workers}
     nets: dict[str, dict[str, Any]] = {net: {} for net in EXPORTED}
-    for entry in json.loads(path.read_text(encoding="utf-8"))["benchmarks"]:
-        who = "ours" if entry["name"].startswith("test_ours") else "torch.export"
-        if "net" in entry["params"]:
-            nets[entry["params"]["net"]][who] = entry["stats"]["median"]
-        else:
-            times[who][entry["params"]["length"]] = entry["stats"]["median"]
+    try:
+        for who, worker in workers.items():
+            say(f"exports by {who}")
+            times[who] = {n: _seconds(worker, {"chain": n, "warm": 1, "repeats": 5}) for n in CHAIN_LENGTHS}
+            for net in EXPORTED:
+                nets[net][who] = _seconds(worker, {"export": net, "warm": 1, "repeats": 3})
+    finally:
+        for worker in workers.values():
+            worker.close()
     if peer is not None:
         times["peer"] = {}
         for n in (n for n in CHAIN_LENGTHS if n <= longest):
             say(f"the peer's export of {n} layers")
-            times["peer"][n] = _seconds(
-                peer, {"chain": n, "repeats": 3 if n <= 50 else 1}, 600.0 if n > 200 else BUDGET
-            )
+            repeats = 3 if n <= 50 else 1
+            times["peer"][n] = _seconds(peer, {"chain": n, "repeats": repeats}, 600.0 if n > 200 else BUDGET)
         for net in EXPORTED:
             say(f"the peer's export of {net}")
-            seconds = (
-                times["peer"].get(400) if net.startswith("400 x") else _seconds(peer, {"export": net, "repeats": 1})
-            )
+            known = net.startswith("400 x")
+            seconds = times["peer"].get(400) if known else _seconds(peer, {"export": net, "repeats": 1})
             nets[net]["peer"] = seconds or "not run"
     return {**times, "nets": nets}
 
@@ -109,13 +107,7 @@ def main() -> None:
     try:
         with tempfile.TemporaryDirectory() as folder:
             if "export" in parts:
-                results["export"] = export_times(Path(folder), peer, 400 if arguments.peer_400 else 200)
-                save(results, output)
-            if "growth" in parts:
-                results["growth"] = growth.measure(Path(folder), say)
-                save(results, output)
-            if "memory" in parts:
-                results["memory"] = memory.measure(arguments.gigabytes, output, say)
+                results["export"] = export_times(peer, 400 if arguments.peer_400 else 200)
                 save(results, output)
             for part, group, peers in (
                 ("engine", "recurrent", {"peer": peer}),
@@ -127,23 +119,22 @@ def main() -> None:
                     for entries in speed.measure(group, arguments.tract, Path(folder), present, arguments.rounds, say):
                         results[part] += entries
                         save(results, output)
-            if "decoding" in parts:
-                results["decoding"] = decoding.measure(Path(folder), say)
-                save(results, output)
-            if "checks" in parts:
-                results["checks"] = checks.measure(Path(folder), say)
-                save(results, output)
-            if "session" in parts:
-                results["session"] = plugin.measure(say)
-                save(results, output)
+            for part, measure in {
+                "growth": lambda: growth.measure(Path(folder), say),
+                "memory": lambda: memory.measure(arguments.gigabytes, output, say),
+                "decoding": lambda: decoding.measure(Path(folder), say),
+                "checks": lambda: checks.measure(Path(folder), say),
+                "session": lambda: plugin.measure(say),
+                "quick": lambda: quick.measure(say),
+                "startup": startup.measure,
+            }.items():
+                if part in parts:
+                    say(f"part {part}")
+                    results[part] = measure()
+                    save(results, output)
             if "quick" in parts:
-                results["quick"] = quick.measure(say)
                 say("stages of a session")
                 results["stages"] = stages.measure()
-                save(results, output)
-            if "startup" in parts:
-                say("starts of processes")
-                results["startup"] = startup.measure()
     finally:
         for process in (peer, onnx):
             if process is not None:

@@ -1,6 +1,6 @@
 """Exporters of models, each to be called in an environment that has it: `exporter(name)(asked)`.
 
-None checks what it writes: that is done for all alike, in the engine.
+None checks what it writes: that is done for all alike, in the engine. PyTorch's capture alone writes nothing.
 """
 
 from __future__ import annotations
@@ -95,8 +95,16 @@ def _torch_onnx() -> Exporter:
     return export
 
 
+def _torch_export() -> Exporter:
+    def export(asked: Export) -> None:
+        torch.export.export(asked.model, tuple(asked.inputs.values()), strict=False)
+
+    return export
+
+
 _EXPORTERS: Final[Mapping[str, Callable[[], Exporter]]] = {
     "ours": _ours,
+    "torch.export": _torch_export,
     "torch-to-nnef": _torch_to_nnef,
     "torch-onnx": _torch_onnx,
 }

@@ -1,27 +1,24 @@
 """Print the outcome of each pattern of suite `sizes` in each engine as a table.
 
-    python -m conformance.lab.pages.sizes crop 'pad_*' --tract 0.21.19,0.23.9
-    python -m conformance.lab.pages.sizes --records site/matrix.jsonl
+    pytest conformance/suites/test_sizes.py -k crop --t2n-tract=0.21.19,0.23.9 --t2n-report=site
+    python -m conformance.lab.pages.sizes site
 
-The first form runs the patterns whose names hold or match one of the words, in this process; the second reads what the
-suite found. A row is a pattern at one traced size; `=` is right at every size.
+A row is a pattern at one traced size; `=` is right at every size.
 """
 
 from __future__ import annotations
 
 import sys
-import tempfile
-import time
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from conformance.lab.command import command_parser
+import msgspec
 
-ENGINES = "0.19.15,0.20.22,0.21.8,0.21.19,0.22.4,0.23.9"
+from conformance.lab.command import command_parser
+from pytest_t2n.records.index import open_index
+
 RIGHT, NARROWED, REFUSED, WRONG, CRASH, ERROR, BUG = "=", "part", "refused", "WRONG", "CRASH", "error", "BUG"
 UNGUARDED, LESS = "OPEN", "less"
 """`part`: right, refused beyond a range that the model's own decisions make smaller; `less`: the same without such a
@@ -91,58 +88,24 @@ def _our_errors() -> set[str]:
     return {name for name in vars(errors) if name.endswith("Error") or name.startswith("Engine")}
 
 
-def run(words: list[str], versions: list[str]) -> Iterator[tuple[str, str, tuple[str, str]]]:
-    """Row, engine and what became of it."""
-    from conformance.cases.sizes.patterns import NETS
-    from conformance.checks.sizes import SECONDS_TO_RUN, check_result, export_of
-    from t2n_core import TractNNEF
-    from t2n_core.parity.outcome import Outcome
-
-    targets = [TractNNEF(version, check_io=False) for version in versions]
-    chosen = [n for n in NETS if not words or any(word in n or fnmatch(n, word) for word in words)]
-    with tempfile.TemporaryDirectory() as folder:
-        for name in chosen:
-            for sizes in NETS[name].traced:
-                for target, version in zip(targets, versions, strict=True):
-                    try:
-                        result = export_of(name, tuple(sizes.values())).to(target, Path(folder, "model.tar"))
-                        outcome = check_result(result, name, sizes, SECONDS_TO_RUN)
-                    except Exception as cause:
-                        outcome = Outcome.from_error(cause, "lower")
-                    fields = {**outcome.to_dict(), "status": outcome.status.value, "stage": outcome.stage.value}
-                    yield f"{name}-{'x'.join(map(str, sizes.values()))}", version, word_of(fields)
-
-
 def read(path: Path) -> Iterator[tuple[str, str, tuple[str, str]]]:
-    """Return what `run` does, from the records of a session that came to its end."""
-    import msgspec
-
-    from pytest_t2n.records.file import read_records
-    from pytest_t2n.records.index import completeness_of
-    from pytest_t2n.records.schema import cells_of
-
-    records = read_records(path / "matrix.jsonl" if path.is_dir() else path)
-    state = completeness_of(records)
-    if not state.is_complete:
-        raise SystemExit(f"{path}: {state.notice}")
-    for cell in cells_of(records):
-        if "test_sizes[" in cell.case:
-            row = cell.case.partition("[")[2].removesuffix("]")
-            yield row, cell.version, word_of(msgspec.to_builtins(cell))
+    """Yield row, engine and outcome of each cell of a session that came to its end."""
+    with open_index(path) as index:
+        if not index.completeness.is_complete:
+            raise SystemExit(f"{path}: {index.completeness.notice}")
+        for cell in index.cells():
+            if "test_sizes[" in cell.case:
+                row = cell.case.partition("[")[2].removesuffix("]")
+                yield row, cell.version, word_of(msgspec.to_builtins(cell))
 
 
 def main() -> int:
     parser = command_parser("conformance.lab.pages.sizes", __doc__)
-    parser.add_argument("words", nargs="*", help="of the patterns that are run; all if there is none")
-    parser.add_argument("--tract", default=ENGINES, help=f"versions, default {ENGINES}")
-    parser.add_argument("--records", type=Path, help="matrix.jsonl or its folder, in place of running anything")
+    parser.add_argument("records", type=Path, help="matrix.jsonl or its folder")
     parser.add_argument("--details", action="store_true", help="also print where and why each wrong cell fails")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    start = time.monotonic()
-    cells = read(options.records) if options.records else run(options.words, options.tract.split(","))
     rows: dict[str, dict[str, tuple[str, str]]] = {}
-    for row, version, outcome in cells:
+    for row, version, outcome in read(options.records):
         rows.setdefault(row, {})[version] = outcome
         if options.details and outcome[0] != RIGHT:
             print(f"{row:44s} {version:8s} {outcome[0]:8s} {outcome[1]}", flush=True)
@@ -155,7 +118,6 @@ def main() -> int:
     for version in versions:
         counts = Counter(row[version][0] for row in rows.values() if version in row)
         print(f"{version:8s} {sum(counts.values())} cells: " + ", ".join(f"{n} {w}" for w, n in counts.most_common()))
-    print(f"{time.monotonic() - start:.0f} s")
     return int(any(outcome[0] in (WRONG, UNGUARDED, CRASH, BUG) for row in rows.values() for outcome in row.values()))
 
 

@@ -166,12 +166,6 @@ class Threads:
     def executor(self) -> ThreadPoolExecutor:
         return self._pool
 
-    def check(self) -> None:
-        return
-
-    def tries_after(self, error: Exception) -> int:
-        return 1
-
     def submit(self, executor: Executor, unit: Unit) -> Future[bytes]:
         return executor.submit(judge, pack_unit(unit))
 

@@ -16,6 +16,7 @@ from pytest_t2n.cli.command import main
 from t2n_core import KhronosNNEF, ModelExport, TractNNEF, export_model_to_nnef
 from t2n_core.errors import CaptureError, InputError, WriteError
 from t2n_core.export.notes import OptionWarning
+from tests.releases import NEWEST
 
 X = torch.randn(3, 4)
 HARDEN = """
@@ -27,7 +28,7 @@ export_model_to_nnef(script, x, folder / "m.tgz", TractNNEF("0.23.9"))
 
 
 def tract(**options: Any) -> TractNNEF:
-    return TractNNEF("0.23.9", check_io=False, **options)
+    return TractNNEF(NEWEST, check_io=False, **options)
 
 
 def exported(folder: Path, target: Any = None, name: str = "m.tar", **options: Any) -> Any:
@@ -134,10 +135,10 @@ def test_debug_bundle_is_a_gzipped_tar(passes: bool, tmp_path: Path) -> None:
 
     path = tmp_path / "debug.tgz"
     if passes:
-        exported(tmp_path, Refusing("0.23.9"), debug_bundle_path=path)
+        exported(tmp_path, Refusing(NEWEST), debug_bundle_path=path)
     else:
         with pytest.raises(InputError, match="refused"):
-            exported(tmp_path, Refusing("0.23.9"), debug_bundle_path=path)
+            exported(tmp_path, Refusing(NEWEST), debug_bundle_path=path)
     with tarfile.open(path, "r:gz") as bundle:
         names = bundle.getnames()
         assert {(member.uname, member.uid) for member in bundle} == {("", 0)}
@@ -153,7 +154,7 @@ def test_result_is_a_path(tmp_path: Path) -> None:
 
 
 def test_options_of_the_target_are_options_of_the_export(tmp_path: Path) -> None:
-    target, axes = TractNNEF("0.23.9"), {"x": {0: "B"}}
+    target, axes = TractNNEF(NEWEST), {"x": {0: "B"}}
     options = {"specific_properties": {"origin": "a test"}, "check_io": False, "dynamic_axes": axes}
     result = exported(tmp_path, target, custom_extensions=["tract_assert B <= 16"], **options)
     assert (result.graph.properties["origin"], str(result.range)) == ("a test", "1 <= B <= 16")
@@ -201,7 +202,7 @@ def test_names_that_collide_are_refused(inputs: list[str], outputs: list[str], t
 def test_assertions_set_the_range(lines: list[str], sizes: str, place: str, tmp_path: Path) -> None:
     options: Any = {"dynamic_axes": {"x": {0: "P"}}, "custom_extensions": lines}
     of_target, of_export = ({}, options) if place == "export" else (options, {})
-    result = exported(tmp_path, TractNNEF("0.23.9", **of_target), **of_export)
+    result = exported(tmp_path, TractNNEF(NEWEST, **of_target), **of_export)
     assert (str(result.range), result.notes) == (sizes, ())
     assert int(result.range.bounds["P"][0]) in {sample.sizes["P"] for sample in result.samples}
 
@@ -215,7 +216,7 @@ def test_assertions_that_relate_sizes(tmp_path: Path) -> None:
     lines = [f"tract_assert {condition}" for condition in conditions]
     options: Any = {"dynamic_axes": {"past": {0: "P"}, "step": {0: "S"}}, "custom_extensions": lines}
     args = {"past": X, "step": torch.randn(1, 4)}
-    result = export_model_to_nnef(Cache(), args, tmp_path / "m.tar", TractNNEF("0.23.9"), **options)
+    result = export_model_to_nnef(Cache(), args, tmp_path / "m.tar", TractNNEF(NEWEST), **options)
     assert str(result.range) == "P >= 0, S >= 1, P + S < 64, S == 1 or P == 0"
 
 

@@ -17,8 +17,9 @@ from t2n_core.op import custom_extractors
 from t2n_core.op.custom_extractors import ModuleInfoExtractor
 from t2n_core.op.registry import load_default, op
 from t2n_core.rewriter import get_context
+from tests.releases import NEWEST
 
-TRACT = TractNNEF("0.23.9", check_io=False)
+TRACT = TractNNEF(NEWEST, check_io=False)
 
 
 class Twice(nn.Module):

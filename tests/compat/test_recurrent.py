@@ -14,8 +14,9 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import LowerError
 from t2n_core.op.aten import rnn
 from t2n_core.op.registry import load_default, op
+from tests.releases import NEWEST
 
-TARGET = TractNNEF("0.23.9")
+TARGET = TractNNEF(NEWEST)
 NETS: dict[str, Callable[[], Any]] = {
     "lstm": lambda: nn.LSTM(5, 7, 2, bidirectional=True, batch_first=True),
     "gru": lambda: nn.GRU(5, 7, batch_first=True),
@@ -140,7 +141,7 @@ def test_cell_in_a_trace(name: str, tmp_path: Path) -> None:
     export.to(TARGET, tmp_path / "m.tar").assert_parity()
 
 
-@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.19", NEWEST])
 @pytest.mark.parametrize("name", CELLS)
 def test_cell_is_one_call_of_a_fragment(name: str, version: str) -> None:
     graph = export_of(name).lower(TractNNEF(version))

@@ -15,8 +15,8 @@ from t2n_core import ExportResult, InferenceTarget, KhronosNNEF, TractCheckToler
 from t2n_core.errors import EngineProvisionError, InputError
 from t2n_core.inference_target import SemanticVersion
 from tests.contract.options.exports import text_of
+from tests.releases import NEWEST
 
-VERSION = "0.23.9"
 TWICE = "fragment twice(x: tensor<scalar>) -> (y: tensor<scalar>)\n{\n    y = x * 2.0;\n}\n"
 
 
@@ -34,7 +34,7 @@ def test_arguments_by_position() -> None:
     assert [name for name, one in parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD] == order
     off = [name for name in order[7:] if parameters[name].default is False]
     assert off == order[7:]
-    target = TractNNEF(VERSION, None, False, {"input": {0: "N"}}, None, TractCheckTolerance.CLOSE, {"a": "b"})
+    target = TractNNEF(NEWEST, None, False, {"input": {0: "N"}}, None, TractCheckTolerance.CLOSE, {"a": "b"})
     assert (target.check_io, target.check_io_tolerance, target.specific_properties) == (False, "close", {"a": "b"})
     assert (InferenceTarget("1.0", False).check_io, KhronosNNEF("1.0.5", False).check_io) == (False, False)
     assert [level.name for level in TractCheckTolerance] == ["EXACT", "CLOSE", "APPROXIMATE", "VERY", "SUPER", "ULTRA"]
@@ -71,7 +71,7 @@ def test_versions_compare_as_versions() -> None:
 def test_latest() -> None:
     version = TractNNEF.latest_version(offline=True)
     assert isinstance(version, SemanticVersion)
-    assert version == TractNNEF.latest(offline=True).version >= VERSION
+    assert version == TractNNEF.latest(offline=True).version >= NEWEST
     assert KhronosNNEF.latest().version == KhronosNNEF().version == "1.0.5"
 
 
@@ -103,28 +103,28 @@ def test_pre_trace_is_called_before_the_model(tmp_path: Path) -> None:
             raise AssertionError("traced")
 
     with pytest.raises(InputError, match="refused"):
-        export_model_to_nnef(Untraceable(), torch.randn(2, 4), tmp_path / "m.tgz", Refusing(VERSION))
+        export_model_to_nnef(Untraceable(), torch.randn(2, 4), tmp_path / "m.tgz", Refusing(NEWEST))
 
 
 @pytest.mark.parametrize("axes", [{0: 3}, {"first": "N"}, {0: "2 N"}, "N", 3])
 def test_pre_trace_checks_dynamic_axes(axes: Any, tmp_path: Path) -> None:
-    target = TractNNEF(VERSION, dynamic_axes={"input": axes}, check_io=False)
+    target = TractNNEF(NEWEST, dynamic_axes={"input": axes}, check_io=False)
     with pytest.raises(InputError, match="dynamic_axes"):
         target.pre_trace(nn.Tanh(), ["input"], None)
     with pytest.raises(InputError):
         exported(target, tmp_path)
-    TractNNEF(VERSION, dynamic_axes={"input": {0: "N"}, "output": [0]}).pre_trace(nn.Tanh(), None, None)
+    TractNNEF(NEWEST, dynamic_axes={"input": {0: "N"}, "output": [0]}).pre_trace(nn.Tanh(), None, None)
 
 
 def test_dynamic_axes_may_name_outputs(tmp_path: Path) -> None:
     names = {"input_names": ["x"], "output_names": ["y"]}
-    exported(TractNNEF(VERSION, dynamic_axes={"x": {0: "N"}, "y": {0: "N"}}, check_io=False), tmp_path, **names)
+    exported(TractNNEF(NEWEST, dynamic_axes={"x": {0: "N"}, "y": {0: "N"}}, check_io=False), tmp_path, **names)
     with pytest.raises(InputError, match="z"):
-        exported(TractNNEF(VERSION, dynamic_axes={"z": {0: "N"}}), tmp_path, **names)
+        exported(TractNNEF(NEWEST, dynamic_axes={"z": {0: "N"}}), tmp_path, **names)
 
 
 def test_copies_and_attributes(tmp_path: Path) -> None:
-    first = TractNNEF(VERSION, check_io=False)
+    first = TractNNEF(NEWEST, check_io=False)
     target = first.with_dynamic_axes({"input": {0: "B"}}).with_check_io_tolerance("exact")
     target = target.with_specific_properties({"origin": "a test"})
     result = exported(target, tmp_path)
@@ -151,7 +151,7 @@ class Editing(TractNNEF):
 
 
 def test_hooks_edit_the_archive(tmp_path: Path) -> None:
-    target = Editing(VERSION, check_io=False, dynamic_axes={"input": {0: "N"}})
+    target = Editing(NEWEST, check_io=False, dynamic_axes={"input": {0: "N"}})
     target.fragments = {"twice": TWICE}
     text = text_of(exported(target, tmp_path).archive)
     extensions = ("extension tract_registry tract_extra;", "extension tract_symbol N;")
@@ -170,7 +170,7 @@ def test_hooks_edit_the_archive(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_fragments_are_refused(fragments: Any, message: str, tmp_path: Path) -> None:
-    target = Editing(VERSION, check_io=False)
+    target = Editing(NEWEST, check_io=False)
     target.fragments = fragments
     with pytest.raises(InputError, match=f"specific_fragments: (?s:.)*{message}"):
         exported(target, tmp_path)

@@ -27,6 +27,7 @@ from t2n_core.torch_graph.capture import tracer as tracer_module
 from t2n_core.torch_graph.graph import ir
 from t2n_core.torch_graph.graph.data import Data
 from tests.nets import OfFunction
+from tests.releases import NEWEST
 
 
 class Net(nn.Module):
@@ -44,7 +45,7 @@ class Net(nn.Module):
 
 NET = Net().eval()
 X = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
-TARGET = TractNNEF("0.23.9")
+TARGET = TractNNEF(NEWEST)
 EDITED = torch.sigmoid(NET.encode(X)).detach() * 2
 X_NODE = TensorVariable("x", X, None, None)
 UNKNOWN = TensorVariable("y", None, None, None)
@@ -154,7 +155,7 @@ def test_edited_graph_is_written(place: str, tmp_path: Path) -> None:
     graph, export = graph_of(), ModelExport(NET, X)
     if place != "post_capture":
         with_sigmoid(graph if place == "graph" else export.captured.graph)
-    target = Editing("0.23.9") if place == "post_capture" else TARGET
+    target = Editing(NEWEST) if place == "post_capture" else TARGET
     torch.testing.assert_close(run(lowered(graph) if place == "graph" else export.lower(target), tmp_path), EDITED)
 
 
@@ -170,11 +171,11 @@ def test_new_result_is_realised_before_the_export(realised: bool, tmp_path: Path
 
     export = ModelExport(NET, X)
     if realised:
-        result = run(export.lower(Editing("0.23.9")), tmp_path)
+        result = run(export.lower(Editing(NEWEST)), tmp_path)
         torch.testing.assert_close(result, torch.sigmoid(NET(X)).detach())
     else:
         with pytest.raises(InputError, match="realise_output_type_and_size"):
-            export.lower(Editing("0.23.9"))
+            export.lower(Editing(NEWEST))
 
 
 def test_tracer_takes_module_traced_module_fn_name_and_args() -> None:

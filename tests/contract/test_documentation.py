@@ -20,6 +20,7 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.op.custom_extractors import ModuleInfoExtractor
 from t2n_core.rewriter import Rewriter
 from tests.pages import ROOT, Page, functions_of, has_tests, missing_lines, pages, run_command
+from tests.releases import NEWEST
 from tools.report_page import RECORDS
 from tools.report_page import page as page_of_report
 
@@ -192,7 +193,7 @@ def test_each_rewriter_of_the_page(run_page: RunPage, tmp_path: Path) -> None:
     assert set(rewriters) - set(MODELS) == {"one", "two"}
     for name, make in MODELS.items():
         export = ModelExport(make(page).eval(), (torch.randn(5, 3, 6),), rewriters=[rewriters[name]])
-        for version in ("0.21.19", "0.23.9"):
+        for version in ("0.21.19", NEWEST):
             result = export.to(TractNNEF(version), tmp_path / "one.nnef.tar")
             result.assert_parity("approximate")
             assert bool(result.rewrites.applied) == (name != "matmul__tract" or version < "0.22")

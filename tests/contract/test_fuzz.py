@@ -28,13 +28,14 @@ from t2n_core.export.result import ExportResult
 from t2n_core.parity.outcome import Outcome, Status
 from t2n_core.torch_graph.frontend.pytree.objects import parts_at_any_depth
 from t2n_core.torch_graph.frontend.state.state import ModelState
+from tests.releases import NEWEST
 from tests.tract_cli import make_cli
 
 SEEDS = (2, 3, 4, 7, 9, 10, 12, 14, 16, 18, 19, 22, 23, 28, 32, 34, 35, 37, 38, 39)
 RUNNING_SEEDS = (2, 5, 13, 20)
 STATE_SEEDS = range(1, 25)
 STATE_IN_ANOTHER_ORDER = 17
-VERSIONS = ("0.21.19", "0.23.9")
+VERSIONS = ("0.21.19", NEWEST)
 STEPS = (
     Step("v0", "torch.tanh(x)"),
     Step("v1", "v0.mean(1)"),
@@ -63,7 +64,7 @@ def test_a_fault_at_one_size_is_found_and_named(
 ) -> None:
     spoil, status, count, words = FAULTS[fault]
     at_17 = f"if outputs[1].shape[1] == 17: {spoil}"
-    target = TractNNEF(specific_tract_binary_path=make_cli(tmp_path, resolved_engine("0.23.9"), spoil=at_17))
+    target = TractNNEF(specific_tract_binary_path=make_cli(tmp_path, resolved_engine(NEWEST), spoil=at_17))
     (verdict,) = judge(PROGRAM, [target], SIZES)
     assert (verdict.status, verdict.counts[status], verdict.counts[RIGHT]) == (status, count, RUNS - count)
     assert verdict.failing == ({"T": 17},)
@@ -71,14 +72,14 @@ def test_a_fault_at_one_size_is_found_and_named(
 
 
 def test_the_same_engine_unspoiled_is_right(resolved_engine: Callable[[str], ResolvedEngine], tmp_path: Path) -> None:
-    target = TractNNEF(specific_tract_binary_path=make_cli(tmp_path, resolved_engine("0.23.9")))
+    target = TractNNEF(specific_tract_binary_path=make_cli(tmp_path, resolved_engine(NEWEST)))
     (verdict,) = judge(PROGRAM, [target], SIZES)
     assert verdict.status == RIGHT
     assert verdict.counts == {RIGHT: RUNS}
 
 
 def test_what_export_raises_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    target = TractNNEF("0.23.9")
+    target = TractNNEF(NEWEST)
     steps = (Step("v0", "x[x > 0]"), Step("v1", "v0.sum() * x"))
     (verdict,) = judge(Program(PROGRAM.inputs, steps, ("v1",), {"T": 5}, seed=3), [target], SIZES)
     assert verdict.status == REFUSED
@@ -97,7 +98,7 @@ def test_what_export_raises_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_failing_model_shrinks_to_a_test(
     resolved_engine: Callable[[str], ResolvedEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = resolved_engine("0.23.9")
+    engine = resolved_engine(NEWEST)
     plain = judge_module.finding_of_outputs
 
     def spoiled(program: Program, reference: Reference, outputs: Sequence[Array]) -> Finding:
@@ -105,7 +106,7 @@ def test_a_failing_model_shrinks_to_a_test(
         return plain(program, reference, [one + wrong for one in outputs])
 
     monkeypatch.setattr(judge_module, "finding_of_outputs", spoiled)
-    (verdict,) = judge(PROGRAM, [TractNNEF("0.23.9", engine=engine)])
+    (verdict,) = judge(PROGRAM, [TractNNEF(NEWEST, engine=engine)])
     assert verdict.status == WRONG
     text = shrunk(PROGRAM, verdict, [engine], seconds=20)
     compile(text, "snippet.py", "exec")
@@ -139,7 +140,7 @@ def test_states_paired_by_position_are_found(
     def by_position(self: ModelState, argument: str, value: Any, what: str) -> list[Tensor]:
         return [part for _, part in parts_at_any_depth(value) if isinstance(part, Tensor)]
 
-    targets = targets_of([resolved_engine("0.23.9")])
+    targets = targets_of([resolved_engine(NEWEST)])
     program = generate_state(STATE_IN_ANOTHER_ORDER)
     assert [verdict.status for verdict in judge_states(program, targets)] == [RIGHT]
     monkeypatch.setattr(ModelState, "_values", by_position)
@@ -157,7 +158,7 @@ def test_a_right_state_whose_check_fails_is_found(
         return replace(plain(self), status=Status.MISMATCH)
 
     monkeypatch.setattr(ExportResult, "check_parity", failing)
-    (verdict,) = judge_states(generate_state(1), targets_of([resolved_engine("0.23.9")]))
+    (verdict,) = judge_states(generate_state(1), targets_of([resolved_engine(NEWEST)]))
     assert verdict.status == RED
 
 

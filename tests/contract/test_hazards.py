@@ -18,8 +18,9 @@ from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.legality import check_graph
 from t2n_core.nnef.sizes.dims import FloorDiv, symbol
 from t2n_core.nnef.spec import spec_for
+from tests.releases import NEWEST
 
-VERSIONS = ["0.19.15", "0.20.22", "0.21.6", "0.21.8", "0.21.10", "0.21.19", "0.22.4", "0.23.0", "0.23.9"]
+VERSIONS = ["0.19.15", "0.20.22", "0.21.6", "0.21.8", "0.21.10", "0.21.19", "0.22.4", "0.23.0", NEWEST]
 Array: TypeAlias = NDArray[Any]
 Case: TypeAlias = tuple[Graph, Array, Array]
 """A graph of one input, the input, and what the standard says comes out."""

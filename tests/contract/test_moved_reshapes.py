@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
+from tests.releases import NEWEST
 
 FOLLOWERS: dict[str, Callable[[Tensor], Tensor]] = {
     "flattened": lambda y: y.flatten(0, 1),
@@ -47,7 +48,7 @@ def followed(name: str) -> ModelExport:
     return ModelExport(Followed(FOLLOWERS[name]).eval(), {"x": torch.randn(6, 4, 5)}, dynamic_axes=axes)
 
 
-@pytest.mark.parametrize("version", ["0.22.4", "0.23.0", "0.23.8", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.22.4", "0.23.0", "0.23.8", NEWEST])
 @pytest.mark.parametrize("name", list(FOLLOWERS))
 def test_a_reshape_behind_a_scan(version: str, name: str, tmp_path: Path) -> None:
     """A barrier stands before the reshape where the version needs it, and nowhere else: it costs time."""

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine import ResolvedEngine
 from t2n_core.parity.outcome import Status
+from tests.releases import NEWEST
 from tests.tract_cli import make_cli
 
 
@@ -69,7 +70,7 @@ def test_a_wrong_engine_is_caught_and_named(
     spoil, status, words = FAULTS[fault]
     torch.manual_seed(4)
     export = ModelExport(Corners(), torch.rand(5, 4) + 0.5)
-    target = TractNNEF(specific_tract_binary_path=make_cli(tmp_path, resolved_engine("0.23.9"), spoil=spoil))
+    target = TractNNEF(specific_tract_binary_path=make_cli(tmp_path, resolved_engine(NEWEST), spoil=spoil))
     result = export.to(target, tmp_path / "m.tgz")
     level = "approximate" if fault.startswith("one ") else "ultra"
     outcome = result.check_parity(level, timeout=4.0 if fault == "hang" else 60.0)
@@ -80,5 +81,5 @@ def test_a_wrong_engine_is_caught_and_named(
 
 def test_the_same_program_unspoiled_is_right(resolved_engine: Callable[[str], ResolvedEngine], tmp_path: Path) -> None:
     export = ModelExport(Corners(), torch.rand(5, 4) + 0.5)
-    target = TractNNEF(specific_tract_binary_path=make_cli(tmp_path, resolved_engine("0.23.9")))
+    target = TractNNEF(specific_tract_binary_path=make_cli(tmp_path, resolved_engine(NEWEST)))
     export.to(target, tmp_path / "m.tgz").assert_parity("close")

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from t2n_core import ModelExport, TractNNEF
+from tests.releases import NEWEST
 
 NETS = {"lstm": lambda: nn.LSTM(5, 7), "gru": lambda: nn.GRU(5, 7)}
 
@@ -33,19 +34,19 @@ def export_of(kind: str, steps: int) -> ModelExport:
 @pytest.fixture(params=sorted(NETS))
 def kind(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A kind of net that was exported once: imports and caches are not what is counted."""
-    export_of(request.param, 3).to(TractNNEF("0.23.9", check_io=False), tmp_path / "first")
+    export_of(request.param, 3).to(TractNNEF(NEWEST, check_io=False), tmp_path / "first")
     return str(request.param)
 
 
 def test_an_export_costs_less_than_its_capture(kind: str, tmp_path: Path) -> None:
     export = export_of(kind, 10)
     capture = calls(lambda: export.captured)
-    rest = calls(lambda: export.to(TractNNEF("0.23.9", check_io=False), tmp_path / "net"))
+    rest = calls(lambda: export.to(TractNNEF(NEWEST, check_io=False), tmp_path / "net"))
     assert rest < capture
 
 
 def test_neither_capture_nor_export_grows_with_the_length(kind: str) -> None:
-    target = TractNNEF("0.23.9", check_io=False)
+    target = TractNNEF(NEWEST, check_io=False)
     # lengths of no other test: PyTorch keeps the shapes of operators that it has seen
     short, long = export_of(kind, 12), export_of(kind, 1000)
     counts = [calls(lambda of=of: of.captured) for of in (short, long)]  # type: ignore[misc]

@@ -23,6 +23,7 @@ from t2n_core.parity.evaluation.evaluator import Evaluator
 from t2n_core.parity.samples import Sample
 from t2n_core.parity.stage import Author
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 
 class Block(nn.Module):
@@ -52,7 +53,7 @@ def bent_tanh(g: Emitter, self: Value) -> Value:
     return g.mul(g.tanh(self), 1.01)
 
 
-@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.19", NEWEST])
 def test_a_wrong_rule_is_named_with_its_source(tmp_path, version):
     found = find_first_wrong_node(exported(tmp_path, version, rules_with("aten::tanh", bent_tanh)))
     assert found.kind == "aten::tanh"
@@ -81,7 +82,7 @@ def test_what_only_fails_at_another_size_is_looked_for_there(tmp_path):
 
 def test_an_archive_that_passes_has_none(tmp_path):
     with pytest.raises(InputError, match="passes"):
-        find_first_wrong_node(exported(tmp_path, "0.23.9"))
+        find_first_wrong_node(exported(tmp_path, NEWEST))
 
 
 def replace_samples(result: Any, samples: list[Sample]) -> None:
@@ -89,7 +90,7 @@ def replace_samples(result: Any, samples: list[Sample]) -> None:
 
 
 def test_a_capture_that_computes_something_else_is_blamed(tmp_path):
-    result = exported(tmp_path, "0.23.9")
+    result = exported(tmp_path, NEWEST)
     replace_samples(result, [Sample(one.inputs, tuple(y + 1 for y in one.expected)) for one in result.samples])
     found = find_first_wrong_node(result)
     assert found.blame == "capture"
@@ -97,7 +98,7 @@ def test_a_capture_that_computes_something_else_is_blamed(tmp_path):
 
 
 def test_rounding_is_not_called_a_wrong_capture(tmp_path):
-    result = exported(tmp_path, "0.23.9")
+    result = exported(tmp_path, NEWEST)
     near = [Sample(one.inputs, tuple(y * np.float32(1 + 2e-6) for y in one.expected)) for one in result.samples]
     replace_samples(result, near)
     found = find_first_wrong_node(result, "exact")
@@ -159,7 +160,7 @@ def test_an_archive_that_cannot_be_evaluated_has_no_author_of_a_node(tmp_path, m
     def refuse(*_: Any, **__: Any) -> Any:
         raise MeaningError("the evaluation took longer than 10 seconds")
 
-    result = exported(tmp_path, "0.23.9", rules_with("aten::tanh", bent_tanh))
+    result = exported(tmp_path, NEWEST, rules_with("aten::tanh", bent_tanh))
     monkeypatch.setattr(Evaluator, "evaluate", refuse)
     found = find_first_wrong_node(result)
     assert (found.kind, found.blame) == ("aten::tanh", "")

@@ -18,6 +18,7 @@ from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import TractNNEF
 from tests.nets import TinyDecoder
+from tests.releases import NEWEST
 
 STATE = {"keys": 1, "values": 2}
 Export = Callable[[nn.Module], ExportResult]
@@ -36,7 +37,7 @@ def export_of(tmp_path: Path) -> Callable[[nn.Module], ExportResult]:
     def export(net: nn.Module) -> ExportResult:
         call = {"tokens": torch.randint(0, 23, (1, 3)), **{name: torch.randn(1, 1, 5, 8) for name in STATE}}
         made = ModelExport(net, call, state=STATE, dynamic_axes={"tokens": {1: "S"}})
-        return made.to(TractNNEF("0.23.9", check_io=False), tmp_path / "model.nnef.tar")
+        return made.to(TractNNEF(NEWEST, check_io=False), tmp_path / "model.nnef.tar")
 
     return export
 

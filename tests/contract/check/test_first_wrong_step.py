@@ -21,6 +21,7 @@ from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.dims import maximum
 from t2n_core.op.registry import Registry, Rule, load_default
 from tests.nets import TinyDecoder
+from tests.releases import NEWEST
 
 
 class Squashed(TinyDecoder):
@@ -54,7 +55,7 @@ def exported(folder: Path, version: str, rules: Registry | None = None) -> Expor
     return export.to(TractNNEF(version, check_io=False), folder / "model.nnef.tar")
 
 
-@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.19", NEWEST])
 def test_a_wrong_state_is_found_in_the_step_that_makes_it(version: str, tmp_path: Path) -> None:
     """With a prompt of seven tokens the state behind step 3 is the first one of ten; step 4 is the first to read it."""
     found = find_first_wrong_step(exported(tmp_path, version, bent(wrong_from_ten)), [[3, 5, 1, 4, 8, 0, 2]], 8)
@@ -68,7 +69,7 @@ def test_a_wrong_state_is_found_in_the_step_that_makes_it(version: str, tmp_path
 
 
 def test_a_reference_of_another_model_is_no_wrong_node(tmp_path: Path) -> None:
-    result = exported(tmp_path, "0.23.9")
+    result = exported(tmp_path, NEWEST)
 
     class Other(nn.Module):
         """Generates the same token for ever, in the words of transformers."""
@@ -87,4 +88,4 @@ def test_a_reference_of_another_model_is_no_wrong_node(tmp_path: Path) -> None:
 
 def test_a_generation_that_passes_has_no_wrong_step(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="every step passes"):
-        find_first_wrong_step(exported(tmp_path, "0.23.9"), [[3, 5, 1]], 4)
+        find_first_wrong_step(exported(tmp_path, NEWEST), [[3, 5, 1]], 4)

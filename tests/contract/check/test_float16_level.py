@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from t2n_core import ExportResult, ModelExport, TractNNEF
 from t2n_core.errors import InputError
 from t2n_core.parity.outcome import Status
+from tests.releases import NEWEST
 
 
 class Shrinking(nn.Module):
@@ -27,7 +28,7 @@ class Shrinking(nn.Module):
 
 
 def float16(model: nn.Module, path: Path, **options: object) -> ExportResult:
-    target = TractNNEF("0.23.9", check_io=False, **options)  # type: ignore[arg-type]
+    target = TractNNEF(NEWEST, check_io=False, **options)  # type: ignore[arg-type]
     return ModelExport(model.eval().half(), torch.randn(3, 16).half()).to(target, path / "m.tar")
 
 
@@ -67,7 +68,7 @@ def test_zeros_for_small_numbers_do_not_pass(tmp_path: Path) -> None:
 
 def test_stored_float16_are_judged_by_the_weights_of_the_model(tmp_path: Path) -> None:
     model = Shrinking(1.0)
-    target = TractNNEF("0.23.9", weights="float16", check_io=False)
+    target = TractNNEF(NEWEST, weights="float16", check_io=False)
     result = ModelExport(model.eval(), torch.randn(3, 16)).to(target, tmp_path / "m.tar")
     peak = result.assert_parity("float16").metrics[0].value
     assert 1e-5 < peak < 5e-3
@@ -100,13 +101,13 @@ def test_a_model_of_float32_that_has_no_float64_is_its_own_reference(tmp_path: P
             out: Tensor = self.layer(x)
             return out
 
-    target = TractNNEF("0.23.9", weights="float16", check_io=False)
+    target = TractNNEF(NEWEST, weights="float16", check_io=False)
     result = ModelExport(Single().eval(), torch.randn(3, 16)).to(target, tmp_path / "m.tar")
     assert 1e-5 < result.assert_parity("float16").metrics[0].value < 5e-3
 
 
 def test_a_stream_has_no_such_level(tmp_path: Path) -> None:
-    target = TractNNEF("0.23.9", check_io=False, dynamic_axes={"x": {0: "T"}})
+    target = TractNNEF(NEWEST, check_io=False, dynamic_axes={"x": {0: "T"}})
     result = ModelExport(nn.Tanh().eval(), torch.randn(8, 4), input_names=["x"]).to(target, tmp_path / "s.tar")
     with pytest.raises(InputError, match="another level than `float16`"):
         result.check_streaming(2, "float16")

@@ -17,8 +17,9 @@ from t2n_core.parity.generation.check import check_generation
 from t2n_core.parity.generation.outcome import FurtherStatus, GenerationOutcome
 from t2n_core.parity.outcome import Status
 from tests.nets import TinyDecoder
+from tests.releases import NEWEST
 
-VERSIONS = ["0.21.19", "0.22.4", "0.23.9"]
+VERSIONS = ["0.21.19", "0.22.4", NEWEST]
 
 
 def decoder(**options: Any) -> TinyDecoder:
@@ -75,7 +76,7 @@ def test_an_archive_of_one_token_a_step(version: str, tmp_path: Path) -> None:
 
 def test_a_window_that_the_archive_lacks_shows_at_its_first_step(tmp_path: Path) -> None:
     """The other exporter's mistake: one full mask, whatever the window."""
-    result = exported(decoder(), "0.23.9", tmp_path)
+    result = exported(decoder(), NEWEST, tmp_path)
     found = judged(result, decoder(window=6), [[3, 5, 1, 4]])
     assert found.outcome.status is Status.MISMATCH
     assert found.first_different is not None
@@ -113,7 +114,7 @@ def test_an_engine_that_dies_in_a_step_is_an_outcome(tmp_path: Path) -> None:
     net, long = decoder(), decoder()
     with torch.no_grad():
         long.positions = nn.Embedding.from_pretrained(torch.cat([net.positions.weight] * 2))
-    found = judged(exported(net, "0.23.9", tmp_path), long, [list(range(20)) * 3])
+    found = judged(exported(net, NEWEST, tmp_path), long, [list(range(20)) * 3])
     assert found.outcome.status in (Status.CRASH, Status.ERROR)
     assert len(found.steps) == 5
     assert "5 of 12 tokens were generated before" in str(found.outcome.error)

@@ -20,8 +20,9 @@ from t2n_core.export.result import ExportResult
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.judging.judgement import Judgement
 from tests.planted import EXCHANGES, exchange, exchange_when_written, spoil_path
+from tests.releases import NEWEST
 
-VERSIONS = ["0.19.15", "0.22.4", "0.23.9"]
+VERSIONS = ["0.19.15", "0.22.4", NEWEST]
 PATHS = [("0.22.4", "declutter"), ("0.22.4", "optimise-only"), ("0.23.9", "declutter")]
 """A release with each of its paths that reads no sizes."""
 CALL = (torch.randn(3, 4), torch.randn(3, 4))
@@ -74,7 +75,7 @@ def test_exchanged_names_are_found(fault: str, version: str, tmp_path: Path) -> 
 def test_an_assertion_names_the_exchange(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     exchange_when_written(fault, monkeypatch.setattr)
     with pytest.raises(InterfaceError, match="`, and the export declared `"):
-        assert_nnef_parity(Pair(), CALL, tract="0.23.9", offline=True, output_names=["low", "high"])
+        assert_nnef_parity(Pair(), CALL, tract=NEWEST, offline=True, output_names=["low", "high"])
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -122,7 +123,7 @@ def test_an_archive_alone_is_checked_by_the_names_of_arrays(
     fault: str, status: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Arrays are bound by name, and what the header states must be what the engine loads."""
-    result = export(tmp_path, "0.23.9")
+    result = export(tmp_path, NEWEST)
     given = [str(result.archive), *files(tmp_path, result), "--tract", "0.23.9"]
     assert checked(capsys, *given)[0] == 0
     exchange(result.archive, fault)
@@ -136,7 +137,7 @@ def test_an_archive_alone_is_checked_by_the_names_of_arrays(
 def test_an_archive_alone_is_compared_with_the_loaded_model(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = export(tmp_path, "0.23.9")
+    result = export(tmp_path, NEWEST)
     ran = TractEngine.run
 
     def with_inputs_exchanged(self: Any, *given: Any, **options: Any) -> Any:
@@ -144,7 +145,7 @@ def test_an_archive_alone_is_compared_with_the_loaded_model(
         return replace(reply, facts={**reply.facts, "input": reply.facts["input"][::-1]})
 
     monkeypatch.setattr(TractEngine, "run", with_inputs_exchanged)
-    status, found = checked(capsys, str(result.archive), "--tract", "0.23.9")
+    status, found = checked(capsys, str(result.archive), "--tract", NEWEST)
     assert (status, found["error"]["error_class"]) == (1, "InterfaceError")
     message = "the inputs that tract loaded are `right`, `left`, and its text declared `left`, `right`"
     assert found["error"]["message"] == message

@@ -20,10 +20,11 @@ from t2n_core.parity.request import CheckRequest
 from t2n_core.reduce.case import FailingCase, reduce_case
 from t2n_core.releases.judges import Releases
 from tests.nets import OfFunction
+from tests.releases import NEWEST
 
-NEW = ("0.20.22", "0.21.19", "0.22.4", "0.23.9")
+NEW = ("0.20.22", "0.21.19", "0.22.4", NEWEST)
 OLD = "0.19.15"
-LEAKY = ("0.21.19", "0.23.9")
+LEAKY = ("0.21.19", NEWEST)
 
 
 class Sequence(nn.Module):
@@ -104,7 +105,7 @@ def test_scans_that_remember_are_a_mismatch_of_their_own(
 
 
 def test_bisect_names_the_operator_that_remembers(tmp_path: Path, remembering: None) -> None:
-    found = find_first_wrong_node(exported("lstm", "0.23.9", tmp_path))
+    found = find_first_wrong_node(exported("lstm", NEWEST, tmp_path))
     assert found.kind == "aten::lstm.input"
 
 
@@ -146,7 +147,7 @@ def planned(result: ExportResult) -> list[Call]:
 
 
 def test_the_smallest_sample_runs_again_after_itself_other_inputs_and_another_size(tmp_path: Path) -> None:
-    result = exported("lstm", "0.23.9", tmp_path)
+    result = exported("lstm", NEWEST, tmp_path)
     samples = result.samples
     calls = planned(result)
     (first,) = {batch for _, batch in calls}
@@ -159,14 +160,14 @@ def test_the_smallest_sample_runs_again_after_itself_other_inputs_and_another_si
 
 
 def test_an_archive_without_a_state_has_one_call_more(tmp_path: Path) -> None:
-    result = ModelExport(nn.Linear(8, 6), torch.randn(2, 8)).to(TractNNEF("0.23.9"), tmp_path / "model.nnef.tar")
+    result = ModelExport(nn.Linear(8, 6), torch.randn(2, 8)).to(TractNNEF(NEWEST), tmp_path / "model.nnef.tar")
     assert len(planned(result)) == 1
     assert result.assert_parity().facts[KEPT_CALLS] == 1
 
 
 def test_the_call_of_an_archive_without_a_state_is_the_smallest(tmp_path: Path) -> None:
     export = ModelExport(nn.Linear(8, 6), {"input": torch.randn(2, 8)}, dynamic_axes={"input": {0: "B"}})
-    result = export.to(TractNNEF("0.23.9"), tmp_path / "model.nnef.tar")
+    result = export.to(TractNNEF(NEWEST), tmp_path / "model.nnef.tar")
     ((before, again),) = planned(result)
     assert result.samples[again].sizes == {"B": 1}
     assert result.samples[before].sizes["B"] > 1

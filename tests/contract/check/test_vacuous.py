@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.parity.stage import Status
+from tests.releases import NEWEST
 
-VERSION = "0.23.9"
 TIME = {"x": {1: "T"}}
 
 
@@ -150,7 +150,7 @@ INFINITE = {
 
 def judged(folder: Path, right: nn.Module, wrong: nn.Module, inputs: Any, axes: Any, level: str | None) -> Any:
     """Return the outcome of the wrong model's archive, judged by the right model."""
-    target = TractNNEF(VERSION, check_io=False, dynamic_axes=axes or {})
+    target = TractNNEF(NEWEST, check_io=False, dynamic_axes=axes or {})
     results = [
         ModelExport(model.eval(), inputs, dynamic_axes=axes).to(target, folder / f"{place}.tar")
         for place, model in enumerate((right, wrong))

@@ -14,22 +14,21 @@ from torch import nn
 from pytest_t2n.cli.command import main
 from t2n_core import TractNNEF, export_model_to_nnef
 from tests.nets import OfFunction
-
-VERSION = "0.23.9"
+from tests.releases import NEWEST
 
 
 @pytest.fixture
 def archive(tmp_path: Path, resolved_engine: Any) -> Path:
-    resolved_engine(VERSION)
+    resolved_engine(NEWEST)
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 4)).eval()
-    target = TractNNEF(VERSION, dynamic_axes={"input": {0: "B"}}, check_io=False)
+    target = TractNNEF(NEWEST, dynamic_axes={"input": {0: "B"}}, check_io=False)
     export_model_to_nnef(net, torch.randn(3, 5), tmp_path / "net", target, ["input"], ["y"])
     return tmp_path / "net"
 
 
 def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    main(["check", *arguments, "--tract", VERSION, "--offline", "--json"])
+    main(["check", *arguments, "--tract", NEWEST, "--offline", "--json"])
     return json.loads(capsys.readouterr().out)  # type: ignore[no-any-return]
 
 
@@ -52,9 +51,9 @@ def test_places_by_a_product_that_float32_rounds_to_an_integer(
     tmp_path: Path, resolved_engine: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """3 times 1.6666666 is 5 in float32, and less in float64: another element is the nearest."""
-    resolved_engine(VERSION)
+    resolved_engine(NEWEST)
     net = OfFunction(lambda x: torch.nn.functional.interpolate(x, scale_factor=0.6)).eval()
-    target = TractNNEF(VERSION, dynamic_axes={"input": {2: "T"}})
+    target = TractNNEF(NEWEST, dynamic_axes={"input": {2: "T"}})
     export_model_to_nnef(net, torch.randn(2, 3, 7), tmp_path / "net", target, ["input"], ["y"])
     for place in (0, 1):
         x = np.random.default_rng(place).normal(size=(2, 3, 7)).astype(np.float32)
@@ -82,9 +81,9 @@ def test_a_statement_that_the_release_computes_wrongly_is_found(
     assert found["failed_sizes"]
     bisected = checked(capsys, str(archive), "--bisect")
     assert "otherwise than it is defined: `y = softplus(large)`" in bisected["error"]["details"]
-    assert main(["check", str(archive), "--tract", VERSION, "--offline"]) == 1
+    assert main(["check", str(archive), "--tract", NEWEST, "--offline"]) == 1
     assert "first statement" not in capsys.readouterr().out
-    assert main(["check", str(archive), "--tract", VERSION, "--offline", "--bisect"]) == 1
+    assert main(["check", str(archive), "--tract", NEWEST, "--offline", "--bisect"]) == 1
     text = "first statement that the engine computes otherwise than it is defined: `y = softplus(large)`"
     assert text in capsys.readouterr().out
     assert text in checked(capsys, str(archive), "--bisect")["error"]["details"]
@@ -104,14 +103,14 @@ def test_outputs_of_another_model_are_not_the_engines(
 def test_an_operator_without_a_definition_is_named(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graph = archive / "graph.nnef"
     graph.write_text(graph.read_text().replace("= tanh(", "= tract_core_nothing(", 1))
-    assert main(["check", str(archive), "--tract", VERSION, "--offline"]) == 1
+    assert main(["check", str(archive), "--tract", NEWEST, "--offline"]) == 1
     assert "`tract_core_nothing` has no definition" in capsys.readouterr().err
 
 
 def test_a_malformed_archive_is_named_with_its_statement(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graph = archive / "graph.nnef"
     graph.write_text(graph.read_text().replace("= tanh(", "= tanh(no_", 1))
-    assert main(["check", str(archive), "--tract", VERSION, "--offline"]) == 1
+    assert main(["check", str(archive), "--tract", NEWEST, "--offline"]) == 1
     said = capsys.readouterr().err
     assert f"{archive} is malformed, so that engines refuse it: no statement defines `no_" in said
     assert "tanh(no_" in said
@@ -131,10 +130,10 @@ def test_the_statement_with_which_an_engine_fails_is_found(archive: Path, capsys
 
 
 def test_transforms_of_the_engine_are_checked(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["check", str(archive), "--tract", VERSION, "--offline", "--json"]
+    arguments = ["check", str(archive), "--tract", NEWEST, "--offline", "--json"]
     assert main([*arguments, "--transforms", "f32_to_f16,round_trip,batchify"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    found = {one["engine"].removeprefix(f"tract {VERSION}").strip(): one for one in lines}
+    found = {one["engine"].removeprefix(f"tract {NEWEST}").strip(): one for one in lines}
     assert {name: one["status"] for name, one in found.items()} == {
         "": "pass", "f32_to_f16": "pass", "round_trip": "pass", "batchify": "weak"
     }  # fmt: skip
@@ -150,5 +149,5 @@ def test_a_transform_that_changes_the_outputs_has_nothing_to_compare_with(
     graph = archive / "graph.nnef"
     text = graph.read_text().replace("-> (y)", "-> (y, z)")
     graph.write_text(text.rstrip().removesuffix("}") + "  z = neg(y);\n}\n")
-    assert main(["check", str(archive), "--tract", VERSION, "--offline", "--transforms", select]) == 1
+    assert main(["check", str(archive), "--tract", NEWEST, "--offline", "--transforms", select]) == 1
     assert "the model has other inputs or outputs, for which nothing is expected" in capsys.readouterr().out

@@ -14,8 +14,9 @@ from pytest_t2n.cli import main
 from t2n_core import __version__
 from t2n_core.engine.provision import index
 from t2n_core.errors import EngineResolveError
+from tests.releases import NEWEST
 
-ENGINES_IN_CACHE = ("0.23.9",)
+ENGINES_IN_CACHE = (NEWEST,)
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:

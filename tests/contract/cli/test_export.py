@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from pytest_t2n.cli import main
+from tests.releases import NEWEST
 
-VERSION = "0.23.9"
 NETS = """
 import torch
 from torch import nn
@@ -57,7 +57,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def export(*words: str) -> int:
-    return main(["export", *words, "--tract", VERSION, "--offline"])
+    return main(["export", *words, "--tract", NEWEST, "--offline"])
 
 
 def test_a_function_that_returns_model_and_inputs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +66,7 @@ def test_a_function_that_returns_model_and_inputs(folder: Path, capsys: pytest.C
     assert told == [
         "net.nnef.tgz: frames -> tags",
         "holds for 2 <= T <= 40",
-        f"proven in tract {VERSION} at `approximate`",
+        f"proven in tract {NEWEST} at `approximate`",
     ]
     assert (folder / "net.nnef.tgz").is_file()
 
@@ -79,13 +79,13 @@ def test_what_is_written_is_what_check_accepts(folder: Path, capsys: pytest.Capt
         np.savez(folder / f"{name}.x.npz", frames=frames.numpy())
         np.savez(folder / f"{name}.y.npz", output=net(frames).detach().numpy())
     inputs, expected = [[f"{name}.{kind}.npz" for name in "abc"] for kind in "xy"]
-    arguments = ["check", "net.nnef.tgz", "--inputs", *inputs, "--tract", VERSION, "--offline", "--expected"]
+    arguments = ["check", "net.nnef.tgz", "--inputs", *inputs, "--tract", NEWEST, "--offline", "--expected"]
     capsys.readouterr()
     assert main([*arguments, *expected, "--strict"]) == 0
     assert " pass " in capsys.readouterr().out
     assert main([*arguments, "b.y.npz", "a.y.npz", "c.y.npz"]) == 1
     wrong = capsys.readouterr().out
-    assert f"mismatch at stage `compare` in tract {VERSION} on the path `declutter`: 1 of 1 outputs differ" in wrong
+    assert f"mismatch at stage `compare` in tract {NEWEST} on the path `declutter`: 1 of 1 outputs differ" in wrong
     assert main([*arguments[:-1], "--json", "--expected", *expected]) == 0
     assert '"status": "pass"' in capsys.readouterr().out
 
@@ -93,7 +93,7 @@ def test_what_is_written_is_what_check_accepts(folder: Path, capsys: pytest.Capt
 def test_halves_are_proven_as_such(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert export("user_nets:make", "-o", "net.nnef.tgz", "--option", "precision=auto") == 0
     said = capsys.readouterr()
-    assert f"proven in tract {VERSION} at `float16`" in said.out
+    assert f"proven in tract {NEWEST} at `float16`" in said.out
     assert "precision='auto': " in said.err
     assert (folder / "net.nnef.tgz.precision.toml").is_file()
 
@@ -104,7 +104,7 @@ def test_one_sample_proves_little(folder: Path, capsys: pytest.CaptureFixture[st
     net = sys.modules["user_nets"].Tagger()
     frames = torch.from_numpy(np.load(folder / "example.npz")["frames"])
     np.savez(folder / "y.npz", net(frames).detach().numpy())  # by place
-    words = ["check", "net", "--inputs", "example.npz", "--expected", "y.npz", "--tract", VERSION, "--offline"]
+    words = ["check", "net", "--inputs", "example.npz", "--expected", "y.npz", "--tract", NEWEST, "--offline"]
     assert main(words) == 0
     assert " weak " in capsys.readouterr().out
     assert main([*words, "--strict"]) == 1
@@ -115,7 +115,7 @@ def test_a_weak_pass_is_not_called_a_proof(folder: Path, capsys: pytest.CaptureF
     (folder / "user_nets.py").write_text(NETS + "\nflat = nn.Hardtanh(5.0, 6.0)\n")
     assert export("user_nets:flat", "-o", "flat.nnef.tgz", "--inputs", "x.npz") == 0
     told = capsys.readouterr().out
-    assert f"passes in tract {VERSION} at `approximate`, and 1 of 1 outputs prove little" in told
+    assert f"passes in tract {NEWEST} at `approximate`, and 1 of 1 outputs prove little" in told
     assert "proven" not in told
 
 

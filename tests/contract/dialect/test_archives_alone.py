@@ -27,11 +27,12 @@ from t2n_core.parity.request import CheckRequest
 from tests.contract.cases import Case, all_cases
 from tests.contract.usage import exported
 from tests.nets import OfFunction
+from tests.releases import NEWEST
 
 SHARE = 120
 """One of so many cases is always taken."""
 TARGETS = {
-    "tract": TractNNEF("0.23.9", check_io=False),
+    "tract": TractNNEF(NEWEST, check_io=False),
     "khronos": KhronosNNEF(check_io=False),
     "tract-0.21": TractNNEF("0.21.19", check_io=False),
 }
@@ -82,13 +83,13 @@ def test_transposed_convolutions(inputs: int, outputs: int, groups: int, target:
     judged_alone(export, TARGETS[target], tmp_path).raise_for_failure()
 
 
-@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.19", NEWEST])
 def test_results_of_different_types(version: str, tmp_path: Path) -> None:
     export = ModelExport(OfFunction(lambda x: torch.topk(x, 3)).eval(), torch.randn(2, 400))
     judged_alone(export, TractNNEF(version, check_io=False), tmp_path).raise_for_failure()
 
 
-@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.19", NEWEST])
 @pytest.mark.parametrize(("low", "high"), [(3, 600), (10, 20), (100, 300), (100, None)])
 def test_narrow_ranges(low: int, high: int | None, version: str, tmp_path: Path) -> None:
     sizes = Dim("T", min=low, max=high)

@@ -18,8 +18,8 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.dialect import evaluate
 from t2n_core.parity.samples import Sample
 from tests.nets import Attention, OfFunction, TinyDecoder, net_of
+from tests.releases import NEWEST
 
-VERSION = "0.23.9"
 RTOL, ATOL = 1e-6, 1e-7
 """Of the model in float64: numbers in the text of an archive are float32. The absolute one is times the magnitude."""
 
@@ -102,7 +102,7 @@ def test_an_archive_has_the_values_of_the_model(name: str, tmp_path: Path) -> No
         dynamic_axes={f"in_{place}": of for place, of in axes.items()},
     )
     archive = tmp_path / "model.nnef.tar"
-    result = export.to(TractNNEF(VERSION, check_io=False), archive)
+    result = export.to(TractNNEF(NEWEST, check_io=False), archive)
     samples = [sample for sample in result.samples if isinstance(sample, Sample)]
     assert samples
     double = copy.deepcopy(model).eval().double()

@@ -14,8 +14,7 @@ from t2n_core.dialect.operators import functions
 from t2n_core.engine.pool import TractRunner
 from t2n_core.nnef.spec import spec_for
 from t2n_core.reduce.tract_case import replay
-
-RELEASE = "0.23.9"
+from tests.releases import NEWEST
 
 
 @pytest.mark.parametrize(
@@ -28,18 +27,18 @@ RELEASE = "0.23.9"
 def test_a_case_fails_when_it_is_replayed(
     op: str, reason: str, tract_engine: Callable[[str], TractRunner], tmp_path: Path
 ) -> None:
-    engine = tract_engine(RELEASE)
-    signature = spec_for("tract", RELEASE).operator(op)
+    engine = tract_engine(NEWEST)
+    signature = spec_for("tract", NEWEST).operator(op)
     found = list(judge(cases(op), functions().get(op), signature, engine, tmp_path / "judged"))
-    (name,) = write_upstream_cases(found, RELEASE, tmp_path / "cases")
+    (name,) = write_upstream_cases(found, NEWEST, tmp_path / "cases")
     issue = (tmp_path / "cases" / f"{name}.issue.md").read_text()
-    assert issue.startswith(f"# `{op}` in tract {RELEASE}: {reason}\n")
+    assert issue.startswith(f"# `{op}` in tract {NEWEST}: {reason}\n")
     assert not replay(tmp_path / "cases" / name, engine).passed
 
 
 def test_an_operator_that_is_right_has_no_case(tract_engine: Callable[[str], TractRunner], tmp_path: Path) -> None:
-    engine = tract_engine(RELEASE)
-    signature = spec_for("tract", RELEASE).operator("neg")
+    engine = tract_engine(NEWEST)
+    signature = spec_for("tract", NEWEST).operator("neg")
     found = list(judge(cases("neg"), functions().get("neg"), signature, engine, tmp_path / "judged"))
-    assert write_upstream_cases(found, RELEASE, tmp_path / "cases") == []
+    assert write_upstream_cases(found, NEWEST, tmp_path / "cases") == []
     assert not (tmp_path / "cases").exists()

@@ -10,10 +10,11 @@ import pytest
 from t2n_core.engine import ResolvedEngine
 from t2n_core.engine.tract.engine import TractEngine
 from tests.local_index import local_index, quick_index
+from tests.releases import NEWEST
 
 __all__ = ["local_index", "quick_index"]
 
-VERSIONS = ("0.19.2", "0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9")
+VERSIONS = ("0.19.2", "0.19.15", "0.20.22", "0.21.19", "0.22.4", NEWEST)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from t2n_core.engine import ResolvedEngine
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.engine.tract.sweep import Sweep
+from tests.releases import NEWEST
 
 X = np.random.default_rng(21).normal(size=(2, 3)).astype("f4")
 Write = Callable[[str], Path]
@@ -23,7 +24,7 @@ def test_a_library_that_changed_since_it_was_chosen_is_not_loaded(
     tmp_path: Path, write_graph: Write, resolved_engine: Resolve
 ) -> None:
     good = write_graph("graph g(x) -> (y) { x = external<scalar>(shape = [2, 3]); y = x * 2.0; }")
-    own, other = resolved_engine("0.21.19"), resolved_engine("0.23.9")
+    own, other = resolved_engine("0.21.19"), resolved_engine(NEWEST)
     library = tmp_path / "library.so"
     shutil.copy(own.library, library)
     with closing(TractEngine(replace(own, library=library))) as engine:
@@ -39,7 +40,7 @@ def test_a_sweep_does_not_load_a_library_that_changed(
     tmp_path: Path, write_graph: Write, resolved_engine: Resolve
 ) -> None:
     good = write_graph("graph g(x) -> (y) { x = external<scalar>(shape = [2, 3]); y = x * 2.0; }")
-    own, other = resolved_engine("0.21.19"), resolved_engine("0.23.9")
+    own, other = resolved_engine("0.21.19"), resolved_engine(NEWEST)
     library = tmp_path / "library.so"
     shutil.copy(own.library, library)
     with closing(Sweep()) as sweep:

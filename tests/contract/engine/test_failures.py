@@ -17,6 +17,7 @@ from t2n_core.engine.pool import TractRunner
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import InputError
+from tests.releases import NEWEST
 
 Engines = Callable[[str], TractRunner]
 Write = Callable[[str], Path]
@@ -110,7 +111,7 @@ def test_a_job_that_keeps_going_says_which_batches_were_refused(
     np.testing.assert_array_equal(reply.outputs[3][0], (X + 1) * 2)
 
 
-@pytest.mark.parametrize("panicking", ["0.22.4", "0.23.9"])
+@pytest.mark.parametrize("panicking", ["0.22.4", NEWEST])
 def test_a_job_that_keeps_going_ends_with_a_panic(panicking: str, tract_engine: Engines, write_graph: Write) -> None:
     archive = write_graph(body('tract_core_gather(x, tract_core_cast(x * 100.0, to = "i64"), axis = 0)'))
     zeros = np.zeros((2, 3), "f4")
@@ -121,7 +122,7 @@ def test_a_job_that_keeps_going_ends_with_a_panic(panicking: str, tract_engine: 
 
 
 def test_what_cannot_be_loaded_is_no_refused_batch(tract_engine: Engines, write_graph: Write) -> None:
-    reply = tract_engine("0.23.9").run(write_graph(body("foo(x)")), [[X]], keep_going=True)
+    reply = tract_engine(NEWEST).run(write_graph(body("foo(x)")), [[X]], keep_going=True)
     assert (reply.status, reply.stage, reply.refused, reply.outputs) == ("error", "load", {}, ())
 
 
@@ -170,7 +171,7 @@ def test_a_panic_is_one_crash_and_nothing_else(
         assert_still_good(engine, good)
 
 
-@pytest.mark.parametrize("panicking", ["0.22.4", "0.23.9"])
+@pytest.mark.parametrize("panicking", ["0.22.4", NEWEST])
 def test_a_panic_while_running_keeps_the_batches_before_it(
     panicking: str, tract_engine: Engines, write_graph: Write
 ) -> None:
@@ -212,7 +213,7 @@ def slow_to_load(write_graph: Write) -> tuple[Path, list[Array]]:
 
 
 def test_a_time_limit_of_centuries_is_none(tract_engine: Engines, write_graph: Write) -> None:
-    assert tract_engine("0.23.9").run(write_graph(GOOD), [[X]], timeout=1e10).status == "ok"
+    assert tract_engine(NEWEST).run(write_graph(GOOD), [[X]], timeout=1e10).status == "ok"
 
 
 @pytest.mark.parametrize(("make", "stage"), [(slow_to_run, "run"), (slow_to_load, "load")])

@@ -25,6 +25,7 @@ from t2n_core.errors import (
     EngineTimeout,
     InputError,
 )
+from tests.releases import NEWEST
 
 Engines = Callable[[str], TractRunner]
 Write = Callable[[str], Path]
@@ -78,7 +79,7 @@ def test_without_pairs_the_caller_feeds_everything(version: str, tract_engine: E
 
 
 def test_jobs_and_other_sessions_run_beside_it(tract_engine: Engines, write_graph: Write) -> None:
-    engine, archive = tract_engine("0.23.9"), write_graph(COUNT)
+    engine, archive = tract_engine(NEWEST), write_graph(COUNT)
     with engine.session(archive, state=PAIR) as one, engine.session(archive, state=PAIR, initial=[X]) as other:
         np.testing.assert_array_equal(one.run([X])[0], 2 * X)
         assert engine.run(archive, [[X, X]]).status == "ok"
@@ -103,7 +104,7 @@ def test_a_refused_step_leaves_the_state(version: str, tract_engine: Engines, wr
 def test_a_panic_names_its_step_and_ends_the_session(
     own_engine: Callable[[str], TractEngine], write_graph: Write
 ) -> None:
-    engine, archive = own_engine("0.23.9"), write_graph(GATHER)
+    engine, archive = own_engine(NEWEST), write_graph(GATHER)
     zeros = np.zeros((2, 3), "f4")
     with engine.session(archive, state=PAIR, initial=[zeros[0, :1]]) as session:
         session.run([zeros])
@@ -157,7 +158,7 @@ def test_memory_is_bounded(version: str, tract_engine: Engines, write_graph: Wri
 
 
 def test_what_cannot_be_opened(tract_engine: Engines, write_graph: Write, tmp_path: Path) -> None:
-    engine, archive = tract_engine("0.23.9"), write_graph(SUM)
+    engine, archive = tract_engine(NEWEST), write_graph(SUM)
     bad = write_graph("graph g(x) -> (y) { x = external<scalar>(shape = [2, 3]); y = foo(x); }")
     panic = write_graph("graph g(x) -> (y) { x = external<scalar>(shape = [2]); y = concat([x, x], axis = 5); }")
     free = write_graph(SUM.replace("[1, P, 2]", "[1, S, 2]"))
@@ -177,7 +178,7 @@ def test_what_cannot_be_opened(tract_engine: Engines, write_graph: Write, tmp_pa
 
 
 def test_the_engine_holds_the_state(tract_engine: Engines, write_graph: Write) -> None:
-    with tract_engine("0.23.9").session(write_graph(SUM), state=PAIR, held_by_engine=True) as session:
+    with tract_engine(NEWEST).session(write_graph(SUM), state=PAIR, held_by_engine=True) as session:
         for _ in range(2):
             for step in range(1, 4):
                 (y,) = session.run([X * step])
@@ -197,14 +198,14 @@ def test_state_that_no_engine_holds(tract_engine: Engines, write_graph: Write) -
         pass
     with (
         pytest.raises(EngineOptimiseError, match=r"the engine cannot keep this state itself: .* leaves past"),
-        tract_engine("0.23.9").session(write_graph(COUNT), state=PAIR, held_by_engine=True),
+        tract_engine(NEWEST).session(write_graph(COUNT), state=PAIR, held_by_engine=True),
     ):
         pass
 
 
 def test_a_command_line_has_no_sessions(resolved_engine: Callable[[str], ResolvedEngine], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no sessions"):
-        CliEngine(resolved_engine("0.23.9")).session(tmp_path)
+        CliEngine(resolved_engine(NEWEST)).session(tmp_path)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -214,7 +215,7 @@ def test_nothing_is_left_of_a_session(
     archive = write_graph(COUNT)
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
-        with tract_engine("0.23.9").session(archive, state=PAIR) as session:
+        with tract_engine(NEWEST).session(archive, state=PAIR) as session:
             session.run([X])
             pid = session._worker.pid
         with pytest.raises(EngineRunError, match="the session is closed"):
@@ -229,7 +230,7 @@ def test_nothing_is_left_of_a_session(
         "pid = opened._worker.pid;"
         "print(pid, *Path(f'/proc/{pid}/task/{pid}/children').read_text().split(), flush=True); sys.stdin.read()"
     )
-    resolved = resolved_engine("0.23.9")
+    resolved = resolved_engine(NEWEST)
     command = [sys.executable, "-c", script, str(resolved.library), str(archive), resolved.sha256]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None

@@ -15,8 +15,9 @@ from t2n_core.nnef.legality import check_graph
 from t2n_core.nnef.lexical import KEYWORDS, identifier_problem
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.spec import spec_for
+from tests.releases import NEWEST
 
-VERSIONS = ["0.19.2", "0.20.22", "0.21.19", "0.22.4", "0.23.9"]
+VERSIONS = ["0.19.2", "0.20.22", "0.21.19", "0.22.4", NEWEST]
 DTYPES = ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"]
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)

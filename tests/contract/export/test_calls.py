@@ -26,13 +26,13 @@ from t2n_core.torch_graph.frontend.inputs import bind_inputs
 from t2n_core.torch_graph.frontend.results import DroppedResultWarning
 from t2n_core.torch_graph.frontend.sources import source_of
 from tests.nets import net_of
+from tests.releases import NEWEST
 
-TARGET = "0.23.9"
 WAYS = pytest.mark.parametrize("capture", ["export", "trace"])
 
 
 def exported(model: nn.Module, args: Any, tmp_path: Path, **options: Any) -> ExportResult:
-    return ModelExport(model, args, **options).to(TractNNEF(TARGET), tmp_path / "m.tgz")
+    return ModelExport(model, args, **options).to(TractNNEF(NEWEST), tmp_path / "m.tgz")
 
 
 class Cache:
@@ -183,7 +183,7 @@ def test_results_that_are_neither_tensors_nor_numbers_are_named_once(capture: st
     assert [w.filename for w in seen if w.category is DroppedResultWarning] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error", DroppedResultWarning)
-        result = export.to(TractNNEF(TARGET), tmp_path / "m.tgz")
+        result = export.to(TractNNEF(NEWEST), tmp_path / "m.tgz")
     assert result.output_names == ["output_0", "output_1", "output_2"]
     result.assert_parity("exact")
 
@@ -292,7 +292,7 @@ def test_what_pytorch_refuses_is_its_error(name: str, capture: str, tmp_path: Pa
     export = ModelExport(nn.Sequential(layer), (x,), capture=capture)
     for _ in range(2):
         with pytest.raises(InputError, match=message) as caught:
-            export.to(TractNNEF(TARGET, check_io=False), tmp_path / "m.tgz")
+            export.to(TractNNEF(NEWEST, check_io=False), tmp_path / "m.tgz")
         assert caught.value.stage == "input"
         assert "bug of the exporter" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
@@ -300,7 +300,7 @@ def test_what_pytorch_refuses_is_its_error(name: str, capture: str, tmp_path: Pa
 
 def test_what_only_the_check_can_see_is_the_error_of_pytorch(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="index out of range") as caught:
-        export_model_to_nnef(nn.Embedding(4, 3), (torch.tensor([7]),), tmp_path / "m.tgz", TractNNEF(TARGET))
+        export_model_to_nnef(nn.Embedding(4, 3), (torch.tensor([7]),), tmp_path / "m.tgz", TractNNEF(NEWEST))
     assert caught.value.stage == "input"
     assert list(tmp_path.iterdir()) == []
 
@@ -325,7 +325,7 @@ def test_a_model_that_runs_keeps_the_error_of_the_export(tmp_path: Path) -> None
     state = torch.get_rng_state()
     export = ModelExport(net_of(lambda _, x: torch.linalg.eigvals(x + torch.rand(3)).real), (torch.eye(3),))
     errors: list[T2NError] = []
-    for version in ("0.21.19", TARGET):
+    for version in ("0.21.19", NEWEST):
         with pytest.raises(UnsupportedOpsError) as caught:
             export.to(TractNNEF(version), tmp_path / "m.tgz")
         errors.append(caught.value)
@@ -352,4 +352,4 @@ def test_a_tensor_that_is_given_twice_is_two_inputs(tmp_path: Path, capture: str
     model, x = both.eval(), torch.randn(3, 4)
     for given in ((x, [x, x]), (model.weight, [x, model.weight])):
         export = ModelExport(model, given, capture=capture)
-        export.to(TractNNEF("0.23.9", check_io=False), tmp_path / "m.tar").assert_parity("approximate")
+        export.to(TractNNEF(NEWEST, check_io=False), tmp_path / "m.tar").assert_parity("approximate")

@@ -13,8 +13,7 @@ from torch import nn
 
 from t2n_core import KhronosNNEF, ModelExport, TractNNEF, export_model_to_nnef
 from t2n_core.errors import CaptureError, InputError, ParityError, UnsupportedOpsError, WriteError
-
-TARGET = "0.23.9"
+from tests.releases import NEWEST
 
 
 class Net(nn.Module):
@@ -65,7 +64,7 @@ def x() -> torch.Tensor:
 
 def test_the_model_is_bit_identical_after_an_export(net: Net, x: torch.Tensor, tmp_path: Path) -> None:
     before, given = snapshot(net), x.clone()
-    result = ModelExport(net, (x,), dynamic_axes={"x": {0: "T"}}).to(TractNNEF(TARGET), tmp_path / "m.nnef.tgz")
+    result = ModelExport(net, (x,), dynamic_axes={"x": {0: "T"}}).to(TractNNEF(NEWEST), tmp_path / "m.nnef.tgz")
     result.assert_parity("approximate")
     assert snapshot(net) == before
     assert torch.equal(x, given)
@@ -80,14 +79,14 @@ def test_the_model_is_bit_identical_after_a_failed_export(x: torch.Tensor, tmp_p
     net = Unsupported().eval()
     before = snapshot(net)
     with pytest.raises(UnsupportedOpsError):
-        ModelExport(net, (x,)).to(TractNNEF(TARGET), tmp_path / "m.nnef.tgz")
+        ModelExport(net, (x,)).to(TractNNEF(NEWEST), tmp_path / "m.nnef.tgz")
     assert snapshot(net) == before
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_training_model_keeps_its_mode(x: torch.Tensor, tmp_path: Path) -> None:
     net = nn.Sequential(nn.Linear(5, 4), nn.ReLU())  # as built: in training mode, which means nothing to these
-    ModelExport(net, (x,)).to(TractNNEF(TARGET), tmp_path / "m.nnef.tgz").assert_parity("approximate")
+    ModelExport(net, (x,)).to(TractNNEF(NEWEST), tmp_path / "m.nnef.tgz").assert_parity("approximate")
     assert all(m.training for m in net.modules())
 
 
@@ -99,7 +98,7 @@ def test_a_training_model_keeps_its_mode(x: torch.Tensor, tmp_path: Path) -> Non
 def test_active_training_behaviour_is_refused_by_option(module: nn.Module, x: torch.Tensor, tmp_path: Path) -> None:
     before = snapshot(module.train())
     with pytest.raises((UnsupportedOpsError, CaptureError), match=r"model\.eval\(\)"):
-        ModelExport(module, (x,), training="refuse").to(TractNNEF(TARGET), tmp_path / "m.nnef.tgz")
+        ModelExport(module, (x,), training="refuse").to(TractNNEF(NEWEST), tmp_path / "m.nnef.tgz")
     assert snapshot(module) == before
     assert list(tmp_path.iterdir()) == []
 
@@ -108,13 +107,13 @@ def test_active_training_behaviour_is_refused_by_option(module: nn.Module, x: to
 def test_two_exports_are_the_same_bytes(net: Net, x: torch.Tensor, tmp_path: Path, suffix: str) -> None:
     files = [tmp_path / f"{name}{suffix}" for name in ("one", "two")]
     for file in files:
-        ModelExport(net, (x,), dynamic_axes={"x": {0: "T", 1: "B"}}).to(TractNNEF(TARGET), file)
+        ModelExport(net, (x,), dynamic_axes={"x": {0: "T", 1: "B"}}).to(TractNNEF(NEWEST), file)
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_one_capture_serves_several_targets(net: Net, x: torch.Tensor, tmp_path: Path) -> None:
     shared = ModelExport(net, (x,))
-    for version in ("0.19.15", TARGET):
+    for version in ("0.19.15", NEWEST):
         own = ModelExport(net, (x,)).to(TractNNEF(version), tmp_path / f"own-{version}.tgz")
         result = shared.to(TractNNEF(version), tmp_path / f"shared-{version}.tgz")
         assert result.archive.read_bytes() == own.archive.read_bytes()
@@ -124,7 +123,7 @@ def test_one_capture_serves_several_targets(net: Net, x: torch.Tensor, tmp_path:
 def test_a_failed_check_removes_the_archive(x: torch.Tensor, tmp_path: Path) -> None:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(5, 3), nn.Tanh()).eval()  # sums alone may be exact, which depends on the processor
-    target = TractNNEF(TARGET, check_io_tolerance="exact")
+    target = TractNNEF(NEWEST, check_io_tolerance="exact")
     with pytest.raises(ParityError, match="exact") as caught:
         export_model_to_nnef(net, (x,), tmp_path / "m.nnef.tgz", target)
     assert "max abs" in str(caught.value)
@@ -137,7 +136,7 @@ def test_all_unsupported_operators_are_named_at_once(x: torch.Tensor, tmp_path: 
             return torch.linalg.eigvals(x @ x.mT).real, torch.special.zeta(x, x)
 
     with pytest.raises(UnsupportedOpsError) as caught:
-        ModelExport(Two(), (x,)).to(TractNNEF(TARGET), tmp_path / "m.nnef.tgz")
+        ModelExport(Two(), (x,)).to(TractNNEF(NEWEST), tmp_path / "m.nnef.tgz")
     text = str(caught.value)
     assert len(caught.value.problems) == 2
     assert "linalg_eigvals" in text
@@ -195,13 +194,13 @@ def test_bad_input_is_named_and_leaves_nothing(
 ) -> None:
     arguments = {"args": (x,), **arguments}
     with pytest.raises(InputError, match=message):
-        ModelExport(net, **arguments).to(TractNNEF(TARGET), tmp_path / "m.tgz")  # type: ignore[arg-type]
+        ModelExport(net, **arguments).to(TractNNEF(NEWEST), tmp_path / "m.tgz")  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unwritable_path_is_named(net: Net, x: torch.Tensor, tmp_path: Path) -> None:
     with pytest.raises(WriteError, match="missing"):
-        ModelExport(net, (x,)).to(TractNNEF(TARGET), tmp_path / "missing" / "folder" / "m.tgz")
+        ModelExport(net, (x,)).to(TractNNEF(NEWEST), tmp_path / "missing" / "folder" / "m.tgz")
 
 
 def test_a_model_that_fixes_its_dynamic_axis_is_refused(x: torch.Tensor, tmp_path: Path) -> None:
@@ -210,7 +209,7 @@ def test_a_model_that_fixes_its_dynamic_axis_is_refused(x: torch.Tensor, tmp_pat
             return x + torch.ones(7, 4, 5)
 
     with pytest.raises(CaptureError):
-        ModelExport(Fixed(), (x,), dynamic_axes={"x": {0: "T"}}).to(TractNNEF(TARGET), tmp_path / "m.tgz")
+        ModelExport(Fixed(), (x,), dynamic_axes={"x": {0: "T"}}).to(TractNNEF(NEWEST), tmp_path / "m.tgz")
 
 
 def test_a_python_loop_over_the_size_is_caught(x: torch.Tensor, tmp_path: Path) -> None:
@@ -222,7 +221,7 @@ def test_a_python_loop_over_the_size_is_caught(x: torch.Tensor, tmp_path: Path) 
             return total
 
     with pytest.raises(CaptureError):
-        ModelExport(Loop(), (x,), dynamic_axes={"x": {0: "T"}}).to(TractNNEF(TARGET), tmp_path / "m.tgz")
+        ModelExport(Loop(), (x,), dynamic_axes={"x": {0: "T"}}).to(TractNNEF(NEWEST), tmp_path / "m.tgz")
 
 
 def test_a_capture_that_failed_is_not_tried_again(tmp_path: Path) -> None:
@@ -235,7 +234,7 @@ def test_a_capture_that_failed_is_not_tried_again(tmp_path: Path) -> None:
 
     export = ModelExport(Refused(), (torch.randn(3, 4),))
     messages = []
-    for version in ("0.19.15", "0.21.19", TARGET):
+    for version in ("0.19.15", "0.21.19", NEWEST):
         with pytest.raises(CaptureError) as caught:
             export.to(TractNNEF(version), tmp_path / "m.tgz")
         messages.append((str(caught.value), len(calls)))
@@ -253,7 +252,7 @@ def test_a_stateful_model_is_refused(x: torch.Tensor, tmp_path: Path) -> None:
             return x + self.count
 
     with pytest.raises(CaptureError, match="writes its buffer `count`"):
-        ModelExport(Counting(), (x,)).to(TractNNEF(TARGET), tmp_path / "m.tgz")
+        ModelExport(Counting(), (x,)).to(TractNNEF(NEWEST), tmp_path / "m.tgz")
 
 
 def test_inputs_and_weights_as_outputs_are_copied(x: torch.Tensor, tmp_path: Path) -> None:
@@ -266,5 +265,5 @@ def test_inputs_and_weights_as_outputs_are_copied(x: torch.Tensor, tmp_path: Pat
             y = torch.relu(x)
             return x, self.w, y, y
 
-    for version in ("0.19.15", TARGET):
+    for version in ("0.19.15", NEWEST):
         ModelExport(Through(), (x,)).to(TractNNEF(version), tmp_path / "m.tgz").assert_parity("exact")

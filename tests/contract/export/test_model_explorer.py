@@ -11,6 +11,7 @@ from torch import nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.export.model_explorer import explorer_graph, write_explorer_files
+from tests.releases import NEWEST
 
 
 class Net(nn.Module):
@@ -27,7 +28,7 @@ class Net(nn.Module):
 @pytest.fixture
 def graph(tmp_path: Path) -> object:
     export = ModelExport(Net().eval(), torch.randn(2, 3, 5), dynamic_axes={"x": {1: "T"}})
-    return export.to(TractNNEF("0.23.9"), tmp_path / "m.tar").graph
+    return export.to(TractNNEF(NEWEST), tmp_path / "m.tar").graph
 
 
 def test_each_edge_leads_from_a_result_to_a_node(graph) -> None:  # type: ignore[no-untyped-def]

@@ -13,8 +13,9 @@ from torch import nn
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import InputError
 from tests.nets import Attention
+from tests.releases import NEWEST
 
-TARGET = TractNNEF("0.23.9", check_io=False)
+TARGET = TractNNEF(NEWEST, check_io=False)
 
 
 def test_naming_schemes() -> None:
@@ -45,7 +46,7 @@ def test_names_do_not_change_the_numbers(tmp_path: Path) -> None:
             dynamic_axes={"x": {1: "v0"}},
             nnef_variable_naming_scheme=scheme,  # type: ignore[arg-type]
         )
-        export.to(TractNNEF("0.23.9"), tmp_path / f"{scheme}.tar").assert_parity("approximate")
+        export.to(TractNNEF(NEWEST), tmp_path / f"{scheme}.tar").assert_parity("approximate")
 
 
 class Caching(nn.Module):
@@ -145,7 +146,7 @@ def test_names_of_arguments_and_results_are_those_of_their_tensors(name: str, ca
     torch.manual_seed(3)
     model = Scaled(function).eval()
     export = ModelExport(model, arguments(), input_names=inputs, output_names=outputs, capture=capture)
-    result = export.to(TractNNEF("0.23.9"), tmp_path / "a.nnef.tar")
+    result = export.to(TractNNEF(NEWEST), tmp_path / "a.nnef.tar")
     assert [*result.input_names, *result.output_names] == expected
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
+from tests.releases import NEWEST
 
 
 class OfNumbers(nn.Module):
@@ -33,7 +34,7 @@ class Mask(nn.Module):
         return y
 
 
-@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.19", NEWEST])
 @pytest.mark.parametrize("model", [OfNumbers(), OfDtype(), OfSize(), Mask()], ids=lambda model: type(model).__name__)
 def test_tensors_of_numbers(model: nn.Module, version: str, tmp_path: Path) -> None:
     script = torch.jit.script(model.eval())

@@ -20,13 +20,12 @@ from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
 from t2n_core.torch_graph.constraints.narrowing import RangeWarning
 from tests.nets import OfFunction, net_of
-
-VERSION = "0.23.9"
+from tests.releases import NEWEST
 
 
 def test_a_dim_without_a_module_of_its_own(tmp_path: Path) -> None:
     export = ModelExport(nn.Linear(6, 4), {"input": torch.randn(5, 6)}, dynamic_axes={"input": {0: Dim("B", max=9)}})
-    assert str(export.to(TractNNEF(VERSION), tmp_path / "m.tar").range) == "0 <= B <= 9"
+    assert str(export.to(TractNNEF(NEWEST), tmp_path / "m.tar").range) == "0 <= B <= 9"
 
 
 def test_an_axis_that_a_module_of_pytorch_fixes_names_no_line_of_ours() -> None:
@@ -40,14 +39,14 @@ def test_an_axis_that_a_module_of_pytorch_fixes_names_no_line_of_ours() -> None:
 def test_arrays_of_numpy_are_inputs(given: Any, tmp_path: Path) -> None:
     array = np.random.default_rng(3).standard_normal((5, 6)).astype(np.float32)
     before = array.copy()
-    result = ModelExport(nn.Linear(6, 4).eval(), given(array)).to(TractNNEF(VERSION), tmp_path / "m.tar")
+    result = ModelExport(nn.Linear(6, 4).eval(), given(array)).to(TractNNEF(NEWEST), tmp_path / "m.tar")
     result.assert_parity("approximate")
     np.testing.assert_array_equal(array, before)
 
 
 def test_random_numbers() -> None:
     with pytest.raises(UnsupportedOpsError, match="draws random numbers, and a graph has none"):
-        ModelExport(net_of(lambda _, x: x + torch.randn_like(x)), torch.randn(2, 3)).lower(TractNNEF(VERSION))
+        ModelExport(net_of(lambda _, x: x + torch.randn_like(x)), torch.randn(2, 3)).lower(TractNNEF(NEWEST))
 
 
 COMPUTED = {
@@ -66,21 +65,21 @@ def test_an_argument_that_must_be_a_number(argument: str) -> None:
 
     export = ModelExport(Net(), torch.randn(2, 4, 8), dynamic_axes={"x": {2: "T"}})
     with pytest.raises(UnsupportedOpsError, match=f"does not support `{argument}`.* computed from a dynamic size"):
-        export.lower(TractNNEF(VERSION))
+        export.lower(TractNNEF(NEWEST))
 
 
 def test_an_argument_that_the_range_fixes_is_a_number() -> None:
     model = OfFunction(lambda x: x.std(2, correction=x.shape[2] // 4))
     export = ModelExport(model, torch.randn(2, 4, 8), dynamic_axes={"x": {2: "T"}})
     with pytest.warns(RangeWarning, match="8 <= T <= 11"):
-        graph = export.lower(TractNNEF(VERSION))
+        graph = export.lower(TractNNEF(NEWEST))
     assert str(graph.sizes) == "8 <= T <= 11"
 
 
 def test_a_derivative() -> None:
     net = net_of(lambda _, x: torch.func.grad(lambda v: v.sin().sum())(x))
     with pytest.raises(CaptureError, match="leaves a tensor of a function transform"):
-        ModelExport(net, torch.randn(2, 3)).lower(TractNNEF(VERSION))
+        ModelExport(net, torch.randn(2, 3)).lower(TractNNEF(NEWEST))
 
 
 @pytest.mark.parametrize("target", ["tract", "0.23", TractNNEF])
@@ -94,7 +93,7 @@ def test_what_is_no_target(target: Any, tmp_path: Path) -> None:
 class Hanging:
     """An engine that did not answer."""
 
-    name, version, kept_states = "tract", VERSION, None
+    name, version, kept_states = "tract", NEWEST, None
 
     def __init__(self, stage: EngineStage = "run") -> None:
         self.stage = stage
@@ -120,7 +119,7 @@ def test_a_hanging_engine_says_how_long_it_had(tmp_path: Path) -> None:
 def test_values_print_in_one_line(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Linear(6, 4), nn.Tanh()).eval()
     export = ModelExport(model, {"input": torch.randn(5, 6)}, dynamic_axes={"input": {0: "B"}})
-    result = export.to(TractNNEF(VERSION), tmp_path / "m.tar")
+    result = export.to(TractNNEF(NEWEST), tmp_path / "m.tar")
     outcome = result.check_parity()
     assert repr(export) == "<ModelExport of Sequential: input>"
     assert repr(result) == "<ExportResult m.tar for tract 0.23.9: input -> output, holds for B >= 1>"
@@ -133,7 +132,7 @@ def test_notebooks_show_graph_and_comparison(tmp_path: Path) -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.tanh(x) * 2  # <this line>
 
-    result = ModelExport(Net(), torch.randn(2, 3)).to(TractNNEF(VERSION), tmp_path / "m.tar")
+    result = ModelExport(Net(), torch.randn(2, 3)).to(TractNNEF(NEWEST), tmp_path / "m.tar")
     page = result._repr_html_()
     assert "test_stumbles.py" in page
     assert "torch.tanh(x) * 2" in page

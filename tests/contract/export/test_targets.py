@@ -14,6 +14,7 @@ from t2n_core import ExportResult, ModelExport, TractNNEF, export_model_to_nnef
 from t2n_core.errors import InputError, LowerError, ParityError, WriteError
 from tests.contract.options.exports import text_of
 from tests.pages import ROOT, Page
+from tests.releases import NEWEST
 
 DOC = Page(ROOT / "docs" / "how-to" / "own-target.md")
 
@@ -67,10 +68,10 @@ def test_post_capture_edits_its_own_copy(tmp_path: Path) -> None:
             graph.op_nodes.pop()
 
     export = ModelExport(nn.Sequential(nn.Linear(4, 3), nn.Tanh()).eval(), torch.randn(2, 4))
-    edited = export.to(WithoutLast("0.23.9"), tmp_path / "edited.tgz")
+    edited = export.to(WithoutLast(NEWEST), tmp_path / "edited.tgz")
     assert "tanh" not in text_of(edited.archive)
     assert not edited.check_parity().passed
-    plain = export.to(TractNNEF("0.23.9"), tmp_path / "plain.tgz")
+    plain = export.to(TractNNEF(NEWEST), tmp_path / "plain.tgz")
     assert "tanh" in text_of(plain.archive)
     plain.assert_parity()
 
@@ -100,7 +101,7 @@ def test_hooks_get_what_they_need(tmp_path: Path) -> None:
     model, x = nn.Tanh(), torch.randn(2, 4)
     target = Seen("0.23.9", dynamic_axes={"input": {1: "T"}})
     assert target.has_dynamic_axes
-    assert not TractNNEF("0.23.9").has_dynamic_axes
+    assert not TractNNEF(NEWEST).has_dynamic_axes
     bundle = tmp_path / "debug"
     export = ModelExport(model, x, output_names=["y"], debug_bundle_path=bundle)
     result = export.to(target, tmp_path / "m.tgz")
@@ -141,16 +142,16 @@ def test_no_override_of_post_export_switches_the_check_off(calls_super: bool, tm
 
     path, x = tmp_path / "m.tgz", torch.randn(2, 4)
     with pytest.raises(ParityError):
-        export_model_to_nnef(nn.Tanh(), x, path, Wrong("0.23.9"))
+        export_model_to_nnef(nn.Tanh(), x, path, Wrong(NEWEST))
     assert not path.exists()
     assert seen == (["written"] if calls_super else ["written", "after"])
     export = ModelExport(nn.Tanh(), x)
     if calls_super:  # also where the caller of the export checks
         with pytest.raises(ParityError):
-            export.to(Wrong("0.23.9"), path)
+            export.to(Wrong(NEWEST), path)
     else:
-        assert not export.to(Wrong("0.23.9"), path).check_parity().passed
-    export.to(Wrong("0.23.9", check_io=False), path)
+        assert not export.to(Wrong(NEWEST), path).check_parity().passed
+    export.to(Wrong(NEWEST, check_io=False), path)
 
 
 def test_the_check_runs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,11 +162,11 @@ def test_the_check_runs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         def post_export(self, *given: Any) -> None:
             super().post_export(*given)
 
-    for target in (TractNNEF("0.23.9"), Own("0.23.9"), TractNNEF("0.23.9", check_io=False)):
+    for target in (TractNNEF(NEWEST), Own(NEWEST), TractNNEF(NEWEST, check_io=False)):
         export_model_to_nnef(nn.Tanh(), torch.randn(2, 4), tmp_path / "m.tgz", target)
     assert len(runs) == 2
     with pytest.raises(InputError, match=r"result\.assert_parity"):
-        Own("0.23.9").post_export(nn.Tanh(), None, [], tmp_path)
+        Own(NEWEST).post_export(nn.Tanh(), None, [], tmp_path)
 
 
 def test_a_third_target(example: dict[str, Any], tmp_path: Path) -> None:

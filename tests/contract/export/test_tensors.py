@@ -22,6 +22,7 @@ from t2n_core.errors import InputError
 from t2n_core.nnef.reading.headers import headers_of
 from t2n_core.torch_graph.tensor_files import named_tensors
 from tests.contract.options.exports import every_line
+from tests.releases import NEWEST
 
 
 class Net(nn.Module):
@@ -96,7 +97,7 @@ def test_swapped_tensors_give_the_other_models_numbers(version: str, tmp_path: P
 def test_swapped_tensors_take_the_forms_of_the_archive(form: Any, tmp_path: Path) -> None:
     torch.manual_seed(1)
     model, other, x = Net().eval(), Net().eval(), torch.randn(1, 3, 5, 6)
-    target = TractNNEF("0.23.9", weights=form)
+    target = TractNNEF(NEWEST, weights=form)
     result = ModelExport(model, x).to(target, tmp_path / "m")
     torch.save(other.state_dict(), tmp_path / "other.pt")
     export_tensors(tmp_path / "other.pt", tmp_path / "tensors", like=result.archive)
@@ -111,7 +112,7 @@ def test_swapped_tensors_take_the_forms_of_the_archive(form: Any, tmp_path: Path
 def test_weights_that_a_norm_is_folded_into_are_refused(tmp_path: Path) -> None:
     """The archive has their product alone; counters have no effect."""
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Conv2d(4, 5, 3)).eval()
-    archive = ModelExport(model, torch.randn(1, 3, 7, 6)).to(TractNNEF("0.23.9"), tmp_path / "m.nnef.tgz").archive
+    archive = ModelExport(model, torch.randn(1, 3, 7, 6)).to(TractNNEF(NEWEST), tmp_path / "m.nnef.tgz").archive
     with pytest.raises(InputError, match=r"no tensor `0\.weight`, `0\.bias`, `1\.weight`") as error:
         export_tensors(model, tmp_path / "tensors.tar", like=archive)
     assert "batch norm" in str(error.value)
@@ -134,7 +135,7 @@ def test_adapters(way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         model.weight.data += base.lora_b.weight @ base.lora_a.weight
     else:
         model, other, wanted, chosen = base, tuned, tuned(x), ["--names", "lora_*"]
-    result = ModelExport(model, x).to(TractNNEF("0.23.9"), tmp_path / "m.nnef.tgz")
+    result = ModelExport(model, x).to(TractNNEF(NEWEST), tmp_path / "m.nnef.tgz")
     for name, one in (("base", model), ("tuned", other)):
         torch.save(one.state_dict(), tmp_path / f"{name}.pt")
     command = ["export-tensors", str(tmp_path / "tuned.pt"), *chosen]
@@ -234,7 +235,7 @@ def test_what_would_not_be_the_models_numbers_is_refused(name: str, tmp_path: Pa
     model = nn.Linear(4, 4)
     given = dict(options)
     if "like" in given:
-        target = TractNNEF("0.23.9", check_io=False)
+        target = TractNNEF(NEWEST, check_io=False)
         given["like"] = ModelExport(given["like"].eval(), torch.randn(2, 4)).to(target, tmp_path / "m").archive
     if "changed_from" in given:
         given["changed_from"] = model
@@ -269,7 +270,7 @@ def test_files_larger_than_the_memory_that_is_taken(form: str, tmp_path: Path) -
     more = []
     if form:
         model = nn.Sequential(*(nn.Linear(2048, 2048, bias=False) for _ in range(8))).eval()
-        target = TractNNEF("0.23.9", check_io=False, weights=form)
+        target = TractNNEF(NEWEST, check_io=False, weights=form)
         more = [str(ModelExport(model, torch.randn(1, 2048)).to(target, tmp_path / "m").archive)]
     words = [sys.executable, "-c", MEMORY, str(tmp_path / "in.safetensors"), str(tmp_path / "out"), *more]
     # else the allocator of each thread keeps freed tensors for later ones, more of them on more cores

@@ -19,8 +19,9 @@ from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.graph import Graph, Value
 from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision
 from tests.nets import Attention
+from tests.releases import NEWEST
 
-TARGET = TractNNEF("0.23.9", check_io=False)
+TARGET = TractNNEF(NEWEST, check_io=False)
 
 
 def outline(graph: Graph) -> list[Any]:

@@ -17,8 +17,9 @@ from torch import nn
 from t2n_core import KhronosNNEF, TractNNEF
 from t2n_core.errors import InputError, ParityError
 from t2n_core.generative import GenerativeResult, export_generative
+from tests.releases import NEWEST
 
-TARGET = TractNNEF("0.23.9")
+TARGET = TractNNEF(NEWEST)
 SMALL: dict[str, Any] = {
     "vocab_size": 61, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 1, "num_attention_heads": 6,
     "num_key_value_heads": 3, "max_position_embeddings": 96, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
@@ -93,7 +94,7 @@ def test_an_archive_for_single_tokens(tmp_path: Path) -> None:
 
     torch.manual_seed(1)
     other = enlarged(transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL)))
-    unchecked = TractNNEF("0.23.9", check_io=False)
+    unchecked = TractNNEF(NEWEST, check_io=False)
     wrong = export_generative(other, None, unchecked, tmp_path / "other", step_archive=True)
     assert wrong.step is not None
     result.step.archive = wrong.step.archive
@@ -104,7 +105,7 @@ def test_an_archive_for_single_tokens(tmp_path: Path) -> None:
 @pytest.mark.parametrize("make", [partial(llama, 2), windowed], ids=["llama", "windowed"])
 def test_archives_have_the_form_that_tracts_runner_takes(make: Any, tmp_path: Path) -> None:
     """`causal_llm` of tract: tokens, then caches, each with one free axis that the tokens lack; logits, then caches."""
-    graph = export_generative(make(), None, TractNNEF("0.23.9", check_io=False), tmp_path / "out").decoder.graph
+    graph = export_generative(make(), None, TractNNEF(NEWEST, check_io=False), tmp_path / "out").decoder.graph
     tokens, *caches = graph.inputs
     logits, *following = graph.outputs
     assert (str(tokens.dtype), str(tokens.shape)) == ("int64", "(1, S)")
@@ -124,7 +125,7 @@ def test_what_lies_beside_the_archive_is_enough_to_run_it(tmp_path: Path) -> Non
             (folder / "tokenizer.json").write_text("{}")
 
     model = llama()
-    export_generative(model, None, TractNNEF("0.23.9", check_io=False), tmp_path / "llama", tokenizer=Tokenizer())
+    export_generative(model, None, TractNNEF(NEWEST, check_io=False), tmp_path / "llama", tokenizer=Tokenizer())
     folder = tmp_path / "llama"
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["model_type"] == "llama"
@@ -177,7 +178,7 @@ def test_an_encoder_gives_what_all_steps_look_at(tmp_path: Path) -> None:
 def test_weights_in_float32_lose_nothing(make: Any, tmp_path: Path) -> None:
     """Also one token a step; and what is lost is seen, against another model."""
     model = make()
-    result = export_generative(model, None, TractNNEF("0.23.9", check_io=False), tmp_path / "out")
+    result = export_generative(model, None, TractNNEF(NEWEST, check_io=False), tmp_path / "out")
     found = result.measure_loss()
     assert found.agreement == 1
     assert abs(found.divergence) < 1e-6
@@ -200,7 +201,7 @@ def test_weights_in_float32_lose_nothing(make: Any, tmp_path: Path) -> None:
 
 def test_an_encoders_model_loses_nothing_either(tmp_path: Path) -> None:
     example = {"input_ids": torch.randint(1, 61, (1, 7))}
-    whole, target = with_encoder(), TractNNEF("0.23.9", check_io=False)
+    whole, target = with_encoder(), TractNNEF(NEWEST, check_io=False)
     found = export_generative(whole, example, target, tmp_path / "whole").measure_loss()
     assert (found.tokens, found.agreement) == (128, 1)
     float16 = export_generative(with_encoder().half(), example, target, tmp_path / "half").measure_loss(whole)
@@ -212,14 +213,14 @@ def test_the_model_stays_as_it_is(tmp_path: Path) -> None:
     model = llama()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     attributes = set(vars(model))
-    export_generative(model, torch.randint(1, 61, (1, 6)), TractNNEF("0.23.9", check_io=False), tmp_path / "llama")
+    export_generative(model, torch.randint(1, 61, (1, 6)), TractNNEF(NEWEST, check_io=False), tmp_path / "llama")
     assert set(vars(model)) == attributes
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
 
 
 def test_an_archive_of_another_model_is_not_right(tmp_path: Path) -> None:
     """The proof sees a cache that is dropped, and weights that are another model's."""
-    first = export_generative(llama(), None, TractNNEF("0.23.9", check_io=False), tmp_path / "one")
+    first = export_generative(llama(), None, TractNNEF(NEWEST, check_io=False), tmp_path / "one")
     torch.manual_seed(5)
     other = enlarged(transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL)))
     mixed = GenerativeResult(first.directory, other, first.plan, first.decoder)

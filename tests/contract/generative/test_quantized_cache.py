@@ -13,13 +13,14 @@ from t2n_core import TractNNEF
 from t2n_core.errors import InputError
 from t2n_core.generative import export_generative
 from tests.contract.generative.test_export_generative import llama
+from tests.releases import NEWEST
 
 TEXT = [(7 * place + place * place) % 61 for place in range(60)]
 
 
 def test_fewer_bits_lose_more(resolved_engine: Any, tmp_path: Path) -> None:
-    resolved_engine("0.23.9")
-    target = TractNNEF("0.23.9", check_io=False, reify_sdpa_operator=True)
+    resolved_engine(NEWEST)
+    target = TractNNEF(NEWEST, check_io=False, reify_sdpa_operator=True)
     result = export_generative(llama(), None, target, tmp_path / "out")
     eight, four = (result.measure_cache(bits, TEXT) for bits in (8, 4))
     assert 0 < eight.logits.divergence < four.logits.divergence < 0.1
@@ -29,7 +30,7 @@ def test_fewer_bits_lose_more(resolved_engine: Any, tmp_path: Path) -> None:
     assert eight.logits.reference == pytest.approx(result.measure_loss(text=TEXT).perplexity, rel=1e-5)
     with pytest.raises(InputError, match="a cache of 2 bits: the engine has 8 and 4"):
         result.measure_cache(2, TEXT)
-    formula = TractNNEF("0.23.9", check_io=False)
+    formula = TractNNEF(NEWEST, check_io=False)
     of_formula = export_generative(llama(), None, formula, tmp_path / "formula")
     with pytest.raises(InputError, match="`quantize_kv_storage` changes no logits"):
         of_formula.measure_cache(8, TEXT[:12])
@@ -38,7 +39,7 @@ def test_fewer_bits_lose_more(resolved_engine: Any, tmp_path: Path) -> None:
 def test_a_folder_with_a_quantized_cache(
     resolved_engine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    resolved_engine("0.23.9")
+    resolved_engine(NEWEST)
     llama().save_pretrained(tmp_path / "in")
     common = ["export-llm", str(tmp_path / "in"), "--no-tokenizer", "--steps=4", "--kv=engine-int8"]
     assert main([*common, "-o", str(tmp_path / "out"), "--tract=0.23.9"]) == 0

@@ -9,11 +9,12 @@ import pytest
 from conformance.lab.measure import decoding
 from conformance.lab.measure.nets.decoder import Size
 from t2n_core.engine import resolve_engines
+from tests.releases import NEWEST
 
 SMALL = Size(layers=2, heads=6, shared=2, width=8, inner=32, words=97)
 
 
-@pytest.mark.parametrize("version", ["0.21.19", "0.22.4", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.19", "0.22.4", NEWEST])
 def test_tokens_of_a_decoder(version: str, tmp_path: Path) -> None:
     """The process fails where `detect_kv_cache` of 0.23 leaves a cache among the inputs."""
     (engine,) = resolve_engines(version)

@@ -11,6 +11,7 @@ import pytest
 from t2n_core.dialect import evaluate
 from t2n_core.engine.pool import TractRunner
 from t2n_core.nnef.reading.archive import read_archive
+from tests.releases import NEWEST
 
 GRAPH = """version 1.0;
 
@@ -29,7 +30,7 @@ graph g(a, b) -> (y)
 INFIX = "  y = a + scaled(b) * 2.0 - (a * a) / 4.0;"
 
 
-@pytest.mark.parametrize("version", ["0.19.15", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.19.15", NEWEST])
 def test_the_engine_computes_the_same_from_infix_operators_and_from_the_operations_read(
     version: str, tract_engine: Callable[[str], TractRunner], tmp_path: Path
 ) -> None:

@@ -14,8 +14,9 @@ from t2n_core.nnef.graph import Value
 from t2n_core.nnef.spec import spec_for
 from t2n_core.nnef.tract.constants import LARGEST_FOLDED, SHARED_ARE_KEPT, SHARED_FROM
 from t2n_core.profiling.nodes import read_nodes
+from tests.releases import NEWEST
 
-VERSIONS = ("0.20.22", "0.21.19", "0.22.4", "0.23.3", "0.23.5", "0.23.9")
+VERSIONS = ("0.20.22", "0.21.19", "0.22.4", "0.23.3", "0.23.5", NEWEST)
 """The newest release of each line, and both sides of the last boundary: 0.23.4 has no wheel."""
 
 

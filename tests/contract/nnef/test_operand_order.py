@@ -13,6 +13,7 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.writer import operation_text
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 ROW = torch.tensor([0.5, -2.0, 3.0])
 
@@ -32,7 +33,7 @@ def statements(version: str, tmp_path: Path, model: nn.Module, x: torch.Tensor) 
     return result, [operation_text(o, target.spec.operator(o.name)) for o in operations]
 
 
-@pytest.mark.parametrize("version", ["0.19.15", "0.21.5", "0.21.6", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.19.15", "0.21.5", "0.21.6", NEWEST])
 def test_the_numbers_are_right(version: str, tmp_path: Path) -> None:
     result, _ = statements(version, tmp_path, Arithmetic(), torch.randn(4, 3))
     result.assert_parity("close")

@@ -22,6 +22,7 @@ from t2n_core.nnef.tract.quirks import table
 from t2n_core.nnef.tract.quirks.quirk import Quirk
 from t2n_core.nnef.tract.quirks.table import QUIRKS, quirks_of
 from t2n_core.parity.outcome import Outcome
+from tests.releases import NEWEST
 
 NUMBERS = torch.Generator().manual_seed(5)
 
@@ -227,7 +228,7 @@ def _half_of_a_size(m: Net, x: Tensor) -> Tensor:
     return x * (torch.tensor(x.shape[0]) * 0.5 - torch.tensor(x.shape[0] // 2))
 
 
-@pytest.mark.parametrize("release", ["0.23.0", "0.23.9"])
+@pytest.mark.parametrize("release", ["0.23.0", NEWEST])
 def test_a_formula_that_is_not_hidden_is_followed(
     release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
+from tests.releases import NEWEST
 
 
 class Rotary(nn.Module):
@@ -22,7 +23,7 @@ class Rotary(nn.Module):
         return q - cos, cos - k, torch.maximum(q, sin), q / (1.5 + cos), cos * x, q.transpose(1, 2)
 
 
-@pytest.mark.parametrize("version", ["0.22.4", "0.23.0", "0.23.5", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.22.4", "0.23.0", "0.23.5", NEWEST])
 def test_outputs_at_all_sizes(version: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
     inputs = {"q": torch.randn(1, 4, 5, 6), "k": torch.randn(1, 2, 5, 6), "x": torch.randn(3, 1, 5, 6)}

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.parity.outcome import Stage, Status
+from tests.releases import NEWEST
 
 
 class Counts(nn.Module):
@@ -17,7 +18,7 @@ class Counts(nn.Module):
         return torch.bincount(x, minlength=4)
 
 
-@pytest.mark.parametrize("version", ["0.19.15", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.19.15", NEWEST])
 def test_a_number_beyond_the_bins_has_no_counts(version: str, tmp_path: Path) -> None:
     small, large = torch.tensor([0, 1, 3, 3, 2]), torch.tensor([0, 1, 3, 4, 2])
     result = ModelExport(Counts(), small).to(TractNNEF(version), tmp_path / "a.tar")

@@ -17,8 +17,7 @@ from t2n_core.nnef.graph import Value
 from t2n_core.op.custom_extractors import GRUExtractor, LSTMExtractor, ModuleInfoExtractor
 from t2n_core.op.custom_extractors.base import ExtractorWarning
 from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL
-
-TARGET = "0.23.9"
+from tests.releases import NEWEST
 
 
 class Scaled(nn.Module):
@@ -69,7 +68,7 @@ def test_a_users_extractor_with_dynamic_axes(scaled_extractor: type[ModuleInfoEx
     export = ModelExport(net, (torch.randn(2, 7, 5),), dynamic_axes={"x": {0: "B", 1: "T"}})
     kinds = [op.kind for op in export.captured.graph.op_nodes]
     assert kinds.count(MODULE_CALL) == 1
-    for version in ("0.19.15", TARGET):
+    for version in ("0.19.15", NEWEST):
         result = export.to(TractNNEF(version), tmp_path / "m.nnef.tgz")
         result.assert_parity("approximate")
     labels = [o.arguments["label"] for o, _ in result.graph.variables()]
@@ -81,7 +80,7 @@ def test_without_the_extractor_it_is_refused(tmp_path: Path) -> None:
     from t2n_core.errors import T2NError
 
     with pytest.raises(T2NError):
-        ModelExport(Net(Scaled(5)), (torch.randn(2, 5),)).to(TractNNEF(TARGET), tmp_path / "m.tgz")
+        ModelExport(Net(Scaled(5)), (torch.randn(2, 5),)).to(TractNNEF(NEWEST), tmp_path / "m.tgz")
 
 
 def test_the_forward_is_restored_after_a_failure(scaled_extractor: type[ModuleInfoExtractor]) -> None:
@@ -120,9 +119,9 @@ def test_an_argument_that_the_extractor_does_not_take_is_refused(
         convert_to_nnef = scaled_extractor.convert_to_nnef
 
     try:
-        ModelExport(Calls(1), (torch.randn(2, 5),)).to(TractNNEF(TARGET), tmp_path / "m.tar").assert_parity()
+        ModelExport(Calls(1), (torch.randn(2, 5),)).to(TractNNEF(NEWEST), tmp_path / "m.tar").assert_parity()
         with pytest.raises(UnsupportedOpsError, match="does not take the argument times=2"):
-            ModelExport(Calls(2), (torch.randn(2, 5),)).to(TractNNEF(TARGET), tmp_path / "m.tar")
+            ModelExport(Calls(2), (torch.randn(2, 5),)).to(TractNNEF(NEWEST), tmp_path / "m.tar")
     finally:
         TwiceExtractor.unregister()
 
@@ -222,7 +221,7 @@ def test_every_way_in_gives_the_same_bytes(make: Any, dynamic: Any, tmp_path: Pa
     for way in ("module", "subclass", "aten", "function"):
         torch.manual_seed(5)
         export = ModelExport(through(make(), way), {"x": torch.randn(4, 6, 5)}, dynamic_axes=dynamic)
-        result = export.to(TractNNEF(TARGET), tmp_path / "m.tar")
+        result = export.to(TractNNEF(NEWEST), tmp_path / "m.tar")
         archives[way] = result.archive.read_bytes()
         result.assert_parity("approximate")
     assert len(set(archives.values())) == 1, {way: len(data) for way, data in archives.items()}
@@ -235,7 +234,7 @@ def test_a_users_extractor_in_a_trace(
     torch.manual_seed(0)
     export = ModelExport(Net(Scaled(5)).eval(), (torch.randn(3, 5),), dynamic_axes=dynamic, capture="trace")
     assert [op.kind for op in export.captured.graph.op_nodes].count(MODULE_CALL) == 1
-    for version in ("0.21.19", TARGET):
+    for version in ("0.21.19", NEWEST):
         export.to(TractNNEF(version), tmp_path / "m.tar").assert_parity("approximate")
 
 

@@ -12,6 +12,7 @@ from torch import nn
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import InputError
 from tests.contract.options.exports import Two, every_line, exported, text_of
+from tests.releases import NEWEST
 
 
 @every_line
@@ -51,6 +52,6 @@ def test_dynamic_axes_as_a_list(tmp_path: Path) -> None:
 
 def test_dynamic_axes_of_a_second_target_must_agree(tmp_path: Path) -> None:
     export = ModelExport(nn.ReLU(), torch.randn(2, 5), dynamic_axes={"input": {0: "B"}})
-    export.to(TractNNEF("0.23.9", dynamic_axes={"input": {-2: "B"}}), tmp_path / "m.tgz").assert_parity()
+    export.to(TractNNEF(NEWEST, dynamic_axes={"input": {-2: "B"}}), tmp_path / "m.tgz").assert_parity()
     with pytest.raises(InputError, match="differ from those of this export"):
-        export.to(TractNNEF("0.23.9", dynamic_axes={"input": {1: "T"}}), tmp_path / "m.tgz")
+        export.to(TractNNEF(NEWEST, dynamic_axes={"input": {1: "T"}}), tmp_path / "m.tgz")

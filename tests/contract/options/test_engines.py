@@ -14,6 +14,7 @@ from t2n_core import KhronosNNEF, ModelExport, TractFeatureFlag, TractNNEF, expo
 from t2n_core.engine import ResolvedEngine
 from t2n_core.errors import EngineRunError, InputError, LowerError, ParityError, SpecError, UnsupportedOpsError
 from tests.contract.options.exports import Attention, Two, every_line, exported, operators, own_relu, text_of
+from tests.releases import NEWEST
 from tests.tract_cli import make_cli
 
 
@@ -101,14 +102,14 @@ def test_a_wrong_tract_binary_is_caught(
     spoil: str, error: type[Exception], message: str, resolved_engine: Any, tmp_path: Path
 ) -> None:
     """Its output is compared by us, and its exit status is read."""
-    target = TractNNEF(specific_tract_binary_path=make_cli(tmp_path, resolved_engine("0.23.9"), spoil=spoil))
+    target = TractNNEF(specific_tract_binary_path=make_cli(tmp_path, resolved_engine(NEWEST), spoil=spoil))
     with pytest.raises(error, match=message):
         exported(nn.Tanh(), torch.randn(2, 4), target, tmp_path).assert_parity()
 
 
 def test_a_tract_binary_of_another_version_is_refused(resolved_engine: Any, tmp_path: Path) -> None:
-    program = make_cli(tmp_path, resolved_engine("0.23.9"))
-    assert TractNNEF("0.23", specific_tract_binary_path=program).version == "0.23.9"
+    program = make_cli(tmp_path, resolved_engine(NEWEST))
+    assert TractNNEF("0.23", specific_tract_binary_path=program).version == NEWEST
     with pytest.raises(InputError, match=r"is tract 0\.23\.9, not the requested version 0\.21\.19"):
         _ = TractNNEF("0.21.19", specific_tract_binary_path=program).version
 

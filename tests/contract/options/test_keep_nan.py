@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from t2n_core import TractNNEF
 from tests.contract.options.exports import every_line, exported, operators
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 NAN = float("nan")
 X = torch.tensor([[1.0, NAN, -2.0, 0.0, 30.0, -30.0, 1e4, -1e4, 0.3]])
@@ -52,6 +53,6 @@ def test_keep_nan(name: str, version: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["clamp", "maximum"])
 def test_the_kernel_alone_is_the_default(name: str, tmp_path: Path) -> None:
-    result = exported(net(name), (X, Y), TractNNEF("0.23.9"), tmp_path)
+    result = exported(net(name), (X, Y), TractNNEF(NEWEST), tmp_path)
     assert not {"select", "eq"} & set(operators(result))
     assert " NaN where the other side has none" in result.check_parity("approximate").describe()

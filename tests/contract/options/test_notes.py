@@ -15,6 +15,7 @@ from t2n_core import ModelExport, TractNNEF, rewriter
 from t2n_core.export.notes import OptionWarning
 from t2n_core.rewriter.report import RewriteWarning
 from tests.contract.options.exports import Attention, exported
+from tests.releases import NEWEST
 
 FRAGMENTS = [
     f"fragment {name}(x: tensor<scalar>) -> (y: tensor<scalar>)\n{{\n    y = x * 2.0;\n}}" for name in ("one", "two")
@@ -119,7 +120,7 @@ def test_options_without_effect_are_told_once(name: str, tmp_path: Path) -> None
     model, args, options, notes = CASES[name]
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        result = exported(model, args, TractNNEF("0.23.9", **options), tmp_path)
+        result = exported(model, args, TractNNEF(NEWEST, **options), tmp_path)
     told = [warning for warning in seen if issubclass(warning.category, OptionWarning)]
     assert len(result.notes) == len(notes)
     assert all(note.startswith(start) for note, start in zip(result.notes, notes, strict=True))
@@ -139,7 +140,7 @@ def test_a_release_without_the_operator_is_named(tmp_path: Path) -> None:
 def test_a_way_of_capture_that_a_graph_has_no_use_for_is_told(tmp_path: Path) -> None:
     for model in (torch.jit.script(nn.ReLU()), torch.export.export(nn.ReLU(), (QUERY,))):
         with pytest.warns(OptionWarning, match="capture='trace' had no effect: .* is already a graph"):
-            ModelExport(model, (QUERY,), capture="trace").to(TractNNEF("0.23.9"), tmp_path / "m.tgz")
+            ModelExport(model, (QUERY,), capture="trace").to(TractNNEF(NEWEST), tmp_path / "m.tgz")
 
 
 def test_rewriters_that_matched_nothing_are_told(tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ def test_rewriters_that_matched_nothing_are_told(tmp_path: Path) -> None:
 
     export = ModelExport(nn.ReLU(), (QUERY,), rewriters=[nothing])
     with pytest.warns(RewriteWarning, match="never applied"):
-        result = export.to(TractNNEF("0.23.9"), tmp_path / "m.tgz")
+        result = export.to(TractNNEF(NEWEST), tmp_path / "m.tgz")
     (note,) = result.notes
     assert "nothing" in note
     assert "had no effect: the model does not use it" in note
@@ -158,6 +159,6 @@ def test_rewriters_that_matched_nothing_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("axes", "named"), [({0: "B"}, ""), ({2: "H", 3: "W"}, "H, W"), ({0: "B", 3: "W"}, "W")])
 def test_convolutions_of_dynamic_images_have_a_note(axes: dict[int, str], named: str, tmp_path: Path) -> None:
     """Their kernels depend on sizes; those of a batch do not."""
-    target = TractNNEF("0.23.9", dynamic_axes={"input": axes}, check_io=False)
+    target = TractNNEF(NEWEST, dynamic_axes={"input": axes}, check_io=False)
     notes = ModelExport(nn.Conv2d(3, 4, 3).eval(), torch.randn(2, 3, 7, 9)).to(target, tmp_path / "m").notes
     assert [note.partition(":")[0] for note in notes] == ([f"convolutions over {named}"] if named else [])

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from t2n_core import TractNNEF
 from tests.contract.options.exports import Attention, every_line, exported, operators
+from tests.releases import NEWEST
 
 
 @every_line
@@ -38,7 +39,7 @@ def test_long_sums_of_float16(rows: int, version: str, tmp_path: Path) -> None:
 
 def test_force_linear_accumulation_in_f32_is_what_helps(tmp_path: Path) -> None:
     model, x = nn.Conv1d(200, 4, 5, padding=2).half(), torch.randn(2, 200, 9).half()
-    assert not exported(model, x, TractNNEF("0.23.9"), tmp_path).check_parity("approximate").passed
+    assert not exported(model, x, TractNNEF(NEWEST), tmp_path).check_parity("approximate").passed
 
 
 @every_line
@@ -122,7 +123,7 @@ def test_reify_sdpa_operator(call: str, version: str, tmp_path: Path) -> None:
     result.assert_parity("approximate")
 
 
-@pytest.mark.parametrize("version", ["0.22.4", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.22.4", NEWEST])
 @pytest.mark.parametrize("call", list(FORMULAS))
 def test_reify_sdpa_operator_only_where_it_is_right(call: str, version: str, tmp_path: Path) -> None:
     model, args = FORMULAS[call]
@@ -148,7 +149,7 @@ class Windowed(nn.Module):
         return F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
 
 
-@pytest.mark.parametrize("version", ["0.22.4", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.22.4", NEWEST])
 @pytest.mark.parametrize("lowest", [-torch.inf, LOWEST])
 def test_masks_that_are_computed(lowest: float, version: str, tmp_path: Path) -> None:
     """The operator takes a window for more than 32 keys; rows that may be lowest throughout are the formula's."""
@@ -159,7 +160,7 @@ def test_masks_that_are_computed(lowest: float, version: str, tmp_path: Path) ->
     result.assert_parity("approximate")
 
 
-@pytest.mark.parametrize("version", ["0.22.4", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.22.4", NEWEST])
 def test_force_attention_inner_in_f32(version: str, tmp_path: Path) -> None:
     args = tuple(x.half() * 3 for x in heads(4, 2, 2, length=40))
     model = Attention(enable_gqa=True)
@@ -172,7 +173,7 @@ def test_force_attention_inner_in_f32(version: str, tmp_path: Path) -> None:
 
 def test_layers_are_reified(tmp_path: Path) -> None:
     layer = nn.TransformerEncoderLayer(8, 2, 12, batch_first=True)
-    target = TractNNEF("0.23.9", reify_sdpa_operator=True, dynamic_axes={"src": {1: "T"}})
+    target = TractNNEF(NEWEST, reify_sdpa_operator=True, dynamic_axes={"src": {1: "T"}})
     result = exported(layer, torch.randn(2, 5, 8), target, tmp_path)
     assert "tract_transformers_sdpa" in operators(result)
     result.assert_parity("approximate")

@@ -23,6 +23,7 @@ from t2n_core.parity.outcome import Status
 from t2n_core.torch_graph.precision.kernels import lacks_kernels
 from tests.contract.options.exports import every_line
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 
 class Block(nn.Module):
@@ -112,16 +113,16 @@ def test_precision_at_other_sizes(tmp_path: Path) -> None:
 
 def test_float16_without_a_plan_fail_where_a_search_passes(tmp_path: Path) -> None:
     model, x = Normed(), torch.randn(3, 16)
-    all_float16 = exported(model, x, "0.23.9", PrecisionPlan(), tmp_path).check_parity()
+    all_float16 = exported(model, x, NEWEST, PrecisionPlan(), tmp_path).check_parity()
     assert all_float16.status is Status.MISMATCH
-    result = exported(model, x, "0.23.9", "auto", tmp_path)
+    result = exported(model, x, NEWEST, "auto", tmp_path)
     assert result.assert_parity().status is not Status.MISMATCH
     plan = PrecisionPlan.read(tmp_path / "m.nnef.tar.precision.toml")
     assert {one.operators for one in plan.entries} == {("clamp_min",), ("div",)}
     assert "4 inputs" in result.notes[-1] or "5 inputs" in result.notes[-1]
 
 
-@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.19", NEWEST])
 def test_a_search_gives_back_what_it_can(version: str, tmp_path: Path) -> None:
     torch.manual_seed(3)
     model, x = Sharp(), torch.randn(2, 9, 32)
@@ -151,7 +152,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.19", NEWEST])
 @pytest.mark.parametrize("name", LONG)
 def test_a_search_holds_at_sizes_that_it_has_not_tried(name: str, version: str, tmp_path: Path) -> None:
     torch.manual_seed(5)
@@ -169,13 +170,13 @@ def test_a_search_holds_at_sizes_that_it_has_not_tried(name: str, version: str, 
 def test_a_plan_of_positions_in_float16_has_a_note(tmp_path: Path) -> None:
     export = ModelExport(net_of(rotary).eval(), {"x": torch.randn(1, 12, 8)}, dynamic_axes={"x": {1: "T"}})
     with pytest.warns(OptionWarning, match="values that grow with T in float16, which counts to 2048"):
-        export.to(TractNNEF("0.23.9", precision=PrecisionPlan(), check_io=False), tmp_path / "m.nnef.tar")
+        export.to(TractNNEF(NEWEST, precision=PrecisionPlan(), check_io=False), tmp_path / "m.nnef.tar")
 
 
 def test_a_search_leaves_float32_to_few_where_all_in_float16_are_a_little_off(tmp_path: Path) -> None:
     torch.manual_seed(2)
     model, x = Deep(), torch.randn(1, 16)
-    result = exported(model, x, "0.23.9", "auto", tmp_path)
+    result = exported(model, x, NEWEST, "auto", tmp_path)
     result.assert_parity()
     counts = re.search(r"(\d+) of 27 operators in float16.*\((\S+) with all\).* after (\d+) runs", result.notes[-1])
     assert counts is not None
@@ -188,7 +189,7 @@ def test_a_search_leaves_float32_to_few_where_all_in_float16_are_a_little_off(tm
 
 def test_a_model_that_is_too_sharp_for_float32_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no precision plan: in float32 the largest error"):
-        exported(net_of(lambda _, x: torch.sin(1e7 * x)), torch.randn(4, 8), "0.23.9", "auto", tmp_path)
+        exported(net_of(lambda _, x: torch.sin(1e7 * x)), torch.randn(4, 8), NEWEST, "auto", tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -196,7 +197,7 @@ def test_slow_float16_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     model, x = nn.Sequential(nn.Conv1d(4, 8, 3), nn.Linear(6, 5)), torch.randn(1, 4, 8)
     for machine, told in (("x86_64", True), ("aarch64", False)):
         monkeypatch.setattr(platform, "machine", lambda machine=machine: machine)
-        notes = exported(model, x, "0.23.9", PrecisionPlan(), tmp_path).notes
+        notes = exported(model, x, NEWEST, PrecisionPlan(), tmp_path).notes
         assert (
             any("1 convolutions 10 to 400 times and 1 other products about twice as slow" in note for note in notes)
             == told
@@ -205,11 +206,11 @@ def test_slow_float16_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_casts_around_products_in_float32_are_told(tmp_path: Path) -> None:
     model, x = nn.Sequential(nn.Linear(8, 8), nn.Tanh()), torch.randn(2, 8)
-    notes = exported(model, x, "0.23.9", PrecisionPlan(accumulation="float32"), tmp_path).notes
+    notes = exported(model, x, NEWEST, PrecisionPlan(accumulation="float32"), tmp_path).notes
     assert any("products are computed in float32" in note for note in notes) == lacks_kernels()
 
 
 def test_other_words_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=np.zeros(3))
     with pytest.raises(InputError, match="is not a precision plan"):
-        TractNNEF("0.23.9", precision=tmp_path / "x.npz")
+        TractNNEF(NEWEST, precision=tmp_path / "x.npz")

@@ -16,6 +16,7 @@ from t2n_core.parity.check import check_parity
 from t2n_core.parity.request import CheckRequest
 from t2n_core.profiling.profile import profile_archive
 from tests.contract.options.exports import every_line
+from tests.releases import NEWEST
 
 
 def normed(norm: nn.Module) -> nn.Module:
@@ -102,7 +103,7 @@ def test_weights_of_other_ways_in(capture: str, tmp_path: Path) -> None:
         given = torch.export.export(model, (x,))
     else:
         given = torch.jit.trace(model, (x,))
-    target = TractNNEF("0.23.9", weights="float16")
+    target = TractNNEF(NEWEST, weights="float16")
     result = ModelExport(given, x, **options).to(target, tmp_path / "m")
     assert {label for label, _ in result.stored} == {"0.weight", "2.weight"}
     result.assert_parity("approximate")
@@ -114,7 +115,7 @@ def test_weights_at_other_sizes(tmp_path: Path) -> None:
     ModelExport(model, torch.randn(2, 8, 9)).to(target, tmp_path / "m").assert_parity("approximate")
 
 
-@pytest.mark.parametrize("version", ["0.22.4", "0.23.0", "0.23.3", "0.23.5", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.22.4", "0.23.0", "0.23.3", "0.23.5", NEWEST])
 @pytest.mark.parametrize("float16", [False, True])
 def test_weights_are_cast_before_the_first_run(float16: bool, version: str, tmp_path: Path) -> None:
     """The optimised graph has no casts but those of input and output, also of a weight of more than 4 MiB."""

@@ -13,6 +13,7 @@ from t2n_core.errors import InputError, SpecError
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Fragment, Value
 from tests.contract.options.exports import every_line, exported, own_relu, text_of
+from tests.releases import NEWEST
 
 
 @every_line
@@ -36,7 +37,7 @@ def test_dump_identity_properties(version: str, tmp_path: Path) -> None:
     result.assert_parity()
 
 
-@pytest.mark.parametrize("version", ["0.21.6", "0.21.19", "0.22.4", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.6", "0.21.19", "0.22.4", NEWEST])
 def test_custom_extensions(version: str, tmp_path: Path) -> None:
     target = TractNNEF(
         version,
@@ -55,7 +56,7 @@ def test_custom_extensions_that_a_version_cannot_parse_are_refused(tmp_path: Pat
     with pytest.raises(SpecError, match=r"available since 0\.21\.8"):
         exported(nn.Linear(4, 3), torch.randn(5, 4), target, tmp_path)
     with pytest.raises(InputError, match="is not one extension"):
-        TractNNEF("0.23.9", custom_extensions=["a b;\nc d"])
+        TractNNEF(NEWEST, custom_extensions=["a b;\nc d"])
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_custom_extensions_that_a_version_cannot_parse_are_refused(tmp_path: Pat
     ],
 )
 def test_assertions_are_checked_against_the_range(line: str, message: str, tmp_path: Path) -> None:
-    target = TractNNEF("0.23.9", dynamic_axes={"input": {0: "T"}}, custom_extensions=[line])
+    target = TractNNEF(NEWEST, dynamic_axes={"input": {0: "T"}}, custom_extensions=[line])
     with pytest.raises(InputError, match=message):
         exported(nn.Linear(4, 3), torch.randn(5, 4), target, tmp_path)
 
@@ -97,9 +98,9 @@ def test_custom_fragments(version: str, tmp_path: Path) -> None:
 
 def test_custom_fragments_that_declare_nothing_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no fragment is declared"):
-        TractNNEF("0.23.9", custom_fragments=["y = relu(x);"])
+        TractNNEF(NEWEST, custom_fragments=["y = relu(x);"])
     bad = Fragment(
         "bad", "fragment bad(x: tensor<scalar>) -> (y: tensor<scalar>)\n{\n y = nothing(x);\n}", frozenset({"nothing"})
     )
     with pytest.raises(SpecError, match="unknown in every version"):
-        exported(nn.ReLU(), torch.randn(2, 3), TractNNEF("0.23.9", custom_fragments=[bad]), tmp_path)
+        exported(nn.ReLU(), torch.randn(2, 3), TractNNEF(NEWEST, custom_fragments=[bad]), tmp_path)

@@ -21,6 +21,7 @@ from t2n_core.parity.request import CheckRequest
 from t2n_core.profiling.profile import profile_archive
 from tests.contract.options.exports import every_line, exported
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 
 class Tagger(nn.Module):
@@ -88,7 +89,7 @@ NETS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Any], set[str], Any]
 READS = {
     "0.21.10": set[str](),
     "0.21.11": {"tagger", "experts"},
-    **{version: set(NETS) for version in ("0.21.12", "0.21.19", "0.22.1", "0.22.4", "0.23.0", "0.23.9")},
+    **{version: set(NETS) for version in ("0.21.12", "0.21.19", "0.22.1", "0.22.4", "0.23.0", NEWEST)},
 }
 
 
@@ -118,7 +119,7 @@ def test_weights_in_blocks(name: str, version: str, tmp_path: Path) -> None:
         assert f"from {'0.21.12' if name == 'convolutions' else '0.21.11'} on" in result.notes[0]
 
 
-@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.19", NEWEST])
 def test_any_number_of_rows_has_a_kernel(version: str, tmp_path: Path) -> None:
     for rows, width in itertools.product((1, 2, 3, 5, 8, 12, 16, 17, 33), (32, 96)):
         export = ModelExport(nn.Linear(width, 96).eval(), torch.randn(rows, width))
@@ -139,7 +140,7 @@ class Tied(nn.Module):
 
 
 @pytest.mark.parametrize("format", ["q4_0", "int8"])
-@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.19", NEWEST])
 def test_a_tied_weight_is_one_file(version: str, format: str, tmp_path: Path) -> None:
     model = Tied().half() if format == "q4_0" else Tied()
     target = TractNNEF(version, weights=format)
@@ -152,7 +153,7 @@ def test_a_tied_weight_is_one_file(version: str, format: str, tmp_path: Path) ->
 
 def test_a_tied_weight_that_one_reader_cannot_take_stays(tmp_path: Path) -> None:
     net = net_of(lambda self, x: F.linear(x, self.weight) @ self.weight, weight=nn.Parameter(torch.randn(4, 64)))
-    result = exported(net, torch.randn(2, 64), TractNNEF("0.23.9", weights="q4_0"), tmp_path)
+    result = exported(net, torch.randn(2, 64), TractNNEF(NEWEST, weights="q4_0"), tmp_path)
     assert not result.stored
     assert "`weight` stays float32: no release of tract reads q4_0 in plain products" in result.notes[0]
 
@@ -191,10 +192,10 @@ def test_own_scales(format: Any, scales: Any, tmp_path: Path) -> None:
     model = nn.Sequential(nn.Embedding(9, 64), nn.Linear(64, 32)).eval()
     weights = {"0": StoredAs(format, scales=scales), "*": format}
     export = ModelExport(model, torch.randint(0, 9, (2, 5)))
-    result = export.to(TractNNEF("0.23.9", weights=weights), tmp_path / "m.nnef.tar")
+    result = export.to(TractNNEF(NEWEST, weights=weights), tmp_path / "m.nnef.tar")
     result.assert_parity("approximate")
     assert {label: stored.format for label, stored in result.stored} == {"0.weight": format, "1.weight": format}
-    plain = export.lower(TractNNEF("0.23.9", weights=format)).stored
+    plain = export.lower(TractNNEF(NEWEST, weights=format)).stored
     own, usual = dict(result.stored)["0.weight"], plain["0.weight"]
     if format == "int8":
         assert (own.scales < usual.scales).all()
@@ -203,7 +204,7 @@ def test_own_scales(format: Any, scales: Any, tmp_path: Path) -> None:
         assert errors[0] < errors[1]
 
 
-@pytest.mark.parametrize("version", ["0.21.19", "0.22.4", "0.23.0", "0.23.5", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.19", "0.22.4", "0.23.0", "0.23.5", NEWEST])
 def test_bytes_become_numbers_before_the_first_run(version: str, tmp_path: Path) -> None:
     """The optimised graph neither casts nor scales, also a weight of more than 4 MiB; in 0.23 with a norm behind it."""
     norms = [nn.BatchNorm2d(400)] if version.startswith("0.23") else []
@@ -218,8 +219,8 @@ def test_bytes_become_numbers_before_the_first_run(version: str, tmp_path: Path)
 
 def test_a_choice_that_is_none_is_refused() -> None:
     with pytest.raises(InputError, match="'q8' is not one of float16, int8, q4_0, float32"):
-        TractNNEF("0.23.9", weights={"*": "q8"})
+        TractNNEF(NEWEST, weights={"*": "q8"})
     with pytest.raises(InputError, match="float16 has no scales"):
         StoredAs("float16", scales=least_error)
     with pytest.raises(InputError, match="weights=3 is not a format"):
-        TractNNEF("0.23.9", weights=3)  # type: ignore[arg-type]
+        TractNNEF(NEWEST, weights=3)  # type: ignore[arg-type]

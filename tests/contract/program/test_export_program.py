@@ -19,9 +19,10 @@ from conformance.cases.several_archives.transducers import rnnt
 from t2n_core import KhronosNNEF, TractNNEF
 from t2n_core.errors import InputError, ParityError
 from t2n_core.program import Part, Program, export_program, let, run
+from tests.releases import NEWEST
 
-TARGET = TractNNEF("0.23.9")
-UNCHECKED = TractNNEF("0.23.9", check_io=False)
+TARGET = TractNNEF(NEWEST)
+UNCHECKED = TractNNEF(NEWEST, check_io=False)
 
 
 def two_parts(**changed: Any) -> Program:

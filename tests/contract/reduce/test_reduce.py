@@ -21,6 +21,7 @@ from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
 from t2n_core.reduce.case import FailingCase, ReducedCase, reduce_case
 from t2n_core.releases.judges import Releases
+from tests.releases import NEWEST
 from tests.tract_cli import make_cli
 
 RNG = np.random.default_rng(3)
@@ -76,7 +77,7 @@ def stretched(build: Any, x: Any) -> Any:
 def test_wrong_numbers_are_reduced_to_one_operator(reduced: Reduce, build: Any, tmp_path: Path) -> None:
     graph = around(build, build.input("x", (2, 8, 40)), stretched)
     seen: list[str] = []
-    found = reduced(graph, [normal(2, 8, 40)], "0.21.8", "0.23.9", progress=lambda name, program: seen.append(name))
+    found = reduced(graph, [normal(2, 8, 40)], "0.21.8", NEWEST, progress=lambda name, program: seen.append(name))
     program = found.reduced.program
     assert [one.operator for one in program.assignments] == ["sub"]
     assert program.elements == 33  # the engine takes the bad kernel only above 32 elements
@@ -106,15 +107,15 @@ def test_a_reduction_is_the_same_each_time_and_goes_on_where_it_stopped(
 ) -> None:
     graph = around(build, build.input("x", (2, 8, 40)), stretched)
     x = normal(2, 8, 40)
-    first = reduced(graph, [x], "0.21.8", "0.23.9")
+    first = reduced(graph, [x], "0.21.8", NEWEST)
     text = first.reduced.program.text()
-    assert reduced(graph, [x], "0.21.8", "0.23.9").reduced.program.text() == text
-    stopped = reduced(graph, [x], "0.21.8", "0.23.9", seconds=0.0)
+    assert reduced(graph, [x], "0.21.8", NEWEST).reduced.program.text() == text
+    stopped = reduced(graph, [x], "0.21.8", NEWEST, seconds=0.0)
     assert not stopped.reduced.complete
     assert stopped.reduced.program.operators > 10
     sample = Sample(tuple(stopped.reduced.program.inputs.values()), (np.zeros(()),) * 2)
     again = FailingCase(CheckRequest(stopped.folder, [sample]), resolved_engine("0.21.8"))
-    assert reduce_case(again, tmp_path / "reduced", releases, oracle="0.23.9").reduced.program.text() == text
+    assert reduce_case(again, tmp_path / "reduced", releases, oracle=NEWEST).reduced.program.text() == text
 
 
 def test_a_death_is_reduced(reduced: Reduce, build: Any) -> None:
@@ -122,7 +123,7 @@ def test_a_death_is_reduced(reduced: Reduce, build: Any) -> None:
     graph = around(
         build, build.input("x", (2, 8, 40)), lambda b, x: b.op("max_pool", "wrong", x.shape, input=x, **window)
     )
-    found = reduced(graph, [normal(2, 8, 40)], "0.23.9", "float64")
+    found = reduced(graph, [normal(2, 8, 40)], NEWEST, "float64")
     assert found.reduced.failure.status == "crash"
     assert ".rs:" in found.reduced.failure.detail
     assert [one.operator for one in found.reduced.program.assignments] == ["max_pool"]
@@ -138,7 +139,7 @@ def test_a_refusal_is_reduced_and_its_sizes_become_numbers(reduced: Reduce, buil
     graph = around(
         build, build.input("x", (2, 8, size)), lambda b, x: b.op("slice", "wrong", (2, 7, size), input=x, **bad)
     )
-    found = reduced(graph, [normal(2, 8, 40)], "0.23.9", "0.22.4")
+    found = reduced(graph, [normal(2, 8, 40)], NEWEST, "0.22.4")
     assert (found.reduced.failure.status, found.reduced.failure.stage) == ("error", "load")
     assert [one.operator for one in found.reduced.program.assignments] == ["slice"]
     assert found.reduced.program.elements == 1
@@ -151,7 +152,7 @@ def test_a_failure_that_needs_two_outputs_keeps_two(reduced: Reduce, build: Any)
     first, second = (build.op("relu", name, (2, 3, 4), x=x) for name in ("first", "second"))
     flat = build.op("reshape", "flat", (2, 12), input=second, shape=[2, 12])
     graph = build.outputs(build.op("tanh", "a", (2, 12), x=flat), build.op("exp", "b", (2, 3, 4), x=first))
-    found = reduced(graph, [normal(2, 3, 4)], "0.21.6", "0.23.9")
+    found = reduced(graph, [normal(2, 3, 4)], "0.21.6", NEWEST)
     assert "Dummy op" in found.reduced.failure.detail
     assert found.reduced.program.operators == 3
     assert len(found.reduced.program.outputs) == 2
@@ -187,10 +188,10 @@ def test_a_command_line_of_tract_is_reduced(
 ) -> None:
     from t2n_core.engine.provision.binary import resolve_binary
 
-    binary = make_cli(tmp_path, resolved_engine("0.23.9"), spoil="outputs[0] = outputs[0] + 1")
+    binary = make_cli(tmp_path, resolved_engine(NEWEST), spoil="outputs[0] = outputs[0] + 1")
     graph = build.outputs(build.op("exp", "y", (1, 2), x=build.op("tanh", "t", (1, 2), x=build.input("x", (1, 2)))))
     engine = resolve_binary(binary, f"path:{binary}")
-    found = reduced(graph, [normal(1, 2)], "0.23.9", "0.23.9", engine=engine)
+    found = reduced(graph, [normal(1, 2)], NEWEST, NEWEST, engine=engine)
     assert found.reduced.program.operators == 1
     assert found.reduced.program.elements == 1
 
@@ -201,7 +202,7 @@ def test_the_khronos_tools_are_reduced(build: Any, tmp_path: Path, releases: Rel
     y = build.op("tract_core_erf", "y", (2, 3), x=build.op("tanh", "t", (2, 3), x=x))
     archive = tmp_path / "khronos"
     archive.mkdir()
-    text = graph_text(build.outputs(build.op("exp", "z", (2, 3), x=y)), spec=spec_for("tract", "0.23.9"))
+    text = graph_text(build.outputs(build.op("exp", "z", (2, 3), x=y)), spec=spec_for("tract", NEWEST))
     (archive / "graph.nnef").write_text(text.replace("extension tract_registry tract_core;\n", ""))
     case = FailingCase(CheckRequest(archive, [Sample((normal(2, 3),), (normal(2, 3),))]), None)
     found = reduce_case(case, tmp_path / "reduced", releases, oracle="float64")
@@ -212,9 +213,9 @@ def test_the_khronos_tools_are_reduced(build: Any, tmp_path: Path, releases: Rel
 def test_what_is_right_is_not_reduced(reduced: Reduce, build: Any) -> None:
     graph = build.outputs(build.op("relu", "y", (2,), x=build.input("x", (2,))))
     with pytest.raises(InputError, match=r"does not fail in tract 0\.23\.9"):
-        reduced(graph, [np.ones(2, np.float32)], "0.23.9", "0.22.4", (np.ones(2, np.float32),))
+        reduced(graph, [np.ones(2, np.float32)], NEWEST, "0.22.4", (np.ones(2, np.float32),))
     with pytest.raises(InputError, match=r"tract 0\.22\.4, computes what tract 0\.23\.9 does"):
-        reduced(graph, [np.ones(2, np.float32)], "0.23.9", "0.22.4", (np.zeros(2, np.float32),))
+        reduced(graph, [np.ones(2, np.float32)], NEWEST, "0.22.4", (np.zeros(2, np.float32),))
 
 
 def test_a_folder_with_other_files_is_left_alone(reduced: Reduce, build: Any, tmp_path: Path) -> None:
@@ -222,12 +223,12 @@ def test_a_folder_with_other_files_is_left_alone(reduced: Reduce, build: Any, tm
     (tmp_path / "reduced" / "thesis.txt").write_text("dear")
     graph = build.outputs(build.op("relu", "y", (2,), x=build.input("x", (2,))))
     with pytest.raises(InputError, match="has other files"):
-        reduced(graph, [np.ones(2, np.float32)], "0.23.9", "0.22.4")
+        reduced(graph, [np.ones(2, np.float32)], NEWEST, "0.22.4")
     assert (tmp_path / "reduced" / "thesis.txt").read_text() == "dear"
 
 
 def test_the_result_is_an_archive(reduced: Reduce, build: Any, tmp_path: Path) -> None:
-    found = reduced(around(build, build.input("x", (2, 8, 40)), stretched), [normal(2, 8, 40)], "0.21.8", "0.23.9")
+    found = reduced(around(build, build.input("x", (2, 8, 40)), stretched), [normal(2, 8, 40)], "0.21.8", NEWEST)
     read = read_archive(tmp_path / "reduced").document
     assert read.outputs == found.reduced.program.outputs
     assert list(found.expected) == list(read.outputs)

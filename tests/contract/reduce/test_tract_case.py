@@ -22,6 +22,7 @@ from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.issue import issue_text
 from t2n_core.reduce.program import Program
 from t2n_core.reduce.tract_case import TractCase, replay, write_tract_case
+from tests.releases import NEWEST
 
 A = np.full((1, 1, 1), 2, np.float32)
 B = np.arange(40, dtype=np.float32).reshape(1, 1, 40)
@@ -32,7 +33,7 @@ def stretched(build: Any, tmp_path: Path) -> Path:
     """Wrong in 0.21.8 to 0.21.10."""
     a, b = build.input("a", A.shape), build.input("b", B.shape)
     graph = build.outputs(build.op("sub", "o", B.shape, x=a, y=b))
-    return write_archive(graph, tmp_path / "stretched.tgz", spec=spec_for("tract", "0.23.9"))
+    return write_archive(graph, tmp_path / "stretched.tgz", spec=spec_for("tract", NEWEST))
 
 
 def test_a_case_is_wrong_in_one_release_and_right_in_another(stretched: Path, tract_engine: Any) -> None:
@@ -47,7 +48,7 @@ def test_a_case_is_wrong_in_one_release_and_right_in_another(stretched: Path, tr
     with np.load(folder / "io.npz") as arrays:
         assert sorted(arrays.files) == ["a", "b", "o"]
     assert replay(folder, tract_engine("0.21.8")).status == "mismatch"
-    assert replay(folder, tract_engine("0.23.9")).passed
+    assert replay(folder, tract_engine(NEWEST)).passed
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_large_weights_make_an_archive_and_float16_are_cast(build: Any, tmp_path
     x = build.input("x", (1, 200), "f2")
     w = build.variable("w", np.ones((200, 200), np.float16))
     graph = build.outputs(build.op("matmul", "y", (1, 200), "f2", A=x, B=w))
-    archive = write_archive(graph, tmp_path / "large", spec=spec_for("tract", "0.23.9"))
+    archive = write_archive(graph, tmp_path / "large", spec=spec_for("tract", NEWEST))
     half = np.ones((1, 200), np.float16)
     folder = write_tract_case(TractCase.of(archive, Sample((half,), (half * 200,))), tmp_path / "case")
     assert sorted(file.name for file in folder.iterdir()) == ["io.npz", "model.nnef.tgz", "runme.sh"]
@@ -122,7 +123,7 @@ def test_the_text_of_an_issue_names_the_author(stretched: Path, author: Any, wor
     assert "| `o`, by definition | [1, 1, 40] | 2, 1, 0, -1, -2, -3, -4, -5, … (40) |" in text
 
 
-@pytest.mark.parametrize("target", [TractNNEF("0.23.9"), KhronosNNEF()], ids=str)
+@pytest.mark.parametrize("target", [TractNNEF(NEWEST), KhronosNNEF()], ids=str)
 def test_debug_bundle_path(target: Any, tmp_path: Path, tract_engine: Any) -> None:
     folder = tmp_path / "debug"
     export = ModelExport(
@@ -133,4 +134,4 @@ def test_debug_bundle_path(target: Any, tmp_path: Path, tract_engine: Any) -> No
     assert {file.name for file in folder.iterdir() if file.suffix != ".dat"} == names
     assert "aten::tanh" in read_origins(folder)[result.output_names[0]]
     if target.name == "tract":
-        assert replay(folder, tract_engine("0.23.9")).passed
+        assert replay(folder, tract_engine(NEWEST)).passed

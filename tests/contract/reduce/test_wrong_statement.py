@@ -15,6 +15,7 @@ from t2n_core.errors import InputError
 from t2n_core.parity.samples import Sample
 from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.wrong_statement import find_wrong_statement
+from tests.releases import NEWEST
 
 GRAPH = """version 1.0;
 extension tract_registry tract_core;
@@ -30,7 +31,6 @@ graph network(x) -> (y)
 }
 """
 X = np.full((2, 5), 0.5, np.float32)
-VERSION = "0.23.9"
 
 
 @pytest.fixture
@@ -42,13 +42,13 @@ def archive(tmp_path: Path) -> Path:
 
 
 def found_in(engine: Any, archive: Path, x: Any = X) -> Any:
-    return find_wrong_statement(engine, archive, Sample((x,), ()), Signatures.of("tract", VERSION))
+    return find_wrong_statement(engine, archive, Sample((x,), ()), Signatures.of("tract", NEWEST))
 
 
 def test_the_first_statement_is_named_with_its_values(
     archive: Path, tract_engine: Callable[[str], TractRunner]
 ) -> None:
-    found = found_in(tract_engine(VERSION), archive)
+    found = found_in(tract_engine(NEWEST), archive)
     assert found.statement == "b = softplus(a)"
     assert found.comparison.name == "b"
     assert not found.comparison.passed
@@ -60,13 +60,13 @@ def test_the_first_statement_is_named_with_its_values(
 def test_an_archive_that_is_computed_as_defined_has_none(
     archive: Path, tract_engine: Callable[[str], TractRunner]
 ) -> None:
-    assert found_in(tract_engine(VERSION), archive, X / 1000) is None
+    assert found_in(tract_engine(NEWEST), archive, X / 1000) is None
 
 
 class Fusing:
     """An engine that is wrong, or crashes if `dies`, only for graphs whose single output is `c` or `y`."""
 
-    name, version, kept_states = "tract", VERSION, None
+    name, version, kept_states = "tract", NEWEST, None
 
     def __init__(self, real: Any, dies: bool = False) -> None:
         self.real, self.dies = real, dies
@@ -85,7 +85,7 @@ class Fusing:
 def test_a_statement_that_is_wrong_only_at_the_end_of_a_graph(
     dies: bool, archive: Path, tract_engine: Callable[[str], TractRunner]
 ) -> None:
-    found = found_in(Fusing(tract_engine(VERSION), dies), archive, X / 1000)
+    found = found_in(Fusing(tract_engine(NEWEST), dies), archive, X / 1000)
     assert found.statement == "c = log(b)"
     assert ("the engine gives no values" in found.describe()) == dies
 
@@ -94,4 +94,4 @@ def test_archives_without_definitions_are_refused(archive: Path, tract_engine: C
     graph = archive / "graph.nnef"
     graph.write_text(GRAPH.replace("softplus", "no_such_operator"))
     with pytest.raises(InputError, match="the definitions cannot compute"):
-        found_in(tract_engine(VERSION), archive)
+        found_in(tract_engine(NEWEST), archive)

@@ -11,8 +11,9 @@ import torch
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.export.result import ExportResult
+from tests.releases import NEWEST
 
-VERSIONS = ("0.21.19", "0.23.9")
+VERSIONS = ("0.21.19", NEWEST)
 
 
 @pytest.fixture

@@ -22,9 +22,10 @@ from t2n_core.rewriter.activation import rewriting
 from t2n_core.rewriter.context import Session, Target
 from t2n_core.rewriter.patches import _patches
 from t2n_core.rewriter.selection import select
+from tests.releases import NEWEST
 
 NAME = "t2n_test_library"
-TARGET = TractNNEF("0.23.9")
+TARGET = TractNNEF(NEWEST)
 
 
 @pytest.fixture
@@ -333,7 +334,7 @@ def test_threads_do_not_see_each_other(library: Any, x: torch.Tensor, tmp_path: 
         for index in range(3):
             rewrite = rewriter.function(library.opaque)(lambda ctx, y: y * factor * 0.5 + y * factor * 0.5)
             export = ModelExport(net, (x,), rewriters=[rewrite])
-            result = export.to(TractNNEF("0.23.9"), tmp_path / f"{name}{index}.nnef.tar")
+            result = export.to(TractNNEF(NEWEST), tmp_path / f"{name}{index}.nnef.tar")
             results[f"{name}{index}"] = (result.rewrites.applied[rewrite], result.archive.read_bytes())
             for sample in export.samples:
                 expected = plain(torch.from_numpy(sample.inputs[0])).detach().numpy()

@@ -17,8 +17,9 @@ from t2n_core import ModelExport, TractNNEF, rewriter
 from t2n_core.errors import RewriteError
 from t2n_core.rewriter import FUNCTION_REWRITER, MODULE_REWRITER, SYMBOLIC_REWRITER
 from tests.nets import OfFunction
+from tests.releases import NEWEST
 
-TRACT = TractNNEF("0.23.9", check_io=False)
+TRACT = TractNNEF(NEWEST, check_io=False)
 SRCNN_PATH = "mmagic.models.backbones.sr_backbones.SRCNN"
 
 

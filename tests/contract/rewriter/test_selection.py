@@ -18,8 +18,9 @@ from t2n_core import KhronosNNEF, ModelExport, TractNNEF, export_model_to_nnef, 
 from t2n_core.errors import RewriteError
 from t2n_core.rewriter import FUNCTION_REWRITER, RewriteWarning
 from t2n_core.rewriter.selection import select
+from tests.releases import NEWEST
 
-OLD, NEW = TractNNEF("0.21.19"), TractNNEF("0.23.9")
+OLD, NEW = TractNNEF("0.21.19"), TractNNEF(NEWEST)
 
 
 @pytest.fixture
@@ -170,7 +171,7 @@ def test_a_capture_is_shared_by_versions_with_the_same_rewriters(
         return 0.5 * input * (1.0 + torch.erf(input * 0.5**0.5))
 
     export = ModelExport(net, (x,), rewriters=[gelu__old])
-    for version in ("0.21.13", "0.21.19", "0.22.4", "0.23.9"):
+    for version in ("0.21.13", "0.21.19", "0.22.4", NEWEST):
         result = export.to(TractNNEF(version), tmp_path / f"{version}.tar")
         result.assert_parity("approximate")
         assert result.rewrites.applied == ({gelu__old: 1} if version < "0.22" else {})
@@ -187,7 +188,7 @@ def test_a_capture_whose_rewrite_looked_at_its_target_is_not_shared(
         return input * torch.sigmoid(1.702 * input) if old else ctx.original(input)
 
     export = ModelExport(net, (x,), rewriters=[gelu__any])
-    graphs = [export.to(TractNNEF(v), tmp_path / f"{v}.tar").graph for v in ("0.21.19", "0.23.9", "0.21.19")]
+    graphs = [export.to(TractNNEF(v), tmp_path / f"{v}.tar").graph for v in ("0.21.19", NEWEST, "0.21.19")]
     names = [{o.name for o in g.operations} for g in graphs]
     assert names[0] == names[2] != names[1]
     assert "sigmoid" in names[0]

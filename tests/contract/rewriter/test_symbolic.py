@@ -14,6 +14,7 @@ from t2n_core import KhronosNNEF, ModelExport, TractNNEF, rewriter
 from t2n_core.errors import CaptureError, RegistryError, RewriteError, UnsupportedOpsError
 from t2n_core.rewriter.patches import _patches
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 
 def calling(function: Any) -> nn.Module:
@@ -86,7 +87,7 @@ def test_only_the_target_it_is_for(x: torch.Tensor) -> None:
     rule = rewriter.symbolic("aten::relu", target="khronos")(lambda g, self: g.max(self, 0.0))
     export = ModelExport(calling(F.relu), (x,), rewriters=[rule])
     assert "max" in {o.name for o in export.lower(KhronosNNEF()).operations}
-    assert "max" not in {o.name for o in export.lower(TractNNEF("0.23.9")).operations}
+    assert "max" not in {o.name for o in export.lower(TractNNEF(NEWEST)).operations}
     assert len(export._captures.entries) == 1  # rules change nothing of what is captured
 
 
@@ -162,11 +163,11 @@ def test_a_rule_with_wrong_arguments(x: torch.Tensor) -> None:
     wrong = rewriter.symbolic("aten::relu")(lambda g, self, alpha: self)
     export = ModelExport(calling(F.relu), (x,), rewriters=[wrong])
     with pytest.raises(RegistryError, match=r"test_symbolic\.py:\d+: aten::relu has no argument alpha"):
-        export.lower(TractNNEF("0.23.9"))
+        export.lower(TractNNEF(NEWEST))
     short = rewriter.symbolic(Cube, outputs=like_first)(lambda g, x: x)
     export = ModelExport(calling(lambda x: Cube.apply(x, 1.0)), (x,), rewriters=[short])
     with pytest.raises(UnsupportedOpsError, match=r"the rule for .*Cube \(.*test_symbolic\.py:\d+\)"):
-        export.lower(TractNNEF("0.23.9"))
+        export.lower(TractNNEF(NEWEST))
     export = ModelExport(calling(F.relu), (x,), rewriters=[rewriter.symbolic(nn.ReLU)(lambda g, x: x)])
     with pytest.raises(RewriteError, match="not an operator or a class of autograd functions"):
         _ = export.captured
@@ -175,4 +176,4 @@ def test_a_rule_with_wrong_arguments(x: torch.Tensor) -> None:
 def test_a_rule_that_gives_another_shape_is_refused(x: torch.Tensor) -> None:
     rule = rewriter.symbolic("aten::relu")(lambda g, self: g.unsqueeze(self, axes=[0]))
     with pytest.raises(UnsupportedOpsError, match="PyTorch returns"):
-        ModelExport(calling(F.relu), (x,), rewriters=[rule]).lower(TractNNEF("0.23.9"))
+        ModelExport(calling(F.relu), (x,), rewriters=[rule]).lower(TractNNEF(NEWEST))

@@ -16,8 +16,9 @@ from t2n_core import ExportResult, KhronosNNEF, ModelExport, TractNNEF
 from t2n_core.errors import LowerError, RewriteError, UnsupportedOpsError
 from t2n_core.rewriter import SYMBOLIC_REWRITER, get_context
 from tests.nets import OfFunction
+from tests.releases import NEWEST
 
-TRACT = TractNNEF("0.23.9", check_io=False)
+TRACT = TractNNEF(NEWEST, check_io=False)
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from torch import nn
 from t2n_core import ModelExport, TractNNEF, rewriter
 from t2n_core.errors import RewriteError, UnsupportedOpsError
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 
 def calling(function: Any) -> nn.Module:
@@ -150,7 +151,7 @@ def test_a_failing_aten_rewrite_says_where_it_is(x: torch.Tensor) -> None:
     from t2n_core.errors import LowerError
 
     with pytest.raises(LowerError, match=r"gelu.*test_torch_calls\.py:\d+.*nothing") as caught:
-        ModelExport(calling(F.gelu), (x,), rewriters=[gelu__any]).lower(TractNNEF("0.23.9"))
+        ModelExport(calling(F.gelu), (x,), rewriters=[gelu__any]).lower(TractNNEF(NEWEST))
     assert caught.value.origin is not None
 
 

@@ -12,6 +12,7 @@ from torch import nn
 
 from t2n_core import ModelExport, TractNNEF, rewriter
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 
 class Gate(nn.Module):
@@ -75,13 +76,13 @@ def test_a_captured_model(proven: Any, x: torch.Tensor, kind: str, tmp_path: Pat
     shared = ModelExport(
         path if "saved" in kind else model, (x,), rewriters=[sigmoid__aten, gelu__any], strict_rewrites=True
     )
-    for version in ("0.21.19", "0.23.9"):
+    for version in ("0.21.19", NEWEST):
         result = shared.to(TractNNEF(version), tmp_path / f"{version}.tar")
         result.assert_parity("approximate")
     assert result.rewrites.applied == {sigmoid__aten: 1, gelu__any: 1}
     late = ModelExport(path if "saved" in kind else model, (x,), rewriters=[gate_forward, matmul__any, negated])
     with pytest.warns(rewriter.RewriteWarning) as caught:
-        late.to(TractNNEF("0.23.9"), tmp_path / "late.tar")
+        late.to(TractNNEF(NEWEST), tmp_path / "late.tar")
     assert str(caught[0].message).count("\n- ") == 3
 
 

@@ -18,8 +18,9 @@ from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, ev
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec, spec_for
 from t2n_core.nnef.tract.traits import traits_of
+from tests.releases import NEWEST
 
-RELEASES = ("0.19.15", "0.20.22", "0.21.5", "0.21.6", "0.21.7", "0.21.8", "0.21.19", "0.22.4", "0.23.0", "0.23.9")
+RELEASES = ("0.19.15", "0.20.22", "0.21.5", "0.21.6", "0.21.7", "0.21.8", "0.21.19", "0.22.4", "0.23.0", NEWEST)
 H, W = symbol("H"), symbol("W")
 HALF = FloorDiv(H, 2)
 PLAIN: tuple[Dim, ...] = (

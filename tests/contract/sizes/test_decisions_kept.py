@@ -17,8 +17,9 @@ from torch.nn import functional
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine.tract.engine import TractEngine
 from tests.nets import net_of
+from tests.releases import NEWEST
 
-VERSIONS = ("0.21.19", "0.23.9")
+VERSIONS = ("0.21.19", NEWEST)
 
 
 def net_for(function: Callable[..., Tensor]) -> nn.Module:

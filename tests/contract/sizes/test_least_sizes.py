@@ -11,9 +11,10 @@ from torch import nn
 
 from t2n_core import ModelExport, TractNNEF
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 
-@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.19", NEWEST])
 @pytest.mark.parametrize(
     "model",
     [

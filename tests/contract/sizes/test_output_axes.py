@@ -12,6 +12,7 @@ from torch.export import Dim
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import InputError
+from tests.releases import NEWEST
 
 
 class Frames(nn.Module):
@@ -38,7 +39,7 @@ def export(outputs: dict[str, Any], **options: Any) -> ModelExport:
     ],
 )
 def test_what_is_found_may_be_declared(outputs: dict[str, Any], tmp_path: Path) -> None:
-    result = export(outputs).to(TractNNEF("0.23.9"), tmp_path / "m.tar")
+    result = export(outputs).to(TractNNEF(NEWEST), tmp_path / "m.tar")
     assert result.assert_parity().passed
     assert str(result.range) == "T >= 1"
 
@@ -61,6 +62,6 @@ def test_what_is_not_found_is_refused(outputs: dict[str, Any], told: str) -> Non
 
 
 def test_a_target_may_declare_them(tmp_path: Path) -> None:
-    target = TractNNEF("0.23.9", dynamic_axes={"x": {1: "T"}, "output_0": {1: "T"}})
+    target = TractNNEF(NEWEST, dynamic_axes={"x": {1: "T"}, "output_0": {1: "T"}})
     one = ModelExport(Frames(), {"x": torch.randn(2, 6, 3)})
     assert one.to(target, tmp_path / "m.tar").output_names == ["output_0", "output_1", "output_2"]

@@ -23,8 +23,9 @@ from t2n_core.parity.further_runs.pieces import COMPARED_PIECES, DIFFERENT, PIEC
 from t2n_core.parity.judging.judgement import Judgement
 from tests.contract.export.state.test_state import Attention, Convolution, Recurrent
 from tests.contract.export.state.test_state import example as example_of
+from tests.releases import NEWEST
 
-VERSIONS = ("0.19.15", "0.21.19", "0.23.9")
+VERSIONS = ("0.19.15", "0.21.19", NEWEST)
 RESULTS = re.compile(r"^(graph .*)", re.MULTILINE)
 SMALL = 2e-4
 """Share of a planted fault that the level of the check accepts."""
@@ -51,7 +52,7 @@ class Centred(nn.Module):
         return nn.functional.avg_pool1d(x.mT, 3, 1, 1).mT, total + x.sum(1)
 
 
-def exported(model: nn.Module, folder: Path, version: str = "0.23.9", steps: int = 4, **more: Any) -> ExportResult:
+def exported(model: nn.Module, folder: Path, version: str = NEWEST, steps: int = 4, **more: Any) -> ExportResult:
     torch.manual_seed(1)
     x = torch.randn(2, steps, 6)
     if isinstance(model, Centred):
@@ -111,7 +112,7 @@ def test_state_of_each_kind_is_fed_back(kind: type[nn.Module], tmp_path: Path) -
     call, state, axes = example_of(model := kind().eval())
     outcome = (
         ModelExport(model, call, state=state, dynamic_axes=axes)
-        .to(TractNNEF("0.23.9"), tmp_path / "m.tar")
+        .to(TractNNEF(NEWEST), tmp_path / "m.tar")
         .assert_parity()
     )
     assert outcome.facts[COMPARED_PIECES] == 2
@@ -157,7 +158,7 @@ def test_a_fixed_length_and_a_sequence_without_state_have_no_pieces(tmp_path: Pa
     fixed = exported(Tagger("GRU"), tmp_path, dynamic_axes=None).assert_parity()
     assert COMPARED_PIECES not in fixed.facts
     plain = ModelExport(nn.Linear(6, 2), {"input": torch.randn(2, 4, 6)}, dynamic_axes={"input": {1: "T"}})
-    assert COMPARED_PIECES not in plain.to(TractNNEF("0.23.9"), tmp_path / "p.tar").assert_parity().facts
+    assert COMPARED_PIECES not in plain.to(TractNNEF(NEWEST), tmp_path / "p.tar").assert_parity().facts
 
 
 def test_calls_in_kept_states_are_checked_beside_pieces(tmp_path: Path) -> None:

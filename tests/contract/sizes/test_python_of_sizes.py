@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine.tract.engine import TractEngine
 from tests.nets import net_of
+from tests.releases import NEWEST
 
-VERSIONS = ("0.19.15", "0.21.19", "0.23.9")
+VERSIONS = ("0.19.15", "0.21.19", NEWEST)
 LENGTHS = (7, 1, 2, 3, 5, 8, 16, 29)
 
 

@@ -12,8 +12,9 @@ from torch.export import Dim
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine.tract.engine import TractEngine
 from tests.nets import net_of
+from tests.releases import NEWEST
 
-VERSIONS = ("0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.0", "0.23.9")
+VERSIONS = ("0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.0", NEWEST)
 T = Dim("T")
 
 

@@ -23,13 +23,14 @@ from t2n_core.parity.samples import Sample
 from t2n_core.reduce.case import FailingCase, reduce_case
 from t2n_core.releases.judges import Releases
 from tests.nets import OfFunction
+from tests.releases import NEWEST
 
-VERSIONS = ("0.19.15", "0.21.19", "0.23.9")
+VERSIONS = ("0.19.15", "0.21.19", NEWEST)
 SMALL = 2e-5
 """Share of a planted leak that the level of the check accepts."""
 
 
-def exported(net: nn.Module, folder: Path, version: str = "0.23.9") -> ExportResult:
+def exported(net: nn.Module, folder: Path, version: str = NEWEST) -> ExportResult:
     x = torch.randn(3, 5, generator=torch.Generator().manual_seed(3))
     return ModelExport(net.eval(), {"x": x}, dynamic_axes={"x": {0: "B"}}).to(TractNNEF(version), folder / "m.nnef.tar")
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 
 def overwritten(x: Tensor) -> Tensor:
@@ -38,7 +39,7 @@ def net(name: str) -> nn.Module:
     return net_of(lambda self, x: self.function(x), function=NETS[name])
 
 
-@pytest.mark.parametrize("version", ["0.19.15", "0.21.19", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.19.15", "0.21.19", NEWEST])
 @pytest.mark.parametrize("name", NETS)
 def test_sizes_from_one_on_are_right(name: str, version: str, tmp_path: Path) -> None:
     torch.manual_seed(len(name))

@@ -11,6 +11,7 @@ from conformance.cases.sizes.patterns import NETS
 from conformance.checks.sizes import SECONDS_TO_RUN, check_result, export_of
 from t2n_core import TractNNEF
 from t2n_core.nnef.reading.members import unpack_members
+from tests.releases import NEWEST
 
 CHOSEN = (
     "last_step", "differences", "halves_swapped", "every_second", "pad_right", "conv_strided", "max_pool_padded",
@@ -34,14 +35,14 @@ RULES = (
 
 
 @pytest.mark.filterwarnings("ignore:the archive holds only")
-@pytest.mark.parametrize("version", ["0.20.22", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.20.22", NEWEST])
 @pytest.mark.parametrize("name", RULES)
 def test_rule(name: str, version: str, tmp_path: Path) -> None:
     test_pattern(name, version, tmp_path)
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-@pytest.mark.parametrize("version", ["0.19.15", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.19.15", NEWEST])
 def test_pattern(name: str, version: str, tmp_path: Path) -> None:
     traced = NETS[name].traced[1]
     result = export_of(name, tuple(traced.values())).to(TractNNEF(version, check_io=False), tmp_path / "model.tar")
@@ -52,7 +53,7 @@ def test_pattern(name: str, version: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["gru_per_frame", "gru_behind_a_strided_convolution"])
 def test_a_state_that_is_kept_from_call_to_call_is_a_mismatch(name: str, tmp_path: Path) -> None:
     traced = NETS[name].traced[1]
-    result = export_of(name, tuple(traced.values())).to(TractNNEF("0.23.9", check_io=False), tmp_path / "model.tar")
+    result = export_of(name, tuple(traced.values())).to(TractNNEF(NEWEST, check_io=False), tmp_path / "model.tar")
     unpack_members(result.archive, tmp_path / "changed", most=1 << 30)
     graph = tmp_path / "changed" / "graph.nnef"
     graph.write_text(graph.read_text("utf-8").replace(", reset_every_turn = 1", ""), "utf-8")

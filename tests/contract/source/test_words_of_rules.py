@@ -13,6 +13,7 @@ from t2n_core.nnef.dialects import emitter_for
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.nnef.spec import known_operators, spec_for
+from tests.releases import NEWEST
 
 ROOT = Path(__file__).parents[3] / "t2n_core"
 RULES = sorted([*(ROOT / "op").rglob("*.py"), *(ROOT / "nnef" / "tract").rglob("*.py")])
@@ -21,7 +22,7 @@ RULES = sorted([*(ROOT / "op").rglob("*.py"), *(ROOT / "nnef" / "tract").rglob("
 @pytest.fixture(scope="module")
 def known() -> set[str]:
     """Return the names of all attributes of an emitter, and of all operators of both targets."""
-    emitters = [emitter_for(spec_for("tract", "0.23.9")), emitter_for(spec_for("khronos", "1.0.5"))]
+    emitters = [emitter_for(spec_for("tract", NEWEST)), emitter_for(spec_for("khronos", "1.0.5"))]
     attributes = {name for emitter in emitters for name in (*dir(type(emitter)), *vars(emitter))}
     return attributes | {*known_operators("tract"), *known_operators("khronos")}
 
@@ -47,7 +48,7 @@ def test_every_word_is_known(known: set[str]) -> None:
     assert not words
 
 
-VERSIONS = ("0.19.2", "0.20.22", "0.21.5", "0.21.19", "0.22.4", "0.23.9")
+VERSIONS = ("0.19.2", "0.20.22", "0.21.5", "0.21.19", "0.22.4", NEWEST)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +92,7 @@ def test_every_attribute_is_known(attributes: dict[str, set[str]]) -> None:
 
 @pytest.mark.parametrize("word", ["streching", "slize", "_is_know"])
 def test_a_misspelt_word_is_no_operator(word: str) -> None:
-    g: Emitter = emitter_for(spec_for("tract", "0.23.9"))
+    g: Emitter = emitter_for(spec_for("tract", NEWEST))
     with pytest.raises(AttributeError, match=word):
         getattr(g, word)
     assert callable(g.slice)

@@ -18,7 +18,7 @@ from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import KhronosNNEF, TractNNEF
 from t2n_core.parity.outcome import Outcome
 from tests.nets import net_of
-from tests.releases import LINES
+from tests.releases import LINES, NEWEST
 
 
 def strided() -> nn.Module:
@@ -69,7 +69,7 @@ def test_recurrent_nets_stream(version, kind, tmp_path):
 
 @pytest.mark.parametrize(("spoilt", "error"), [(4, "ParityError"), (8, "PiecesError")])
 def test_a_stream_that_depends_on_its_pulse_is_a_mismatch_of_its_own(spoilt, error, tmp_path, monkeypatch):
-    result = exported(MODELS["causal"](), TractNNEF("0.23.9", pulse=4), tmp_path)
+    result = exported(MODELS["causal"](), TractNNEF(NEWEST, pulse=4), tmp_path)
     plain = type(result.target.engine()).run
 
     def spoils(self, archive, batches, **options):
@@ -97,7 +97,7 @@ def with_two_axes(model: nn.Module, target: TractNNEF, folder: Path) -> ExportRe
 @pytest.mark.parametrize(("pulse", "later"), [(1, "2 steps"), (2, "1 step")])
 def test_a_delay_that_tract_states_too_small(pulse, later, tmp_path):
     """Where the streamed one of two dynamic axes is not known at export, a slice begins at the length of the pulse."""
-    result = with_two_axes(net_of(lambda self, input: input[:, :, 3:] * 2.0), TractNNEF("0.23.9", pulse=1), tmp_path)
+    result = with_two_axes(net_of(lambda self, input: input[:, :, 3:] * 2.0), TractNNEF(NEWEST, pulse=1), tmp_path)
     outcome = result.check_streaming(pulse, "approximate", symbol="S")
     assert outcome.error is not None
     assert outcome.error.message == f"the stream is right {later} later than tract states: output"
@@ -153,8 +153,8 @@ def test_what_the_engine_cannot_stream_is_its_error(tmp_path):
 
 def test_a_bad_pulse_is_refused(tmp_path):
     with pytest.raises(InputError, match="one step or more"):
-        TractNNEF("0.23.9", pulse=0)
-    fixed = ModelExport(nn.Tanh().eval(), torch.randn(2, 3)).to(TractNNEF("0.23.9"), tmp_path / "a.tar")
+        TractNNEF(NEWEST, pulse=0)
+    fixed = ModelExport(nn.Tanh().eval(), torch.randn(2, 3)).to(TractNNEF(NEWEST), tmp_path / "a.tar")
     with pytest.raises(InputError, match="which dynamic axis is streamed"):
         fixed.check_streaming(4)
     khronos = ModelExport(nn.Tanh().eval(), torch.randn(2, 3)).to(KhronosNNEF(), tmp_path / "b.tar")
@@ -162,7 +162,7 @@ def test_a_bad_pulse_is_refused(tmp_path):
         khronos.check_streaming(4)
 
 
-@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.19", NEWEST])
 @pytest.mark.parametrize(("kernel", "dilation", "pulse"), [(3, 16, 4), (9, 1, 1), (5, 2, 1), (3, 300, 2)])
 def test_a_receptive_field_of_more_than_eight_pulses(kernel, dilation, pulse, version, tmp_path):
     net = nn.Conv1d(3, 2, kernel, dilation=dilation)

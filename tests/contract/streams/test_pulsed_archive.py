@@ -22,8 +22,9 @@ from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import KhronosNNEF, TractNNEF
 from tests.nets import net_of
+from tests.releases import NEWEST
 
-LINES = ["0.21.19", "0.22.4", "0.23.9"]
+LINES = ["0.21.19", "0.22.4", NEWEST]
 every_line = pytest.mark.parametrize("version", LINES)
 
 
@@ -176,7 +177,7 @@ def test_what_no_release_streams_leaves_nothing(version, name, tmp_path):
 def test_by_hand_with_several_outputs_and_a_folder(tmp_path):
     both = net_of(lambda self, input: (self.conv(input).relu(), self.strided(input)), conv=nn.Conv1d(3, 5, 4),
                   strided=nn.Conv1d(3, 2, 2, stride=2))  # fmt: skip
-    result = exported(both, TractNNEF("0.23.9"), tmp_path / "model", output_names=["near", "half"])
+    result = exported(both, TractNNEF(NEWEST), tmp_path / "model", output_names=["near", "half"])
     assert result.pulsed is None
     pulsed = result.write_pulsed(tmp_path / "stream", 4)
     assert (pulsed.archive / "graph.nnef").is_file()
@@ -210,9 +211,9 @@ def test_the_proof_reads_the_written_archive(fault, tmp_path, monkeypatch):
 
 def test_what_has_no_stream_is_refused(tmp_path):
     with pytest.raises(InputError, match="pulsed_archive=True needs pulse="):
-        exported(causal(), TractNNEF("0.23.9", pulsed_archive=True), tmp_path / "model.tar")
+        exported(causal(), TractNNEF(NEWEST, pulsed_archive=True), tmp_path / "model.tar")
     assert not list(tmp_path.iterdir())
-    result = exported(causal(), TractNNEF("0.23.9"), tmp_path / "model.tar")
+    result = exported(causal(), TractNNEF(NEWEST), tmp_path / "model.tar")
     with pytest.raises(InputError, match="the archive itself"):
         result.write_pulsed(tmp_path / "model.tar", 4)
     fixed = ModelExport(nn.Tanh().eval(), torch.randn(2, 3)).to(KhronosNNEF(), tmp_path / "b.tar")
@@ -221,7 +222,7 @@ def test_what_has_no_stream_is_refused(tmp_path):
 
 
 def test_an_engine_without_the_operators_of_streams_is_respected(tmp_path):
-    few = TractNNEF("0.23.9", pulse=8, pulsed_archive=True, registries=[])
+    few = TractNNEF(NEWEST, pulse=8, pulsed_archive=True, registries=[])
     with pytest.raises(InputError, match="needs tract_pulse, which the target's `registries` exclude"):
         exported(causal(), few, tmp_path / "model.tar")
     assert not list(tmp_path.iterdir())
@@ -233,7 +234,7 @@ def test_what_the_engine_writes_and_cannot_read_is_found(tmp_path):
     torch.manual_seed(11)
     export = ModelExport(nn.Conv1d(32, 64, 3).eval(), torch.randn(1, 32, 40), dynamic_axes={"input": {2: "S"}})
     with pytest.raises(EngineLoadError, match="block_len"):
-        export.to(TractNNEF("0.23.9", pulse=8, pulsed_archive=True, weights="q4_0"), tmp_path / "model.tar")
+        export.to(TractNNEF(NEWEST, pulse=8, pulsed_archive=True, weights="q4_0"), tmp_path / "model.tar")
     assert not list(tmp_path.iterdir())
 
 
@@ -241,7 +242,7 @@ def test_a_failed_check_leaves_neither(tmp_path, monkeypatch):
     options = {"pulse": 8, "pulsed_archive": True}
     path, args = tmp_path / "model.tar", {"input": torch.randn(1, 3, 33)}
     result = export_model_to_nnef(
-        causal().eval(), args, path, TractNNEF("0.23.9", dynamic_axes={"input": {2: "S"}}), **options
+        causal().eval(), args, path, TractNNEF(NEWEST, dynamic_axes={"input": {2: "S"}}), **options
     )
     assert sorted(one.name for one in tmp_path.iterdir()) == ["model.pulsed.tar", "model.tar"]
     monkeypatch.setattr(ExportResult, "assert_parity", lambda self: (_ for _ in ()).throw(ParityError("wrong")))
@@ -255,5 +256,5 @@ def test_the_pulsed_archive_of_an_earlier_export_does_not_stay(tmp_path):
     pulsed_path(path).write_bytes(b"of an earlier export")
     make, error, _ = REFUSED["transposed"]
     with pytest.raises(error):
-        exported(make(), TractNNEF("0.23.9", pulse=8, pulsed_archive=True), path)
+        exported(make(), TractNNEF(NEWEST, pulse=8, pulsed_archive=True), path)
     assert not list(tmp_path.iterdir())

@@ -140,7 +140,7 @@ class Stacked(nn.Module):
 @every_line
 def test_several_steps_at_a_time(version: str, tmp_path: Path) -> None:
     target = TractNNEF(version, pulse=4)
-    if version == "0.23.9":
+    if version == NEWEST:
         exported(Stacked(), target, tmp_path).assert_parity("approximate")
     else:
         with pytest.raises(UnsupportedOpsError, match="is not possible in a stream") as refused:

@@ -105,7 +105,7 @@ def test_an_error_of_the_engine_has_the_line_of_the_model(name: str, version: st
 
 
 def test_so_has_one_of_a_stream_that_is_written(tmp_path: Path) -> None:
-    target = TractNNEF("0.23.9", pulse=4, pulsed_archive=True, check_io=False)
+    target = TractNNEF(NEWEST, pulse=4, pulsed_archive=True, check_io=False)
     with pytest.raises(EngineOptimiseError, match="a pulse that is a multiple of 3"):
         export_of(net_of(lambda _, x: x[:, ::3] * 2)).to(target, tmp_path / "model.nnef.tar")
 
@@ -133,9 +133,9 @@ def test_a_recurrent_net_with_a_free_batch(version: str, tmp_path: Path) -> None
 def test_refusals_know_the_streamed_one_of_two_axes(name: str, tmp_path: Path) -> None:
     make, reason = MODELS[name]
     with pytest.raises(UnsupportedOpsError, match=reason):
-        exported(make(), "0.23.9", tmp_path, {"T": 4}, TWO)
+        exported(make(), NEWEST, tmp_path, {"T": 4}, TWO)
     with pytest.raises(UnsupportedOpsError, match="no last step to count from"):
-        exported(net_of(lambda _, x: x[:, -3:]), "0.23.9", tmp_path, {"T": 4}, TWO)
+        exported(net_of(lambda _, x: x[:, -3:]), NEWEST, tmp_path, {"T": 4}, TWO)
     with pytest.raises(UnsupportedOpsError, match="is not possible in a stream"):
         exported(
             net_of(lambda _, x: x[:, : x.shape[1] // 4 * 4].reshape(x.shape[0], -1, 12)),
@@ -145,19 +145,19 @@ def test_refusals_know_the_streamed_one_of_two_axes(name: str, tmp_path: Path) -
             TWO,
         )
     with pytest.raises(LowerError, match="needs an axis whose size is one symbol"):
-        exported(net_of(lambda _, x: x), "0.23.9", tmp_path, {"T": 4}, {0: "B", 1: 2 * torch.export.Dim("T")})
+        exported(net_of(lambda _, x: x), NEWEST, tmp_path, {"T": 4}, {0: "B", 1: 2 * torch.export.Dim("T")})
 
 
 def test_an_axis_that_is_not_named_is_asked_for(tmp_path: Path) -> None:
-    result = exported(net_of(lambda _, x: x * 2), "0.23.9", tmp_path, 4, TWO)
+    result = exported(net_of(lambda _, x: x * 2), NEWEST, tmp_path, 4, TWO)
     with pytest.raises(InputError, match="which dynamic axis is streamed") as asked:
         result.check_streaming(4)
     assert "pulse={'B': 4}" in str(asked.value)
     with pytest.raises(LowerError, match="pulse= names the dynamic axis X; this model has B, T"):
-        exported(net_of(lambda _, x: x * 2), "0.23.9", tmp_path, {"X": 4}, TWO)
+        exported(net_of(lambda _, x: x * 2), NEWEST, tmp_path, {"X": 4}, TWO)
 
 
 @pytest.mark.parametrize("pulse", [{}, {"T": 0}, {"B": 1, "T": 2}, {"T": "4"}])
 def test_what_is_no_pulse(pulse: Any) -> None:
     with pytest.raises(InputError, match="pulse="):
-        TractNNEF("0.23.9", pulse=pulse)
+        TractNNEF(NEWEST, pulse=pulse)

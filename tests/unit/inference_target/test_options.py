@@ -10,8 +10,8 @@ import pytest
 from t2n_core import InferenceTarget, KhronosNNEF, TractNNEF
 from t2n_core.errors import InputError
 from t2n_core.nnef.options.precision import PrecisionPlan
+from tests.releases import NEWEST
 
-VERSION = "0.23.9"
 OF_THE_ENGINE = {"version", "specific_tract_binary_path", "engine", "offline"}
 VALUES: dict[str, Any] = {
     "check_io": False,
@@ -46,10 +46,10 @@ def test_all_options_of_tract_are_known() -> None:
 
 @pytest.mark.parametrize("option", VALUES)
 def test_an_option_is_that_of_the_constructor(option: str) -> None:
-    plain, given = TractNNEF(VERSION), {option: VALUES[option]}
+    plain, given = TractNNEF(NEWEST), {option: VALUES[option]}
     other = plain.with_options(**given)
-    assert state(other) == state(TractNNEF(VERSION, **given)) != state(plain)
-    assert state(plain) == state(TractNNEF(VERSION))
+    assert state(other) == state(TractNNEF(NEWEST, **given)) != state(plain)
+    assert state(plain) == state(TractNNEF(NEWEST))
     assert not plain.has_other(option, VALUES[option])
     assert not other.has_other(option, VALUES[option])
 
@@ -64,13 +64,13 @@ def test_an_option_is_that_of_the_constructor(option: str) -> None:
     ],
 )
 def test_another_value_than_the_targets(option: str, value: Any, other: Any) -> None:
-    assert TractNNEF(VERSION, **{option: value}).has_other(option, other)
+    assert TractNNEF(NEWEST, **{option: value}).has_other(option, other)
 
 
 def test_options_of_a_subclass_are_kept() -> None:
     class Mine(TractNNEF):
         def __init__(self, team: str) -> None:
-            super().__init__(VERSION, reify_sdpa_operator=True)
+            super().__init__(NEWEST, reify_sdpa_operator=True)
             self.team = team
 
     other = Mine("speech").with_options(force_norm_in_f32=True)
@@ -84,4 +84,4 @@ def test_khronos_has_the_options_of_all_targets() -> None:
 
 def test_an_invalid_value_is_refused() -> None:
     with pytest.raises(InputError, match="pulse=0"):
-        TractNNEF(VERSION).with_options(pulse=0)
+        TractNNEF(NEWEST).with_options(pulse=0)

@@ -13,8 +13,9 @@ from t2n_core.errors import InputError
 from t2n_core.export import exportable_model
 from t2n_core.nnef.writer import graph_text
 from t2n_core.rewriter.captures import Captures
+from tests.releases import NEWEST
 
-TARGET = TractNNEF("0.23.9")
+TARGET = TractNNEF(NEWEST)
 X = torch.linspace(-2, 3, 12).reshape(3, 4)
 
 
@@ -53,7 +54,7 @@ def test_an_export_looks_up_its_rewriters_and_capture_once(tmp_path: Path, monke
 
 
 def test_the_example_has_to_be_in_the_range_of_the_target() -> None:
-    target = TractNNEF("0.23.9", dynamic_axes={"x": {0: "T"}}, custom_extensions=["tract_assert T >= 4"])
+    target = TractNNEF(NEWEST, dynamic_axes={"x": {0: "T"}}, custom_extensions=["tract_assert T >= 4"])
     export = ModelExport(Net().eval(), X, dynamic_axes=target.dynamic_axes)
     lowering = export.lowering_for(target)
     with pytest.raises(InputError, match=r"the example's sizes T=3 are outside of the range T >= 4"):

@@ -15,6 +15,7 @@ from t2n_core.nnef.lexical import identifier_problem
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.spec import spec_for
 from t2n_core.nnef.tract.quirks.hazards import HAZARDS
+from tests.releases import NEWEST
 
 TRACT = spec_for("tract", "0.21.19")
 KHRONOS = spec_for("khronos", "1.0.5")
@@ -214,7 +215,7 @@ def test_fragments(build: Any) -> None:
     assert problems(graph)[0].startswith("tract 0.21.19 has no operator `mine`")
     graph.fragments["mine"] = Fragment("mine", text, frozenset({"tract_core_silu"}))
     assert problems(graph) == ["tract 0.21.19 has no operator `tract_core_silu`; available since 0.23.0"]
-    newest = spec_for("tract", "0.23.9")
+    newest = spec_for("tract", NEWEST)
     assert problems(graph, newest) == []
     assert required_extensions(graph, newest) == ["tract_registry tract_core"]
     graph.operations[1].arguments["k"] = 0.5

@@ -13,6 +13,7 @@ from packaging.version import Version
 from t2n_core.errors import SpecError
 from t2n_core.nnef.signatures import REQUIRED, Parameter, fragment_signature, parse_parameters
 from t2n_core.nnef.spec import spec_for
+from tests.releases import NEWEST
 
 ROOT = Path(__file__).parents[3]
 
@@ -64,7 +65,7 @@ def test_arguments_by_version(operator: str, argument: str, without: str, with_i
 
 def test_slice_has_a_stride_in_every_version() -> None:
     """tract's own declaration lacks it, its code reads it."""
-    for version in ("0.19.2", "0.20.22", "0.21.13", "0.22.4", "0.23.9"):
+    for version in ("0.19.2", "0.20.22", "0.21.13", "0.22.4", NEWEST):
         assert names(version, "slice") == ["input", "axes", "begin", "end", "stride"]
 
 
@@ -77,7 +78,7 @@ def test_registries_move() -> None:
     name = "tract_transformers_silu"
     assert spec_for("tract", "0.22.4").operator(name).registry == "tract_transformers"
     assert spec_for("tract", "0.23.0").operator(name).registry == "tract_core"
-    assert spec_for("tract", "0.23.9").operator("add").registry == "tract_nnef"
+    assert spec_for("tract", NEWEST).operator("add").registry == "tract_nnef"
 
 
 def test_broken_operators_resolve_but_are_not_had() -> None:
@@ -89,7 +90,7 @@ def test_broken_operators_resolve_but_are_not_had() -> None:
 
 
 def test_newer_version_is_taken_as_the_newest_known() -> None:
-    newest, future = spec_for("tract", "0.23.9"), spec_for("tract", "0.25.1")
+    newest, future = spec_for("tract", NEWEST), spec_for("tract", "0.25.1")
     assert future.extrapolated
     assert not newest.extrapolated
     assert set(future.names()) == set(newest.names())
@@ -198,7 +199,7 @@ def test_fragment_signature() -> None:
 )
 def test_registries_begin_with_their_first_operator(registry: str, since: str) -> None:
     assert spec_for("tract", "0.19.15").registry_since(registry) == Version(since)
-    assert spec_for("tract", "0.23.9").registry_since("mine") is None
+    assert spec_for("tract", NEWEST).registry_since("mine") is None
 
 
 def test_tables_are_built_from_their_sources() -> None:

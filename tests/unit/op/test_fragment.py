@@ -15,6 +15,7 @@ from t2n_core.nnef.dialects import emitter_for
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.spec import spec_for
 from t2n_core.op.fragment import add_fragment, find_fragment, fragment_files, variants_of
+from tests.releases import NEWEST
 
 NAMES = sorted({f.name.split(".nnef")[0].split("__")[0] for f in fragment_files() if ".nnef" in f.name})
 
@@ -70,7 +71,7 @@ def test_forms_say_what_they_use(name: str) -> None:
         assert set(results) <= names
 
 
-@pytest.mark.parametrize("version", ["0.19.2", "0.21.7", "0.21.13", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.19.2", "0.21.7", "0.21.13", NEWEST])
 @pytest.mark.parametrize("net", [nn.GRU(5, 7), nn.LSTMCell(5, 7)], ids=["net", "cell"])
 def test_float16_is_computed_in_float32(net: nn.Module, version: str) -> None:
     model = copy.deepcopy(net).eval().half()

@@ -17,6 +17,7 @@ from t2n_core.errors import MeaningError
 from t2n_core.parity.evaluation.evaluator import Evaluator
 from t2n_core.parity.stage import AUTHOR
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 NET = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 4), nn.Sigmoid())
 EXPORTER = {
@@ -29,7 +30,7 @@ EXPORTER = {
 
 
 def exported(model: nn.Module, inputs: Any, folder: Path, **options: Any) -> ExportResult:
-    return ModelExport(model.eval(), inputs, **options).to(TractNNEF("0.23.9", check_io=False), folder)
+    return ModelExport(model.eval(), inputs, **options).to(TractNNEF(NEWEST, check_io=False), folder)
 
 
 def rewrite(result: ExportResult, pattern: str, text: str) -> None:

@@ -13,15 +13,16 @@ import pytest
 
 from conformance.lab.plant.blame import engine, exporter
 from t2n_core.engine.pool import TractRunner
+from tests.releases import NEWEST
 
-RELEASES = ("0.21.19", "0.23.9")
+RELEASES = ("0.21.19", NEWEST)
 
 
 @pytest.mark.parametrize("net", ["perceptron", "gru", "group norm"])
 def test_a_graph_that_was_changed_is_the_exporters(
     net: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resolved_engine: Callable[[str], Any]
 ) -> None:
-    resolved_engine("0.23.9")
+    resolved_engine(NEWEST)
     monkeypatch.setattr(exporter, "RELEASES", ("0.23.9",))
     faults = list(exporter.faults(tmp_path, 1, [net]))
     seen = [one for one in faults if one.found]
@@ -41,7 +42,7 @@ def test_a_statement_that_an_erratum_forbids_is_the_engines(
 def test_a_net_without_the_repair_of_a_quirk_is_the_engines(
     tmp_path: Path, resolved_engine: Callable[[str], Any]
 ) -> None:
-    resolved_engine("0.23.9")
+    resolved_engine(NEWEST)
     seen = [one for one in engine.of_quirks(("0.23.9",), tmp_path) if one.found]
     assert seen
     assert [(one.where, one.found) for one in seen if not one.is_right] == []

@@ -15,6 +15,7 @@ from t2n_core import ExportResult, ModelExport, TractNNEF
 from t2n_core.check.mismatch.unspecified import UNSPECIFIED
 from t2n_core.parity.outcome import Status
 from tests.nets import OfFunction
+from tests.releases import NEWEST
 
 Net = Callable[[Tensor], Any]
 
@@ -40,7 +41,7 @@ def phase(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def exported(net: Net, example: Tensor, folder: Path, **options: Any) -> ExportResult:
     export = ModelExport(OfFunction(net).eval(), example, input_names=["x"], **options)
-    return export.to(TractNNEF("0.23.9", check_io=False), folder / "net")
+    return export.to(TractNNEF(NEWEST, check_io=False), folder / "net")
 
 
 def drawn(*shape: int) -> Tensor:

@@ -15,8 +15,7 @@ from pytest_t2n.run.converter import new_export
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import InputError
 from t2n_core.export.options import ExportOptions
-
-VERSION = "0.23.9"
+from tests.releases import NEWEST
 
 
 class Pointer(nn.Module):
@@ -44,12 +43,12 @@ def export(**options: Any) -> ModelExport:
 
 def test_a_function_makes_all_inputs_but_the_example(tmp_path: Path) -> None:
     one = export(extra_inputs=marked)
-    result = one.to(TractNNEF(VERSION), tmp_path / "m.tar")
+    result = one.to(TractNNEF(NEWEST), tmp_path / "m.tar")
     assert result.assert_parity("close").status == "pass"
     samples = result.samples
     assert len({sample.sizes["T"] for sample in samples}) > 3
     assert all((sample.inputs[1].sum(1) == 1).all() for sample in samples)
-    again = export(extra_inputs=marked).to(TractNNEF(VERSION, check_io=False), tmp_path / "again.tar").samples
+    again = export(extra_inputs=marked).to(TractNNEF(NEWEST, check_io=False), tmp_path / "again.tar").samples
     assert all(np.array_equal(a.inputs[0], b.inputs[0]) for a, b in zip(samples[1:], again[1:], strict=True))
 
 
@@ -154,7 +153,7 @@ def test_khronos_asks_for_the_sizes_of_the_example() -> None:
 )
 def test_numpy_arrays_are_inputs(args: Any, tmp_path: Path) -> None:
     result = ModelExport(nn.Tanh(), args, extra_inputs=[np.zeros((2, 6), np.float32)]).to(
-        TractNNEF(VERSION), tmp_path / "m.tar"
+        TractNNEF(NEWEST), tmp_path / "m.tar"
     )
     assert result.input_names == ["input"]
     assert result.assert_parity("close").passed

@@ -19,6 +19,7 @@ from t2n_core.op.aten.running import Running, running
 from t2n_core.parity.outcome import Outcome, Status
 from t2n_core.parity.samples import LONG_SIZES
 from tests.nets import OfFunction, net_of
+from tests.releases import NEWEST
 
 DRIFT = 1e-7
 """Relative error of each step: nothing at the usual sizes, and 1 % after 100,000 steps."""
@@ -58,10 +59,10 @@ def test_a_drift_within_the_declared_sizes(tmp_path: Path) -> None:
 
 
 def test_the_record_says_which_size(tmp_path: Path) -> None:
-    found = check(lambda x: x.cumsum(1), tmp_path, "0.23.9")
+    found = check(lambda x: x.cumsum(1), tmp_path, NEWEST)
     assert found.facts[LONG_SIZES] == ["T = 100000 (cumsum, positions)"]
     assert {"T": 100_000} in found.sizes
-    assert LONG_SIZES not in check(torch.relu, tmp_path, "0.23.9").facts
+    assert LONG_SIZES not in check(torch.relu, tmp_path, NEWEST).facts
 
 
 def test_rounding_of_pytorch_itself_is_no_mismatch(tmp_path: Path) -> None:
@@ -69,7 +70,7 @@ def test_rounding_of_pytorch_itself_is_no_mismatch(tmp_path: Path) -> None:
     torch.manual_seed(1)
     net = net_of(lambda self, x: self.linear(x) * x.sum(), linear=nn.Linear(4, 5)).eval()
     export = ModelExport(net, {"x": torch.randn(2, 7, 4)}, dynamic_axes={"x": {1: "T"}})
-    found = export.to(TractNNEF("0.23.9", check_io=False), tmp_path / "model.nnef.tar").check_parity()
+    found = export.to(TractNNEF(NEWEST, check_io=False), tmp_path / "model.nnef.tar").check_parity()
     assert found.passed, found.describe()
     (line,) = found.facts[LONG_SIZES]
     assert "(sum): the difference is rounding: the engine is" in line

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 
 def drawn(*shape: int) -> Tensor:
@@ -65,7 +66,7 @@ NETS: dict[str, tuple[nn.Module, dict[str, Tensor], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.19", NEWEST])
 @pytest.mark.parametrize("name", NETS)
 def test_nets(name: str, version: str, tmp_path: Path) -> None:
     model, example, axes = NETS[name]

@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from t2n_core import ModelExport, TractNNEF
 from tests.nets import OfFunction, net_of
+from tests.releases import NEWEST
 
 
 def net_for(function: Callable[..., Tensor]) -> nn.Module:
@@ -41,7 +42,7 @@ def export_of(function: Callable[..., Tensor], numbers: Any, axes: dict[str, dic
 
 
 def drawn_of(export: ModelExport) -> dict[str, str]:
-    return export.reference_for(TractNNEF("0.23.9")).distributions()
+    return export.reference_for(TractNNEF(NEWEST)).distributions()
 
 
 TIME = {"x": {1: "T"}}
@@ -101,7 +102,7 @@ def test_a_number_of_rows_that_is_the_size_by_chance_leaves_all_sizes_checked() 
 
 def test_the_outcome_says_how_inputs_were_drawn(tmp_path: Path) -> None:
     export = export_of(packed, [4, 2, 5], TIME)
-    outcome = export.to(TractNNEF("0.23.9"), tmp_path / "model.nnef.tar").assert_parity()
+    outcome = export.to(TractNNEF(NEWEST), tmp_path / "model.nnef.tar").assert_parity()
     assert outcome.facts["drawn"] == {
         "x": "floats like the example's",
         "numbers": "lengths from 1 to that of axis 1 of x",

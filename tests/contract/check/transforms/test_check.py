@@ -19,8 +19,7 @@ from t2n_core.errors import InputError
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import KhronosNNEF
 from t2n_core.parity.outcome import Outcome, Stage, Status
-
-NEW = "0.23.9"
+from tests.releases import NEWEST
 
 
 class Rope(nn.Module):
@@ -78,26 +77,26 @@ def exported(name: str, version: str, folder: Path) -> ExportResult:
 
 
 RIGHT = [
-    ("mlp", "f32_to_f16", NEW),
+    ("mlp", "f32_to_f16", NEWEST),
     ("mlp", "f32_to_f16", "0.22.4"),
     ("mlp", "f32_to_f16", "0.21.19"),
-    ("mlp", '{"name": "f32_to_f16", "exclude": ["0"]}', NEW),
-    ("mlp", '{"name": "float_precision", "from": "f32", "to": "f64"}', NEW),
-    ("mlp", "block_quant", NEW),
-    ("mlp", "batchify", NEW),
-    ("mlp", "round_trip", NEW),
+    ("mlp", '{"name": "f32_to_f16", "exclude": ["0"]}', NEWEST),
+    ("mlp", '{"name": "float_precision", "from": "f32", "to": "f64"}', NEWEST),
+    ("mlp", "block_quant", NEWEST),
+    ("mlp", "batchify", NEWEST),
+    ("mlp", "round_trip", NEWEST),
     ("mlp", "round_trip", "0.19.15"),
-    ("mlp", '{"name": "set_property", "key": "tract.name", "value": "mlp"}', NEW),
-    ("batched", '{"name": "set_symbols", "values": {"B": 6}}', NEW),
-    ("conv", "conv_nhwc", NEW),
-    ("rope", "transformers_detect_all", NEW),
+    ("mlp", '{"name": "set_property", "key": "tract.name", "value": "mlp"}', NEWEST),
+    ("batched", '{"name": "set_symbols", "values": {"B": 6}}', NEWEST),
+    ("conv", "conv_nhwc", NEWEST),
+    ("rope", "transformers_detect_all", NEWEST),
     ("rope", "detect_apply_rope", "0.22.4"),
     ("attention", "softmax_fast_compact", "0.22.4"),
-    ("lstm", "force_scan_external_state", NEW),
-    ("decoder", "detect_kv_cache", NEW),
-    ("decoder", "quantize_kv_storage", NEW),
-    ("decoder", "quantize_kv_storage_int4", NEW),
-    ("decoder", '{"name": "select_outputs", "outputs": ["output_0"]}', NEW),
+    ("lstm", "force_scan_external_state", NEWEST),
+    ("decoder", "detect_kv_cache", NEWEST),
+    ("decoder", "quantize_kv_storage", NEWEST),
+    ("decoder", "quantize_kv_storage_int4", NEWEST),
+    ("decoder", '{"name": "select_outputs", "outputs": ["output_0"]}', NEWEST),
 ]
 
 
@@ -109,7 +108,7 @@ def test_what_is_right_passes(model: str, transform: str, version: str, tmp_path
 
 
 def test_several_are_applied_in_turn(tmp_path: Path) -> None:
-    outcome = exported("decoder", NEW, tmp_path).assert_transform("detect_kv_cache", "unfold_kv_cache", "round_trip")
+    outcome = exported("decoder", NEWEST, tmp_path).assert_transform("detect_kv_cache", "unfold_kv_cache", "round_trip")
     assert outcome.status is Status.PASS, outcome.describe()
     assert outcome.facts[CHANGED] == [True, True, True]
 
@@ -125,7 +124,7 @@ def test_several_are_applied_in_turn(tmp_path: Path) -> None:
     ],
 )
 def test_what_changes_nothing_proves_nothing(model: str, transform: str, words: str, tmp_path: Path) -> None:
-    outcome = exported(model, NEW, tmp_path).check_transform(transform)
+    outcome = exported(model, NEWEST, tmp_path).check_transform(transform)
     assert outcome.status is Status.WEAK, outcome.describe()
     assert outcome.facts[CHANGED] == [None if model == "gelu" else False]
     assert outcome.error is not None
@@ -144,7 +143,7 @@ def failure(outcome: Outcome, status: Status, stage: Stage, transform: str) -> s
     [("mlp", "f32_to_f16", {"atol": 1e-6}), ("mlp", "block_quant", {"tolerance": "approximate"})],
 )
 def test_other_numbers_are_seen(model: str, transform: str, judged_by: dict[str, Any], tmp_path: Path) -> None:
-    result = exported(model, NEW, tmp_path)
+    result = exported(model, NEWEST, tmp_path)
     words = failure(result.check_transform(transform, **judged_by), Status.MISMATCH, Stage.COMPARE, transform)
     assert "without the transform the archive passes" in words
     with pytest.raises(errors.ParityError):
@@ -161,15 +160,15 @@ def test_other_numbers_are_seen(model: str, transform: str, judged_by: dict[str,
     ],
 )
 def test_a_failure_of_the_engine_is_in_the_outcome(model: str, transform: str, tmp_path: Path) -> None:
-    outcome = exported(model, NEW, tmp_path).check_transform(transform)
+    outcome = exported(model, NEWEST, tmp_path).check_transform(transform)
     failure(outcome, Status.ERROR, Stage.OPTIMISE, str(outcome.facts[TRANSFORMS][0]))
 
 
 @pytest.mark.parametrize(
     ("version", "transform", "words"),
     [
-        (NEW, "nonsense", "tract has no transform"),
-        (NEW, "pulse", "check_streaming"),
+        (NEWEST, "nonsense", "tract has no transform"),
+        (NEWEST, "pulse", "check_streaming"),
         ("0.22.4", "conv_nhwc", "it has round_trip, f32_to_f16"),
         ("0.20.22", "f32_to_f16", "other transforms came with 0.21.2"),
     ],
@@ -189,19 +188,19 @@ def test_only_releases_of_tract_transform(tmp_path: Path) -> None:
 def test_caches_that_cannot_be_empty_are_refused(tmp_path: Path) -> None:
     axes = {"x": {1: "S"}, "keys": {2: "P"}, "values": {2: "P"}}
     inputs = tuple(torch.randn(shape) for shape in MODELS["decoder"][1])
-    result = ModelExport(Decoder().eval(), inputs, dynamic_axes=axes).to(TractNNEF(NEW), tmp_path / "model.tar")
+    result = ModelExport(Decoder().eval(), inputs, dynamic_axes=axes).to(TractNNEF(NEWEST), tmp_path / "model.tar")
     with pytest.raises(InputError, match="caches start empty"):
         result.check_transform("detect_kv_cache")
 
 
-@pytest.mark.parametrize("version", [NEW, "0.22.4", "0.21.19"])
+@pytest.mark.parametrize("version", [NEWEST, "0.22.4", "0.21.19"])
 def test_the_table_is_what_the_release_accepts(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unknown name is an error of the library, except of one that a registry brings before 0.23."""
     monkeypatch.setattr("t2n_core.engine.tract.transforms.transform.Transform.require", lambda *_: None)
     monkeypatch.setattr("t2n_core.check.transforms.check.plan_runs", stopped)
     result = exported("mlp", version, tmp_path)
     for name, known in KNOWN.items():
-        if known.of_registry and version != NEW:
+        if known.of_registry and version != NEWEST:
             continue
         try:
             outcome = result.check_transform(name)
@@ -235,11 +234,12 @@ class Written:
 
 def test_the_library_drops_arguments_in_text(tmp_path: Path, tract_engine: Any) -> None:
     """The reason why such a text is refused."""
-    result = exported("mlp", NEW, tmp_path)
+    result = exported("mlp", NEWEST, tmp_path)
     inputs = [array.astype("float16") for array in result.samples[0].inputs]
     texts = ('{"name": "f32_to_f16"}', 'f32_to_f16(filter: "!=m0_")', '{"name": "f32_to_f16", "exclude": ["m0_"]}')
     replies = [
-        tract_engine(NEW).run(result.archive, [inputs], transforms=[Written(text)], scratch=tmp_path) for text in texts
+        tract_engine(NEWEST).run(result.archive, [inputs], transforms=[Written(text)], scratch=tmp_path)
+        for text in texts
     ]
     whole, written, excluding = (reply.outputs[0][0] for reply in replies)
     assert whole.tobytes() == written.tobytes()

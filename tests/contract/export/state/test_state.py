@@ -15,8 +15,9 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine.protocol import Engine
 from t2n_core.export.result import ExportResult
 from t2n_core.torch_graph.frontend.state.first_call import StateWarning
+from tests.releases import NEWEST
 
-VERSIONS = ("0.19.15", "0.21.19", "0.23.9")
+VERSIONS = ("0.19.15", "0.21.19", NEWEST)
 
 
 class Past:
@@ -122,7 +123,7 @@ def test_pieces_give_what_the_whole_gives(
 
 
 def test_what_grows_may_be_empty(tmp_path: Path) -> None:
-    result = export(Attention(), "0.23.9", tmp_path)
+    result = export(Attention(), NEWEST, tmp_path)
     assert str(result.range) == "B >= 1, P >= 0, S >= 1"
     assert [(pair.input, pair.output, pair.growing) for pair in result.state] == [
         ("in_past_key", "out_past_key", (1,)),
@@ -152,7 +153,7 @@ def test_a_first_call_that_is_no_step_from_zeros_is_told(start: float, differs: 
     export = ModelExport(Begun(start), given, state={"total": 1})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = export.to(TractNNEF("0.23.9"), tmp_path / "m.tar")
+        result = export.to(TractNNEF(NEWEST), tmp_path / "m.tar")
     told = [str(one.message) for one in caught if one.category is StateWarning]
     assert bool(told) == differs
     assert list(result.notes) == told

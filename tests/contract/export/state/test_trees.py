@@ -23,8 +23,9 @@ from t2n_core.export.result import ExportResult
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.further_runs.calls import COMPARED_CALLS
 from t2n_core.parity.judging.judgement import Judgement
+from tests.releases import NEWEST
 
-VERSIONS = ("0.21.19", "0.23.9")
+VERSIONS = ("0.21.19", NEWEST)
 CALLS = 5
 
 
@@ -110,7 +111,7 @@ def test_a_wrong_pair_is_found_by_calls_in_a_row(tmp_path: Path) -> None:
     """Each call alone is right: only a loop shows that the values go to the wrong inputs."""
     function, tree = MODELS["a delay line"]
     torch.manual_seed(1)
-    result = export(Step(function).eval(), tree([torch.randn(1, 2), torch.randn(1, 2)]), 1, "0.23.9", tmp_path)
+    result = export(Step(function).eval(), tree([torch.randn(1, 2), torch.randn(1, 2)]), 1, NEWEST, tmp_path)
     request = result.check_request(Judgement.of(None))
     (first, last), (second, other) = request.state
     swapped = replace(request, state=[(first, other), (second, last)])

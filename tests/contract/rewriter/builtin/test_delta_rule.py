@@ -15,12 +15,13 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.rewriter.builtin.delta_rule import MODULES, OPERATOR
+from tests.releases import NEWEST
 
 if importlib.util.find_spec("transformers") is None:
     pytest.skip("transformers is not installed; `tox -e models` has it", allow_module_level=True)
 importlib.import_module("conformance.cases.models.libraries")
 
-TARGET = TractNNEF("0.23.9")
+TARGET = TractNNEF(NEWEST)
 LENGTHS = (1, 2, 3, 7, 64, 65, 130)
 KEYS, GROUPS, WIDTH, KERNEL = 2, 2, 8, 4
 HEADS = KEYS * GROUPS

@@ -20,6 +20,7 @@ from t2n_core.rewriter.builtin.marks import builtin_function
 from t2n_core.rewriter.resolve import resolve
 from t2n_core.rewriter.selection import select
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 pytestmark = pytest.mark.usefixtures("without_proofs")
 
@@ -174,7 +175,7 @@ def test_they_export_with_the_built_in_rewriters_only(case: str, proven: Any, tm
     result = proven(model, args, dynamic_axes=axes)
     assert result.rewrites.applied
     with pytest.raises(T2NError):
-        ModelExport(model, args, dynamic_axes=axes, builtin_rewriters=False).lower(TractNNEF("0.23.9"))
+        ModelExport(model, args, dynamic_axes=axes, builtin_rewriters=False).lower(TractNNEF(NEWEST))
 
 
 def gpt_oss(t: Any) -> nn.Module:
@@ -289,7 +290,7 @@ def test_a_complex_spectrogram_stays_one() -> None:
     package = library("torchaudio")
     model = package.transforms.Spectrogram(64, power=None)
     with pytest.raises(T2NError, match=r"complex|stft"):
-        ModelExport(model, (torch.randn(400),)).lower(TractNNEF("0.23.9"))
+        ModelExport(model, (torch.randn(400),)).lower(TractNNEF(NEWEST))
 
 
 def test_libraries_that_are_not_loaded_cost_nothing() -> None:

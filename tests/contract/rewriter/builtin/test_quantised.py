@@ -15,7 +15,7 @@ from torch.ao.nn.quantized import FloatFunctional
 from torch.ao.quantization.fx import _decomposed  # noqa: F401  registers the operators of pt2e
 
 from t2n_core import KhronosNNEF, ModelExport, TractNNEF
-from tests.releases import LINES
+from tests.releases import LINES, NEWEST
 
 
 class Net(nn.Module):
@@ -90,5 +90,5 @@ def test_a_target_without_bytes_gets_real_numbers(tmp_path: Path) -> None:
     model, x = quantised()
     export = ModelExport(model, x)
     export.to(KhronosNNEF("1.0"), tmp_path / "khronos").assert_parity(atol=1.01 * model.last.scale, rtol=0)  # type: ignore[operator]
-    export.to(TractNNEF("0.23.9"), tmp_path / "tract")
+    export.to(TractNNEF(NEWEST), tmp_path / "tract")
     assert (tmp_path / "tract" / "last.weight.dat").stat().st_size == 128 + 300000

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import CaptureError
+from tests.releases import NEWEST
 
 
 class Reads(nn.Module):
@@ -28,7 +29,7 @@ class Writes(Reads):
         return self.linear(x)
 
 
-@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.19", NEWEST])
 def test_data_of_weights_and_inputs(version: str, tmp_path: Path) -> None:
     export = ModelExport(Reads().eval(), torch.randn(2, 7, 4), dynamic_axes={"x": {1: "T"}}, sizes=[..., {"T": 1}])
     result = export.to(TractNNEF(version), tmp_path / "model.nnef.tar")
@@ -53,11 +54,11 @@ class RescalesByOne(Reads):
 
 def test_a_write_that_changes_nothing_is_none(tmp_path: Path) -> None:
     model = RescalesByOne().eval()
-    ModelExport(model, torch.randn(2, 7, 4)).to(TractNNEF("0.23.9"), tmp_path / "model.nnef.tar").assert_parity()
+    ModelExport(model, torch.randn(2, 7, 4)).to(TractNNEF(NEWEST), tmp_path / "model.nnef.tar").assert_parity()
 
 
 @pytest.mark.parametrize("make", [Writes, WritesItself])
 def test_a_write_into_a_weight_is_refused(make: type[Reads]) -> None:
     model = make().eval()
     with pytest.raises(CaptureError, match=r"writes its parameter `linear.weight`"):
-        ModelExport(model, torch.randn(2, 7, 4)).lower(TractNNEF("0.23.9"))
+        ModelExport(model, torch.randn(2, 7, 4)).lower(TractNNEF(NEWEST))

@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import T2NError
 from t2n_core.parity.stage import Status
+from tests.releases import NEWEST
 
 AXES = pytest.mark.parametrize("axes", [{}, {"x": {0: "B"}}], ids=["static", "dynamic"])
 
@@ -81,7 +82,7 @@ def status_of(model: nn.Module, axes: Any, folder: Path, dtype: torch.dtype = to
     torch.manual_seed(1)
     try:
         export = ModelExport(model.eval(), {"x": torch.randn(3, 4, dtype=dtype)}, dynamic_axes=axes)
-        result = export.to(TractNNEF("0.23.9", check_io=False, dynamic_axes=axes), folder / "m.tar")
+        result = export.to(TractNNEF(NEWEST, check_io=False, dynamic_axes=axes), folder / "m.tar")
     except T2NError as error:
         return type(error)
     return result.check_parity().status

@@ -12,6 +12,7 @@ from torch import nn
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import InputError, T2NError
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 X = {"x": torch.randn(3, 4)}
 
@@ -41,15 +42,15 @@ def test_a_branch_of_the_training_is_refused_by_option(model: nn.Module, tmp_pat
     inputs = tuple(X.values())
     model.train()
     with pytest.raises(InputError, match=r"is in training mode, and computes something else.*\n.*model\.eval\(\)"):
-        ModelExport(model, inputs, training="refuse").to(TractNNEF("0.23.9"), tmp_path / "m.tar")
+        ModelExport(model, inputs, training="refuse").to(TractNNEF(NEWEST), tmp_path / "m.tar")
     assert all(module.training for module in model.modules())
-    ModelExport(model.eval(), inputs, training="refuse").to(TractNNEF("0.23.9"), tmp_path / "m.tar").assert_parity()
+    ModelExport(model.eval(), inputs, training="refuse").to(TractNNEF(NEWEST), tmp_path / "m.tar").assert_parity()
 
 
 @MODELS
 def test_a_branch_of_the_training_is_exported_in_evaluation_mode(model: nn.Module, tmp_path: Path) -> None:
     model.train()
-    result = ModelExport(model, tuple(X.values())).to(TractNNEF("0.23.9"), tmp_path / "m.tar")
+    result = ModelExport(model, tuple(X.values())).to(TractNNEF(NEWEST), tmp_path / "m.tar")
     result.assert_parity()
     assert "is in training mode" in result.notes[0]
     assert all(module.training for module in model.modules())
@@ -71,7 +72,7 @@ class Layers(nn.Module):
 def test_layers_are_exported_in_evaluation_mode_and_put_back(tmp_path: Path) -> None:
     model = Layers()
     flags, mean = [part.training for part in model.modules()], model.norm.running_mean.clone()  # type: ignore[union-attr]
-    result = ModelExport(model, X).to(TractNNEF("0.23.9"), tmp_path / "m.tar")
+    result = ModelExport(model, X).to(TractNNEF(NEWEST), tmp_path / "m.tar")
     result.assert_parity()
     note = "Layers is in training mode (BatchNorm1d, Dropout): exported and checked in evaluation mode, and put back"
     assert result.notes == (note,)
@@ -85,19 +86,19 @@ def test_layers_are_exported_in_evaluation_mode_and_put_back(tmp_path: Path) -> 
 def test_flags_are_put_back_after_a_refusal() -> None:
     model = nn.Sequential(nn.Dropout(0.5), net_of(lambda self, x: x[:, : int(x.sum())]))
     with pytest.raises(T2NError):
-        ModelExport(model, X).lower(TractNNEF("0.23.9"))
+        ModelExport(model, X).lower(TractNNEF(NEWEST))
     assert all(part.training for part in model.modules())
 
 
 def test_the_option_refuses_layers_in_training_mode() -> None:
     for layer in (nn.Dropout(0.5), nn.BatchNorm1d(4)):
         with pytest.raises(T2NError):
-            ModelExport(layer, tuple(X.values()), training="refuse").lower(TractNNEF("0.23.9"))
+            ModelExport(layer, tuple(X.values()), training="refuse").lower(TractNNEF(NEWEST))
 
 
 def test_a_script_is_exported_in_evaluation_mode(tmp_path: Path) -> None:
     script = torch.jit.script(Layers())
-    result = ModelExport(script, X).to(TractNNEF("0.23.9"), tmp_path / "m.tar")
+    result = ModelExport(script, X).to(TractNNEF(NEWEST), tmp_path / "m.tar")
     result.assert_parity()
     assert script.training
     assert script.drop.training
@@ -106,17 +107,17 @@ def test_a_script_is_exported_in_evaluation_mode(tmp_path: Path) -> None:
 
 def test_a_capture_by_trace_is_in_evaluation_mode(tmp_path: Path) -> None:
     model = Layers()
-    result = ModelExport(model, X, capture="trace").to(TractNNEF("0.23.9"), tmp_path / "m.tar")
+    result = ModelExport(model, X, capture="trace").to(TractNNEF(NEWEST), tmp_path / "m.tar")
     result.assert_parity()
     assert model.drop.training
 
 
 def test_a_model_without_such_layers_has_no_note(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.0), nn.ReLU())
-    assert ModelExport(model, tuple(X.values())).to(TractNNEF("0.23.9"), tmp_path / "m.tar").notes == ()
+    assert ModelExport(model, tuple(X.values())).to(TractNNEF(NEWEST), tmp_path / "m.tar").notes == ()
 
 
 def test_a_branch_that_changes_no_number_is_exported(tmp_path: Path) -> None:
     model = net_of(lambda self, x: torch.relu(x) if self.training else x.clamp(min=0))
-    ModelExport(model, X).to(TractNNEF("0.23.9"), tmp_path / "m.tar").assert_parity()
+    ModelExport(model, X).to(TractNNEF(NEWEST), tmp_path / "m.tar").assert_parity()
     assert model.training

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import UnsupportedOpsError
+from tests.releases import NEWEST
 
-VERSIONS = ("0.19.15", "0.23.9")
+VERSIONS = ("0.19.15", NEWEST)
 
 
 class Net(nn.Module):
@@ -107,7 +108,7 @@ def test_regions_of_a_program(tmp_path: Path) -> None:
     torch.manual_seed(3)
     program = torch.export.export(Net(with_a_write).eval(), (torch.randn(2, 7, 4),), strict=False)
     before = str(program.graph)
-    ModelExport(program).to(TractNNEF("0.23.9"), tmp_path / "model.nnef.tar").assert_parity("approximate")
+    ModelExport(program).to(TractNNEF(NEWEST), tmp_path / "model.nnef.tar").assert_parity("approximate")
     assert str(program.graph) == before
 
 
@@ -121,11 +122,11 @@ def test_a_program_keeps_its_regions_of_gradients() -> None:
     before = [
         str(module.graph) for module in program.graph_module.modules() if isinstance(module, torch.fx.GraphModule)
     ]
-    ModelExport(program).lower(TractNNEF("0.23.9"))
+    ModelExport(program).lower(TractNNEF(NEWEST))
     assert graphs_of(program) == before
     assert len(before) > 1
 
 
 def test_an_autocast_to_what_nnef_does_not_have() -> None:
     with pytest.raises(UnsupportedOpsError, match="bfloat16 cannot be expressed in NNEF"):
-        export_of(in_bfloat16).lower(TractNNEF("0.23.9"))
+        export_of(in_bfloat16).lower(TractNNEF(NEWEST))

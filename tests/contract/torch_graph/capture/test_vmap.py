@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from t2n_core import ModelExport, TractNNEF
+from tests.releases import NEWEST
 
-VERSIONS = ("0.21.19", "0.23.9")
+VERSIONS = ("0.21.19", NEWEST)
 
 
 class Net(nn.Module):

@@ -12,6 +12,7 @@ from torch.export import Dim
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import LowerError
 from t2n_core.torch_graph.constraints.declared_axes import DynamicAxes
+from tests.releases import NEWEST
 
 
 class Strided(nn.Module):
@@ -24,7 +25,7 @@ class Strided(nn.Module):
         return x.relu(), self.conv(y) + pieces.mean(1, keepdim=True) * y.shape[2]
 
 
-@pytest.mark.parametrize("version", ["0.19.15", "0.21.5", "0.21.19", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.19.15", "0.21.5", "0.21.19", NEWEST])
 @pytest.mark.parametrize("axes", [{"x": {1: Dim("T"), 0: "B"}}, {}], ids=["beside", "alone"])
 def test_multiples_in_the_engine(axes: DynamicAxes, version: str, tmp_path: Path) -> None:
     inputs = {"x": torch.randn(2, 5, 4), "y": torch.randn(3, 3, 21)}

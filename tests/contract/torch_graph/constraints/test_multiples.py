@@ -16,9 +16,10 @@ from t2n_core.nnef.sizes.dims import FloorDiv, Modulo, symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.graph.multiples import multiples
 from tests.nets import OfFunction
+from tests.releases import NEWEST
 
 T = symbol("T")
-VERSIONS = ("0.19.15", "0.21.8", "0.23.9")
+VERSIONS = ("0.19.15", "0.21.8", NEWEST)
 
 
 def remainder(divisor: int, rest: int) -> sympy.Eq:

@@ -13,6 +13,7 @@ from torch.export import Dim
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.check.sampling.long_sizes import LONG, LongSize, long_sizes
 from tests.nets import OfFunction
+from tests.releases import NEWEST
 
 
 def export_of(net: Callable[[Tensor], Any], *shape: int, axis: int = 1, of: Any = "T", **more: Any) -> ModelExport:
@@ -22,7 +23,7 @@ def export_of(net: Callable[[Tensor], Any], *shape: int, axis: int = 1, of: Any 
 
 
 def sizes_of(export: ModelExport) -> list[LongSize]:
-    captured, target = export.captured, TractNNEF("0.23.9")
+    captured, target = export.captured, TractNNEF(NEWEST)
     return long_sizes(captured.graph, export.lower(target), captured.range, captured.symbols)
 
 
@@ -77,7 +78,7 @@ def test_tensors_that_only_the_archive_has_are_work() -> None:
 
 def test_a_sample_of_the_long_size(tmp_path: Path) -> None:
     def last_size_of(net: Callable[[Tensor], Any], **more: Any) -> int:
-        target = TractNNEF("0.23.9", check_io=False)
+        target = TractNNEF(NEWEST, check_io=False)
         return export_of(net, 1, 20, **more).to(target, tmp_path / "net.nnef.tar").samples[-1].sizes["T"]
 
     assert last_size_of(cumsum) == LONG
@@ -91,6 +92,6 @@ def test_a_model_that_does_not_run_at_the_long_size(tmp_path: Path) -> None:
     def add_positions(x: Tensor) -> Tensor:
         return (x + table[torch.arange(x.shape[1])]).cumsum(1)
 
-    result = export_of(add_positions, 1, 20).to(TractNNEF("0.23.9", check_io=False), tmp_path / "net.nnef.tar")
+    result = export_of(add_positions, 1, 20).to(TractNNEF(NEWEST, check_io=False), tmp_path / "net.nnef.tar")
     assert max(sample.sizes["T"] for sample in result.samples) <= 600
     assert result.long_sizes == {"T": f"not T = {LONG}, since the model does not run there (cumsum, positions)"}

@@ -20,6 +20,7 @@ from t2n_core.engine.provision.index import WheelRecord, forget_answers
 from t2n_core.engine.provision.known import KnownWheel, known_wheels
 from t2n_core.engine.provision.store import EngineStore, platform_tag
 from t2n_core.errors import EngineProvisionError, EngineResolveError
+from tests.releases import NEWEST
 
 if TYPE_CHECKING:
     from tests.unit.engine.conftest import LocalIndex
@@ -333,7 +334,7 @@ def test_releases_of_the_package_are_known() -> None:
     wheels = known_wheels()
     assert len(wheels) >= 54
     assert all(len(known.sha256) == 64 for found in wheels.values() for known in found.values())
-    for version in ("0.19.15", "0.21.19", "0.23.9"):
+    for version in ("0.19.15", "0.21.19", NEWEST):
         names = " ".join(wheels[version])
         assert all(word in names for word in ("macosx", "win_amd64", "manylinux"))
         assert sum(bool(known.library) for known in wheels[version].values()) == 1

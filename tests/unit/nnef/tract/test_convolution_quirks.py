@@ -11,10 +11,11 @@ from t2n_core.nnef.dat import ArrayWeight
 from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.nnef.spec import spec_for
 from t2n_core.nnef.tract.emitter import TractEmitter
+from tests.releases import NEWEST
 
 
 def emitter_with_convolution() -> tuple[TractEmitter, Value]:
-    g = TractEmitter(spec_for("tract", "0.23.9"))
+    g = TractEmitter(spec_for("tract", NEWEST))
     weight = g.variable("w", ArrayWeight(np.ones((3, 2, 4), np.float32)))
     x = g.external("x", (1, 2, 9), FLOAT32)
     return g, g.conv(x, weight, padding=[(0, 0)], stride=[1], dilation=[1], border="constant", groups=1)

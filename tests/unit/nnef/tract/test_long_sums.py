@@ -11,6 +11,7 @@ from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import spec_for
 from t2n_core.nnef.tract.emitter import TractEmitter
 from t2n_core.nnef.tract.forms.long_sums import LONGEST
+from tests.releases import NEWEST
 
 T, S, FEW = symbol("T"), symbol("S"), symbol("FEW", 1, LONGEST)
 Step = tuple[list[int], str]
@@ -18,7 +19,7 @@ Step = tuple[list[int], str]
 
 def sums_over(shape: Shape, axes: list[int], operator: str = "sum_reduce") -> tuple[list[Step], Shape]:
     """Return the axes and the dtype of each sum that is written, and the shape of the result."""
-    g = TractEmitter(spec_for("tract", "0.23.9"))
+    g = TractEmitter(spec_for("tract", NEWEST))
     g.declare_symbols(SizeRange.of(["T", "S", "FEW"]))
     result = getattr(g, operator)(g.external("x", shape, FLOAT32), axes=axes)
     steps = [o for o in g.graph.operations if o.name in ("sum_reduce", "mean_reduce")]
@@ -62,7 +63,7 @@ def test_a_mean_over_a_dynamic_axis_is_a_quotient_where_the_engine_takes_counts_
 
 
 def test_other_dtypes_stay_as_they_are() -> None:
-    g = TractEmitter(spec_for("tract", "0.23.9"))
+    g = TractEmitter(spec_for("tract", NEWEST))
     g.declare_symbols(SizeRange.of(["T"]))
     for dtype in (FLOAT64, np.dtype(np.int32)):
         g.sum_reduce(g.external(f"x_{dtype}", (2, T), dtype), axes=[1])

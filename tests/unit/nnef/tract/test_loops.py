@@ -12,11 +12,12 @@ from t2n_core.nnef.spec import spec_for
 from t2n_core.nnef.tract.constants import BARRIERS
 from t2n_core.nnef.tract.emitter import TractEmitter
 from t2n_core.nnef.tract.loops import write_loop
+from tests.releases import NEWEST
 
 N = symbol("N")
 
 
-def emitter(version: str = "0.23.9") -> TractEmitter:
+def emitter(version: str = NEWEST) -> TractEmitter:
     g = TractEmitter(spec_for("tract", version))
     g.declare_symbols(SizeRange.of(["N"]))
     return g

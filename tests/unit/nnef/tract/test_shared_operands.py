@@ -11,12 +11,13 @@ from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import spec_for
 from t2n_core.nnef.tract.emitter import TractEmitter
 from t2n_core.nnef.tract.shared_operands import FEWEST
+from tests.releases import NEWEST
 
 S, T, B = symbol("S"), symbol("T"), symbol("B")
 HEADS, POSITIONS = (1, 8, S, 64), (1, 1, S, 64)
 
 
-def emitter(tract: str = "0.23.9", options: WritingOptions | None = None) -> TractEmitter:
+def emitter(tract: str = NEWEST, options: WritingOptions | None = None) -> TractEmitter:
     g = TractEmitter(spec_for("tract", tract), options=options or WritingOptions())
     g.declare_symbols(SizeRange.of(["S", "T", "B"]))
     return g

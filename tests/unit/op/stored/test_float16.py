@@ -12,9 +12,10 @@ from t2n_core.errors import InputError
 from t2n_core.nnef.graph import FLOAT16, Graph
 from t2n_core.op.stored.float16 import as_float16, loss
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 
-def lowered(model: nn.Module, x: torch.Tensor, version: str = "0.23.9", **options: object) -> Graph:
+def lowered(model: nn.Module, x: torch.Tensor, version: str = NEWEST, **options: object) -> Graph:
     return ModelExport(model.eval(), x).lower(TractNNEF(version, check_io=False, **options))  # type: ignore[arg-type]
 
 
@@ -84,7 +85,7 @@ def test_a_capture_serves_both_forms() -> None:
     weight = export.model.weight.detach()
 
     def numbers(**options: object) -> np.ndarray:
-        graph = export.lower(TractNNEF("0.23.9", check_io=False, **options))  # type: ignore[arg-type]
+        graph = export.lower(TractNNEF(NEWEST, check_io=False, **options))  # type: ignore[arg-type]
         (value,) = (value for _, value in graph.variables() if value.rank == 2)
         assert value.weight is not None
         return np.frombuffer(b"".join(value.weight.chunks()), value.dtype).astype(np.float32)
@@ -130,7 +131,7 @@ def test_layers_are_chosen_by_pattern(name: str) -> None:
 
 def test_other_dtypes_are_refused() -> None:
     with pytest.raises(InputError, match="'bfloat16' is not one of float16, int8, q4_0, float32"):
-        TractNNEF("0.23.9", weights="bfloat16")
+        TractNNEF(NEWEST, weights="bfloat16")
 
 
 @pytest.mark.parametrize(("version", "pieces"), [("0.22.4", 1), ("0.23.3", 9), ("0.23.5", 3), ("0.23.9", 3)])

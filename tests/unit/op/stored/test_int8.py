@@ -11,6 +11,7 @@ from t2n_core import ModelExport, StoredAs, TractNNEF
 from t2n_core.errors import InputError
 from t2n_core.op.stored.int8 import ByteWeight, as_bytes
 from t2n_core.op.stored.scales import least_error, percentile
+from tests.releases import NEWEST
 
 KERNEL = torch.randn(6, 4, 3, generator=torch.Generator().manual_seed(1)) * torch.logspace(-4, 3, 6)[:, None, None]
 
@@ -54,7 +55,7 @@ WRONG = {
 @pytest.mark.parametrize("name", list(WRONG))
 def test_what_is_no_scale_is_refused(name: str) -> None:
     scales, message = WRONG[name]
-    target = TractNNEF("0.23.9", check_io=False, weights=StoredAs("int8", scales=scales))
+    target = TractNNEF(NEWEST, check_io=False, weights=StoredAs("int8", scales=scales))
     with pytest.raises(InputError) as refused:
         ModelExport(nn.Linear(64, 4).eval(), torch.randn(2, 64)).lower(target)
     assert f"weights: `weight` as int8: {message}" in str(refused.value)
@@ -71,7 +72,7 @@ def test_a_function_chooses_and_brings_scales() -> None:
             return StoredAs("int8", scales=lambda rows, low, high: mine[name])
         return "float16" if weight.shape[1] == 64 else None
 
-    graph = ModelExport(model, torch.randn(2, 64)).lower(TractNNEF("0.23.9", check_io=False, weights=choice))
+    graph = ModelExport(model, torch.randn(2, 64)).lower(TractNNEF(NEWEST, check_io=False, weights=choice))
     formats = {label: stored.format for label, stored in graph.stored.items()}
     assert formats == {"0.weight": "int8", "2.weight": "float16"}
     assert set((graph.stored["0.weight"].values / 0.25).unique().tolist()) <= {-1.0, 0.0, 1.0}
@@ -91,7 +92,7 @@ def test_the_channels_are_those_of_the_outputs() -> None:
             return (self.experts[picks] @ y.mT)[..., :2] + self.up(x.mT)[..., :2].sum()
 
     graph = ModelExport(Net().eval(), (torch.randn(3, 8, 8), torch.tensor([4, 0, 2]))).lower(
-        TractNNEF("0.23.9", check_io=False, weights="int8")
+        TractNNEF(NEWEST, check_io=False, weights="int8")
     )
     assert {label: tuple(stored.scales.shape) for label, stored in graph.stored.items()} == {
         "rows.weight": (8, 1),

@@ -18,6 +18,7 @@ from t2n_core.errors import CaptureError, UnsupportedOpsError
 from t2n_core.rewriter.context import RewriteContext
 from t2n_core.torch_graph.constraints.narrowing import RangeWarning
 from tests.nets import OfFunction
+from tests.releases import NEWEST
 
 
 def export_of(function: Callable[[Tensor], Tensor]) -> ModelExport:
@@ -250,7 +251,7 @@ def test_a_decomposition_that_decides_by_a_size_is_refused() -> None:
         OfFunction(F.relu), torch.randn(2, 7, 4), dynamic_axes={"x": {1: "T"}}, rewriters=[first_seven]
     )
     with pytest.raises(UnsupportedOpsError, match="aten::relu decides by a size"):
-        export.lower(TractNNEF("0.23.9"))
+        export.lower(TractNNEF(NEWEST))
 
 
 def several_equations(count: int) -> Callable[[Tensor], Tensor]:

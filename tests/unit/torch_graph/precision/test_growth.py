@@ -14,6 +14,7 @@ from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.precision.growth import growing_units, notes_of_growth, unbounded
 from tests.nets import OfFunction
+from tests.releases import NEWEST
 
 FREQUENCIES = 1.0 / 10_000 ** (torch.arange(4) / 4)
 Net = Callable[[Tensor], Any]
@@ -48,7 +49,7 @@ BOUNDED: dict[str, Net] = {
 
 def graph_of(net: Net) -> TorchModuleIRGraph:
     export = ModelExport(OfFunction(net).eval(), torch.randn(1, 12, 4), input_names=["x"], dynamic_axes={"x": {1: "T"}})
-    return export.simplified(TractNNEF("0.23.9", check_io=False))
+    return export.simplified(TractNNEF(NEWEST, check_io=False))
 
 
 @pytest.mark.parametrize("name", GROWING)

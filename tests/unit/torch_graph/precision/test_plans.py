@@ -16,8 +16,9 @@ from t2n_core.torch_graph.precision.apply import in_precision
 from t2n_core.torch_graph.precision.rules import ruled_out
 from t2n_core.torch_graph.precision.units import unit_of
 from tests.nets import net_of
+from tests.releases import NEWEST
 
-TARGET = TractNNEF("0.23.9", check_io=False)
+TARGET = TractNNEF(NEWEST, check_io=False)
 
 
 class Net(nn.Module):

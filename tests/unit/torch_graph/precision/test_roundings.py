@@ -12,8 +12,9 @@ from t2n_core.torch_graph.precision.order import order_of
 from t2n_core.torch_graph.precision.roundings import Rounding, roundings_of
 from t2n_core.torch_graph.precision.units import unit_of
 from tests.nets import net_of
+from tests.releases import NEWEST
 
-TARGET = TractNNEF("0.23.9", check_io=False)
+TARGET = TractNNEF(NEWEST, check_io=False)
 FIRST, SECOND, THIRD = (("", name) for name in ("first", "second", "third"))
 
 

@@ -14,6 +14,7 @@ from t2n_core.errors import LowerError, UnsupportedOpsError
 from t2n_core.torch_graph.simplify.complex_pairs import Pair, fourier
 from t2n_core.torch_graph.simplify.decompositions import Refusal
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 aten = torch.ops.aten
 SIZES = [1, 2, 7, 16, 400, 1024, 1025, 1200, 2048, 2053, 4096]
@@ -103,11 +104,11 @@ def test_the_way_in_and_out_is_said() -> None:
             return x * 2j
 
     with pytest.raises(LowerError, match=r"an output is complex") as problem:
-        ModelExport(Net(), signal(3)).lower(TractNNEF("0.23.9"))
+        ModelExport(Net(), signal(3)).lower(TractNNEF(NEWEST))
     assert "view_as_real" in str(problem.value)
 
     with pytest.raises(LowerError, match="complex64") as problem:
-        ModelExport(net_of(lambda _, x: x.abs()), spectrum(3)).lower(TractNNEF("0.23.9"))
+        ModelExport(net_of(lambda _, x: x.abs()), spectrum(3)).lower(TractNNEF(NEWEST))
     assert "view_as_complex" in str(problem.value)
 
 
@@ -118,6 +119,6 @@ def test_every_refused_operator_is_listed() -> None:
             return z.sin().abs(), z.cosh().real
 
     with pytest.raises(UnsupportedOpsError) as problem:
-        ModelExport(Net(), signal(3, 8)).lower(TractNNEF("0.23.9"))
+        ModelExport(Net(), signal(3, 8)).lower(TractNNEF(NEWEST))
     assert "aten::sin of complex numbers" in str(problem.value)
     assert "aten::cosh of complex numbers" in str(problem.value)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.torch_graph.simplify.exact_ops import exact_ops
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 Net = Callable[[Tensor], Any]
 
@@ -23,7 +24,7 @@ def function_net(function: Net) -> nn.Module:
 
 def is_exact(net: Net, name: str = "div") -> bool:
     """Whether the operator of that name, of which there is one, is exact in a net."""
-    graph = ModelExport(function_net(net).eval(), torch.randn(4, 6)).simplified(TractNNEF("0.23.9", check_io=False))
+    graph = ModelExport(function_net(net).eval(), torch.randn(4, 6)).simplified(TractNNEF(NEWEST, check_io=False))
     (wanted,) = [op for op in graph.op_nodes if op.kind.partition(".")[0] == f"aten::{name}"]
     return id(wanted) in exact_ops(graph)
 
@@ -78,7 +79,7 @@ def test_other_operators_are_exact_too() -> None:
 
 def test_statements_change_only_where_something_is_decided() -> None:
     def casts(net: Net) -> int:
-        graph = ModelExport(function_net(net).eval(), torch.randn(4, 6)).lower(TractNNEF("0.23.9", check_io=False))
+        graph = ModelExport(function_net(net).eval(), torch.randn(4, 6)).lower(TractNNEF(NEWEST, check_io=False))
         return sum(operation.name == "tract_core_cast" for operation in graph.operations)
 
     assert casts(lambda x: ((x / 7).mean(1), F.avg_pool1d(x, 3), x.abs().log2())) == 0

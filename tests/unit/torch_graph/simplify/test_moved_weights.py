@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.op.weights import constant_values
+from tests.releases import NEWEST
 
 
 class Moved(nn.Module):
@@ -25,7 +26,7 @@ class Moved(nn.Module):
         return y @ self.weight[2, :, :8].reshape(8, 8) + (self.weight * 2).sum(0)[:1]
 
 
-@pytest.mark.parametrize("version", ["0.19.15", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.19.15", NEWEST])
 def test_the_archive_has_the_weight_and_what_is_computed_of_it(version: str) -> None:
     model = Moved().eval()
     graph = ModelExport(model, torch.randn(2, 5, 8)).lower(TractNNEF(version, check_io=False))
@@ -39,7 +40,7 @@ def test_the_archive_has_the_weight_and_what_is_computed_of_it(version: str) -> 
 
 def test_one_capture_serves_several_targets() -> None:
     export = ModelExport(Moved().eval(), torch.randn(2, 5, 8))
-    targets = [TractNNEF("0.23.9", check_io=False, weights=form) for form in ("int8", None, "float16", "int8")]
+    targets = [TractNNEF(NEWEST, check_io=False, weights=form) for form in ("int8", None, "float16", "int8")]
     for target in targets:
         graph = export.lower(target)
         dtypes = {value.dtype for op, value in graph.variables() if op.arguments["label"] == "weight"}

@@ -15,8 +15,9 @@ from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.registry import load_default, op
 from tests.contract.cases.norm import Shared
+from tests.releases import NEWEST
 
-TARGET = TractNNEF("0.23.9", check_io=False)
+TARGET = TractNNEF(NEWEST, check_io=False)
 
 
 def kinds(

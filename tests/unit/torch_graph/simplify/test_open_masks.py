@@ -14,8 +14,9 @@ from torch.nn.functional import scaled_dot_product_attention as attention
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.torch_graph.constraints.declared_axes import SizeFrom
+from tests.releases import NEWEST
 
-TARGET = TractNNEF("0.23.9", check_io=False)
+TARGET = TractNNEF(NEWEST, check_io=False)
 LOW = torch.finfo(torch.float32).min
 TABLE = torch.tensor([-torch.inf, -torch.inf, 0.5, -0.25])
 Mask = Callable[[int, int, Tensor], Tensor]

@@ -21,6 +21,7 @@ from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.tract.sizes.guards import assertion, assertions, condition, excesses, without_quotients
 from t2n_core.nnef.tract.traits import TractTraits, traits_of
 from t2n_core.nnef.tract.user_extensions import to_write, with_assertions
+from tests.releases import NEWEST
 
 T, S = symbol("T", 0), symbol("S", 0)
 FREE = SizeRange({"T": (0, None), "S": (0, None)})
@@ -122,7 +123,7 @@ class Ratio(nn.Module):
         return x * 2 if x.shape[0] // y.shape[0] >= 2 else x * 3
 
 
-@pytest.mark.parametrize("version", ["0.20.22", "0.21.7", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.20.22", "0.21.7", NEWEST])
 def test_a_range_without_a_form_is_refused(version: str, tmp_path: Path) -> None:
     export = ModelExport(Ratio().eval(), (torch.randn(9), torch.randn(4)), dynamic_axes={"x": {0: "T"}, "y": {0: "S"}})
     with pytest.raises(LowerError, match="cannot check that sizes are in the range"):

@@ -19,7 +19,7 @@ import conformance.cases.models.libraries  # noqa: F401
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.op.custom_extractors import ModuleInfoExtractor
 from t2n_core.rewriter import Rewriter
-from tests.pages import ROOT, Page, functions_of, has_tests, missing_lines, pages, run_command
+from tests.pages import ROOT, Block, Page, functions_of, has_tests, missing_lines, pages, run_command
 from tests.releases import NEWEST
 from tools.report_page import RECORDS
 from tools.report_page import page as page_of_report
@@ -72,30 +72,34 @@ def test_a_page(page: Page, run_page: RunPage, tmp_path: Path, capfd: pytest.Cap
         assert missing_lines(block.text, printed) == [], printed
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_blocks_are_run_or_say_why_not(page: Page) -> None:
-    for block in page.blocks:
-        assert block.language in LANGUAGES, f"{page.name}:{block.line}: unknown kind of block {block.language!r}"
-        assert not block.not_run or block.language in ("sh", "python", "rust"), f"{page.name}:{block.line}"
-        assert block.not_run or block.language != "rust", f"{page.name}:{block.line}: no test compiles this"
-    for name, text in page.files.items():
-        if name.endswith(".py"):
-            twice = [function for function, count in Counter(functions_of(text)).items() if count > 1]
-            assert twice == [], f"{page.name} defines {twice} twice, and the second one alone would run"
+def blocks(of: list[Page]) -> Iterator[tuple[str, Block]]:
+    """Yield the place and the block of all code of some pages."""
+    return ((f"{page.name}:{block.line}", block) for page in of for block in page.blocks)
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_excuses_are_hidden_from_readers_and_stand_above_a_block(page: Page) -> None:
-    text = page.path.read_text("utf-8")
-    assert text.count("by a test: ") == sum(bool(block.not_run) for block in page.blocks)
+def test_blocks_are_run_or_say_why_not() -> None:
+    kinds = {place: (block.language, bool(block.not_run)) for place, block in blocks(pages())}
+    assert {place: language for place, (language, _) in kinds.items() if language not in LANGUAGES} == {}
+    assert [place for place, kind in kinds.items() if kind[1] and kind[0] not in ("sh", "python", "rust")] == []
+    assert [place for place, kind in kinds.items() if kind == ("rust", False)] == [], "no test compiles this"
 
 
-@pytest.mark.parametrize("page", pages()[1:], ids=lambda page: page.name)
-def test_code_fits_the_page(page: Page) -> None:
-    for block in page.blocks:
-        if block.language not in ("text", "log"):  # output keeps its own lines, and the site wraps them
-            long = [line for line in block.text.splitlines() if len(line) > WIDTH]
-            assert long == [], f"{page.name}:{block.line}"
+def test_functions_of_a_program_stand_once() -> None:
+    """The second one alone would run."""
+    files = [(page.name, name, text) for page in pages() for name, text in page.files.items() if name.endswith(".py")]
+    functions = Counter((page, name, function) for page, name, text in files for function in functions_of(text))
+    assert [place for place, count in functions.items() if count > 1] == []
+
+
+def test_excuses_are_hidden_from_readers_and_stand_above_a_block() -> None:
+    stated = {page.name: page.path.read_text("utf-8").count("by a test: ") for page in pages()}
+    assert stated == {page.name: sum(bool(block.not_run) for block in page.blocks) for page in pages()}
+
+
+def test_code_fits_the_page() -> None:
+    """Output keeps its own lines, and the site wraps them."""
+    code = [(place, block) for place, block in blocks(pages()[1:]) if block.language not in ("text", "log")]
+    assert [(place, line) for place, block in code for line in block.text.splitlines() if len(line) > WIDTH] == []
 
 
 def test_the_live_report_is_made_of_recorded_results_without_paths_of_a_machine() -> None:
@@ -120,13 +124,13 @@ def test_each_message_of_the_troubleshooting_page_is_in_the_code() -> None:
         assert [part for part in parts if not any(part in text for text in texts)] == [], message
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_pages_are_for_readers_who_do_not_see_the_repository(page: Page) -> None:
-    text = re.sub(r"<!--.*?-->", "", page.path.read_text("utf-8"))
-    opening = re.split(r"^## ", text, flags=re.MULTILINE)[0]
-    assert re.findall(r"python -m (?:conformance|tools)\S*", opening) == []
-    if "/explanation/" not in page.name:
-        assert re.findall(r"tests/(?:contract|unit|plugin)\S*", text) == []
+def test_pages_are_for_readers_who_do_not_see_the_repository() -> None:
+    for page in pages():
+        text = re.sub(r"<!--.*?-->", "", page.path.read_text("utf-8"))
+        opening = re.split(r"^## ", text, flags=re.MULTILINE)[0]
+        assert re.findall(r"python -m (?:conformance|tools)\S*", opening) == [], page.name
+        if "/explanation/" not in page.name:
+            assert re.findall(r"tests/(?:contract|unit|plugin)\S*", text) == [], page.name
 
 
 def test_links_lead_to_files() -> None:

@@ -50,9 +50,8 @@ def test_what_nobody_has_accepted_has_no_kind(message: str) -> None:
     assert kind_of(message) is None
 
 
-@pytest.mark.parametrize("reason", sorted(reasons_of_refusals()))
-def test_every_expected_refusal_has_a_kind(reason: str) -> None:
-    assert kind_of(reason) is not None
+def test_every_expected_refusal_has_a_kind() -> None:
+    assert [reason for reason in sorted(reasons_of_refusals()) if kind_of(reason) is None] == []
 
 
 def test_every_refusal_on_the_support_page_stands_under_a_kind() -> None:

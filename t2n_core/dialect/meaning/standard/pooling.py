@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -106,7 +107,8 @@ def max_pool(
     Source: NNEF 1.0.5, Pooling Operations (max_pool).
     """
     windows = windows_of(input.shape, size, padding, stride, dilation)
-    return np.maximum.reduce(_taps(windows, input, border, _outside(input, border)))
+    taps = _taps(windows, input, border, _outside(input, border))
+    return functools.reduce(np.maximum, taps, taps[0])  # as a stack they take the memory of all windows
 
 
 @defines("argmax_pool", result="int64")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +19,14 @@ def _taps(windows: Windows, input: NDArray[Any], border: str, outside: Any = 0) 
     whole = padded(input, windows.padding, border, outside)
     count = windows.count(input.shape)
     return [whole[windows.places(offset, count)] for offset in windows.offsets()]
+
+
+def _combined(function: np.ufunc, taps: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return a reduction over taps, one after the other: a stack of them takes the memory of all windows."""
+    total: NDArray[Any] = function.reduce(taps[:1])  # in the dtype of a reduction
+    for tap in taps[1:]:
+        total = function(total, tap)
+    return total
 
 
 @defines("box")
@@ -42,12 +49,12 @@ def box(
     Source: NNEF 1.0.5, Sliding-Window Operations (box).
     """
     windows = windows_of(input.shape, size, padding, stride, dilation)
-    total = np.add.reduce(_taps(windows, input, border))
+    total = _combined(np.add, _taps(windows, input, border))
     if not normalize:
         return total
     if border != "ignore":
         return np.true_divide(total, math.prod(size))
-    return np.true_divide(total, np.add.reduce(_taps(windows, np.ones_like(input), "constant")))
+    return np.true_divide(total, _combined(np.add, _taps(windows, np.ones_like(input), "constant")))
 
 
 @defines("avg_pool")
@@ -107,8 +114,7 @@ def max_pool(
     Source: NNEF 1.0.5, Pooling Operations (max_pool).
     """
     windows = windows_of(input.shape, size, padding, stride, dilation)
-    taps = _taps(windows, input, border, _outside(input, border))
-    return functools.reduce(np.maximum, taps, taps[0])  # as a stack they take the memory of all windows
+    return _combined(np.maximum, _taps(windows, input, border, _outside(input, border)))
 
 
 @defines("argmax_pool", result="int64")

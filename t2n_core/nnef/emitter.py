@@ -310,6 +310,8 @@ class Emitter(ABC):
     def variable(self, label: str, weight: WeightSource, *, format: str = "") -> Value:
         """Return the variable of a weight; the same label with the same storage format returns the same value."""
         existing = self._variables.get(label + format)
+        if existing is not None and tuple(existing.shape) != tuple(weight.shape):
+            raise self.fail(f"two variables have the label {label}")
         if existing is not None:
             return existing
         value = Value(self.unique(label), weight.dtype, weight.shape, weight=weight)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from t2n_core.errors import LowerError
+from t2n_core.nnef.dat import ArrayWeight
 from t2n_core.nnef.dialects import emitter_for
 from t2n_core.nnef.graph import FLOAT32
 from t2n_core.nnef.spec import spec_for
@@ -30,3 +33,11 @@ def test_transposes_that_follow_each_other_are_one() -> None:
     assert swapped.producer is not None
     assert list(swapped.producer.inputs()) == [x]
     assert swapped.producer.arguments["axes"] == [2, 1, 0]
+
+
+def test_a_label_is_one_variable_and_of_one_shape() -> None:
+    g = emitter_for(spec_for("tract", NEWEST))
+    row = g.variable("row", ArrayWeight(np.zeros(3, np.float32)))
+    assert g.variable("row", ArrayWeight(np.zeros(3, np.float32))) is row
+    with pytest.raises(LowerError, match="two variables have the label row"):
+        g.variable("row", ArrayWeight(np.zeros((1, 3), np.float32)))

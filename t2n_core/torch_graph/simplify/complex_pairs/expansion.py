@@ -99,7 +99,7 @@ class ComplexPairs:
 
 
 def _real_signal(op: TorchOp) -> TensorVariable | None:
-    """Return the real tensor that a Fourier transform gets as complex numbers of the same precision, if it does."""
+    """Return the real tensor from which the input of a Fourier transform is cast, in the same precision, or None."""
     cast = op.arguments["self"].producer if op.kind == "aten::_fft_c2c" else None
     if cast is None or cast.kind not in _CASTS:
         return None

@@ -155,6 +155,30 @@ def test_equal_sizes_are_not_compared_in_32_bits(version: str, tmp_path: Path) -
     assert sorted(reply.refused) == [1, 2, 3]
 
 
+@pytest.mark.parametrize("version", ["0.23.0", "0.23.5", "0.23.8"])
+def test_a_guarded_input_may_be_transposed(version: str, tmp_path: Path) -> None:
+    """The engine would move a transpose through the guard's slice, to its bounds as well, and die of it."""
+    example = {"x": torch.randn(2, 7, 5)}
+    result = ModelExport(net_of(lambda _, x: x.cumsum(1)), example, dynamic_axes={"x": {0: "B", 1: "T"}}).to(
+        TractNNEF(version), tmp_path / "m.nnef.tar"
+    )
+    assert scenarios(result) == []
+    reply = run(result, [(torch.randn(3, 1, 5),), (torch.randn(0, 4, 5),), (torch.randn(3, 0, 5),)])
+    assert sorted(reply.refused) == [1, 2]
+
+
+@pytest.mark.parametrize("version", ["0.23.0", "0.23.9"])
+def test_an_input_whose_elements_count_for_nothing_is_guarded(version: str, tmp_path: Path) -> None:
+    """The engine drops an operand of a product with 0."""
+    net = net_of(lambda _, x: (x * 0.0).softmax(1))
+    result = ModelExport(net, {"x": torch.randn(2, 7, 5)}, dynamic_axes={"x": {0: "B", 1: "T"}}).to(
+        TractNNEF(version), tmp_path / "m.nnef.tar"
+    )
+    assert scenarios(result) == []
+    reply = run(result, [(torch.randn(3, 1, 5),), (torch.randn(0, 4, 5),), (torch.randn(3, 0, 5),)])
+    assert sorted(reply.refused) == [1, 2]
+
+
 @pytest.mark.parametrize("version", EXPERTS_IN)
 def test_scenarios_of_a_user_stay_beside_experts(version: str, tmp_path: Path) -> None:
     case = Case(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from t2n_core.nnef.graph import FLOAT32, Graph, Operation, Value, new_operation
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, as_dim, evaluate, product, symbols_of
 from t2n_core.nnef.sizes.range_names import NODE
 from t2n_core.nnef.tract.builder import TractBuilder
+from t2n_core.nnef.tract.constants import BARRIER
 from t2n_core.nnef.tract.sizes.arithmetic import without_extremes
 from t2n_core.nnef.tract.sizes.guards import excesses
 from t2n_core.nnef.tract.sizes.printer import size_text
@@ -70,15 +72,20 @@ def guard(g: TractBuilder, by_statement: bool) -> None:
             )
         return
     _require_solvable(g)
-    first, zeros = len(graph.operations), _Zeros(g)
-    guarded = {value: _add_guard(g, value, zeros.of_rank(max(value.rank, 1))) for value in _guarded_values(g)}
-    operations = graph.operations[first:]
-    del graph.operations[first:]
-    for value, sum_with_guard in guarded.items():
-        _replace_uses(g, value, sum_with_guard)
-    producers = [value.producer for value in guarded]
-    at = max(i for i, operation in enumerate(graph.operations) if operation in producers)
-    graph.operations[at + 1 : at + 1] = operations
+    zeros = _Zeros(g)
+    for value in sorted(_guarded_values(g), key=lambda value: _position(graph, value)):
+        first = len(graph.operations)
+        guarded = _add_guard(g, value, zeros.of_rank(max(value.rank, zeros.least_rank)))
+        operations = graph.operations[first:]
+        del graph.operations[first:]
+        _replace_uses(g, value, guarded)
+        at = _position(graph, value) + 1
+        graph.operations[at:at] = operations
+
+
+def _position(graph: Graph, value: Value) -> int:
+    """Return the index of the operation that produces a value."""
+    return next(index for index, operation in enumerate(graph.operations) if operation is value.producer)
 
 
 def _is_empty_at_zero(graph: Graph) -> bool:
@@ -110,15 +117,15 @@ def _require_solvable(g: TractBuilder) -> None:
 
 
 def _is_faster(g: TractBuilder) -> bool:
-    """Return whether the archive loads faster with a statement than with scenarios.
+    """Return whether the archive loads faster with a statement than with scenarios: with several sizes.
 
     A size that is simplified but once is not always equal to the same one, expanded: such archives would not load.
     """
     graph = g.graph
-    if not g.traits.simplifies_for_scenarios or graph.sizes.scenarios or _may_be_streamed(graph):
+    if not g.traits.simplifies_for_scenarios or graph.sizes.scenarios or len(graph.sizes.names) < 2:
         return False
     sizes = {size for operation in graph.operations for value in operation.outputs for size in value.shape}
-    return bool(_smallest_inputs(graph)) and not any(map(_is_expanded, sizes))
+    return bool(_smallest_inputs(graph)) and not _may_be_streamed(graph) and not any(map(_is_expanded, sizes))
 
 
 def _is_expanded(size: Dim) -> bool:
@@ -132,13 +139,11 @@ def _is_expanded(size: Dim) -> bool:
 def _may_be_streamed(graph: Graph) -> bool:
     """Return whether a user may run the graph as a stream, where sizes that operations read have no value.
 
-    The leading axis is taken for a batch if another one is dynamic or it has three others, as a batch of images has.
+    A leading axis is taken for a batch, unless all dynamic axes are leading ones.
     """
     leading = symbols_of(value.shape[0] for value in graph.inputs if value.shape)
-    steps = [name for name in graph.sizes.names if name not in leading] or symbols_of(
-        value.shape[0] for value in graph.inputs if 0 < value.rank < 4
-    )
-    return any(may_be_streamed(graph, name) for name in steps)
+    names = graph.sizes.names
+    return any(may_be_streamed(graph, name) for name in [name for name in names if name not in leading] or names)
 
 
 def _repeated(g: TractBuilder) -> Operation | None:
@@ -166,20 +171,24 @@ def _guarded_values(g: TractBuilder) -> list[Value]:
     Where an operation would evaluate scenarios again and again, it is the first operand of that one: the engine then
     refuses before it, and no reduction of a norm is changed, which would no longer be recognised. Otherwise, in
     releases that have scenarios, these are inputs, so that the engine refuses before it sees an empty axis, of which
-    some operations die. In older ones, and if no operation computes with the inputs' elements, it is the smallest of
-    the outputs and of the reductions that they depend on, float32 preferred.
+    some operations die, and the smallest output, since the engine drops inputs that are multiplied by 0. In older
+    releases it is the smallest of the outputs and of the reductions that they depend on. float32 is preferred.
     """
     graph, repeated = g.graph, _repeated(g)
     if repeated is not None:
         return [next(repeated.inputs())]
-    if g.traits.checks_scenarios and (inputs := _smallest_inputs(graph)):
-        return inputs
+    if g.traits.checks_scenarios:
+        return [*_smallest_inputs(graph), _smallest(graph, graph.outputs)]
     sums = [
         operation.outputs[0]
         for operation in graph.operations
         if operation.name in _REDUCED and operation.outputs[0].dtype == FLOAT32
     ]
-    return [min([*graph.outputs, *sums], key=lambda value: (value.dtype != FLOAT32, _elements(graph, value)))]
+    return [_smallest(graph, [*graph.outputs, *sums])]
+
+
+def _smallest(graph: Graph, values: Sequence[Value]) -> Value:
+    return min(values, key=lambda value: (value.dtype != FLOAT32, _elements(graph, value)))
 
 
 def _smallest_inputs(graph: Graph) -> list[Value]:
@@ -211,7 +220,7 @@ class _Zeros:
 
     def __init__(self, g: TractBuilder) -> None:
         self._g = g
-        self._bounds = self._write_bounds()
+        self.least_rank = 2 if g.traits.checks_scenarios else 1
         self._of_rank: dict[int, Value] = {}
 
     def of_rank(self, rank: int) -> Value:
@@ -219,11 +228,12 @@ class _Zeros:
         if rank not in self._of_rank:
             label = f"nothing_in_range_{rank}" if self._of_rank else "nothing_in_range"
             zero = self._g.variable(label, ArrayWeight(np.full((1,) * rank, -0.0, np.float32)))
-            self._of_rank[rank] = self._slice(zero)
+            self._of_rank[rank] = self._after_barrier(self._slice(zero))
         return self._of_rank[rank]
 
-    def _write_bounds(self) -> tuple[Any, Any]:
-        """Return the first index of the slices, which is 0 in the range, and their end."""
+    @cached_property
+    def _bounds(self) -> tuple[Any, Any]:
+        """The first index of the slices, which is 0 in the range, and their end."""
         g = self._g
         try:
             excesses_of_range = _excesses(g)
@@ -246,6 +256,16 @@ class _Zeros:
             return _write(g, "tract_core_dyn_slice", arguments, np.float32, zero.rank)
         return _write(g, "slice", {"input": zero, "axes": [0], "begin": [begin], "end": [end]}, np.float32, zero.rank)
 
+    def _after_barrier(self, zero: Value) -> Value:
+        """Return the slice after an operation that the engine moves no axes across.
+
+        Releases that guard inputs would move a transpose from there through the slice to its bounds, and die of it.
+        """
+        if not self._g.traits.checks_scenarios:
+            return zero
+        diagonal = self._g.variable("nothing_below", ArrayWeight(np.asarray(-1, np.int64)))
+        return _write(self._g, BARRIER, {"input": zero, "k": diagonal, "upper": True}, np.float32, zero.rank)
+
 
 def _excesses(g: TractBuilder) -> list[sympy.Expr]:
     """Return sizes that are all 0 in the range. Raises ValueError if one cannot be written."""
@@ -261,8 +281,8 @@ def _add_guard(g: TractBuilder, place: Value, nothing: Value) -> Value:
     It is a sum because the engine removes the other factor of a product with a constant 0, and with it the guard.
     """
     rank, dtype = place.rank, place.dtype
-    if rank == 0:
-        nothing = _write(g, "squeeze", {"input": nothing, "axes": [0]}, np.float32, 0)
+    if nothing.rank > rank:
+        nothing = _write(g, "squeeze", {"input": nothing, "axes": list(range(nothing.rank - rank))}, np.float32, rank)
     if dtype.kind == "b":
         nothing = _write(g, "gt", {"x": nothing, "y": 0.5}, np.bool_, rank)
     elif dtype != FLOAT32:

@@ -20,6 +20,8 @@ EXTRAS: Final = {
     "distributed": "dask",
     "fsspec": "dask",
     "duckdb": "history",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
     "transformers": "llm",
     "argcomplete": "completion",
 }

@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 
 from conformance.lab.machine import memory_of_process, pin_to_one_core
-from conformance.lab.onnx_models import load_onnx
 from conformance.lab.processes import run_module
 from conformance.lab.timing import Stopwatch, in_turns
 from t2n_core.engine import ResolvedEngine
-from t2n_core.engine.tract.driver import TractDriver, TractModel, TractRunnable
+from t2n_core.engine.tract.driver import TractDriver, TractRunnable
 from t2n_core.errors import EngineError, EngineOptimiseError, EngineRunError
 
 TURN = 0.02
@@ -41,7 +40,7 @@ class TimedArchive:
 
     def __init__(self, driver: TractDriver, archive: Path, inputs: Sequence[np.ndarray[Any, Any]]) -> None:
         watch = Stopwatch()
-        self.runnable: TractRunnable = load_archive(driver, archive).into_runnable(optimise=True)
+        self.runnable: TractRunnable = driver.load(archive).into_runnable(optimise=True)
         self.load_seconds = watch.cpu
         self.operators = operators(driver, archive)
         self.driver = driver
@@ -133,14 +132,9 @@ def time_in_process(
     return answers
 
 
-def load_archive(driver: TractDriver, archive: Path) -> TractModel:
-    """Load NNEF or ONNX, by the file's ending."""
-    return load_onnx(driver, archive) if archive.suffix == ".onnx" else driver.load(archive)
-
-
 def operators(driver: TractDriver, archive: Path) -> dict[str, int]:
     """Return how often each operator is in the optimised graph, without inputs and constants. Raises EngineError."""
-    model = load_archive(driver, archive)
+    model = driver.load(archive)
     if profile := driver.find("tract_model_profile_json"):  # up to 0.22 a model is profiled, then a runnable
         driver.check(driver.function("tract_model_optimize")(model.pointer), EngineOptimiseError)
         states = (None, c.c_size_t(0)) if driver.find("tract_state_get_states") else ()

@@ -42,7 +42,9 @@ FAMILIES: Mapping[str, Family] = {
         "write tensors of a model without a graph, or an archive with them",
     ),
     "check": Family(
-        _WRITE, "pytest_t2n.cli.check", "compare an archive's outputs in engines with expected ones; needs no torch"
+        _WRITE,
+        "pytest_t2n.cli.check.command",
+        "compare the outputs of an archive or ONNX model in engines with expected ones; needs no torch",
     ),
     "migrate": Family(
         _WRITE, "pytest_t2n.cli.migrate.command", "report what files use of torch-to-nnef, and what to write instead"

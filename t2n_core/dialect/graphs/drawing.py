@@ -21,13 +21,13 @@ from t2n_core.errors import BudgetError, InputError, MalformedArchiveError, Mean
 from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
 from t2n_core.nnef.reading.tree import names_in
 
-_SIZES: Final = (3, 5, 2, 7, 1, 4, 8, 16, 32, 0, 11, 64)
+SIZES: Final = (3, 5, 2, 7, 1, 4, 8, 16, 32, 0, 11, 64)
 """Sizes of symbols, those that prove more first."""
 _MOST_TRIES: Final = 200
 _MOST_ALIKE: Final = 3
 """Sets of inputs that are drawn for a graph of fixed sizes before it is given up."""
 _MOST_ELEMENTS: Final = 1 << 28
-_INTEGERS: Final = (11, 2, 1)
+INTEGER_BOUNDS: Final = (11, 2, 1)
 """Exclusive bounds of integers: a graph that uses them as indices may take small ones only."""
 
 
@@ -68,7 +68,7 @@ def draw_evaluated(
     drawn = 0
     reason = "no sizes satisfy its assertions"
     has_symbols = any(names_in(node) for one in declared.values() for node in one.shape)
-    bounds = _INTEGERS if any(one.dtype.kind in "iu" for one in declared.values()) else _INTEGERS[:1]
+    bounds = INTEGER_BOUNDS if any(one.dtype.kind in "iu" for one in declared.values()) else INTEGER_BOUNDS[:1]
     for number, sizes in enumerate(itertools.islice(_assignments(content, declared), _MOST_TRIES)):
         if not has_symbols and not drawn and number == _MOST_ALIKE:
             break
@@ -101,7 +101,7 @@ def _assignments(content: ArchiveContent, declared: Mapping[str, External]) -> I
         yield from itertools.repeat({})
     extensions = content.document.extensions
     near = (number * times + step for number in asserted_numbers(extensions) for times in (1, 2) for step in (0, 1, -1))
-    wanted = [*_SIZES, *sorted({size for size in near if size > 0} - set(_SIZES))]
+    wanted = [*SIZES, *sorted({size for size in near if size > 0} - set(SIZES))]
     choices = [[size for size in wanted if _is_allowed(extensions, {name: size})] for name in symbols]
     most = max(map(len, choices))
     rotated = [itertools.islice(itertools.cycle(one), place, place + most) for place, one in enumerate(choices)]

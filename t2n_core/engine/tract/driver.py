@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from t2n_core.engine.protocol import Array
+from t2n_core.engine.tract.onnx_file import is_onnx
 from t2n_core.errors import EngineError, EngineLoadError, EngineOptimiseError, EngineRunError
 
 REGISTRIES = ("tract_core", "tract_extra", "tract_transformers", "onnx", "pulse")
@@ -69,7 +70,7 @@ class TractDriver:
         self._make = self.function("tract_tensor_from_bytes", "tract_value_from_bytes", "tract_value_create")
         self._read = self.function("tract_tensor_as_bytes", "tract_value_as_bytes", "tract_value_inspect")
         self._drop = self.function("tract_tensor_destroy", "tract_value_destroy")
-        self._nnef = c.c_void_p()
+        self._nnef, self._onnx = c.c_void_p(), c.c_void_p()
         self.check(self.function("tract_nnef_create")(c.byref(self._nnef)), EngineLoadError)
         self.registries = tuple(name for name in REGISTRIES if self._enable(name))
         if extended := self.find(
@@ -134,11 +135,26 @@ class TractDriver:
         return inputs.value, outputs.value
 
     def load(self, archive: Path) -> TractModel:
-        """Load an archive: a directory, .tar or .tgz. Raises EngineLoadError with the chain of causes."""
+        """Load an archive, which is a directory, .tar or .tgz, or an ONNX file.
+
+        Raises EngineLoadError with the chain of causes.
+        """
         pointer = c.c_void_p()
-        load = self.function("tract_nnef_load", "tract_nnef_model_for_path")
-        self.check(load(self._nnef, os.fsencode(archive), c.byref(pointer)), EngineLoadError)
+        if is_onnx(archive):
+            self._load_onnx(archive, pointer)
+        else:
+            load = self.function("tract_nnef_load", "tract_nnef_model_for_path")
+            self.check(load(self._nnef, os.fsencode(archive), c.byref(pointer)), EngineLoadError)
         return TractModel(self, pointer)
+
+    def _load_onnx(self, file: Path, pointer: c.c_void_p) -> None:
+        inference = c.c_void_p()
+        if not self._onnx:
+            self.check(self.function("tract_onnx_create")(c.byref(self._onnx)), EngineLoadError)
+        load = self.function("tract_onnx_load", "tract_onnx_model_for_path")
+        self.check(load(self._onnx, os.fsencode(file), c.byref(inference)), EngineLoadError)
+        typed = self.function("tract_inference_model_into_model", "tract_inference_model_into_typed")
+        self.check(typed(c.byref(inference), c.byref(pointer)), EngineLoadError)
 
     def write(self, model: TractModel, folder: Path) -> None:
         """Write a model as an archive in a folder that does not exist yet. Raises EngineOptimiseError."""

@@ -38,13 +38,12 @@ class OnnxEngine:
         self.resolved, self.version = resolved, resolved.version
 
     def run(self, archive: Path, batches: Sequence[Sequence[Any]], *, timeout: float = 60.0) -> EngineReply:
-        from conformance.lab.onnx_models import load_onnx
         from t2n_core.engine.tract.driver import TractDriver
         from t2n_core.errors import EngineError, EngineOptimiseError
 
         stage: Any = "load"
         try:
-            runnable = load_onnx(TractDriver(self.resolved.library), archive).into_runnable(optimise=True)
+            runnable = TractDriver(self.resolved.library).load(archive).into_runnable(optimise=True)
             stage = "run"
             return EngineReply("ok", "run", outputs=tuple(tuple(runnable.run(batch)) for batch in batches))
         except EngineOptimiseError as error:

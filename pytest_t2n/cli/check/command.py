@@ -1,8 +1,10 @@
-"""`t2n check ARCHIVE` compares the outputs of engines with expected ones. It never imports torch.
+"""`t2n check FILE` compares the outputs of engines with expected ones. It never imports torch.
 
 t2n check model.nnef.tgz --inputs x.npz --expected y.npz --tract all
+t2n check model.onnx --tract all-minors
 
-Without expected outputs they are computed by the definitions of the operators, and without inputs these are drawn.
+Without expected outputs they are computed by the definitions of an archive's operators, or by onnxruntime for an ONNX
+model, and without inputs these are drawn.
 """
 
 from __future__ import annotations
@@ -12,16 +14,19 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 
-from pytest_t2n.cli.arrays import in_order, signature_of
+from pytest_t2n.cli.arrays import in_order
 from pytest_t2n.cli.busy import busy
+from pytest_t2n.cli.check.file import CheckedFile, open_checked
 from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, engines_of, runner_of
 from pytest_t2n.cli.output import show_table
 from pytest_t2n.cli.parser import LEVEL_HELP
+from t2n_core.engine.tract.onnx_file import is_onnx
 from t2n_core.errors import InputError
+from t2n_core.extras import importing
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.stage import Stage, Status
@@ -30,28 +35,39 @@ if TYPE_CHECKING:
     from pytest_t2n.records.cell import SelectedEngine
     from t2n_core.parity.outcome import Outcome
     from t2n_core.parity.request import CheckRequest
-    from t2n_core.parity.samples import Array, Sample
+    from t2n_core.parity.samples import Array
 
-_STANDARD = "khronos"
-"""The target whose engines read NNEF 1.0, and not tract's dialect."""
+_EXPECTED = "the expected outputs"
+"""The reference of outputs that the user passed, as messages name it."""
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("archive", type=Path, metavar="ARCHIVE", help="a .tgz, a .tar or a folder")
+    parser.add_argument(
+        "archive", type=Path, metavar="FILE", help="an archive: a .tgz, a .tar or a folder; or an ONNX model"
+    )
     parser.add_argument(
         "--inputs",
         type=Path,
         nargs="+",
-        metavar="NPZ",
-        help="arrays by the names of the inputs; random ones if missing",
+        metavar="FILE",
+        help="arrays by the names of the inputs, or a folder of input_N.pb and output_N.pb; random ones if missing",
     )
     parser.add_argument(
         "--expected",
         type=Path,
         nargs="+",
         metavar="NPZ",
-        help="the outputs for each of these, by name; if missing, those by the definitions of the archive's operators",
+        help="the outputs for each of these, by name; if missing, those by the definitions of the archive's operators, "
+        "or of onnxruntime for an ONNX model",
+    )
+    parser.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        type=_size,
+        metavar="NAME=N",
+        help="the size of a dynamic dimension of an ONNX model, in drawn inputs",
     )
     parser.add_argument("--tolerance", default=str(DEFAULT_LEVEL), metavar="LEVEL", help=LEVEL_HELP)
     parser.add_argument("--transforms", default="", metavar="NAMES", help="of the engine, as f32_to_f16,round_trip")
@@ -70,21 +86,24 @@ def run(options: argparse.Namespace) -> int:
     """Return 1 if the outputs of an engine differ, or it fails. Raises T2NError for wrong arguments."""
     criteria = Judgement(TractCheckTolerance.parse(options.tolerance))
     transforms = _transforms_of(options.transforms)
-    given = _read(options.archive, options.inputs or [], options.expected or [])
+    file = open_checked(options.archive, dict(options.size))
+    given = _read(file, options.inputs or [], options.expected or [])
+    if options.bisect and is_onnx(file.path):
+        raise InputError("--bisect is for archives: the statements of an ONNX model have no definitions here")
     engines = engines_of(options, Console(stderr=True))
     _require(transforms, engines)
     targets = dict.fromkeys(one.target for one in engines)
-    requests = {target: _request(options, given, criteria, target) for target in targets}
+    requests = {target: _request(options, file, given, criteria, target) for target in targets}
     outcomes = []
     with engines_closed(), busy(f"checking {options.archive}") as show:
         for number, engine in enumerate(engines, 1):
             show(f"checking {options.archive} in {engine.title}, {number} of {len(engines)}")
             request = requests[engine.target]
-            outcome = _with_hint(_checked(engine, request, options), engine)
+            outcome = _with_hint(_checked(file, engine, request), engine, file)
             if outcome.passed:
                 ended = [(engine.title, outcome), *_after_transforms(engine, request, transforms)]
             else:
-                ended = [(engine.title, _with_explanations(outcome, engine, request, options))]
+                ended = [(engine.title, _with_explanations(outcome, engine, file, request, options))]
             outcomes += ended
             if options.json:
                 for title, one in ended:
@@ -95,58 +114,67 @@ def run(options: argparse.Namespace) -> int:
     return 0 if all(outcome.status in accepted for _, outcome in outcomes) else 1
 
 
-def _request(options: argparse.Namespace, given: _Given, criteria: Judgement, target: str) -> CheckRequest:
-    """Return the check of the archive in engines for a target, whose dialect its operators are read in."""
-    from t2n_core.parity.definitions import DEFINITIONS
-    from t2n_core.parity.judging.interface import interface_of
+def _request(
+    options: argparse.Namespace, file: CheckedFile, given: _Given, criteria: Judgement, target: str
+) -> CheckRequest:
+    """Return the check of the file in engines for a target, whose dialect an archive's operators are read in."""
     from t2n_core.parity.request import CheckRequest
+    from t2n_core.parity.samples import Sample
 
+    if given.outputs:
+        samples, reference = [Sample(*pair) for pair in zip(given.inputs, given.outputs, strict=True)], _EXPECTED
+    else:
+        samples, reference = file.samples(given.inputs, target)
     return CheckRequest(
-        options.archive,
-        given.samples(options.archive, target),
+        file.path,
+        samples,
         given.output_names,
         criteria,
         options.timeout,
-        reference="the expected outputs" if options.expected else DEFINITIONS,
-        interface=interface_of(options.archive),
+        carries=file.carries,
+        reference=reference,
+        interface=file.interface,
     )
 
 
-def _checked(engine: SelectedEngine, request: CheckRequest, options: argparse.Namespace) -> Outcome:
-    """Return the outcome against the expected outputs, or the definitions of the operators."""
+def _checked(file: CheckedFile, engine: SelectedEngine, request: CheckRequest) -> Outcome:
+    """Return the outcome against the expected outputs, or those of the file's own reference."""
     from t2n_core.parity.check import check_parity
-    from t2n_core.parity.definitions import check_by_definitions
 
-    if options.expected:
+    if request.reference == _EXPECTED:
         return check_parity(runner_of(engine), request)
-    return check_by_definitions(runner_of(engine), request, standard=engine.target == _STANDARD)
+    return file.check(engine, request)
 
 
-def _with_hint(outcome: Outcome, engine: SelectedEngine) -> Outcome:
-    """Return the outcome; one of an engine that cannot load the archive has a hint."""
+def _with_hint(outcome: Outcome, engine: SelectedEngine, file: CheckedFile) -> Outcome:
+    """Return the outcome; one of an engine that cannot load the file has a hint."""
     if outcome.stage is not Stage.LOAD or outcome.error is None or outcome.error.hint:
         return outcome
-    option = "--khronos" if engine.target == _STANDARD else f"--tract {engine.version}"
-    hint = f"an archive is for the release that it was exported for: export it for this one with {option}"
+    hint = file.hint_for_load(engine, outcome.error.message)
     return replace(outcome, error=replace(outcome.error, hint=hint))
 
 
 def _with_explanations(
-    outcome: Outcome, engine: SelectedEngine, request: CheckRequest, options: argparse.Namespace
+    outcome: Outcome, engine: SelectedEngine, file: CheckedFile, request: CheckRequest, options: argparse.Namespace
 ) -> Outcome:
     """Return a failure with its first wrong statement, and a mismatch with its author if outputs are expected."""
     from t2n_core.engine.paths import on_path
 
-    if options.expected and outcome.status is Status.MISMATCH:
-        from t2n_core.check.mismatch.author import with_author
-
-        outcome = with_author(outcome, on_path(runner_of(engine), outcome.path, outcome.failed_sizes), request)
+    runner = on_path(runner_of(engine), outcome.path, outcome.failed_sizes)
+    if request.reference == _EXPECTED and outcome.status is Status.MISMATCH:
+        outcome = file.with_author(outcome, runner, request)
     if not options.bisect or engine.target != "tract" or outcome.error is None:
         return outcome
     from t2n_core.reduce.wrong_statement import describe_wrong_statement
 
-    runner = on_path(runner_of(engine), outcome.path, outcome.failed_sizes)
     return outcome.with_details(describe_wrong_statement(runner, request, engine.version))
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, _, size = text.rpartition("=")
+    if not name or not size.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=N")
+    return name, int(size)
 
 
 def _transforms_of(text: str) -> tuple[str, ...]:
@@ -200,23 +228,26 @@ class _Given:
     outputs: list[tuple[Array, ...]]
     output_names: list[str]
 
-    def samples(self, archive: Path, target: str) -> list[Sample]:
-        """Return the samples for engines of a target, whose dialect the archive is read in."""
-        from t2n_core.parity.definitions import samples_by_definitions
-        from t2n_core.parity.samples import Sample
 
-        if not self.outputs:
-            return samples_by_definitions(archive, self.inputs, standard=target == _STANDARD)
-        return [Sample(*pair) for pair in zip(self.inputs, self.outputs, strict=True)]
-
-
-def _read(archive: Path, inputs: list[Path], expected: list[Path]) -> _Given:
-    """Return the arrays of the files. Raises InputError for those that do not fit the archive, or each other."""
-    input_names, output_names = signature_of(archive)
+def _read(file: CheckedFile, inputs: list[Path], expected: list[Path]) -> _Given:
+    """Return the arrays of the files. Raises InputError for those that do not fit the graph, or each other."""
+    input_names, output_names = file.names
+    if not expected and inputs and all(path.is_dir() and (path / "output_0.pb").exists() for path in inputs):
+        expected = inputs
     if expected and len(inputs) != len(expected):
         raise InputError(f"{len(inputs)} files of --inputs and {len(expected)} of --expected: each has its own outputs")
-    arrays = [in_order(one, input_names, "input") for one in inputs]
-    return _Given(arrays, [in_order(one, output_names, "output") for one in expected], output_names)
+    arrays = [_arrays(path, input_names, "input") for path in inputs]
+    return _Given(arrays, [_arrays(path, output_names, "output") for path in expected], output_names)
+
+
+def _arrays(path: Path, names: list[str], kind: Literal["input", "output"]) -> tuple[Array, ...]:
+    """Return the arrays of a .npz, or of a folder of the ONNX model zoo, in order. Raises InputError."""
+    if not path.is_dir():
+        return in_order(path, names, kind)
+    with importing("a folder of test data"):
+        from t2n_core.onnx_file.data_set import read_tensors
+
+    return read_tensors(path, kind, len(names))
 
 
 def _show(outcomes: list[tuple[str, Outcome]]) -> None:

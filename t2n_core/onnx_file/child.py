@@ -1,0 +1,79 @@
+"""Process that computes the outputs of ONNX models by their references, within the memory and the time of each job.
+
+    python -m t2n_core.onnx_file.child
+
+Frames of `wire.py` are read from descriptor 0 and written to the original descriptor 1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from t2n_core.engine.processes.channel import claim_channel
+from t2n_core.engine.processes.memory import limit_process
+from t2n_core.engine.processes.wire import Frame, read_frame, write_frame
+from t2n_core.engine.protocol import Array
+from t2n_core.errors import InputError, MeaningError
+from t2n_core.onnx_file.drawing import draw_samples, sizes_of
+from t2n_core.onnx_file.model import OnnxModel, read_model
+from t2n_core.onnx_file.references import Reference, open_references
+from t2n_core.parity.evaluation.child import Failure
+
+
+def main() -> int:
+    """Answer one job on the standard input."""
+    requests, channel = claim_channel()
+    write_frame(channel, {"event": "ready"})
+    with contextlib.suppress(BrokenPipeError):
+        job = read_frame(requests)
+        if job is None:
+            return 0
+        end: dict[str, Any] = {"event": "end"}
+        limit_process(job.header["memory"])
+        try:
+            for header, arrays in _answers(job):
+                write_frame(channel, header, arrays)
+        except BrokenPipeError:
+            raise
+        except Exception as wrong:
+            end["failure"] = asdict(Failure.of(wrong))
+        write_frame(channel, end)
+    return 0
+
+
+def _answers(job: Frame) -> Iterator[tuple[dict[str, Any], list[Array]]]:
+    """Yield the header and the arrays of each sample, of the first reference that computes all of them."""
+    model = read_model(Path(job.header["path"]))
+    arrays = iter(job.arrays())
+    given = [[next(arrays) for _ in range(count)] for count in job.header["counts"]]
+    reasons = []
+    for name, reference in open_references(model, job.header["references"]):
+        try:
+            samples = list(_samples(job, model, reference, given))
+        except (MeaningError, InputError) as wrong:
+            if name == job.header["references"][-1]:
+                raise
+            reasons.append(f"{name}: {wrong.message}")
+            continue
+        for sizes, inputs, outputs in samples:
+            yield {"event": "sample", "inputs": len(inputs), "sizes": sizes, "by": name}, [*inputs, *outputs]
+        return
+    raise MeaningError(f"no reference computes {model.path}: {'; '.join(reasons)}")
+
+
+def _samples(
+    job: Frame, model: OnnxModel, reference: Reference, given: list[list[Array]]
+) -> Iterator[tuple[dict[str, int], list[Array], list[Array]]]:
+    if not given:
+        yield from draw_samples(model, reference, job.header["sizes"], job.header["seconds"])
+    for inputs in given:
+        yield sizes_of(model, inputs), inputs, reference(inputs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""Random inputs of an ONNX model: sizes of its dynamic dimensions, and values that its operators take."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import onnx
+
+from t2n_core.dialect.graphs.drawing import INTEGER_BOUNDS, SIZES
+from t2n_core.engine.protocol import Array
+from t2n_core.errors import InputError, MeaningError
+from t2n_core.onnx_file.model import OnnxModel, OnnxPort
+from t2n_core.onnx_file.references import Reference
+
+_LARGE_SIZES: Final = (96, 128, 224)
+"""Sizes for networks that reduce an image several times."""
+_MOST_TRIES: Final = 200
+_COUNT: Final = 7
+_COUNT_FIXED: Final = 3
+"""Sets of inputs for a model, and for one without dynamic dimensions."""
+_MOST_ELEMENTS: Final = 1 << 28
+_KEEP_ELEMENTS: Final = frozenset(
+    {"Cast", "Concat", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+)
+"""Operators whose output has elements of their input."""
+_INDEXED: Final = {"Gather": 1, "GatherElements": 1}
+"""Operators that read their first input at the indices of another one, with the place of that input."""
+
+
+def draw_samples(
+    model: OnnxModel, reference: Reference, sizes: Mapping[str, int], seconds: float
+) -> Iterator[tuple[dict[str, int], list[Array], list[Array]]]:
+    """Yield sizes, inputs and outputs for several sizes of the dynamic dimensions, of which `sizes` fixes some.
+
+    Floats are normally distributed. Integers are indices of a table where the model uses them so, otherwise from 0 to
+    10, and from a smaller range if the reference refuses them. There are fewer sizes if half of the seconds is used.
+    Raises InputError if the reference answers to none.
+    """
+    _check_sizes(model, sizes)
+    end = time.monotonic() + seconds / 2
+    random = np.random.default_rng(0)
+    bounds = index_bounds(model)
+    largest = INTEGER_BOUNDS if any(port.dtype.kind in "iu" for port in model.inputs) else INTEGER_BOUNDS[:1]
+    drawn, reason = 0, ""
+    most = _COUNT if set(model.symbols) - set(sizes) else _COUNT_FIXED
+    for assignment in itertools.islice(_assignments(model.symbols, sizes), _MOST_TRIES):
+        for most_integer in largest:
+            inputs = [_draw(random, port, assignment, bounds.get(port.name, most_integer)) for port in model.inputs]
+            try:
+                outputs = reference(inputs)
+            except MeaningError as wrong:
+                reason = wrong.message
+                continue
+            yield assignment, inputs, outputs
+            drawn += 1
+            break
+        if drawn == most or (drawn and time.monotonic() > end):
+            return
+    if not drawn:
+        raise InputError(f"no inputs could be drawn for {model.path}: {reason}", hint="give some: --inputs x.npz")
+
+
+def sizes_of(model: OnnxModel, inputs: Sequence[Array]) -> dict[str, int]:
+    """Return the size of each dynamic dimension in these inputs. Raises InputError for a rank that does not fit."""
+    sizes: dict[str, int] = {}
+    for port, array in zip(model.inputs, inputs, strict=True):
+        if port.shape is None:
+            continue
+        if len(port.shape) != array.ndim:
+            raise InputError(f"the input `{port.name}` has {len(port.shape)} dimensions, and {array.ndim} are given")
+        sizes.update({d: size for d, size in zip(port.shape, array.shape, strict=True) if isinstance(d, str)})
+    return sizes
+
+
+def index_bounds(model: OnnxModel) -> dict[str, int]:
+    """Return the exclusive bound of each integer input that selects from a stored table: the table's length."""
+    stored = {tensor.name: tensor.dims for tensor in model.proto.graph.initializer}
+    readers: dict[str, list[tuple[onnx.NodeProto, int]]] = {}
+    for node in model.proto.graph.node:
+        for place, name in enumerate(node.input):
+            readers.setdefault(name, []).append((node, place))
+    bounds: dict[str, int] = {}
+    for port in model.inputs:
+        if port.dtype.kind not in "iu":
+            continue
+        pending, lengths, visited = [port.name], [], set[str]()
+        while pending:
+            name = pending.pop()
+            for node, place in readers.get(name, ()):
+                if node.op_type in _KEEP_ELEMENTS and place == 0 and node.output[0] not in visited:
+                    visited.add(node.output[0])
+                    pending.append(node.output[0])
+                elif _INDEXED.get(node.op_type) == place and stored.get(node.input[0]):
+                    axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
+                    lengths.append(stored[node.input[0]][axis])
+        if lengths:
+            bounds[port.name] = min(lengths)
+    return bounds
+
+
+def _check_sizes(model: OnnxModel, sizes: Mapping[str, int]) -> None:
+    if unknown := set(sizes) - set(model.symbols):
+        has = ", ".join(model.symbols) or "none"
+        raise InputError(f"{model.path} has no dynamic dimension {', '.join(sorted(unknown))}", hint=f"it has {has}")
+
+
+def _assignments(symbols: Sequence[str], fixed: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Yield sizes of all symbols: different ones first, then equal ones, then all combinations.
+
+    The first comes twice, so that outputs of different inputs of one size can be compared.
+    """
+    free = [name for name in symbols if name not in fixed]
+    if not free:
+        yield from itertools.repeat(dict(fixed))
+    rotated = [itertools.islice(itertools.cycle(SIZES), place, place + len(SIZES)) for place in range(len(free))]
+    equal = ([size] * len(free) for size in (*SIZES, *_LARGE_SIZES))
+    combined = itertools.product(SIZES, repeat=len(free))
+    seen = set[tuple[int, ...]]()
+    for sizes in map(tuple, itertools.chain(zip(*rotated, strict=True), equal, combined)):
+        if sizes in seen:
+            continue
+        assignment = {**fixed, **dict(zip(free, sizes, strict=True))}
+        yield from [assignment] if seen else [assignment, assignment]
+        seen.add(sizes)
+
+
+def _draw(random: np.random.Generator, port: OnnxPort, sizes: Mapping[str, int], most: int) -> Array:
+    if port.shape is None:
+        raise InputError(f"the model states no shape of its input `{port.name}`", hint="give some: --inputs x.npz")
+    shape = [sizes[d] if isinstance(d, str) else d for d in port.shape]
+    if math.prod(shape) > _MOST_ELEMENTS:
+        raise InputError(f"no input `{port.name}` of the shape {shape} can be drawn", hint="give some: --inputs x.npz")
+    if port.dtype.kind == "f":
+        return random.standard_normal(shape).astype(port.dtype)
+    if port.dtype.itemsize == 1 and port.dtype.kind in "iu":  # quantised values
+        return random.integers(*_full_range(port.dtype), shape, port.dtype, endpoint=True)
+    return random.integers(0, 2 if port.dtype.kind == "b" else most, shape).astype(port.dtype)
+
+
+def _full_range(dtype: np.dtype[Any]) -> tuple[int, int]:
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)

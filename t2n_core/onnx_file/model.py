@@ -1,0 +1,143 @@
+"""An ONNX model, read as untrusted data: it may be damaged, and its weights may lie in other files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import onnx
+
+from t2n_core.errors import InputError
+from t2n_core.foreign import ForeignFileError, inside, read_file
+from t2n_core.parity.judging.interface import Interface, Port
+
+_MOST_BYTES: Final = (1 << 31) - 1
+"""Most bytes of a protobuf message; larger models keep their weights in other files."""
+_MODEL: Final = "an ONNX model"
+_KINDS: Final = "biuf"
+"""The kinds of NumPy's data types whose values engines take and return."""
+_RANDOM: Final = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxPort:
+    """An input or an output of a model."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int | str, ...] | None
+    """A number, or the name of a dynamic dimension; None if the model states no rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxModel:
+    """A model whose external data has not been loaded."""
+
+    path: Path
+    proto: onnx.ModelProto
+    inputs: tuple[OnnxPort, ...]
+    outputs: tuple[OnnxPort, ...]
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Return the names of the dynamic dimensions of inputs, in order."""
+        return tuple(dict.fromkeys(d for port in self.inputs for d in port.shape or () if isinstance(d, str)))
+
+    @property
+    def interface(self) -> Interface:
+        """Return the names, data types and input shapes that an engine has to load.
+
+        Shapes of outputs are compared at each sample; their dimensions may have other names than the engine's.
+        """
+        inputs = tuple(Port(port.name, port.dtype.name, _extents(port)) for port in self.inputs)
+        return Interface(inputs, tuple(Port(port.name, port.dtype.name) for port in self.outputs), "the ONNX file")
+
+
+def read_model(path: Path) -> OnnxModel:
+    """Return the model of a file. Raises InputError for one that cannot be read, or has other values than tensors."""
+    proto = parse_message(onnx.ModelProto, path, _MODEL)
+    if not proto.graph.output:
+        raise InputError(f"{path} is not {_MODEL}, or it is damaged: its graph has no output")
+    if random := _RANDOM & {node.op_type for node in proto.graph.node}:
+        raise InputError(f"{path} draws random numbers in {', '.join(sorted(random))}: no outputs can be expected")
+    _check_external_data(path, proto)
+    stored = {tensor.name for tensor in proto.graph.initializer}
+    stored |= {tensor.values.name for tensor in proto.graph.sparse_initializer}
+    inputs = tuple(_port(path, value, "input") for value in proto.graph.input if value.name not in stored)
+    return OnnxModel(path, proto, inputs, tuple(_port(path, value, "output") for value in proto.graph.output))
+
+
+def parse_message(kind: Any, path: Path, what: str) -> Any:
+    """Return the message of a class of ONNX that a file holds. Raises InputError for one that is not `what`."""
+    try:
+        content = read_file(path, _MOST_BYTES)
+    except (OSError, ForeignFileError) as wrong:
+        raise InputError(f"{path} cannot be read: {wrong}") from None
+    try:
+        return kind.FromString(content)
+    except Exception:  # a class of protobuf, which onnx does not export
+        raise InputError(f"{path} is not {what}, or it is damaged") from None
+
+
+def _extents(port: OnnxPort) -> tuple[str, ...] | None:
+    return None if port.shape is None else tuple(map(str, port.shape))
+
+
+def _port(path: Path, value: onnx.ValueInfoProto, kind: str) -> OnnxPort:
+    what = value.type.WhichOneof("value")
+    if what != "tensor_type":
+        words = (what or "an untyped value").removesuffix("_type").replace("_", " ")
+        raise InputError(f"{path}: the {kind} `{value.name}` is {_article(words)}, and only tensors are supported")
+    tensor = value.type.tensor_type
+    try:
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    except (KeyError, TypeError):
+        dtype = np.dtype(object)
+    if dtype.kind not in _KINDS or dtype.type.__module__ != "numpy":
+        name = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
+        raise InputError(f"{path}: the {kind} `{value.name}` has elements of type {name}, which are not supported")
+    if not tensor.HasField("shape"):
+        return OnnxPort(value.name, dtype, None)
+    return OnnxPort(value.name, dtype, tuple(_extent(value.name, i, d) for i, d in enumerate(tensor.shape.dim)))
+
+
+def _extent(name: str, axis: int, dim: Any) -> int | str:
+    """Return the size of a dimension, or its name; one without either is named by its input and axis."""
+    return int(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or f"{name}.{axis}"
+
+
+def _article(words: str) -> str:
+    return words if words.startswith("an ") else f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
+
+
+def _check_external_data(path: Path, proto: onnx.ModelProto) -> None:
+    """Raise InputError for weights in a file that does not exist, or is outside of the model's folder."""
+    for tensor in _tensors(proto.graph):
+        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+            continue
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        location = entries.get("location", "")
+        try:
+            size = inside(path.absolute().parent, location).stat().st_size
+        except (ForeignFileError, OSError) as wrong:
+            raise InputError(f"{path}: the data of `{tensor.name}` cannot be read: {wrong}") from None
+        end = int(entries.get("offset", "0")) + int(entries.get("length", "0"))
+        if end > size:
+            raise InputError(f"{path}: the data of `{tensor.name}` ends at byte {end} of {location}, which has {size}")
+
+
+def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """Yield the stored tensors of a graph and of the graphs in its nodes."""
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield from (attribute.t, *attribute.tensors)
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _tensors(inner)

@@ -1,0 +1,104 @@
+"""Samples of an ONNX model, whose outputs a reference computes in a process of its own, and a check against them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from t2n_core.engine.processes.death import explain_death
+from t2n_core.engine.processes.memory import memory_limit
+from t2n_core.engine.processes.wire import Frame
+from t2n_core.engine.processes.worker_process import WorkerDied, WorkerProcess
+from t2n_core.engine.protocol import Engine
+from t2n_core.errors import BudgetError, MeaningError, T2NError
+from t2n_core.onnx_file import child
+from t2n_core.onnx_file.references import REFERENCES, STANDARD
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.evaluation.child import Failure
+from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Array, Sample
+
+SECONDS: Final = 120.0
+"""Most seconds of all samples of a model."""
+JUDGED_BY: Final = "onnx_reference"
+"""Fact of an outcome: the reference with which the engine agrees where the references differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxSamples:
+    """Samples, and the reference that computed their outputs."""
+
+    samples: list[Sample]
+    reference: str
+
+
+def reference_samples(
+    path: Path,
+    given: Sequence[tuple[Array, ...]] = (),
+    sizes: Mapping[str, int] | None = None,
+    *,
+    references: Sequence[str] = REFERENCES,
+    seconds: float = SECONDS,
+) -> OnnxSamples:
+    """Return a sample for each set of inputs, or for drawn ones, by the first of the references that computes all.
+
+    `sizes` fixes dynamic dimensions of drawn inputs. Raises InputError if the file cannot be read, or no inputs can be
+    drawn; MeaningError if no reference computes the outputs, and BudgetError if they take too much time or memory.
+    """
+    samples: list[Sample] = []
+    names: list[str] = []
+
+    def take(frame: Frame) -> None:
+        arrays, count = frame.arrays(), frame.header["inputs"]
+        samples.append(Sample(tuple(arrays[:count]), tuple(arrays[count:]), frame.header["sizes"]))
+        names.append(frame.header["by"])
+
+    job = {
+        "path": str(path.absolute()),
+        "counts": [len(inputs) for inputs in given],
+        "sizes": dict(sizes or {}),
+        "references": list(references),
+        "seconds": seconds,
+        "memory": memory_limit(),
+    }
+    arrays = [np.asarray(array) for inputs in given for array in inputs]
+    with closing(WorkerProcess(child.__name__)) as worker:
+        try:
+            worker.wait_ready()
+            end = worker.converse(job, arrays, timeout=seconds, on_event=take)
+        except WorkerDied as died:
+            death = explain_death(died.exit_code, died.stderr, killed_by_us=died.killed_by_us)
+            if death.status == "timeout":
+                raise BudgetError(f"the outputs of {path} take longer than {seconds:.0f} seconds") from None
+            raise MeaningError(f"the outputs of {path} cannot be computed: {death.message}") from None
+    if (failure := end.header.get("failure")) is not None:
+        raise Failure(**failure).error()
+    return OnnxSamples(samples, names[0])
+
+
+def check_by_references(engine: Engine, request: CheckRequest) -> Outcome:
+    """Return the outcome of samples of `reference_samples`, whose reference the request names.
+
+    Where the engine differs from onnxruntime and agrees with ONNX's own evaluator, the references differ: the pass is
+    weak, since one of them is wrong.
+    """
+    outcome = check_parity(engine, request)
+    if outcome.status is not Status.MISMATCH or request.reference == STANDARD:
+        return outcome
+    try:
+        given = [sample.inputs for sample in request.samples]
+        other = reference_samples(request.archive, given, references=[STANDARD])
+    except T2NError:
+        return outcome
+    second = check_parity(engine, replace(request, samples=other.samples, reference=STANDARD))
+    if not second.passed:
+        return outcome
+    message = f"{request.reference} and {STANDARD} compute different outputs, and the engine agrees with {STANDARD}"
+    error = ErrorInfo.of(Stage.COMPARE, "WeakCheck", message)
+    return replace(second, status=Status.WEAK, error=error, facts={**second.facts, JUDGED_BY: STANDARD})

@@ -1,0 +1,92 @@
+"""Sizes and values of inputs that are drawn for ONNX models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from t2n_core.errors import InputError
+from t2n_core.onnx_file.drawing import draw_samples, index_bounds, sizes_of
+from t2n_core.onnx_file.model import read_model
+from t2n_core.onnx_file.references import RUNTIME, open_reference
+from tests.onnx_nets import FLOAT, INT64, embedding, linear, model, saved, tensor
+
+
+def drawn(net: onnx.ModelProto, folder: Path, sizes: Mapping[str, int] | None = None) -> list[tuple[Any, ...]]:
+    content = read_model(saved(net, folder / "net.onnx"))
+    return list(draw_samples(content, open_reference(RUNTIME, content), sizes or {}, 60))
+
+
+def test_sizes_differ_and_include_one(tmp_path: Path) -> None:
+    samples = drawn(linear(), tmp_path)
+    sizes = [sample[0]["B"] for sample in samples]
+    assert len(sizes) == 7
+    assert len(set(sizes)) == 6
+    assert 1 in sizes
+    first, second = (inputs[0] for at, inputs, _ in samples if at["B"] == sizes[0])
+    assert (first != second).all()
+    assert all(inputs[0].shape == (at["B"], 5) and outputs[0].shape == (at["B"], 3) for at, inputs, outputs in samples)
+    assert any((inputs[0] < 0).any() for _, inputs, _ in samples)
+
+
+def test_a_fixed_size_is_kept(tmp_path: Path) -> None:
+    assert [sample[0] for sample in drawn(linear(), tmp_path, {"B": 9})] == [{"B": 9}] * 3
+    with pytest.raises(InputError, match="no dynamic dimension N"):
+        drawn(linear(), tmp_path, {"N": 9})
+
+
+def test_indices_reach_the_end_of_their_table(tmp_path: Path) -> None:
+    assert index_bounds(read_model(saved(embedding(37), tmp_path / "net.onnx"))) == {"ids": 37}
+    largest = max(inputs[0].max(initial=0) for _, inputs, _ in drawn(embedding(37), tmp_path))
+    assert 10 < largest < 37
+
+
+def test_an_index_into_a_result_is_as_small_as_it_has_to_be(tmp_path: Path) -> None:
+    node = helper.make_node("Gather", ["x", "i"], ["y"])
+    net = model([node], [tensor("x", [2, 3]), tensor("i", [4], INT64)], [tensor("y", [4, 3])])
+    assert all(inputs[1].max() < 2 for _, inputs, _ in drawn(net, tmp_path))
+
+
+def test_unnamed_dimensions_that_have_to_be_equal(tmp_path: Path) -> None:
+    node = helper.make_node("MatMul", ["a", "b"], ["y"])
+    net = model([node], [tensor("a", [2, None]), tensor("b", [None, 3])], [tensor("y", [2, 3])])
+    sizes = [sample[0] for sample in drawn(net, tmp_path)]
+    assert len(sizes) == 7
+    assert all(one["a.1"] == one["b.0"] for one in sizes)
+
+
+def test_an_image_that_is_reduced_often_is_large_enough(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("MaxPool", [f"x{level}"], [f"x{level + 1}"], kernel_shape=[2, 2], strides=[2, 2])
+        for level in range(6)
+    ]
+    net = model(nodes, [tensor("x0", ["B", 3, "H", "W"])], [tensor("x6", None)])
+    assert all(outputs[0].size for at, _, outputs in drawn(net, tmp_path) if at["B"])
+    assert any(at["H"] != at["W"] for at, _, _ in drawn(net, tmp_path))
+
+
+def test_quantised_values_use_their_full_range(tmp_path: Path) -> None:
+    node = helper.make_node("Cast", ["x"], ["y"], to=FLOAT)
+    net = model([node], [tensor("x", [40, 50], TensorProto.INT8)], [tensor("y", [40, 50])])
+    _, (values,), _ = drawn(net, tmp_path)[0]
+    assert (values.min(), values.max()) == (-128, 127)
+
+
+def test_a_model_that_runs_at_no_size(tmp_path: Path) -> None:
+    node = helper.make_node("Reshape", ["x", "s"], ["y"])
+    net = model([node], [tensor("x", [2, 3])], [tensor("y", [5])], {"s": np.array([5])})
+    with pytest.raises(InputError, match="no inputs could be drawn"):
+        drawn(net, tmp_path)
+
+
+def test_sizes_of_inputs(tmp_path: Path) -> None:
+    content = read_model(saved(linear(), tmp_path / "net.onnx"))
+    assert sizes_of(content, [np.zeros((7, 5))]) == {"B": 7}
+    with pytest.raises(InputError, match="`x` has 2 dimensions, and 1 are given"):
+        sizes_of(content, [np.zeros(5)])

@@ -1,0 +1,91 @@
+"""Reading ONNX models, which may be damaged or hostile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from t2n_core.errors import InputError
+from t2n_core.onnx_file.model import read_model
+from tests.onnx_nets import linear, model, saved, tensor
+
+IDENTITY = helper.make_node("Identity", ["x"], ["y"])
+
+
+def test_ports_and_symbols(tmp_path: Path) -> None:
+    node = helper.make_node("Where", ["c", "x", "w"], ["y"])
+    inputs = [tensor("c", ["B", None], TensorProto.BOOL), tensor("x", ["B", 3]), tensor("w", [3])]
+    net = read_model(saved(model([node], inputs, [tensor("y", ["B", 3])], {"w": np.ones(3, "f4")}), tmp_path / "n"))
+    assert [(port.name, port.dtype.name, port.shape) for port in net.inputs] == [
+        ("c", "bool", ("B", "c.1")),
+        ("x", "float32", ("B", 3)),
+    ]
+    assert net.symbols == ("B", "c.1")
+    assert [port.name for port in net.outputs] == ["y"]
+    assert [str(port) for port in net.interface.inputs] == ["bool[B, c.1]", "float32[B, 3]"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\x08", b"\x08\x08not a message", linear().SerializeToString()[:-40]])
+def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="not an ONNX model, or it is damaged"):
+        read_model(path)
+
+
+def with_external(location: str, length: int) -> onnx.ModelProto:
+    net = linear()
+    weight = net.graph.initializer[0]
+    weight.ClearField("raw_data")
+    weight.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", location), ("length", str(length))):
+        weight.external_data.add(key=key, value=value)
+    return net
+
+
+@pytest.mark.parametrize(
+    ("location", "reason"),
+    [
+        ("missing.bin", "cannot be read"),
+        ("../outside.bin", "not the name of a file inside"),
+        ("/etc/hostname", "not the name of a file inside"),
+        ("link.bin", "leads out of the folder"),
+        ("short.bin", "ends at byte 60 of short.bin, which has 8"),
+    ],
+)
+def test_weights_outside_of_the_folder_are_not_read(tmp_path: Path, location: str, reason: str) -> None:
+    (tmp_path / "outside.bin").write_bytes(bytes(60))
+    folder = tmp_path / "net"
+    folder.mkdir()
+    (folder / "link.bin").symlink_to(tmp_path / "outside.bin")
+    (folder / "short.bin").write_bytes(bytes(8))
+    with pytest.raises(InputError, match=reason):
+        read_model(saved(with_external(location, 60), folder / "net.onnx"))
+
+
+def test_weights_inside_of_the_folder_are_read(tmp_path: Path) -> None:
+    (tmp_path / "w.bin").write_bytes(bytes(60))
+    assert read_model(saved(with_external("w.bin", 60), tmp_path / "net.onnx")).symbols == ("B",)
+
+
+@pytest.mark.parametrize(
+    ("port", "reason"),
+    [
+        (helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, None), "`x` is a sequence"),
+        (tensor("x", [2], TensorProto.STRING), "elements of type string"),
+        (tensor("x", [2], TensorProto.BFLOAT16), "elements of type bfloat16"),
+    ],
+)
+def test_values_that_are_no_numbers_are_refused(tmp_path: Path, port: onnx.ValueInfoProto, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        read_model(saved(model([IDENTITY], [port], [tensor("y", [2])]), tmp_path / "net.onnx"))
+
+
+def test_random_outputs_cannot_be_expected(tmp_path: Path) -> None:
+    node = helper.make_node("RandomNormalLike", ["x"], ["y"])
+    with pytest.raises(InputError, match="random numbers in RandomNormalLike"):
+        read_model(saved(model([node], [tensor("x", [2])], [tensor("y", [2])]), tmp_path / "net.onnx"))

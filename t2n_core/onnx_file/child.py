@@ -1,4 +1,4 @@
-"""Process that computes the outputs of ONNX models by their references, within the memory and the time of each job.
+"""Process that computes the outputs of an ONNX model by its references, or repairs it, in limited memory.
 
     python -m t2n_core.onnx_file.child
 
@@ -22,6 +22,7 @@ from t2n_core.errors import InputError, MeaningError
 from t2n_core.onnx_file.drawing import draw_samples, sizes_of
 from t2n_core.onnx_file.model import OnnxModel, read_model
 from t2n_core.onnx_file.references import Reference, open_references
+from t2n_core.onnx_file.repairs import repair as apply_repair
 from t2n_core.parity.evaluation.child import Failure
 
 
@@ -47,7 +48,14 @@ def main() -> int:
 
 
 def _answers(job: Frame) -> Iterator[tuple[dict[str, Any], list[Array]]]:
-    """Yield the header and the arrays of each sample, of the first reference that computes all of them."""
+    """Yield the header and the arrays of each sample, of the first reference that computes all of them.
+
+    For a repair, yield whether it changed the model.
+    """
+    if repair := job.header.get("repair"):
+        changed = apply_repair(repair, Path(job.header["path"]), Path(job.header["target"]))
+        yield {"event": "repaired", "changed": changed}, []
+        return
     model = read_model(Path(job.header["path"]))
     arrays = iter(job.arrays())
     given = [[next(arrays) for _ in range(count)] for count in job.header["counts"]]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -60,18 +60,27 @@ def reference_samples(
         names.append(frame.header["by"])
 
     job = {
-        "path": str(path.absolute()),
         "counts": [len(inputs) for inputs in given],
         "sizes": dict(sizes or {}),
         "references": list(references),
         "seconds": seconds,
-        "memory": memory_limit(),
     }
-    arrays = [np.asarray(array) for inputs in given for array in inputs]
+    run_in_child(path, job, [np.asarray(array) for inputs in given for array in inputs], take, seconds)
+    return OnnxSamples(samples, names[0])
+
+
+def run_in_child(
+    path: Path, job: Mapping[str, Any], arrays: Sequence[Array], take: Callable[[Frame], None], seconds: float = SECONDS
+) -> None:
+    """Do a job of `child` in a new process, and pass its events to `take`.
+
+    Raises the job's error, BudgetError if it takes too long, and MeaningError if the process ends without an answer.
+    """
+    header = {**job, "path": str(path.absolute()), "memory": memory_limit()}
     with closing(WorkerProcess(child.__name__)) as worker:
         try:
             worker.wait_ready()
-            end = worker.converse(job, arrays, timeout=seconds, on_event=take)
+            end = worker.converse(header, arrays, timeout=seconds, on_event=take)
         except WorkerDied as died:
             death = explain_death(died.exit_code, died.stderr, killed_by_us=died.killed_by_us)
             if death.status == "timeout":
@@ -79,7 +88,6 @@ def reference_samples(
             raise MeaningError(f"the outputs of {path} cannot be computed: {death.message}") from None
     if (failure := end.header.get("failure")) is not None:
         raise Failure(**failure).error()
-    return OnnxSamples(samples, names[0])
 
 
 def check_by_references(engine: Engine, request: CheckRequest) -> Outcome:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -77,6 +77,12 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="name the first statement that tract computes otherwise than it is defined",
     )
+    parser.add_argument(
+        "--repair",
+        action="store_true",
+        help="write an ONNX model that more engines read to the file of -o, proven to have the same outputs",
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the repaired model")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each engine")
     add_engine_options(parser)
     parser.set_defaults(run=run)
@@ -90,6 +96,10 @@ def run(options: argparse.Namespace) -> int:
     given = _read(file, options.inputs or [], options.expected or [])
     if options.bisect and is_onnx(file.path):
         raise InputError("--bisect is for archives: the statements of an ONNX model have no definitions here")
+    if options.repair and not is_onnx(file.path):
+        raise InputError("--repair is for ONNX models", hint="export an archive again with `t2n export`")
+    if options.repair != (options.output is not None):
+        raise InputError("--repair writes the model to the file of -o")
     engines = engines_of(options, Console(stderr=True))
     _require(transforms, engines)
     targets = dict.fromkeys(one.target for one in engines)
@@ -99,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
         for number, engine in enumerate(engines, 1):
             show(f"checking {options.archive} in {engine.title}, {number} of {len(engines)}")
             request = requests[engine.target]
-            outcome = _with_hint(_checked(file, engine, request), engine, file)
+            outcome = file.with_hint(_checked(file, engine, request), engine)
             if outcome.passed:
                 ended = [(engine.title, outcome), *_after_transforms(engine, request, transforms)]
             else:
@@ -108,10 +118,47 @@ def run(options: argparse.Namespace) -> int:
             if options.json:
                 for title, one in ended:
                     print(json.dumps({**one.to_dict(), "engine": title}))
-    if not options.json:
-        _show(outcomes)
+        if not options.json:
+            _show(outcomes)
+        if options.repair and not all(outcome.passed for _, outcome in outcomes):
+            outcomes = _repair(file, requests, engines, outcomes, options)
     accepted = (Status.PASS,) if options.strict else (Status.PASS, Status.WEAK)
     return 0 if all(outcome.status in accepted for _, outcome in outcomes) else 1
+
+
+def _repair(
+    file: CheckedFile,
+    requests: Mapping[str, CheckRequest],
+    engines: Sequence[SelectedEngine],
+    outcomes: Sequence[tuple[str, Outcome]],
+    options: argparse.Namespace,
+) -> list[tuple[str, Outcome]]:
+    """Write a repaired ONNX model, if any engine comes further with it, and return the outcomes of all engines."""
+    from tempfile import TemporaryDirectory
+
+    from t2n_core.files import write_whole
+    from t2n_core.onnx_file.repaired import search_repairs
+
+    def check(request: CheckRequest) -> list[Outcome]:
+        return [file.with_hint(_checked(file, engine, request), engine) for engine in engines]
+
+    before = [dict(outcomes)[engine.title] for engine in engines]
+    with TemporaryDirectory() as folder:
+        repaired = search_repairs(requests[engines[0].target], check, before, Path(folder))
+        if repaired.repairs:
+            write_whole(options.output, repaired.path.read_bytes())
+    ended = [(engine.title, outcome) for engine, outcome in zip(engines, repaired.outcomes, strict=True)]
+    if options.json:
+        for title, outcome in ended:
+            print(json.dumps({**outcome.to_dict(), "engine": title, "repairs": repaired.repairs}))
+    elif repaired.repairs:
+        print(f"{options.output}: {', '.join(repaired.repairs)}")
+        _show(ended)
+    else:
+        print("no repair brings an engine further:")
+        for name, reason in repaired.unused.items():
+            print(f"  {name}: {reason}")
+    return ended
 
 
 def _request(
@@ -144,14 +191,6 @@ def _checked(file: CheckedFile, engine: SelectedEngine, request: CheckRequest) -
     if request.reference == _EXPECTED:
         return check_parity(runner_of(engine), request)
     return file.check(engine, request)
-
-
-def _with_hint(outcome: Outcome, engine: SelectedEngine, file: CheckedFile) -> Outcome:
-    """Return the outcome; one of an engine that cannot load the file has a hint."""
-    if outcome.stage is not Stage.LOAD or outcome.error is None or outcome.error.hint:
-        return outcome
-    hint = file.hint_for_load(engine, outcome.error.message)
-    return replace(outcome, error=replace(outcome.error, hint=hint))
 
 
 def _with_explanations(

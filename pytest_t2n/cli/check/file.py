@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,6 +12,7 @@ from pytest_t2n.cli.engine_choice import runner_of
 from t2n_core.engine.tract.onnx_file import is_onnx
 from t2n_core.errors import InputError
 from t2n_core.extras import importing
+from t2n_core.parity.stage import Stage, Status
 
 if TYPE_CHECKING:
     from pytest_t2n.records.cell import SelectedEngine
@@ -54,8 +55,8 @@ class CheckedFile(Protocol):
     def with_author(self, mismatch: Outcome, engine: Engine, request: CheckRequest) -> Outcome:
         """Return a mismatch with expected outputs of the user, with its author if that can be found."""
 
-    def hint_for_load(self, engine: SelectedEngine, message: str) -> str:
-        """Return the hint for an engine that cannot load the file, with this message."""
+    def with_hint(self, outcome: Outcome, engine: SelectedEngine) -> Outcome:
+        """Return the outcome; one of an engine that refuses the file has a hint."""
 
 
 def open_checked(path: Path, sizes: Mapping[str, int]) -> CheckedFile:
@@ -104,9 +105,12 @@ class NnefArchive:
 
         return with_author(mismatch, engine, request)
 
-    def hint_for_load(self, engine: SelectedEngine, message: str) -> str:
+    def with_hint(self, outcome: Outcome, engine: SelectedEngine) -> Outcome:
+        if outcome.stage is not Stage.LOAD or outcome.error is None or outcome.error.hint:
+            return outcome
         option = "--khronos" if engine.target == STANDARD else f"--tract {engine.version}"
-        return f"an archive is for the release that it was exported for: export it for this one with {option}"
+        hint = f"an archive is for the release that it was exported for: export it for this one with {option}"
+        return replace(outcome, error=replace(outcome.error, hint=hint))
 
 
 class OnnxFile:
@@ -148,5 +152,13 @@ class OnnxFile:
     def with_author(self, mismatch: Outcome, engine: Engine, request: CheckRequest) -> Outcome:
         return mismatch
 
-    def hint_for_load(self, engine: SelectedEngine, message: str) -> str:
-        return ""
+    def with_hint(self, outcome: Outcome, engine: SelectedEngine) -> Outcome:
+        from t2n_core.onnx_file.refusals import REFUSAL, refusal_of
+
+        if outcome.status is not Status.ERROR or outcome.error is None or outcome.error.hint:
+            return outcome
+        refusal = refusal_of(outcome.error.message)
+        if refusal is None:
+            return outcome
+        error = replace(outcome.error, hint=refusal.hint, op=refusal.op)
+        return replace(outcome, error=error, facts={**outcome.facts, REFUSAL: refusal.kind.value})

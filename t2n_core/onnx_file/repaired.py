@@ -1,0 +1,84 @@
+"""The search for repairs after which engines read an ONNX model, each proven to keep the model's outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from t2n_core.errors import T2NError
+from t2n_core.onnx_file.references import REFERENCES
+from t2n_core.onnx_file.repairs import REPAIRS
+from t2n_core.onnx_file.samples import reference_samples, run_in_child
+from t2n_core.parity.comparison import compare_outputs
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.request import CheckRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """The repaired file, the repairs in it, and the outcome of each engine."""
+
+    path: Path
+    repairs: tuple[str, ...]
+    outcomes: list[Outcome]
+    unused: dict[str, str]
+    """The reason why a repair was not used, by its name."""
+
+
+def search_repairs(
+    request: CheckRequest, check: Callable[[CheckRequest], list[Outcome]], before: Sequence[Outcome], folder: Path
+) -> Repaired:
+    """Apply the repairs that bring an engine further, until all pass or none is left.
+
+    `check` returns the outcomes of all engines; `before` are those of the file itself. A repair stays if the outputs
+    by the reference of the request are the same for all samples, and an engine passes or fails elsewhere.
+    """
+    state = Repaired(request.archive, (), list(before), {})
+    for number, name in enumerate(REPAIRS):
+        if all(outcome.passed for outcome in state.outcomes):
+            break
+        target = folder / f"{number}.onnx"
+        changed: list[bool] = []
+        try:
+            run_in_child(
+                state.path,
+                {"repair": name, "target": str(target)},
+                [],
+                lambda frame, changed=changed: changed.append(frame.header["changed"]),  # type: ignore[misc]
+            )
+            reason = _difference(request, target) if changed[0] else "it changes nothing"
+        except T2NError as wrong:
+            reason = wrong.message
+        outcomes = [] if reason else check(replace(request, archive=target))
+        if not reason and not _is_further(outcomes, state.outcomes):
+            reason = "no engine comes further"
+        if reason:
+            state.unused[name] = reason
+        else:
+            state = Repaired(target, (*state.repairs, name), outcomes, state.unused)
+    return state
+
+
+def _difference(request: CheckRequest, target: Path) -> str:
+    """Return how the outputs of the repaired model differ at a sample; '' if they agree."""
+    given = [sample.inputs for sample in request.samples]
+    references = [request.reference] if request.reference in REFERENCES else REFERENCES
+    computed = reference_samples(target, given, references=references)
+    for sample, other in zip(request.samples, computed.samples, strict=True):
+        compared = compare_outputs(sample.expected, other.expected, names=request.output_names)
+        if changed := [one.name for one in compared if not one.passed]:
+            return f"it changes {', '.join(changed)}"
+    return ""
+
+
+def _is_further(outcomes: Sequence[Outcome], before: Sequence[Outcome]) -> bool:
+    """Return whether no engine that passed fails, and another one passes, or fails for another reason."""
+    pairs = list(zip(before, outcomes, strict=True))
+    if any(old.passed and not new.passed for old, new in pairs):
+        return False
+    return any(not old.passed and (new.passed or _reason(new) != _reason(old)) for old, new in pairs)
+
+
+def _reason(outcome: Outcome) -> tuple[str, str]:
+    return outcome.stage.value, "" if outcome.error is None else outcome.error.message

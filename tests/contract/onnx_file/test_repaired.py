@@ -1,0 +1,75 @@
+"""`t2n check model.onnx --repair` in real releases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import helper
+
+from pytest_t2n.cli.command import main
+from tests.onnx_nets import linear, lstm, model, saved, tensor
+from tests.releases import LINES, NEWEST
+
+LATE = LINES[-3]
+"""A release that lacks Gelu and Mish."""
+
+
+def repaired(
+    capsys: pytest.CaptureFixture[str], path: Path, target: Path, release: str = LATE
+) -> tuple[int, list[dict[str, Any]]]:
+    status = main(["check", str(path), "--tract", release, "--json", "--repair", "-o", str(target)])
+    return status, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_function_of_the_standard_becomes_its_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    node = helper.make_node("Gelu", ["x"], ["y"])
+    path = saved(model([node], [tensor("x", ["B", 5])], [tensor("y", ["B", 5])], opset=20), tmp_path / "net.onnx")
+    status, (before, after) = repaired(capsys, path, tmp_path / "better.onnx")
+    assert (before["status"], before["facts"]["refusal"], before["error"]["op"]) == ("error", "operator", "Gelu")
+    assert (status, after["status"], after["repairs"]) == (0, "pass", ["inline functions"])
+    assert "Gelu" not in {one.op_type for one in onnx.load(tmp_path / "better.onnx").graph.node}
+
+
+def test_a_contradicting_declared_shape_is_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    net = linear()
+    net.graph.value_info.append(tensor("m", ["B", 4]))
+    status, (before, after) = repaired(capsys, saved(net, tmp_path / "net.onnx"), tmp_path / "better.onnx", NEWEST)
+    assert before["facts"]["refusal"] == "shape"
+    assert (status, after["repairs"]) == (0, ["remove declared shapes"])
+
+
+def test_nothing_is_written_where_nothing_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The engine computes a reversed LSTM wrongly in any form of the file."""
+    status, (before, after) = repaired(capsys, saved(lstm("reverse"), tmp_path / "net.onnx"), tmp_path / "better.onnx")
+    assert (status, before["status"], after["status"], after["repairs"]) == (1, "mismatch", "mismatch", [])
+    assert not (tmp_path / "better.onnx").exists()
+
+
+def test_a_repair_that_changes_outputs_is_not_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from t2n_core.onnx_file import repaired as search
+
+    def spoil(path: Path, job: Any, *_: Any) -> None:
+        net = onnx.load(path)
+        node = next(one for one in net.graph.node if one.op_type == "Gelu")
+        node.CopyFrom(helper.make_node("Relu", node.input, node.output))
+        Path(job["target"]).write_bytes(net.SerializeToString())
+        _[-1](type("Frame", (), {"header": {"changed": True}}))
+
+    monkeypatch.setattr(search, "run_in_child", spoil)
+    node = helper.make_node("Gelu", ["x"], ["y"])
+    path = saved(model([node], [tensor("x", ["B", 5])], [tensor("y", ["B", 5])], opset=20), tmp_path / "net.onnx")
+    status, (_, after) = repaired(capsys, path, tmp_path / "better.onnx")
+    assert (status, after["status"], after["repairs"]) == (1, "error", [])
+    assert not (tmp_path / "better.onnx").exists()
+
+
+@pytest.mark.parametrize("arguments", [["--repair"], ["-o", "x.onnx"]])
+def test_options_that_belong_together(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(saved(linear(), tmp_path / "net.onnx")), "--tract", NEWEST, *arguments]) == 1
+    assert "--repair writes the model to the file of -o" in capsys.readouterr().err

@@ -1,0 +1,32 @@
+"""The reasons in messages of real releases, deepest cause first."""
+
+from __future__ import annotations
+
+import pytest
+
+from t2n_core.onnx_file.refusals import Kind, refusal_of
+
+MESSAGES = [
+    ('can not be made a TypedOp.\n  in: node #1 "y" Unimplemented(Gelu) ToTyped', Kind.OPERATOR, "y", "Gelu"),
+    ('Wrong number of outputs. Op says 1, node says 2.\nnode #5 "X" Unimplemented(Adam)', Kind.OPERATOR, "X", "Adam"),
+    ('expected axes as a constant\n  in: Translating node #3 "r" ReduceSum', Kind.CONSTANT, "r", "ReduceSum"),
+    ("mode: cubic\n  in: Building node  (Resize)", Kind.OPTION, "", "Resize"),
+    ('Impossible to unify TDim with I64.\n  in: node #4 "a" Add', Kind.SHAPE_ARITHMETIC, "a", "Add"),
+    ('Impossible to unify Val(1) with Val(0).\nnode #0 "s" Split\nnode #7 "i" If', Kind.CONTROL_FLOW, "s", "Split"),
+    ("Unsupported DatumType in the public API TDim", Kind.SHAPE_OUTPUT, "", ""),
+    ('No super type for Bool and F32\n  in: Failed analyse for node #2 "w" Where', Kind.DATA_TYPE, "w", "Where"),
+    ("graph input `state` has no type", Kind.UNTYPED_INPUT, "", ""),
+    ("Trying to substitute a 2,1,T,T,F32 by 1,1,1,1,F32\n  in: running pass FoldUniformMask", Kind.OPTIMISER, "", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "kind", "node", "op"), MESSAGES)
+def test_kind_and_node(message: str, kind: Kind, node: str, op: str) -> None:
+    refusal = refusal_of(message)
+    assert refusal is not None
+    assert (refusal.kind, refusal.node, refusal.op) == (kind, node, op)
+    assert (f"node `{node}` ({op}): " if node else op) in refusal.hint
+
+
+def test_a_message_without_a_known_reason() -> None:
+    assert refusal_of("something else happened") is None

@@ -1,0 +1,82 @@
+"""Repairs of ONNX models, one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from t2n_core.errors import InputError
+from t2n_core.onnx_file.repairs import repair
+from tests.onnx_nets import INT64, linear, model, saved, tensor
+
+
+def repaired(name: str, net: onnx.ModelProto, folder: Path) -> onnx.ModelProto | None:
+    """Return the repaired model; None if the repair changes nothing."""
+    target = folder / "target.onnx"
+    return onnx.load(target) if repair(name, saved(net, folder / "net.onnx"), target) else None
+
+
+def test_declared_shapes(tmp_path: Path) -> None:
+    assert repaired("remove declared shapes", linear(), tmp_path) is None
+    net = linear()
+    net.graph.value_info.append(tensor("m", ["other", 3]))
+    net.graph.output[0].type.tensor_type.shape.dim[0].dim_param = "((B - 1)//2) + 1"
+    changed = repaired("remove declared shapes", net, tmp_path)
+    assert changed is not None
+    assert not changed.graph.value_info
+    assert not changed.graph.output[0].type.tensor_type.HasField("shape")
+
+
+def test_names_of_dimensions(tmp_path: Path) -> None:
+    assert repaired("rename dimensions", linear(), tmp_path) is None
+    net = linear()
+    for port in (net.graph.input[0], net.graph.output[0]):
+        port.type.tensor_type.shape.dim[0].dim_param = "batch size"
+    changed = repaired("rename dimensions", net, tmp_path)
+    assert changed is not None
+    names = {port.type.tensor_type.shape.dim[0].dim_param for port in (*changed.graph.input, *changed.graph.output)}
+    assert names == {"dim_0"}
+
+
+def test_functions(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Mish", ["x"], ["m"]), helper.make_node("Relu", ["m"], ["y"])]
+    net = model(nodes, [tensor("x", [3])], [tensor("y", [3])], opset=18)
+    changed = repaired("inline functions", net, tmp_path)
+    assert changed is not None
+    operators = [node.op_type for node in changed.graph.node]
+    assert "Mish" not in operators
+    assert operators[-1] == "Relu"
+
+
+def test_constants(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Add", ["a", "b"], ["s"]), helper.make_node("Reshape", ["x", "s"], ["y"])]
+    net = model(nodes, [tensor("x", [2, 3])], [tensor("y", [3, 2])], {"a": np.array([1, 1]), "b": np.array([2, 1])})
+    changed = repaired("fold constants", net, tmp_path)
+    assert changed is not None
+    assert [node.op_type for node in changed.graph.node] == ["Reshape"]
+
+
+def test_the_opset(tmp_path: Path) -> None:
+    net = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", [3])], [tensor("y", [3])], opset=21)
+    changed = repaired("convert the opset", net, tmp_path)
+    assert changed is not None
+    assert changed.opset_import[0].version == 18
+    assert repaired("convert the opset", linear(), tmp_path) is None
+
+
+def test_types(tmp_path: Path) -> None:
+    net = model([helper.make_node("Shape", ["x"], ["n"]), helper.make_node("Identity", ["n"], ["y"])],
+                [tensor("x", [2, 3])], [tensor("y", [2], INT64)])  # fmt: skip
+    changed = repaired("infer types", net, tmp_path)
+    assert changed is not None
+    assert [value.name for value in changed.graph.value_info] == ["n"]
+
+
+def test_a_tool_that_refuses_the_model(tmp_path: Path) -> None:
+    net = model([helper.make_node("Unknown", ["x"], ["y"], domain="mine")], [tensor("x", [2])], [tensor("y", [2])])
+    with pytest.raises(InputError, match="fold constants: "):
+        repair("fold constants", saved(net, tmp_path / "net.onnx"), tmp_path / "target.onnx")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, GENERATE, MARKER, PROGRAM, RECORDER, REPORTS, RUNNER
+from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, FILE, GENERATE, MARKER, PROGRAM, RECORDER, REPORTS, RUNNER
 from pytest_t2n.config.settings import add_options
 from t2n_core.errors import InputError
 
@@ -48,10 +48,11 @@ def _marker_lines(config: pytest.Config) -> tuple[str, ...]:
             f"{MARKER}(...): exports what the test returns, and checks it",
             f"{GENERATE}(...): exports the model that the test returns, and checks the tokens that it generates",
             f"{PROGRAM}(...): exports the program of several models that the test returns, and checks it",
+            f"{FILE}(...): checks an ONNX model or an archive that exists",
         )
-    from pytest_t2n.collect.marker_help import generate_help, marker_help, program_help
+    from pytest_t2n.collect.marker_help import file_help, generate_help, marker_help, program_help
 
-    return marker_help(), generate_help(), program_help()
+    return marker_help(), generate_help(), program_help(), file_help()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -178,8 +179,25 @@ def nnef_export(request: pytest.FixtureRequest, t2n_engine: SelectedEngine | Non
     Returns an ExportResult; `assert_parity("close")` runs it in the engine and compares. Options are those of the
     marker `nnef_export`, except target and versions.
     """
+    return _run_of(request, t2n_engine).export
+
+
+@pytest.fixture
+def nnef_check(request: pytest.FixtureRequest, t2n_engine: SelectedEngine | None) -> Any:
+    """`nnef_check(path, inputs=None, **options)`: check an ONNX model or an archive in the engine of this test.
+
+    Returns the outcome, and fails the test unless it passes. `inputs` are those that a test marked `nnef_file` returns,
+    and options are those of this marker, except versions.
+    """
+    from pytest_t2n.run.file_check import FileChecker
+
+    return FileChecker(_run_of(request, t2n_engine))
+
+
+def _run_of(request: pytest.FixtureRequest, engine: SelectedEngine | None) -> Any:
+    """Return the run of a test's cell; a test without an engine is skipped."""
     runner = request.config.pluginmanager.get_plugin(RUNNER)
     run = runner.run_of(request.node) if runner is not None else None
-    if run is None or t2n_engine is None:
+    if run is None or engine is None:
         pytest.skip("t2n: no engine selected; select with --t2n-tract=0.21,0.23 or --t2n-khronos")
-    return run.export
+    return run

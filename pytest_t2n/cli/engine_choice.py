@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -17,9 +16,6 @@ from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import SelectedEngine
 from t2n_core.engine.processes.memory import limit_memory, parse_size, share_of_memory
 from t2n_core.errors import InputError, T2NError
-
-if TYPE_CHECKING:
-    from t2n_core.engine.protocol import Engine
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
@@ -55,17 +51,6 @@ def engines_of(options: argparse.Namespace, console: Console) -> list[SelectedEn
         return select_engines(settings, lambda version, event: console.print(as_text(f"tract {version}: {event}")))
     except InputError as exc:
         raise T2NError(str(exc).replace("--t2n-", "--")) from None
-
-
-def runner_of(engine: SelectedEngine) -> Engine:
-    """Return a runner of archives in an engine; it starts nothing before its first job."""
-    if engine.resolved is None:
-        from t2n_core.engine.khronos.engine import KhronosEngine
-
-        return KhronosEngine.shared()
-    from t2n_core.engine import ResolvedEngine, engine_for
-
-    return engine_for(ResolvedEngine.from_dict(engine.resolved))
 
 
 @contextmanager

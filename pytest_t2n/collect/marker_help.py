@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pytest_t2n.collect.generating import GENERATING
-from pytest_t2n.collect.markers import OWN_ARGUMENTS, PROGRAM_ARGUMENTS
-from pytest_t2n.collect.names import GENERATE, MARKER, PROGRAM
+from pytest_t2n.collect.markers import FILE_ARGUMENTS, OWN_ARGUMENTS, PROGRAM_ARGUMENTS
+from pytest_t2n.collect.names import FILE, GENERATE, MARKER, PROGRAM
 from t2n_core.export.options import marker_options
 
 _PAGES = "https://pytest-t2n.github.io/pytest-t2n/reference/options.html"
@@ -35,4 +35,13 @@ def program_help() -> str:
         f'{PROGRAM}(target="tract", **options): the test returns a `t2n_core.program.Program` of several models, which '
         "must give what its reference gives in every selected engine of tract. "
         f"Options: {', '.join(PROGRAM_ARGUMENTS)}; {_PAGES} describes them."
+    )
+
+
+def file_help() -> str:
+    """Return the line of `nnef_file` that `pytest --markers` shows."""
+    return (
+        f'{FILE}("model.onnx", **options): the ONNX model or the NNEF archive must give the same outputs in every '
+        "selected engine of tract as onnxruntime, or as the definitions of its operators. The test returns nothing, or "
+        f"inputs. Options: {', '.join(FILE_ARGUMENTS)}; {_PAGES} describes them."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, replace
 from functools import partial
@@ -12,7 +13,7 @@ import pytest
 
 from pytest_t2n.collect.generating import GENERATING, GenerateOptions
 from pytest_t2n.collect.judging import JUDGING, judgement_of, seconds_of
-from pytest_t2n.collect.names import GENERATE, MARKER, PROGRAM, marker_of
+from pytest_t2n.collect.names import FILE, GENERATE, MARKER, PROGRAM, marker_of
 from pytest_t2n.collect.rewriters import check_rewriters
 from pytest_t2n.collect.targets import (
     ELSEWHERE,
@@ -34,6 +35,9 @@ OWN_ARGUMENTS = ("target", "versions", *JUDGING, "transforms", "check")
 
 PROGRAM_ARGUMENTS = ("target", "versions", "tolerance", "timeout", "check")
 """Keyword arguments of `nnef_program`."""
+
+FILE_ARGUMENTS = ("path", "sizes", "versions", *JUDGING)
+"""Arguments of `nnef_file`, of which the first may be positional."""
 
 _NOT_IN_A_CALL = ("target", "versions")
 
@@ -63,6 +67,10 @@ class CaseOptions:
     """None for a test of another marker than `nnef_generate`."""
     program: bool = False
     """True for a test of `nnef_program`."""
+    file: str = ""
+    """The path of a test of `nnef_file`, relative to the folder of its module."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Sizes of dynamic dimensions of that file."""
 
     def options_of(self, target: str) -> dict[str, Any]:
         """Return the keyword arguments for the class of one target, without those of other targets."""
@@ -87,12 +95,13 @@ def read_marks(marks: Iterable[pytest.Mark], overrides: Mapping[str, Any] | None
     merged: dict[str, Any] = {}
     marker = MARKER
     for mark in reversed(list(marks)):
+        first = "path" if mark.name == FILE else "target"
         if len(mark.args) > 1:
-            raise MarkerError(f"{mark.name} takes one positional argument, the target, not {len(mark.args)}")
+            raise MarkerError(f"{mark.name} takes one positional argument, the {first}, not {len(mark.args)}")
         if mark.args:
-            if "target" in mark.kwargs:
-                raise MarkerError(f"{mark.name} got its target twice")
-            merged["target"] = mark.args[0]
+            if first in mark.kwargs:
+                raise MarkerError(f"{mark.name} got its {first} twice")
+            merged[first] = mark.args[0]
         merged.update(_own_names(mark.kwargs))
         marker = mark.name
     for name, value in _own_names(overrides or {}).items():
@@ -101,6 +110,8 @@ def read_marks(marks: Iterable[pytest.Mark], overrides: Mapping[str, Any] | None
         merged[name] = value
     if marker == PROGRAM:
         return _program(merged)
+    if marker == FILE:
+        return file_options(merged)
     return _generating(merged) if marker == GENERATE else _validate(merged)
 
 
@@ -115,6 +126,20 @@ def _program(given: Mapping[str, Any]) -> CaseOptions:
     if options.targets != ("tract",):
         raise MarkerError(f"target={given['target']!r}: only tract runs programs of several archives")
     return replace(options, program=True)
+
+
+def file_options(given: Mapping[str, Any]) -> CaseOptions:
+    """Return the options of a check of a file. Raises MarkerError for a wrong argument."""
+    for name in given:
+        if name not in FILE_ARGUMENTS:
+            raise MarkerError(f"`{name}` is not an argument of {FILE}; {suggestion(name, FILE_ARGUMENTS)}")
+    path, sizes = given.get("path"), given.get("sizes") or {}
+    if not isinstance(path, str | os.PathLike):
+        raise MarkerError(f"{FILE} takes the path of a file, not {path!r}")
+    if not isinstance(sizes, Mapping) or not all(isinstance(size, int) and size >= 0 for size in sizes.values()):
+        raise MarkerError(f"sizes={sizes!r} is not a mapping of names of dimensions to sizes")
+    options = _validate({name: value for name, value in given.items() if name not in ("path", "sizes")}, FILE)
+    return replace(options, file=os.fspath(path), sizes=sizes)
 
 
 def _generating(given: Mapping[str, Any]) -> CaseOptions:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from t2n_core.engine import ResolvedEngine
+    from t2n_core.engine.protocol import Engine
     from t2n_core.engine.provision.versions import SpecItem
 
 KHRONOS_VERSION = "1.0.5"
@@ -148,3 +149,14 @@ def version_of(text: str) -> Version:
         return Version(text)
     except InvalidVersion:
         return Version("0")
+
+
+def runner_of(engine: SelectedEngine) -> Engine:
+    """Return a runner of archives in an engine; it starts nothing before its first job."""
+    if engine.resolved is None:
+        from t2n_core.engine.khronos.engine import KhronosEngine
+
+        return KhronosEngine.shared()
+    from t2n_core.engine import ResolvedEngine, engine_for
+
+    return engine_for(ResolvedEngine.from_dict(engine.resolved))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +20,14 @@ from pytest_t2n.collect.rewriters import rewriters_of
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.run.cache import ExportCache
-from pytest_t2n.run.calls.requests import TO_CHECK, TO_RETURN, TO_RETURN_GENERATING
+from pytest_t2n.run.calls.requests import TO_CHECK, TO_RETURN_GENERATING, model_and_inputs, summary
 from pytest_t2n.run.calls.surroundings import no_skips, reads_engine, seed_torch
 from pytest_t2n.run.calls.verdicts import HOW_TO_EXPECT, UNFINISHED, Check, Verdicts, decisive
 from pytest_t2n.run.check import check_result
 from pytest_t2n.run.checked_export import CheckedExport
 from pytest_t2n.run.converter import is_export, new_export, target_of
 from pytest_t2n.run.export_summary import ExportSummary, summarise
+from pytest_t2n.run.file_check import check_in_engine, new_file_check
 from pytest_t2n.run.several_archives.generation import (
     check_tokens,
     decoder_of,
@@ -118,7 +119,15 @@ class CellRun:
             self._generate(test, arguments, options, options.generate)
             return
         if options.program:
-            self._program(test, arguments, options)
+            folder = self.cache.new_archive().with_suffix("")
+            self._archives.append(folder)
+            check = partial(check_program, self.cell, self.settings, options=options, folder=folder, check=self.check)
+            self._check_all("program", test, arguments, new_program, check)
+            return
+        if options.file:
+            path = self.item.path.parent / options.file
+            create = partial(new_file_check, path=path, options=options, settings=self.settings)
+            self._check_all("file", test, arguments, create, partial(check_in_engine, cell=self.cell))
             return
         # A khronos graph has no symbols, and needs a separate capture.
         static = options.export.dynamic_axes is not None and options.has_fixed_sizes(self.cell.engine.target)
@@ -178,17 +187,22 @@ class CellRun:
             if options.check:
                 self._fail_unless(self._check_and_note(result, options, replace(generate, prompts=prompts)))
 
-    def _program(self, test: Callable[..., Any], arguments: Mapping[str, Any], options: CaseOptions) -> None:
-        """Export a program of several archives, and check each archive and the whole."""
+    def _check_all(
+        self,
+        kind: str,
+        test: Callable[..., Any],
+        arguments: Mapping[str, Any],
+        create: Callable[[Any], Any],
+        check: Callable[[Any], Iterator[tuple[Outcome, ExportResult | None]]],
+    ) -> None:
+        """Create what a test checks from its result, once for all engines, and add each outcome of the check."""
         __tracebackhide__ = True
-        key = (self.cell.case, "program")
-        export = self.cache.find(key)
-        if export is None:
-            export = new_program(self._call(test, arguments))
-            self.cache.keep(key, export)
-        folder = self.cache.new_archive().with_suffix("")
-        self._archives.append(folder)
-        for outcome, part in check_program(self.cell, self.settings, export, options, folder, self.check):
+        key = (self.cell.case, kind)
+        subject = self.cache.find(key)
+        if subject is None:
+            subject = create(self._call(test, arguments))
+            self.cache.keep(key, subject)
+        for outcome, part in check(subject):
             self.exports += part is not None
             self.add(outcome, part, None if part is None else part.archive)
             if not outcome.passed:
@@ -199,7 +213,7 @@ class CellRun:
         """Return the export of a test's result, with its prompts; or the error of the export."""
         model, prompt = model_and_prompt(returned)
         if model is None or inspect.iscoroutine(model) or isinstance(model, tuple | list):
-            pytest.fail(f"this test returned {_summary(returned)}: {TO_RETURN_GENERATING}", pytrace=False)
+            pytest.fail(f"this test returned {summary(returned)}: {TO_RETURN_GENERATING}", pytrace=False)
         try:
             rewriters = rewriters_of(self.item, options.export.rewriters)
             return new_generating(model, prompt, options, generate, rewriters), prompts_of(prompt, generate)
@@ -371,14 +385,7 @@ class CellRun:
         return export
 
     def _capture(self, returned: Any, options: CaseOptions) -> ModelExport:
-        if inspect.iscoroutine(returned):
-            returned.close()
-            pytest.fail(f"this test is async: {TO_RETURN}", pytrace=False)
-        if not isinstance(returned, tuple | list) or len(returned) != 2:
-            pytest.fail(f"this test returned {_summary(returned)}: {TO_RETURN}", pytrace=False)
-        model, inputs = returned
-        if inputs is None or isinstance(inputs, str | bytes):
-            pytest.fail(f"the inputs of this test are {_summary(inputs)}: {TO_RETURN}", pytrace=False)
+        model, inputs = model_and_inputs(returned)
         return self._new_export(model, inputs, None, options)
 
     def _new_export(self, model: Any, args: Any, kwargs: Mapping[str, Any] | None, options: CaseOptions) -> ModelExport:
@@ -390,9 +397,3 @@ class CellRun:
         path = self.cache.new_archive()
         self._archives.append(path)
         return export.to(target_of(self.cell.engine, options), path)
-
-
-def _summary(value: Any) -> str:
-    if isinstance(value, tuple | list):
-        return f"a {type(value).__name__} of {len(value)}"
-    return "nothing" if value is None else f"a {type(value).__name__}"

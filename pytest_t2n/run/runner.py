@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_t2n.collect.collection import CaseCollector
-from pytest_t2n.collect.names import FIXTURE
+from pytest_t2n.collect.names import takes_fixture
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.run.cache import ExportCache
 from pytest_t2n.run.calls.requests import NOT_MARKED, RETURNED_BESIDE_FIXTURE
@@ -38,7 +38,7 @@ class CellRunner:
 
     def checks_returned(self, item: pytest.Function) -> bool:
         """Return whether an item is the cell of a test that returns its model."""
-        return self.run_of(item) is not None and FIXTURE not in inspect.signature(item.obj).parameters
+        return self.run_of(item) is not None and not takes_fixture(inspect.signature(item.obj).parameters)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -67,7 +67,7 @@ class CellRunner:
         if run is None or not self.checks_returned(pyfuncitem):
             return None
         # if a fixture of the test exports, the test itself may return nothing
-        run.check_returned(pyfuncitem.obj, arguments_of(pyfuncitem), may_be_none=FIXTURE in pyfuncitem.fixturenames)
+        run.check_returned(pyfuncitem.obj, arguments_of(pyfuncitem), may_be_none=takes_fixture(pyfuncitem.fixturenames))
         return True
 
     @pytest.hookimpl(wrapper=True, trylast=True)

@@ -27,7 +27,6 @@ class Kind(StrEnum):
     UNTYPED_INPUT = "untyped input"
     OPTIMISER = "optimiser"
     SHAPE_OUTPUT = "shape output"
-    WEIGHTS = "weights"
 
 
 _HINTS: Final = {
@@ -49,7 +48,6 @@ _HINTS: Final = {
     " try another release, or an export by `t2n export`",
     Kind.SHAPE_OUTPUT: "the output is a size in tract's own type, which its C interface cannot return:"
     " cast the output to int64 in the model",
-    Kind.WEIGHTS: "the data of a tensor cannot be read: keep the file of weights beside the model",
 }
 
 _MESSAGES: Final[Mapping[Kind, Sequence[str]]] = {
@@ -75,7 +73,6 @@ _MESSAGES: Final[Mapping[Kind, Sequence[str]]] = {
         "unimplemented",
     ],
     Kind.SHAPE: ["unify|shape|rank|broadcast|dimension"],
-    Kind.WEIGHTS: ["no such file|data_location|external"],
 }
 """Parts of messages; the first kind that fits counts."""
 _PATTERNS: Final = {kind: re.compile("|".join(parts), re.IGNORECASE) for kind, parts in _MESSAGES.items()}

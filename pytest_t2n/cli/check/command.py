@@ -20,10 +20,11 @@ from rich.console import Console
 
 from pytest_t2n.cli.arrays import in_order
 from pytest_t2n.cli.busy import busy
-from pytest_t2n.cli.check.file import CheckedFile, open_checked
-from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, engines_of, runner_of
+from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, engines_of
 from pytest_t2n.cli.output import show_table
 from pytest_t2n.cli.parser import LEVEL_HELP
+from pytest_t2n.config.engines import runner_of
+from t2n_core.check.file import EXPECTED, CheckedFile, check_file, file_request, open_checked
 from t2n_core.engine.tract.onnx_file import is_onnx
 from t2n_core.errors import InputError
 from t2n_core.extras import importing
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from t2n_core.parity.outcome import Outcome
     from t2n_core.parity.request import CheckRequest
     from t2n_core.parity.samples import Array
-
-_EXPECTED = "the expected outputs"
-"""The reference of outputs that the user passed, as messages name it."""
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -103,13 +101,15 @@ def run(options: argparse.Namespace) -> int:
     engines = engines_of(options, Console(stderr=True))
     _require(transforms, engines)
     targets = dict.fromkeys(one.target for one in engines)
-    requests = {target: _request(options, file, given, criteria, target) for target in targets}
+    requests = {
+        target: file_request(file, given.inputs, given.outputs, target, criteria, options.timeout) for target in targets
+    }
     outcomes = []
     with engines_closed(), busy(f"checking {options.archive}") as show:
         for number, engine in enumerate(engines, 1):
             show(f"checking {options.archive} in {engine.title}, {number} of {len(engines)}")
             request = requests[engine.target]
-            outcome = file.with_hint(_checked(file, engine, request), engine)
+            outcome = check_file(file, runner_of(engine), engine.target, request)
             if outcome.passed:
                 ended = [(engine.title, outcome), *_after_transforms(engine, request, transforms)]
             else:
@@ -140,7 +140,7 @@ def _repair(
     from t2n_core.onnx_file.repaired import search_repairs
 
     def check(request: CheckRequest) -> list[Outcome]:
-        return [file.with_hint(_checked(file, engine, request), engine) for engine in engines]
+        return [check_file(file, runner_of(engine), engine.target, request) for engine in engines]
 
     before = [dict(outcomes)[engine.title] for engine in engines]
     with TemporaryDirectory() as folder:
@@ -161,38 +161,6 @@ def _repair(
     return ended
 
 
-def _request(
-    options: argparse.Namespace, file: CheckedFile, given: _Given, criteria: Judgement, target: str
-) -> CheckRequest:
-    """Return the check of the file in engines for a target, whose dialect an archive's operators are read in."""
-    from t2n_core.parity.request import CheckRequest
-    from t2n_core.parity.samples import Sample
-
-    if given.outputs:
-        samples, reference = [Sample(*pair) for pair in zip(given.inputs, given.outputs, strict=True)], _EXPECTED
-    else:
-        samples, reference = file.samples(given.inputs, target)
-    return CheckRequest(
-        file.path,
-        samples,
-        given.output_names,
-        criteria,
-        options.timeout,
-        carries=file.carries,
-        reference=reference,
-        interface=file.interface,
-    )
-
-
-def _checked(file: CheckedFile, engine: SelectedEngine, request: CheckRequest) -> Outcome:
-    """Return the outcome against the expected outputs, or those of the file's own reference."""
-    from t2n_core.parity.check import check_parity
-
-    if request.reference == _EXPECTED:
-        return check_parity(runner_of(engine), request)
-    return file.check(engine, request)
-
-
 def _with_explanations(
     outcome: Outcome, engine: SelectedEngine, file: CheckedFile, request: CheckRequest, options: argparse.Namespace
 ) -> Outcome:
@@ -200,7 +168,7 @@ def _with_explanations(
     from t2n_core.engine.paths import on_path
 
     runner = on_path(runner_of(engine), outcome.path, outcome.failed_sizes)
-    if request.reference == _EXPECTED and outcome.status is Status.MISMATCH:
+    if request.reference == EXPECTED and outcome.status is Status.MISMATCH:
         outcome = file.with_author(outcome, runner, request)
     if not options.bisect or engine.target != "tract" or outcome.error is None:
         return outcome
@@ -265,7 +233,6 @@ class _Given:
 
     inputs: list[tuple[Array, ...]]
     outputs: list[tuple[Array, ...]]
-    output_names: list[str]
 
 
 def _read(file: CheckedFile, inputs: list[Path], expected: list[Path]) -> _Given:
@@ -276,7 +243,7 @@ def _read(file: CheckedFile, inputs: list[Path], expected: list[Path]) -> _Given
     if expected and len(inputs) != len(expected):
         raise InputError(f"{len(inputs)} files of --inputs and {len(expected)} of --expected: each has its own outputs")
     arrays = [_arrays(path, input_names, "input") for path in inputs]
-    return _Given(arrays, [_arrays(path, output_names, "output") for path in expected], output_names)
+    return _Given(arrays, [_arrays(path, output_names, "output") for path in expected])
 
 
 def _arrays(path: Path, names: list[str], kind: Literal["input", "output"]) -> tuple[Array, ...]:

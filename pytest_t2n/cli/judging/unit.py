@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pytest_t2n.cli.engine_choice import runner_of
+from pytest_t2n.config.engines import runner_of
 from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.file import encode
 from pytest_t2n.records.from_report import DTYPE_PROPERTY, OP_PROPERTY, with_relative_paths, with_subject

@@ -1,6 +1,11 @@
-"""Messages for marked tests that return or check too little."""
+"""The results that marked tests return, and the messages for those that return or check too little."""
 
 from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
 
 TO_RETURN = (
     "a test marked nnef_export returns (model, inputs), where inputs are a tuple of tensors, a dict of name to tensor, "
@@ -27,3 +32,25 @@ TO_RETURN_GENERATING = (
 )
 
 TO_RETURN_PROGRAM = "a test marked nnef_program returns a `t2n_core.program.Program`"
+TO_RETURN_FILE = "a test marked nnef_file returns nothing, inputs by name, or a pair of inputs and expected outputs"
+
+
+def model_and_inputs(returned: Any) -> tuple[Any, Any]:
+    """Return the model and the inputs that a test returned. Fails a test that returned anything else."""
+    __tracebackhide__ = True
+    if inspect.iscoroutine(returned):
+        returned.close()
+        pytest.fail(f"this test is async: {TO_RETURN}", pytrace=False)
+    if not isinstance(returned, tuple | list) or len(returned) != 2:
+        pytest.fail(f"this test returned {summary(returned)}: {TO_RETURN}", pytrace=False)
+    model, inputs = returned
+    if inputs is None or isinstance(inputs, str | bytes):
+        pytest.fail(f"the inputs of this test are {summary(inputs)}: {TO_RETURN}", pytrace=False)
+    return model, inputs
+
+
+def summary(value: Any) -> str:
+    """Return the kind of a value in words."""
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    return "nothing" if value is None else f"a {type(value).__name__}"

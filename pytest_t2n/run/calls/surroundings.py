@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_t2n.collect.names import ENGINE_PARAM, FIXTURE
+from pytest_t2n.collect.names import ENGINE_PARAM, FIXTURES
 
 _SAME_FOR_ALL = frozenset({"param", "addfinalizer", "config"})
 """Attributes of `request` that do not tell the engine; `param` is that of the fixture itself."""
@@ -37,7 +37,7 @@ def reads_engine(item: pytest.Item) -> bool:
     found = getattr(item, "_fixtureinfo", None)
     if found is None:
         return False
-    fixtures = (one for name, of_name in found.name2fixturedefs.items() if name != FIXTURE for one in of_name)
+    fixtures = (one for name, of_name in found.name2fixturedefs.items() if name not in FIXTURES for one in of_name)
     functions = [(getattr(item, "obj", None), found.argnames), *((one.func, one.argnames) for one in fixtures)]
     return any(
         ENGINE_PARAM in names or ("request" in names and _may_read_engine(function)) for function, names in functions

@@ -38,6 +38,7 @@ def check_program(
     cell: Cell,
     settings: Settings,
     export: ProgramExport | Exception,
+    *,
     options: CaseOptions,
     folder: Path,
     check: Callable[[ExportResult, CaseOptions], Outcome],

@@ -1,29 +1,33 @@
-"""The files that `t2n check` takes: an NNEF archive, or an ONNX model. Each knows who computes its expected outputs."""
+"""Files to check as they are: an NNEF archive or an ONNX model. Each has a reference that computes its outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from pytest_t2n.cli.arrays import signature_of
-from pytest_t2n.cli.engine_choice import runner_of
 from t2n_core.engine.tract.onnx_file import is_onnx
+from t2n_core.engine.tract.out_of_range import graph_text
+from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import InputError
 from t2n_core.extras import importing
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Array, Sample
 from t2n_core.parity.stage import Stage, Status
 
 if TYPE_CHECKING:
-    from pytest_t2n.records.cell import SelectedEngine
     from t2n_core.engine.protocol import Engine
     from t2n_core.onnx_file.model import OnnxModel
     from t2n_core.parity.judging.interface import Interface
+    from t2n_core.parity.judging.judgement import Judgement
     from t2n_core.parity.outcome import Outcome
-    from t2n_core.parity.request import CheckRequest
-    from t2n_core.parity.samples import Array, Sample
 
-STANDARD = "khronos"
+EXPECTED: Final = "the expected outputs"
+"""The reference of outputs that a user passes, as messages name it."""
+STANDARD: Final = "khronos"
 """The target whose engines read NNEF 1.0, and not tract's dialect."""
 
 
@@ -49,13 +53,13 @@ class CheckedFile(Protocol):
     def samples(self, inputs: Sequence[tuple[Array, ...]], target: str) -> tuple[list[Sample], str]:
         """Return samples for these inputs, or for drawn ones, and the name of the reference of their outputs."""
 
-    def check(self, engine: SelectedEngine, request: CheckRequest) -> Outcome:
-        """Return the outcome in an engine of samples that `samples` returned."""
+    def check(self, engine: Engine, request: CheckRequest, target: str) -> Outcome:
+        """Return the outcome of samples that `samples` returned in an engine of a target."""
 
     def with_author(self, mismatch: Outcome, engine: Engine, request: CheckRequest) -> Outcome:
         """Return a mismatch with expected outputs of the user, with its author if that can be found."""
 
-    def with_hint(self, outcome: Outcome, engine: SelectedEngine) -> Outcome:
+    def with_hint(self, outcome: Outcome, engine: Engine, target: str) -> Outcome:
         """Return the outcome; one of an engine that refuses the file has a hint."""
 
 
@@ -73,6 +77,41 @@ def open_checked(path: Path, sizes: Mapping[str, int]) -> CheckedFile:
     return NnefArchive(path)
 
 
+def file_request(
+    file: CheckedFile,
+    inputs: Sequence[tuple[Array, ...]],
+    expected: Sequence[tuple[Array, ...]],
+    target: str,
+    criteria: Judgement,
+    timeout: float,
+) -> CheckRequest:
+    """Return the check of a file in engines for a target, at these inputs, or at drawn ones if there are none.
+
+    Without `expected` the file's own reference computes the outputs. `timeout` is in seconds. Raises InputError if no
+    inputs can be drawn, and MeaningError if the outputs cannot be computed.
+    """
+    if expected:
+        samples, reference = [Sample(*pair) for pair in zip(inputs, expected, strict=True)], EXPECTED
+    else:
+        samples, reference = file.samples(inputs, target)
+    return CheckRequest(
+        file.path,
+        samples,
+        file.names[1],
+        criteria,
+        timeout,
+        carries=file.carries,
+        reference=reference,
+        interface=file.interface,
+    )
+
+
+def check_file(file: CheckedFile, engine: Engine, target: str, request: CheckRequest) -> Outcome:
+    """Return the outcome of a request of `file_request` in an engine, with a hint where the engine refuses the file."""
+    check = check_parity if request.reference == EXPECTED else partial(file.check, target=target)
+    return file.with_hint(check(engine, request), engine, target)
+
+
 @dataclass(frozen=True, slots=True)
 class NnefArchive:
     """An archive, whose operators have definitions."""
@@ -82,7 +121,11 @@ class NnefArchive:
 
     @property
     def names(self) -> tuple[list[str], list[str]]:
-        return signature_of(self.path)
+        try:
+            signature = Signature.of(graph_text(self.path))
+        except (OSError, ValueError) as wrong:
+            raise InputError(f"{self.path} is neither an NNEF archive nor an ONNX model: {wrong}") from None
+        return list(signature.inputs), list(signature.outputs)
 
     @property
     def interface(self) -> Interface | None:
@@ -95,20 +138,20 @@ class NnefArchive:
 
         return samples_by_definitions(self.path, inputs, standard=target == STANDARD), DEFINITIONS
 
-    def check(self, engine: SelectedEngine, request: CheckRequest) -> Outcome:
+    def check(self, engine: Engine, request: CheckRequest, target: str) -> Outcome:
         from t2n_core.parity.definitions import check_by_definitions
 
-        return check_by_definitions(runner_of(engine), request, standard=engine.target == STANDARD)
+        return check_by_definitions(engine, request, standard=target == STANDARD)
 
     def with_author(self, mismatch: Outcome, engine: Engine, request: CheckRequest) -> Outcome:
         from t2n_core.check.mismatch.author import with_author
 
         return with_author(mismatch, engine, request)
 
-    def with_hint(self, outcome: Outcome, engine: SelectedEngine) -> Outcome:
+    def with_hint(self, outcome: Outcome, engine: Engine, target: str) -> Outcome:
         if outcome.stage is not Stage.LOAD or outcome.error is None or outcome.error.hint:
             return outcome
-        option = "--khronos" if engine.target == STANDARD else f"--tract {engine.version}"
+        option = "--khronos" if target == STANDARD else f"--tract {engine.version}"
         hint = f"an archive is for the release that it was exported for: export it for this one with {option}"
         return replace(outcome, error=replace(outcome.error, hint=hint))
 
@@ -144,15 +187,15 @@ class OnnxFile:
         computed = reference_samples(self.path, inputs, self._sizes)
         return computed.samples, computed.reference
 
-    def check(self, engine: SelectedEngine, request: CheckRequest) -> Outcome:
+    def check(self, engine: Engine, request: CheckRequest, target: str) -> Outcome:
         from t2n_core.onnx_file.samples import check_by_references
 
-        return check_by_references(runner_of(engine), request)
+        return check_by_references(engine, request)
 
     def with_author(self, mismatch: Outcome, engine: Engine, request: CheckRequest) -> Outcome:
         return mismatch
 
-    def with_hint(self, outcome: Outcome, engine: SelectedEngine) -> Outcome:
+    def with_hint(self, outcome: Outcome, engine: Engine, target: str) -> Outcome:
         from t2n_core.onnx_file.refusals import REFUSAL, refusal_of
 
         if outcome.status is not Status.ERROR or outcome.error is None or outcome.error.hint:

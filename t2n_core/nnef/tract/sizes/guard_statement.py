@@ -171,14 +171,16 @@ def _guarded_values(g: TractBuilder) -> list[Value]:
     Where an operation would evaluate scenarios again and again, it is the first operand of that one: the engine then
     refuses before it, and no reduction of a norm is changed, which would no longer be recognised. Otherwise, in
     releases that have scenarios, these are inputs, so that the engine refuses before it sees an empty axis, of which
-    some operations die, and the smallest output, since the engine drops inputs that are multiplied by 0. In older
-    releases it is the smallest of the outputs and of the reductions that they depend on. float32 is preferred.
+    some operations die, and the smallest output that is no cache, since the engine drops inputs that are multiplied by
+    0. In older releases it is the smallest of the outputs and of the reductions that they depend on. float32 is
+    preferred.
     """
     graph, repeated = g.graph, _repeated(g)
     if repeated is not None:
         return [next(repeated.inputs())]
     if g.traits.checks_scenarios:
-        return [*_smallest_inputs(graph), _smallest(graph, graph.outputs)]
+        computed = [output for output in graph.outputs if output.producer and output.producer.name not in _UNCHANGING]
+        return [*_smallest_inputs(graph), _smallest(graph, computed or graph.outputs)]
     sums = [
         operation.outputs[0]
         for operation in graph.operations

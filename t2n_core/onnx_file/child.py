@@ -53,7 +53,7 @@ def _answers(job: Frame) -> Iterator[tuple[dict[str, Any], list[Array]]]:
     For a repair, yield whether it changed the model.
     """
     if repair := job.header.get("repair"):
-        changed = apply_repair(repair, Path(job.header["path"]), Path(job.header["target"]))
+        changed = apply_repair(repair, Path(job.header["path"]), Path(job.header["target"]), job.header["missing"])
         yield {"event": "repaired", "changed": changed}, []
         return
     model = read_model(Path(job.header["path"]))

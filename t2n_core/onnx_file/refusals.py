@@ -51,7 +51,6 @@ _HINTS: Final = {
 }
 
 _MESSAGES: Final[Mapping[Kind, Sequence[str]]] = {
-    Kind.OPTIMISER: ["Trying to substitute", "Output mismatch after rewiring", "running pass", "After rule"],
     Kind.OPERATOR: [r"Unimplemented\(", "UnimplementedOp", "can not be made a Typed", "can not be typed"],
     Kind.SHAPE_OUTPUT: ["Unsupported DatumType in the public API TDim"],
     Kind.DIMENSION_NAME: [r"pars(e|ing) (error|dim|tdim)", "failed to parse", "invalid symbol", "dead .* SymbolScope"],
@@ -62,6 +61,7 @@ _MESSAGES: Final[Mapping[Kind, Sequence[str]]] = {
     ],
     Kind.CONTROL_FLOW: [r'node #\d+ "[^"]*" (If|Loop|Scan)\b'],
     Kind.SHAPE_ARITHMETIC: [r"\bTDim\b"],
+    Kind.OPTIMISER: ["Trying to substitute", "Output mismatch after rewiring", "running pass", "After rule"],
     Kind.DATA_TYPE: [
         r"No super type|Impossible to unify [FIUB]\w+ with [FIUB]\w+|must be floating point|does not support",
         "datum type error|Unsupported DatumType|takes no input of dtype|incompatible types?",

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from t2n_core.errors import T2NError
 from t2n_core.onnx_file.references import REFERENCES
+from t2n_core.onnx_file.refusals import REFUSAL, Kind
 from t2n_core.onnx_file.repairs import REPAIRS
 from t2n_core.onnx_file.samples import reference_samples, run_in_child
 from t2n_core.parity.comparison import compare_outputs
 from t2n_core.parity.outcome import Outcome
 from t2n_core.parity.request import CheckRequest
+
+_ROUNDS: Final = 3
+"""Rounds of all repairs: one may help only after a later one, and missing operators show one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +40,12 @@ def search_repairs(
     by the reference of the request are the same for all samples, and an engine passes or fails elsewhere.
     """
     state = Repaired(request.archive, (), list(before), {})
-    for number, name in enumerate(REPAIRS):
+    for number, name in enumerate(name for _ in range(_ROUNDS) for name in REPAIRS):
         if all(outcome.passed for outcome in state.outcomes):
             break
         target = folder / f"{number}.onnx"
-        changed: list[bool] = []
         try:
-            run_in_child(
-                state.path,
-                {"repair": name, "target": str(target)},
-                [],
-                lambda frame, changed=changed: changed.append(frame.header["changed"]),  # type: ignore[misc]
-            )
-            reason = _difference(request, target) if changed[0] else "it changes nothing"
+            reason = _apply(name, state, target) or _difference(request, target)
         except T2NError as wrong:
             reason = wrong.message
         outcomes = [] if reason else check(replace(request, archive=target))
@@ -57,7 +55,17 @@ def search_repairs(
             state.unused[name] = reason
         else:
             state = Repaired(target, (*state.repairs, name), outcomes, state.unused)
-    return state
+    unused = {name: reason for name, reason in state.unused.items() if name not in state.repairs}
+    return replace(state, repairs=tuple(dict.fromkeys(state.repairs)), unused=unused)
+
+
+def _apply(name: str, state: Repaired, target: Path) -> str:
+    """Write the model after one more repair; return why there is none, '' if there is."""
+    missing = [one.error.op for one in state.outcomes if one.error and one.facts.get(REFUSAL) == Kind.OPERATOR.value]
+    changed: list[bool] = []
+    job = {"repair": name, "target": str(target), "missing": sorted(set(missing))}
+    run_in_child(state.path, job, [], lambda frame: changed.append(frame.header["changed"]))
+    return "" if changed[0] else "it changes nothing"
 
 
 def _difference(request: CheckRequest, target: Path) -> str:

@@ -1,18 +1,20 @@
 """Repairs of an ONNX model that keep its meaning and let more releases of tract read it.
 
-Each is a function of a file that returns another model, or the same one if there is nothing to repair.
+Each is a function of a model, and of the operators that an engine lacks. It returns another model, or the same one if
+there is nothing to repair.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+import numpy as np
 import onnx
-from onnx import inliner, shape_inference, version_converter
+from onnx import inliner, numpy_helper, shape_inference, version_converter
 
 from t2n_core.errors import InputError
 
@@ -22,7 +24,7 @@ _OPSET: Final = 18
 """An opset that all lines of tract know well: later ones add functions and types that older releases lack."""
 
 
-def remove_value_info(model: onnx.ModelProto) -> onnx.ModelProto:
+def remove_value_info(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
     """Remove the declared shapes of intermediate values, and shapes of outputs that are formulas."""
     for graph in _graphs(model.graph):
         del graph.value_info[:]
@@ -32,7 +34,7 @@ def remove_value_info(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
-def rename_dimensions(model: onnx.ModelProto) -> onnx.ModelProto:
+def rename_dimensions(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
     """Give dimensions of inputs names that are identifiers."""
     names: dict[str, str] = {}
     for graph in _graphs(model.graph):
@@ -43,18 +45,23 @@ def rename_dimensions(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
-def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Replace functions of the model, and operators that ONNX defines by others, by their nodes."""
-    kept = [("", name) for name in _KEPT_FUNCTIONS]
-    return inliner.inline_selected_functions(model, kept, exclude=True, inline_schema_functions=True)
+def inline_functions(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
+    """Replace functions of the model, and missing operators that ONNX defines by others, by their nodes."""
+    functions = [*(("", name) for name in missing), *((one.domain, one.name) for one in model.functions)]
+    typed = shape_inference.infer_shapes(model)
+    stored = [onnx.helper.make_tensor_value_info(one.name, one.data_type, one.dims) for one in typed.graph.initializer]
+    typed.graph.value_info.extend(stored)  # some functions depend on the types of their inputs
+    inlined = inliner.inline_selected_functions(typed, functions, inline_schema_functions=True)
+    operators = [[node.op_type for node in one.graph.node] for one in (model, inlined)]
+    return model if operators[0] == operators[1] else remove_value_info(inlined, missing)
 
 
-def infer_types(model: onnx.ModelProto) -> onnx.ModelProto:
+def infer_types(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
     """Add the types of values that the file does not state."""
     return shape_inference.infer_shapes(model, data_prop=True)
 
 
-def fold_constants(model: onnx.ModelProto) -> onnx.ModelProto:
+def fold_constants(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
     """Compute what depends on constants alone, by onnxruntime, which also removes nodes without effect."""
     import onnxruntime
 
@@ -68,27 +75,56 @@ def fold_constants(model: onnx.ModelProto) -> onnx.ModelProto:
         return onnx.load(str(path))
 
 
-def convert_opset(model: onnx.ModelProto) -> onnx.ModelProto:
+def convert_opset(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
     """Convert a model of a later opset to one that all lines of tract know."""
     versions = [one.version for one in model.opset_import if one.domain in ("", "ai.onnx")]
     return version_converter.convert_version(model, _OPSET) if max(versions, default=0) > _OPSET else model
 
 
-REPAIRS: Final[Mapping[str, Callable[[onnx.ModelProto], onnx.ModelProto]]] = {
+def replace_ranges(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
+    """Replace `Range(0, n, 1)` by a cumulative sum of ones: up to 0.22 tract does not convert a size to an integer."""
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    constants |= {n.output[0]: a.t for n in model.graph.node for a in n.attribute if n.op_type == "Constant"}
+    kept: list[onnx.NodeProto] = []
+    for node in model.graph.node:
+        ends = [constants.get(name) for name in node.input] if node.op_type == "Range" else []
+        if [None if end is None else int(numpy_helper.to_array(end)) for end in ends] != [0, None, 1]:
+            kept.append(node)
+            continue
+        names = [f"{node.output[0]}_{part}" for part in ("axis", "shape", "one", "ones", "count")]
+        axis, shape, one, ones, count = names
+        for name, value in ((axis, np.zeros(1, np.int64)), (one, np.ones((), np.int64))):
+            model.graph.initializer.append(numpy_helper.from_array(value, name))
+        filled = numpy_helper.from_array(np.ones(1, np.int64))
+        kept += [
+            onnx.helper.make_node("Unsqueeze", [node.input[1], axis], [shape]),
+            onnx.helper.make_node("ConstantOfShape", [shape], [ones], value=filled),
+            onnx.helper.make_node("CumSum", [ones, f"{axis}_scalar"], [count]),
+            onnx.helper.make_node("Sub", [count, one], [node.output[0]], name=node.name),
+        ]
+        model.graph.initializer.append(numpy_helper.from_array(np.zeros((), np.int64), f"{axis}_scalar"))
+    if len(kept) != len(model.graph.node):
+        del model.graph.node[:]
+        model.graph.node.extend(kept)
+    return model
+
+
+REPAIRS: Final[Mapping[str, Callable[[onnx.ModelProto, Collection[str]], onnx.ModelProto]]] = {
     "remove declared shapes": remove_value_info,
     "rename dimensions": rename_dimensions,
     "fold constants": fold_constants,
+    "replace ranges": replace_ranges,
     "infer types": infer_types,
     "inline functions": inline_functions,
     "convert the opset": convert_opset,
 }
 """Repairs by name, in the order in which they are tried."""
-_KEPT_FUNCTIONS: Final = ("Softmax", "LogSoftmax", "Relu", "LeakyRelu", "Clip", "Range")
-"""Functions of the standard that every release implements, and that would be slower as their nodes."""
 
 
-def repair(name: str, source: Path, target: Path) -> bool:
+def repair(name: str, source: Path, target: Path, missing: Collection[str] = ()) -> bool:
     """Write the repaired model, with its weights, and return whether the repair changed anything.
+
+    `missing` are operators that an engine does not implement.
 
     Raises InputError for a model above 2 GB, or one that the tool for the repair refuses.
     """
@@ -97,7 +133,7 @@ def repair(name: str, source: Path, target: Path) -> bool:
         raise InputError(f"{source} has more than 2 GB, and is not repaired")
     before: bytes = model.SerializeToString(deterministic=True)
     try:
-        repaired = REPAIRS[name](model)
+        repaired = REPAIRS[name](model, missing)
     except MemoryError:
         raise
     except Exception as wrong:

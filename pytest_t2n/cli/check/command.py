@@ -151,13 +151,11 @@ def _repair(
     if options.json:
         for title, outcome in ended:
             print(json.dumps({**outcome.to_dict(), "engine": title, "repairs": repaired.repairs}))
-    elif repaired.repairs:
-        print(f"{options.output}: {', '.join(repaired.repairs)}")
-        _show(ended)
     else:
-        print("no repair brings an engine further:")
+        print(f"{options.output}: {', '.join(repaired.repairs)}" if repaired.repairs else "nothing was repaired")
         for name, reason in repaired.unused.items():
-            print(f"  {name}: {reason}")
+            print(f"  not used: {name}: {reason}")
+        _show(ended)
     return ended
 
 

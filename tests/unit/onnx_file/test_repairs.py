@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.reference
 import pytest
 from onnx import helper
 
@@ -14,10 +15,10 @@ from t2n_core.onnx_file.repairs import repair
 from tests.onnx_nets import INT64, linear, model, saved, tensor
 
 
-def repaired(name: str, net: onnx.ModelProto, folder: Path) -> onnx.ModelProto | None:
+def repaired(name: str, net: onnx.ModelProto, folder: Path, *missing: str) -> onnx.ModelProto | None:
     """Return the repaired model; None if the repair changes nothing."""
     target = folder / "target.onnx"
-    return onnx.load(target) if repair(name, saved(net, folder / "net.onnx"), target) else None
+    return onnx.load(target) if repair(name, saved(net, folder / "net.onnx"), target, missing) else None
 
 
 def test_declared_shapes(tmp_path: Path) -> None:
@@ -43,13 +44,14 @@ def test_names_of_dimensions(tmp_path: Path) -> None:
 
 
 def test_functions(tmp_path: Path) -> None:
-    nodes = [helper.make_node("Mish", ["x"], ["m"]), helper.make_node("Relu", ["m"], ["y"])]
-    net = model(nodes, [tensor("x", [3])], [tensor("y", [3])], opset=18)
-    changed = repaired("inline functions", net, tmp_path)
+    nodes = [helper.make_node("Mish", ["x"], ["m"]), helper.make_node("Gelu", ["m"], ["y"])]
+    net = model(nodes, [tensor("x", [3])], [tensor("y", [3])], opset=20)
+    assert repaired("inline functions", net, tmp_path) is None
+    changed = repaired("inline functions", net, tmp_path, "Mish")
     assert changed is not None
     operators = [node.op_type for node in changed.graph.node]
     assert "Mish" not in operators
-    assert operators[-1] == "Relu"
+    assert operators[-1] == "Gelu"
 
 
 def test_constants(tmp_path: Path) -> None:
@@ -58,6 +60,22 @@ def test_constants(tmp_path: Path) -> None:
     changed = repaired("fold constants", net, tmp_path)
     assert changed is not None
     assert [node.op_type for node in changed.graph.node] == ["Reshape"]
+
+
+def test_ranges(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Range", ["zero", "n", "step"], ["r"]),
+        helper.make_node("Range", ["zero", "n", "two"], ["y"]),
+    ]
+    constants = {"zero": np.array(0), "step": np.array(1), "two": np.array(2)}
+    net = model(nodes, [tensor("n", [], INT64)], [tensor("r", ["N"], INT64), tensor("y", ["M"], INT64)], constants)
+    changed = repaired("replace ranges", net, tmp_path)
+    assert changed is not None
+    assert [node.op_type for node in changed.graph.node] == ["Unsqueeze", "ConstantOfShape", "CumSum", "Sub", "Range"]
+    onnx.checker.check_model(changed)
+    for size in (0, 1, 5):
+        got = onnx.reference.ReferenceEvaluator(changed).run(None, {"n": np.array(size)})
+        np.testing.assert_array_equal(got[0], np.arange(size))
 
 
 def test_the_opset(tmp_path: Path) -> None:

@@ -46,6 +46,9 @@ FAMILIES: Mapping[str, Family] = {
         "pytest_t2n.cli.check.command",
         "compare the outputs of an archive or ONNX model in engines with expected ones; needs no torch",
     ),
+    "convert": Family(
+        _WRITE, "pytest_t2n.cli.exports.convert", "write an ONNX model as an NNEF archive, and prove it; needs no torch"
+    ),
     "migrate": Family(
         _WRITE, "pytest_t2n.cli.migrate.command", "report what files use of torch-to-nnef, and what to write instead"
     ),

@@ -12,6 +12,8 @@ from t2n_core.text import suggestion
 
 LEVEL_HELP = f"the least level of parity: {', '.join(TractCheckTolerance)}; {DEFAULT_LEVEL} if not given"
 """Help of an option that takes a tolerance level."""
+SIZE_HELP = "the size of a dynamic dimension of an ONNX model, in drawn inputs"
+"""Help of the option `--size`."""
 SPEC_HELP = "releases: 0.21 (its newest), 0.21.13, '>=0.21,<0.23', latest, all-minors, all, path:FILE, or a comma list"
 """Help of an option that takes a specification of releases of tract."""
 _INVALID_CHOICE = re.compile(r"argument COMMAND: invalid choice: '(.*?)'")
@@ -48,6 +50,14 @@ class Parser(argparse.ArgumentParser):
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
                 yield from action.choices
+
+
+def size_argument(text: str) -> tuple[str, int]:
+    """Return the name and the size of `NAME=N`. Raises argparse.ArgumentTypeError."""
+    name, _, size = text.rpartition("=")
+    if not name or not size.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=N")
+    return name, int(size)
 
 
 def _hint(name: str, names: Any) -> str:

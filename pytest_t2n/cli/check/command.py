@@ -22,7 +22,7 @@ from pytest_t2n.cli.arrays import in_order
 from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, engines_of
 from pytest_t2n.cli.output import show_table
-from pytest_t2n.cli.parser import LEVEL_HELP
+from pytest_t2n.cli.parser import LEVEL_HELP, SIZE_HELP, size_argument
 from pytest_t2n.config.engines import runner_of
 from t2n_core.check.file import EXPECTED, CheckedFile, check_file, file_request, open_checked
 from t2n_core.engine.tract.onnx_file import is_onnx
@@ -59,14 +59,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         help="the outputs for each of these, by name; if missing, those by the definitions of the archive's operators, "
         "or of onnxruntime for an ONNX model",
     )
-    parser.add_argument(
-        "--size",
-        action="append",
-        default=[],
-        type=_size,
-        metavar="NAME=N",
-        help="the size of a dynamic dimension of an ONNX model, in drawn inputs",
-    )
+    parser.add_argument("--size", action="append", default=[], type=size_argument, metavar="NAME=N", help=SIZE_HELP)
     parser.add_argument("--tolerance", default=str(DEFAULT_LEVEL), metavar="LEVEL", help=LEVEL_HELP)
     parser.add_argument("--transforms", default="", metavar="NAMES", help="of the engine, as f32_to_f16,round_trip")
     parser.add_argument("--strict", action="store_true", help="a pass that proves little is a failure")
@@ -173,13 +166,6 @@ def _with_explanations(
     from t2n_core.reduce.wrong_statement import describe_wrong_statement
 
     return outcome.with_details(describe_wrong_statement(runner, request, engine.version))
-
-
-def _size(text: str) -> tuple[str, int]:
-    name, _, size = text.rpartition("=")
-    if not name or not size.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=N")
-    return name, int(size)
 
 
 def _transforms_of(text: str) -> tuple[str, ...]:

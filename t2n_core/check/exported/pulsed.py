@@ -86,7 +86,7 @@ def write_pulsed(
         raise InputError(f"{path} is the archive itself", hint="write the pulsed archive beside it")
     with scratch_folder() as scratch:
         folder, streamed = scratch / "stream", (axis.symbol, pulse)
-        reply = axis.engine.write_stream(result.archive, streamed, folder, symbols=axis.others, timeout=timeout)
+        reply = axis.engine.write(result.archive, folder, pulse=streamed, symbols=axis.others, timeout=timeout)
         if reply.status != "ok":
             common = {"engine": f"{axis.engine.name} {axis.engine.version}", "required": criteria.required}
             with_reason(failure_outcome(reply, (), common, timeout), result.graph).raise_for_failure()

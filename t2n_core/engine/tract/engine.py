@@ -186,24 +186,25 @@ class TractEngine(WorkerEngine):
         }
         return self._work(archive, [], options, timeout)
 
-    def write_stream(
+    def write(
         self,
         archive: Path,
-        pulse: tuple[str, int],
         folder: Path,
         *,
+        pulse: tuple[str, int] | None = None,
         symbols: Mapping[str, int] | None = None,
         timeout: float = 60.0,
     ) -> EngineReply:
-        """Load `archive`, turn it into a stream as `run` does, and write that as an archive to a new folder.
+        """Load `archive`, which may be an ONNX file, and write it as an NNEF archive to a new folder.
 
-        The fact `stream` of the reply has the fields of `Stream`.
+        With a pulse it is turned into a stream first, as `run` does; the fact `stream` of the reply has the fields of
+        `Stream`.
         """
         options = {
             "timeout": timeout,
             "memory_limit": chosen_limit(),
             "symbols": dict(symbols or {}),
-            "pulse": {"symbol": pulse[0], "size": pulse[1]},
+            "pulse": None if pulse is None else {"symbol": pulse[0], "size": pulse[1]},
             "folder": str(folder),
         }
         return self._work(archive, [], options, timeout)

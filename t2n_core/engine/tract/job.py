@@ -17,7 +17,7 @@ from t2n_core.engine.tract.driver import TractDriver, TractModel, TractRunnable
 from t2n_core.engine.tract.kept_calls import KeptCalls, are_same
 from t2n_core.engine.tract.operators import list_operators, optimise_for_profile
 from t2n_core.engine.tract.profile_job import Send, run_profile
-from t2n_core.engine.tract.stream import Stream, write_stream
+from t2n_core.engine.tract.stream import Stream, write_model
 from t2n_core.engine.tract.transforms.job import apply_transforms, run_transforms
 from t2n_core.errors import EngineError, EngineRunError
 
@@ -60,7 +60,7 @@ def _run(driver: TractDriver, job: Frame, send: Send, times: dict[str, float]) -
         run_profile(driver, job, send, stage)
         return
     if "folder" in header:
-        write_stream(driver, header, send, stage)
+        write_model(driver, header, send, stage)
         return
     if "interface" in header:
         run_transforms(driver, header, send, stage)

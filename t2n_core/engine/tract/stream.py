@@ -62,10 +62,10 @@ class Stream:
         return whole
 
 
-def write_stream(driver: TractDriver, header: Mapping[str, Any], send: Send, stage: Any) -> None:
-    """Load an archive, turn it into a stream, write that to a new folder, and send its axes and delays as a fact.
+def write_model(driver: TractDriver, header: Mapping[str, Any], send: Send, stage: Any) -> None:
+    """Load a file, turn it into a stream if a pulse is set, and write it to a new folder as the engine does.
 
-    Raises EngineError.
+    The axes and delays of a stream are sent as a fact. Raises EngineError.
     """
     with stage("load"):
         model = driver.load(Path(header["archive"]))
@@ -73,11 +73,13 @@ def write_stream(driver: TractDriver, header: Mapping[str, Any], send: Send, sta
         if header["symbols"]:
             model.set_symbols(header["symbols"])
         model.declutter()
-        stream = Stream.of(model, header["pulse"])
+        stream = Stream.of(model, header["pulse"]) if header["pulse"] else None
         folder = header["folder"]
         try:
             driver.write(model, Path(folder))
         except EngineError as error:  # whose message names a folder that no longer exists
-            raise type(error)(str(error).replace(folder, "the written stream")) from None
+            raise type(error)(str(error).replace(folder, "the written archive")) from None
+    if stream is None:
+        return
     axes = {"input_axes": list(stream.input_axes), "output_axes": list(stream.output_axes)}
     send({"event": "facts", "facts": {STREAM: {"size": stream.size, **axes, "delays": list(stream.delays)}}})

@@ -194,7 +194,7 @@ def test_by_hand_with_several_outputs_and_a_folder(tmp_path):
 def test_the_proof_reads_the_written_archive(fault, tmp_path, monkeypatch):
     """A wrong delay, or pulses that each run in a new State, are found."""
     result = exported(causal(), TractNNEF("0.21.19"), tmp_path / "model.tar")
-    plain, write = TractEngine.run, TractEngine.write_stream
+    plain, write = TractEngine.run, TractEngine.write
 
     def wrong_delay(self, *arguments, **options):
         reply = write(self, *arguments, **options)
@@ -203,7 +203,7 @@ def test_the_proof_reads_the_written_archive(fault, tmp_path, monkeypatch):
     def new_states(self, archive, batches, *, one_state=False, **options):
         return plain(self, archive, batches, **options)
 
-    monkeypatch.setattr(TractEngine, *(("write_stream", wrong_delay) if fault == "delay" else ("run", new_states)))
+    monkeypatch.setattr(TractEngine, *(("write", wrong_delay) if fault == "delay" else ("run", new_states)))
     with pytest.raises(ParityError):
         result.write_pulsed(tmp_path / "stream.tar", 4)
     assert [one.name for one in tmp_path.iterdir()] == ["model.tar"]

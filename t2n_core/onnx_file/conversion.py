@@ -1,0 +1,59 @@
+"""ONNX models as NNEF archives, by the writer of the engine itself, each proven against the model's reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from t2n_core.engine.causes import deepest_first
+from t2n_core.engine.protocol import Engine
+from t2n_core.engine.tract.engine import TractEngine
+from t2n_core.errors import EngineOptimiseError
+from t2n_core.nnef.archive import write_files
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.judging.interface import interface_of
+from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.request import CheckRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """The outcomes of an ONNX model and of the archive that an engine wrote of it."""
+
+    model: Outcome
+    archive: Outcome | None
+    """None if there is no archive: the engine does not compute the model's outputs."""
+
+
+def convert(engine: TractEngine, request: CheckRequest, model: Outcome, target: Path) -> Conversion:
+    """Write the ONNX model of a request as an archive, and check it at the same samples.
+
+    `model` is the outcome of the request in the engine. The archive is written only if it passes, and is removed again
+    if its own check does not. Raises EngineOptimiseError, with the engine's reason, if it cannot write the model.
+    """
+    if not model.passed:
+        return Conversion(model, None)
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch, "archive")
+        reply = engine.write(request.archive, folder, timeout=request.timeout)
+        if reply.status != "ok":
+            raise EngineOptimiseError(
+                f"tract {engine.version} cannot write {request.archive} as NNEF: {deepest_first(reply.message)}",
+                hint="try another release, or export the model from PyTorch with `t2n export`",
+            )
+        files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+        write_files(files, target)
+    outcome = check_archive(engine, request, target)
+    if not outcome.passed:
+        target.unlink()
+    return Conversion(model, outcome)
+
+
+def check_archive(engine: Engine, request: CheckRequest, archive: Path) -> Outcome:
+    """Return the outcome of an archive in an engine at the samples of its ONNX model."""
+    stated = interface_of(archive)
+    declared = request.interface
+    if declared is not None and stated is not None:  # the engine's writer names outputs by their nodes
+        declared = replace(declared, outputs=stated.outputs)
+    return check_parity(engine, replace(request, archive=archive, interface=declared))

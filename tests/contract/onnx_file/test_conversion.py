@@ -1,0 +1,70 @@
+"""`t2n convert model.onnx`: archives that the engine writes of ONNX models, proven against onnxruntime."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+from onnx import helper
+
+from pytest_t2n.cli.command import main
+from tests.onnx_nets import embedding, linear, lstm, model, saved, tensor
+from tests.releases import LINES, NEWEST
+
+
+def converted(path: Path, target: Path, *releases: str) -> int:
+    return main(["convert", str(path), "-o", str(target), "--tract", ",".join(releases)])
+
+
+@pytest.mark.parametrize("net", [linear(), embedding()], ids=["linear", "embedding"])
+@pytest.mark.parametrize("release", [LINES[-3], NEWEST])
+def test_the_archive_computes_what_the_model_does(net, release, tmp_path, capsys) -> None:
+    target = tmp_path / "net.nnef.tgz"
+    assert converted(saved(net, tmp_path / "net.onnx"), target, release) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [(line[2], line[3]) for line in lines] == [("net.onnx", "pass"), ("net.nnef.tgz", "pass")]
+    with tarfile.open(target) as archive:
+        graph = archive.extractfile("graph.nnef")
+        assert graph is not None
+        assert "B" in graph.read().decode()  # the dynamic batch
+    assert main(["check", str(target), "--tract", release]) == 0  # by the definitions of its operators
+
+
+def test_an_archive_for_several_releases(tmp_path, capsys) -> None:
+    target = tmp_path / "net.nnef.tgz"
+    assert converted(saved(linear(), tmp_path / "net.onnx"), target, LINES[-2], NEWEST) == 0
+    assert capsys.readouterr().out.count("pass") == 3
+
+
+def test_a_model_that_the_engine_computes_wrongly_is_not_converted(tmp_path, capsys) -> None:
+    target = tmp_path / "net.nnef.tgz"
+    assert converted(saved(lstm("reverse"), tmp_path / "net.onnx"), target, NEWEST) == 1
+    assert "differ from onnxruntime" in capsys.readouterr().out
+    assert not target.exists()
+
+
+def test_an_operator_that_the_engine_cannot_write(tmp_path, capsys) -> None:
+    node = helper.make_node("Mod", ["x", "z"], ["y"], fmod=1)
+    net = model([node], [tensor("x", ["B", 3]), tensor("z", ["B", 3])], [tensor("y", ["B", 3])])
+    target = tmp_path / "net.nnef.tgz"
+    assert converted(saved(net, tmp_path / "net.onnx"), target, NEWEST) == 1
+    assert "cannot write" in capsys.readouterr().err
+    assert not target.exists()
+
+
+def test_an_archive_that_the_engine_writes_wrongly_is_removed(tmp_path, capsys) -> None:
+    """The writer loses `ceil_mode` of a pool, and with it the last window."""
+    node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)
+    net = model([node], [tensor("x", [1, 2, 5, 7])], [tensor("y", [1, 2, 3, 4])])
+    target = tmp_path / "net.nnef.tgz"
+    assert converted(saved(net, tmp_path / "net.onnx"), target, NEWEST) == 1
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:3]]
+    assert [line[3] for line in lines] == ["pass", "mismatch"]
+    assert not target.exists()
+
+
+def test_only_onnx_models_are_converted(tmp_path, capsys) -> None:
+    (tmp_path / "graph.nnef").write_text("version 1.0;\n")
+    assert converted(tmp_path, tmp_path / "net.nnef.tgz", NEWEST) == 1
+    assert "is not an ONNX model" in capsys.readouterr().err

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_t2n.run.export_summary import graph_text
+from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import InputError
 from t2n_core.foreign import ForeignFileError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_SIGNATURE = re.compile(rb"^\s*graph\s+\w+\s*\(([^)]*)\)\s*->\s*\(([^)]*)\)", re.MULTILINE)
 
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
@@ -48,8 +46,8 @@ def signature_of(archive: Path) -> tuple[list[str], list[str]]:
     """Return the names of the inputs and outputs of an archive. Raises InputError for any other file."""
     if not archive.exists():
         raise InputError(f"there is no archive {archive}")
-    match = _SIGNATURE.search(graph_text(archive))
-    if match is None:
-        raise InputError(f"{archive} is not an NNEF archive: it has no graph.nnef with a graph")
-    inputs, outputs = ([name.strip().decode() for name in part.split(b",") if name.strip()] for part in match.groups())
-    return inputs, outputs
+    try:
+        signature = Signature.of(graph_text(archive).decode("utf-8", "replace"))
+    except ValueError:
+        raise InputError(f"{archive} is not an NNEF archive: it has no graph.nnef with a graph") from None
+    return list(signature.inputs), list(signature.outputs)

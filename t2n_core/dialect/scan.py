@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from t2n_core.dialect.run import Run
 from t2n_core.dialect.tensors import Tensor
 from t2n_core.errors import InputError
+from t2n_core.nnef.lexical import plain_identifier
 from t2n_core.nnef.reading.tree import Call
 
 
@@ -28,6 +29,7 @@ def scan(run: Run, operation: Call, arguments: Mapping[str, Any]) -> tuple[Tenso
     Special values: without any step a `full` output is empty, and a `last` one has its initial state.
     Source: tract core/src/ops/scan/optimized.rs, nnef/src/ops/core/scan.rs.
     """
+    arguments = named_in_body(arguments)
     signature, _ = run.body_of(arguments["body"])
     scanned: list[tuple[str, Tensor, int, int]] = arguments["scan"]
     names = [result.name for result in signature.results]
@@ -56,6 +58,16 @@ def scan(run: Run, operation: Call, arguments: Mapping[str, Any]) -> tuple[Tenso
         last = step(0)  # over zeros, for the shapes of what is empty
         last.update({result: states[name] for name, result in next_states.items()})
     return tuple(_output(run, output, steps, last) for output in arguments["output"])
+
+
+def named_in_body(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a loop with the names of its body in their plain form, in which the body has them."""
+    named = {
+        kind: [(plain_identifier(name), *rest) for name, *rest in arguments[kind]]
+        for kind in ("scan", "full", "state", "output")
+    }
+    named["state"] = [(name, tensor, plain_identifier(result)) for name, tensor, result in named["state"]]
+    return {**arguments, **named, "body": plain_identifier(arguments["body"])}
 
 
 def _chunk(tensor: Tensor, axis: int, chunk: int, number: int) -> Tensor:

@@ -14,8 +14,10 @@ from t2n_core.nnef.dat import BLOCK_BYTES, BLOCK_ELEMENTS, HEADER_SIZE
 from t2n_core.nnef.reading.archive import StoredTensor
 
 _FLOAT32: Final = np.dtype(np.float32)
-_BLOCKS: Final = bytes([0x40, 0x30, 0x52, 0x54])
+_BLOCKS: Final = 0x54523040
 """The item type of blocks of 4 bits in the header of a tensor: tract's vendor number with its format Q4_0."""
+_OLD_BLOCKS: Final = 0x54522040
+"""The item type of such blocks in the order of tract up to 0.21.8, and of the exporters of that time."""
 _DATUM_TYPES: Final = {
     "scalar": "float32",
     "integer": "int64",
@@ -99,12 +101,14 @@ def from_blocks(stored: StoredTensor) -> NDArray[np.float32]:
     """Return the elements of a tensor in blocks of 4 bits: (nibble - 8) * scale, with the scale in float16.
 
     A block holds the scale, then 16 bytes, of which byte i has element i in its low nibble and element i + 16 in its
-    high one. Raises InputError for another format.
+    high one, in the old format elements 2i and 2i + 1. Raises InputError for another format.
     """
-    if stored.data[48:52] != _BLOCKS:
-        raise InputError("a tensor is stored in a format that is not blocks of 4 bits")
+    item_type = int.from_bytes(stored.data[48:52], "little")
+    if item_type not in (_BLOCKS, _OLD_BLOCKS):
+        raise InputError(f"a tensor has items of the type {item_type:#x}, which cannot be read here")
     count = math.prod(stored.shape) // BLOCK_ELEMENTS
     blocks = np.frombuffer(stored.data, np.uint8, count * BLOCK_BYTES, HEADER_SIZE).reshape(count, BLOCK_BYTES)
     scales = blocks[:, :2].copy().view(np.float16).astype(np.float32)
-    levels = np.concatenate([blocks[:, 2:] & 15, blocks[:, 2:] >> 4], axis=1).astype(np.float32) - 8
+    halves = np.stack([blocks[:, 2:] & 15, blocks[:, 2:] >> 4], axis=1 if item_type == _BLOCKS else 2)
+    levels = halves.reshape(count, BLOCK_ELEMENTS).astype(np.float32) - 8
     return (levels * scales).reshape(stored.shape)

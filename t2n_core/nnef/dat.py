@@ -23,6 +23,8 @@ _TRACT_VENDOR: Final = 0x5452
 _BLOCKS: Final = 0x3040
 _KINDS: Final = {"f": 0, "u": 1, "i": 4, "b": 5}
 """Item types of the standard. Booleans are packed into bits, the only format that all tract versions read."""
+_READ_KINDS: Final = {**{number: letter for letter, number in _KINDS.items()}, 2: "u", 3: "i"}
+"""Item types of the standard, with those of quantised integers, as which tract writes all integers."""
 BLOCK_ELEMENTS: Final = 32
 BLOCK_BYTES: Final = 18
 """Bytes of a block of 4-bit integers with its scale, as in llama.cpp: a byte holds element i and element i + 16."""
@@ -115,7 +117,7 @@ def read_header(content: bytes, where: str) -> tuple[tuple[int, ...], np.dtype[A
     magic, _, _, _, rank, *rest = _HEADER.unpack(content[:HEADER_SIZE])
     if magic != b"N\xef" or rank > MAX_RANK:
         raise InputError(f"{where}: the header of the tensor is damaged")
-    bits, kind = rest[8], {number: letter for letter, number in _KINDS.items()}.get(rest[9])
+    bits, kind = rest[8], _READ_KINDS.get(rest[9])
     shape = tuple(rest[:rank])
     if kind is None or (kind != "b" and bits not in (8, 16, 32, 64)) or (kind == "f" and bits == 8):
         return shape, None

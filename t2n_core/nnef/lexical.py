@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 _FORM: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NO_LETTER: Final = re.compile(r"[^A-Za-z0-9_]")
 _MISREAD: Final = ("true", "false", "inf")
 """tract reads these as a literal wherever an expression starts with them: `true_value` and `info` are parse errors
 (for `inf` from 0.20.22 at the latest)."""
@@ -32,6 +33,12 @@ def identifier_problem(name: str) -> str | None:
         if name.startswith(word):
             return f"`{name}` starts with `{word}`, which tract's parser takes for a literal"
     return None
+
+
+def plain_identifier(name: str) -> str:
+    """Return a name with `_` for each character that an identifier cannot have, as tract does where it writes names."""
+    plain = _NO_LETTER.sub("_", name)
+    return plain if _FORM.match(plain) else f"_{plain}"
 
 
 def cannot_be_expressed(value: Any) -> ValueError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import enum
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ class _Required(enum.Enum):
 REQUIRED: Final = _Required.REQUIRED
 """The default of a required parameter."""
 
-_WORDS: Final = {"true": True, "false": False, "none": None}
+_WORDS: Final = {"true": True, "false": False, "none": None, "inf": math.inf, "-inf": -math.inf}
 _PARAMETER: Final = re.compile(r"(?P<name>\w+)\s*:\s*(?P<type>[^=]+?)(?:\s*=\s*(?P<default>.+))?")
 COMMENT: Final = re.compile(r"#[^\n]*")
 

@@ -15,6 +15,7 @@ from t2n_core.dialect.evaluator import Evaluation, last_uses
 from t2n_core.dialect.expressions import Scope, evaluate_expression
 from t2n_core.dialect.graphs.products import PRODUCTS
 from t2n_core.dialect.graphs.shapes import OF_SIZES, RULES, VIEWS, Arguments
+from t2n_core.dialect.scan import named_in_body
 from t2n_core.dialect.statements import variable
 from t2n_core.dialect.tensors import Tensor
 from t2n_core.errors import BudgetError
@@ -204,6 +205,7 @@ class _Count:
 
     def _scan(self, bound: Arguments) -> list[Any]:
         """Return what stands for the results of a loop, from one run of its body."""
+        bound = named_in_body(bound)
         signature, statements = self._evaluation.body_of(bound["body"])
         values: dict[str, Any] = {name: tensor for name, tensor, *_ in (*bound["full"], *bound["state"])}
         steps = 0

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from t2n_core.errors import InputError
+from t2n_core.nnef.reading.identifiers import QUOTED, name_of
 
-_GRAPH: Final = re.compile(r"^\s*graph\s+[^(]*\(([^)]*)\)\s*->\s*\(([^)]*)\)", re.MULTILINE)
+_NAMES: Final = rf'\(((?:{QUOTED}|[^)"])*)\)'
+_GRAPH: Final = re.compile(rf'^\s*graph\s+(?:{QUOTED}|[^("])*{_NAMES}\s*->\s*{_NAMES}', re.MULTILINE)
+_NAME: Final = re.compile(rf"{QUOTED}|[^\s,]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,5 +52,4 @@ class Signature:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    names = (name.strip() for name in text.split(","))
-    return tuple(name.removeprefix('i"').removesuffix('"') for name in names if name)
+    return tuple(name_of(found[0]) for found in _NAME.finditer(text))

@@ -67,6 +67,8 @@ def tensor_of(data: bytes, where: str) -> NDArray[Any] | StoredTensor:
         return np.unpackbits(np.frombuffer(body, np.uint8), count=count).astype(np.bool_).reshape(shape)
     if len(body) < count * dtype.itemsize:
         raise InputError(f"{where}: {len(body)} bytes are too few for {dtype}{list(shape)}")
+    if dtype.kind == "b":
+        return np.frombuffer(body, np.uint8, count).astype(np.bool_).reshape(shape)
     return np.frombuffer(body, dtype, count).reshape(shape)
 
 

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from t2n_core.errors import InputError
 from t2n_core.nnef.reading.document import Argument, Assignment, Expression, value_text
 from t2n_core.nnef.reading.document import Name as NameText
 from t2n_core.nnef.reading.grammar import GrammarReader, parse_expression
-from t2n_core.nnef.reading.tree import Call, Items, Literal, Name, Node, Operator, Statement, names_in, nodes_in
+from t2n_core.nnef.reading.tree import (
+    Call,
+    Items,
+    Literal,
+    Name,
+    Node,
+    Operator,
+    Statement,
+    Subscript,
+    names_in,
+    nodes_in,
+    parts_of,
+)
 
 _OF_SIZES: Final = frozenset({"min", "max"})
 """Functions in expressions of sizes."""
@@ -17,6 +30,8 @@ _BINARY: Final = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "^": "pow", "<": "lt", ">": "gt", "<=": "le", ">=": "ge",
     "==": "eq", "!=": "ne", "&&": "and", "||": "or",
 }  # fmt: skip
+_SHAPE: Final = "tract_core_shape_of"
+"""The only operator whose result has elements as an expression: after any other, tract takes a result by its place."""
 _UNARY: Final = {"-": "neg", "!": "not"}
 
 
@@ -31,8 +46,8 @@ def operation_of(operator: Operator) -> str:
 def flat_assignments(reader: GrammarReader, tensors: Iterable[str]) -> Iterator[Assignment]:
     """Yield the assignments of a body in braces; a call or an operator inside another becomes one with a new name.
 
-    `tensors` are the names that are defined before the body. Raises InputError for comprehensions, branches and
-    subscripts, which have no place in a graph.
+    `tensors` are the names that are defined before the body. Raises InputError for comprehensions, branches and ranges
+    of items, which have no place in a graph.
     """
     flattener = _Flattener({token.text for token in reader.tokens if token.kind == "name"}, set(tensors))
     for statement, position in reader.body():
@@ -54,7 +69,12 @@ class _Flattener:
         """Return a statement as assignments, the operands before what uses them."""
         self._assignments = []
         results, value = statement.results, statement.value
-        if isinstance(value, Name) and len(results) == 1:
+        if isinstance(value, Items) and len(results) == len(value.items) > 1 and names_in(value).isdisjoint(results):
+            for result, item in zip(results, value.items, strict=True):
+                self._assignments.append(Assignment((result,), "copy", (Argument("", self._argument(item)),)))
+            self._tensors.update(results)
+            return self._assignments
+        if len(results) == 1 and _is_copied(value):
             value = Call("copy", "", (("", value),))
         if isinstance(value, Operator):
             operands = tuple(Argument("", self._operand(one)) for one in value.operands)
@@ -86,8 +106,12 @@ class _Flattener:
                 items = map(self._argument, node.items)
                 return list(items) if node.is_list else tuple(items)
             case Operator() if _may_be_size(node):
-                names = dict.fromkeys(NameText(one.name) for one in nodes_in(node) if isinstance(one, Name))
-                return Expression(_size_text(node), tuple(names))
+                return _expression(node)
+            case Subscript(items=Call(operator=name)) if name != _SHAPE:
+                raise InputError(f"one of the results of `{name}` is not supported as an expression: give them names")
+            case Subscript():
+                parts = [node_of(self._argument(part)) for part in parts_of(node)]
+                return _expression(replace(node, items=parts[0], first=parts[1]))
             case Operator():
                 return self._assign_new(operation_of(node), "", [("", self._argument(one)) for one in node.operands])
             case Call():
@@ -109,11 +133,23 @@ def _may_be_size(node: Node) -> bool:
     return not any(isinstance(one, Call) and one.operator not in _OF_SIZES for one in nodes_in(node))
 
 
+def _is_copied(node: Node) -> bool:
+    """Return whether a statement gives a name to a value that is there: a constant, another name, or an element."""
+    return isinstance(node, Literal | Name | Subscript) or (isinstance(node, Items) and node.is_list)
+
+
 def _check_support(node: Node) -> None:
     """Raise InputError for a node that only the body of a fragment holds, whose arguments decide what it is."""
-    if not isinstance(node, Literal | Name | Items | Operator | Call):
+    is_element = isinstance(node, Subscript) and not node.is_range
+    if not is_element and not isinstance(node, Literal | Name | Items | Operator | Call):
         kind = type(node).__name__.lower()
         raise InputError(f"a {kind} is not supported outside the definition of a fragment")
+
+
+def _expression(node: Node) -> Expression:
+    """Return an operator or an element as an expression, which calls nothing but the functions of sizes."""
+    names = dict.fromkeys(NameText(one.name) for one in nodes_in(node) if isinstance(one, Name))
+    return Expression(_size_text(node), tuple(names))
 
 
 def _size_text(node: Node) -> str:
@@ -131,6 +167,8 @@ def _size_text(node: Node) -> str:
         case Operator():
             text = _operator_text(node)
             return f"( {text} )" if node.in_parentheses else text
+        case Subscript(first=first) if first is not None:
+            return f"{_size_text(node.items)} [ {_size_text(first)} ]"
     _check_support(node)
     raise AssertionError(node)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from t2n_core.errors import InputError
+from t2n_core.nnef.reading.identifiers import unquote
 from t2n_core.nnef.reading.tree import (
     Call,
     Comprehension,
@@ -30,7 +32,7 @@ _BLANK: Final = re.compile(r"(?>(?:\s+|#[^\n]*)*)")
 _LEVELS: Final = (("||",), ("&&",), ("<", ">", "<=", ">=", "==", "!=", "in"), ("+", "-"), ("*", "/"), ("^",))
 _BINDING: Final = {mark: level for level, marks in enumerate(_LEVELS) for mark in marks}
 """Binary operators, which all group from the left -> how tightly they bind."""
-_LITERALS: Final = {"true": True, "false": False}
+_LITERALS: Final = {"true": True, "false": False, "inf": math.inf}
 _MOST_DIGITS: Final = 400
 _SHOWN: Final = 40
 """Most characters of a token in a message."""
@@ -126,11 +128,11 @@ class GrammarReader:
         self.take("(")
         return tuple(self._list(")", self.name))
 
-    def skip_before(self, mark: str) -> None:
+    def skip_before(self, *marks: str) -> None:
         """Skip what comes before the next such token."""
-        while not self.at(mark):
+        while not self.at(*marks):
             if self.peek().kind == "end":
-                raise self.wrong(f"`{mark}` is expected")
+                raise self.wrong(f"`{marks[0]}` is expected")
             self._at += 1
 
     def skip_to(self, mark: str) -> int:
@@ -221,7 +223,7 @@ class GrammarReader:
         if kind == "number":
             return Literal(self._number(token))
         if kind == "string":
-            return Literal(text[1:-1])
+            return Literal(unquote(text))
         if kind == "name":
             if text in _LITERALS:
                 return Literal(_LITERALS[text])

@@ -9,6 +9,7 @@ from t2n_core.errors import InputError, SpecError
 from t2n_core.nnef.reading.document import Assignment, Document, FragmentText
 from t2n_core.nnef.reading.flat import flat_assignments
 from t2n_core.nnef.reading.grammar import GrammarReader, Token
+from t2n_core.nnef.reading.identifiers import with_plain_identifiers
 from t2n_core.nnef.signatures import fragment_signature
 
 _LONGEST: Final = 64 << 20
@@ -19,13 +20,14 @@ def read_text(text: str) -> Document:
     """Return the content of a `graph.nnef`.
 
     A call inside a call becomes a separate assignment, and so does each operator of `y = a + b * 2`. Operators in
-    arguments stay expressions: those of sizes are written with them. Raises InputError, with line and column, for text
-    that is not NNEF, and for comprehensions, branches and subscripts in the graph.
+    arguments stay expressions: those of sizes are written with them. A constant that is assigned becomes a `copy`, and
+    quoted identifiers, `i"y.out"`, plain ones, `y_out`. Raises InputError, with line and column, for text that is not
+    NNEF, and for comprehensions, branches and ranges of items in the graph.
     """
     if len(text) > _LONGEST:
         raise InputError(f"the text has {len(text)} characters, and at most {_LONGEST} are read")
     try:
-        return _read_document(text)
+        return _read_document(with_plain_identifiers(text))
     except RecursionError:
         raise InputError("the graph is nested too deeply") from None
 
@@ -42,7 +44,8 @@ def _read_document(text: str) -> Document:
             extensions.append(" ".join(text[start : reader.skip_to(";") - 1].split()[1:]))
         elif reader.at("fragment"):
             fragment = _read_fragment(reader, text)
-            fragments[fragment.name] = fragment
+            if fragment is not None:
+                fragments[fragment.name] = fragment
         else:
             raise reader.wrong("`version`, `extension`, `fragment` or `graph` is expected")
     reader.take("graph")
@@ -55,9 +58,14 @@ def _read_document(text: str) -> Document:
     return Document(name, inputs, outputs, tuple(flat_assignments(reader, inputs)), tuple(extensions), fragments)
 
 
-def _read_fragment(reader: GrammarReader, text: str) -> FragmentText:
+def _read_fragment(reader: GrammarReader, text: str) -> FragmentText | None:
+    """Return a fragment; None for one without a body, which declares an operator."""
     start = reader.take("fragment").start
     name = reader.name()
+    reader.skip_before("{", ";")
+    if reader.at(";"):
+        reader.take(";")
+        return None
     opening = reader.skip_to("{") - 1
     end = reader.skip_to("}")
     whole = text[start:end]

@@ -16,9 +16,10 @@ from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import InterfaceError
 from t2n_core.foreign import ForeignFileError
 from t2n_core.nnef.reading.graph_file import read_graph
+from t2n_core.nnef.reading.identifiers import QUOTED, name_of
 
 _EXTERNAL: Final = re.compile(
-    r"^\s*([^\s=]+)\s*=\s*(?:tract_core_)?external\s*(?:<(\w+)>)?\s*\(([^;]*)\)\s*;", re.MULTILINE
+    rf"^\s*({QUOTED}|[^\s=]+)\s*=\s*(?:tract_core_)?external\s*(?:<(\w+)>)?\s*\(([^;]*)\)\s*;", re.MULTILINE
 )
 _SHAPE: Final = re.compile(r"shape\s*=\s*\[([^]]*)\]")
 _DATUM_TYPE: Final = re.compile(r'datum_type\s*=\s*"(\w+)"')
@@ -76,7 +77,8 @@ class Interface:
         signature = Signature.of(text)
         stated: dict[str, Port] = {}
         missing = set(signature.inputs)
-        for name, kind, arguments in (found.groups() for found in _EXTERNAL.finditer(text)):
+        for identifier, kind, arguments in (found.groups() for found in _EXTERNAL.finditer(text)):
+            name = name_of(identifier)
             stated[name] = _port_of_external(name, kind, arguments)
             missing.discard(name)
             if not missing:

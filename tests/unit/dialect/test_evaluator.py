@@ -47,6 +47,24 @@ def test_operands_of_different_kinds_are_refused() -> None:
         outputs_of(body, {"x": X, "i": np.arange(3, dtype=np.int32)})
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("k = [[1.0, 2.0, -1.0]]; y = mul(x, k[0]);", [0.25, -3, -3]),
+        ("k = 2.0; y = mul(x, k);", [0.5, -3, 6]),
+        ("k = [2]; y = mul(x, k);", [0.5, -3, 6]),
+        ("y = select(gt(x, 0.0), x, -inf);", [0.25, -np.inf, 3]),
+        ("y = tile(x, repeats = [tract_core_shape_of(x)[0] - 1]);", [0.25, -1.5, 3, 0.25, -1.5, 3]),
+        ("k, n = [2.0, tract_core_shape_of(x)[0]]; y = tile(mul(x, k), repeats = [n / 3]);", [0.5, -3, 6]),
+        ("y = [x[0], 1.0, x[2]];", [0.25, 1, 3]),
+        ('i"y.1" = mul(x, 2.0); y = i"y.1";', [0.5, -3, 6]),
+    ],
+)
+def test_forms_that_tract_reads(body: str, expected: list[float]) -> None:
+    y = outputs_of(body, {"x": X})["y"]
+    assert (y.dtype, y.array.tolist()) == (np.float32, expected)
+
+
 def test_a_weight_is_cast_to_the_type_of_what_is_computed() -> None:
     tensors = {"h": np.array([0.1, 2.5, 3.0], np.float16)}
     y = outputs_of('h = variable<scalar>(label = "h", shape = [3]);\ny = add(x, h);', {"x": X}, tensors=tensors)["y"]

@@ -49,6 +49,18 @@ def test_skipped_steps_have_no_row() -> None:
     assert scanned(X, 1, skip=2)["y"] == [223, 1334]
 
 
+@pytest.mark.parametrize("quoted", ['i"{}"', "{}"])
+def test_strings_name_the_parts_of_a_body_as_tract_writes_them(quoted: str) -> None:
+    """Without quotes the body has plain names, and the strings still have the others."""
+    chunk, row = (quoted.format(name) if "i" in quoted else name.replace(".", "_") for name in ("c.hunk", "r.ow"))
+    body = f"fragment twice({chunk}: tensor<scalar>) -> ({row}: tensor<scalar>) {{ {row} = {chunk} * 2.0; }}"
+    statement = (
+        'y = tract_core_scan(body = "twice", scan = [("c.hunk", x, 1, 1)], full = [], state = [], '
+        'output = [("r.ow", "full", 1, 1)]);'
+    )
+    assert outputs_of(statement, {"x": X}, head=body)["y"].array.tolist() == [[2, 4, 6, 8]]
+
+
 def test_a_body_of_one_result() -> None:
     body = "fragment twice( chunk: tensor<scalar> ) -> ( row: tensor<scalar> ) { row = chunk * 2.0; }"
     statement = (

@@ -11,13 +11,16 @@ from t2n_core.nnef.dat import block_header
 from t2n_core.nnef.reading.archive import StoredTensor
 
 
-def test_blocks_are_levels_times_a_scale() -> None:
+@pytest.mark.parametrize("item_type", [0x54523040, 0x54522040])
+def test_blocks_are_levels_times_a_scale(item_type: int) -> None:
     rng = np.random.default_rng(5)
     levels = rng.integers(-8, 8, (2, 64))
     scales = np.array([[0.5, -0.25], [2.0, 0.125]], np.float16)
     data = block_header((2, 64))
+    data = data[:48] + item_type.to_bytes(4, "little") + data[52:]
     for row, scale in zip(levels.reshape(-1, 32) + 8, scales.ravel(), strict=True):
-        packed = bytes(int(low) | int(high) << 4 for low, high in zip(row[:16], row[16:], strict=True))
+        first, second = (row[:16], row[16:]) if item_type == 0x54523040 else (row[::2], row[1::2])
+        packed = bytes(int(low) | int(high) << 4 for low, high in zip(first, second, strict=True))
         data += scale.tobytes() + packed
     expected = levels.reshape(2, 2, 32) * scales.astype(float)[..., None]
     np.testing.assert_array_equal(from_blocks(StoredTensor(data, (2, 64))), expected.reshape(2, 64))
@@ -25,10 +28,10 @@ def test_blocks_are_levels_times_a_scale() -> None:
     assert (found.array.dtype, found.raw().dtype) == (np.float64, np.float32)
 
 
-def test_another_format_is_refused() -> None:
+def test_another_format_is_not_read() -> None:
     data = bytearray(block_header((1, 32)) + bytes(18))
     data[48] = 0x41
-    with pytest.raises(InputError, match="not blocks of 4 bits"):
+    with pytest.raises(InputError, match="items of the type 0x54523041, which cannot be read here"):
         from_blocks(StoredTensor(bytes(data), (1, 32)))
 
 

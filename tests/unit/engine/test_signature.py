@@ -7,10 +7,10 @@ import pytest
 from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import InputError
 
-TEXT = """version 1.0;
+TEXT = r"""version 1.0;
 extension tract_registry tract_core;
 
-graph network(ids, i"in.cache/0", in_1) -> (logits, i"out.cache/0",
+graph network(ids, i"in.cache/0", in_1) -> (logits, i"out.cache/0", i"out (1, \"last\")",
               out_1)
 {
   ids = external(shape = [1, S]);
@@ -21,7 +21,7 @@ graph network(ids, i"in.cache/0", in_1) -> (logits, i"out.cache/0",
 def test_names_are_those_of_the_graph() -> None:
     found = Signature.of(TEXT)
     assert found.inputs == ("ids", "in.cache/0", "in_1")
-    assert found.outputs == ("logits", "out.cache/0", "out_1")
+    assert found.outputs == ("logits", "out.cache/0", 'out (1, "last")', "out_1")
     with pytest.raises(ValueError, match="declares no graph"):
         Signature.of("version 1.0;")
 
@@ -31,8 +31,8 @@ def test_state_is_taken_out_by_its_places() -> None:
     assert found.without([]) == (found.inputs, found.outputs, [])
     assert found.without([("in_1", "out_1"), ("in.cache/0", "out.cache/0")]) == (
         ("ids",),
-        ("logits",),
-        [(2, 2), (1, 1)],
+        ("logits", 'out (1, "last")'),
+        [(2, 3), (1, 1)],
     )
 
 

@@ -87,8 +87,10 @@ def test_a_call_of_min_or_max_is_part_of_an_expression_of_sizes() -> None:
         ("graph n(x) -> (y) { y = relu(x) }", "line 1, column 33 of the graph: `;` is expected, not '}'"),
         ("graph n(x) -> (y)\n{\n y = relu(x,  $);\n}", "line 3, column 15 of the graph: '$);\\n}' is not NNEF"),
         ("graph n(x) -> (y) { y = relu(", "line 1, column 30 of the graph: the text ends too early"),
-        ("graph n(x) -> (y) { y = 1; }", "column 21 of the graph: `y` is assigned an expression that is neither"),
-        ("graph n(x) -> (y) { y = relu(x[0]); }", "column 21 of the graph: a subscript is not supported"),
+        ("graph n(x) -> (y) { y = (1, 2); }", "column 21 of the graph: `y` is assigned an expression that is neither"),
+        ("graph n(x) -> (y) { y = relu(x[0:2]); }", "column 21 of the graph: a subscript is not supported"),
+        ("graph n(x) -> (y) { y = relu(x)[0]; }", "one of the results of `relu` is not supported as an expression"),
+        ("graph n(x) -> (y) { y, z = [z, y]; }", "`y` is assigned an expression that is neither"),
         ("graph n(x) -> (y) { y = x if c else z; }", "a conditional is not supported"),
         ("graph n(x) -> (y) { y = f([for i in x yield i]); }", "a comprehension is not supported"),
         ("graph n(x) -> (y) { y = x in z; }", "`in` is not supported between tensors"),
@@ -119,11 +121,18 @@ def test_what_is_no_nnef_is_refused_with_its_line(text: str, words: str) -> None
         ("y = relu(a + exp(b));", ["exp_0 = exp(b)", "add_0 = add(a, exp_0)", "y = relu(add_0)"]),
         ("y = pad(a, [(0, 2 * -T), (-T, - -T)]);", ["y = pad(a, [(0, 2*(0-T)), (0-T, 0-(0-T))])"]),
         ("y = b;", ["y = copy(b)"]),
+        ("y = [[1.0, -inf], [a, 2.0]];", ["y = copy([[1.0, -inf], [a, 2.0]])"]),
+        ("y = 2;", ["y = copy(2)"]),
+        ("y = a[T + 1];", ["y = copy(a[T+1])"]),
+        ("y, z = [a, 2.0];", ["y = copy(a)", "z = copy(2.0)"]),
+        ("y = tile(a, [s(a)[0], b[1] * 2]);", ["s_0 = s(a)", "y = tile(a, [s_0[0], b[1]*2])"]),
+        ("y = add(a, s(a)[0] + 1);", ["s_0 = s(a)", "add_0 = add(s_0[0], 1)", "y = add(a, add_0)"]),
     ],
 )
 def test_operators_between_tensors_are_operations(text: str, assignments: list[str]) -> None:
-    read = read_text(f"version 1.0;\ngraph g(a, b) -> (y) {{ {text} }}")
-    assert [one.text() for one in read.assignments] == assignments
+    shape_of = "tract_core_shape_of"
+    read = read_text(f"version 1.0;\ngraph g(a, b) -> (y) {{ {text.replace('s(', f'{shape_of}(')} }}")
+    assert [one.text().replace(shape_of, "s") for one in read.assignments] == assignments
 
 
 def test_the_body_of_a_fragment_may_have_operators() -> None:
@@ -158,9 +167,26 @@ def test_an_archive_is_read_as_it_was_written(build, tmp_path: Path, name: str) 
         assert tensor_of(tensor_bytes(found), label).shape == array.shape
 
 
+def with_items_of(item_type: int, data: bytes) -> bytes:
+    return data[:48] + item_type.to_bytes(4, "little") + data[52:]
+
+
+@pytest.mark.parametrize(("item_type", "dtype"), [(2, np.uint8), (2, np.uint64), (3, np.int8), (3, np.int64)])
+def test_integers_are_read_as_tract_writes_them(item_type: int, dtype: type[np.generic]) -> None:
+    array = np.array([[1, 2, 255]]).astype(dtype)
+    found = tensor_of(with_items_of(item_type, tensor_bytes(array)), "w.dat")
+    assert isinstance(found, np.ndarray)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, array)
+
+
+def test_booleans_of_a_byte_are_true_where_it_is_not_0() -> None:
+    found = tensor_of(with_items_of(5, tensor_bytes(np.array([0, 1, 2, 0], np.uint8))), "w.dat")
+    np.testing.assert_array_equal(found, [False, True, True, False], strict=True)
+
+
 def test_items_without_a_numpy_form_are_kept_as_they_are() -> None:
-    data = tensor_bytes(np.zeros((2, 32), np.float32))
-    data = data[:48] + (0x54522040).to_bytes(4, "little") + data[52:]
+    data = with_items_of(0x54522040, tensor_bytes(np.zeros((2, 32), np.float32)))
     found = tensor_of(data, "w.dat")
     assert isinstance(found, StoredTensor)
     assert found.shape == (2, 32)
@@ -173,6 +199,12 @@ def test_a_damaged_tensor_is_refused(data: bytes, tmp_path: Path) -> None:
         data = tensor_bytes(np.zeros((2, 3), np.float32))[:-1]
     with pytest.raises(InputError):
         tensor_of(data, "w.dat")
+
+
+def test_a_fragment_without_a_body_declares_an_operator() -> None:
+    head = "fragment f(x: tensor<scalar>) -> (y: tensor<scalar>);\nfragment g(x: tensor<scalar>) -> (y: tensor<scalar>)"
+    read = read_text(f"version 1.0;\n{head} {{ y = f(x); }}\ngraph h(a) -> (y) {{ y = g(a); }}")
+    assert list(read.fragments) == ["g"]
 
 
 def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:

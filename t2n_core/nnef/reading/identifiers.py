@@ -1,0 +1,56 @@
+"""Quoted identifiers, `i"y.out"`, which tract has in addition to the standard's."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Final
+
+from t2n_core.nnef.lexical import identifier_problem, plain_identifier
+
+_PART: Final = re.compile(
+    r"""\#[^\n]*|i(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?P<word>\w+)""",
+    re.DOTALL,
+)
+QUOTED: Final = r'i"(?:[^"\\]|\\.)*"'
+"""A quoted identifier, for regular expressions."""
+_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+
+
+def unquote(text: str) -> str:
+    """Return the content of a string or a quoted identifier, in which a backslash stands before any character."""
+    return _ESCAPE.sub(r"\1", text[1:-1])
+
+
+def name_of(identifier: str) -> str:
+    """Return the name that a plain or a quoted identifier stands for."""
+    return unquote(identifier[1:]) if identifier.startswith('i"') else identifier
+
+
+def with_plain_identifiers(text: str) -> str:
+    """Return the text of a graph with a plain identifier for each quoted one, another one for each name.
+
+    It is the name with `_` for all other characters, and with a number if the text has that word already.
+    """
+    if 'i"' not in text and "i'" not in text:
+        return text
+    taken = {part["word"] for part in _PART.finditer(text) if part["word"]}
+    names: dict[str, str] = {}
+
+    def plain(part: re.Match[str]) -> str:
+        if part["quoted"] is None:
+            return part[0]
+        name = unquote(part["quoted"])
+        if name not in names:
+            names[name] = name if identifier_problem(name) is None else _unused(plain_identifier(name), taken)
+            taken.add(names[name])
+        return names[name]
+
+    return _PART.sub(plain, text)
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    if identifier_problem(name) is not None:
+        name = f"_{name}"
+    numbered = (f"{name}_{number}" for number in itertools.count())
+    return next(one for one in itertools.chain([name], numbered) if one not in taken)

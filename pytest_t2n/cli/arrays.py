@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_t2n.run.export_summary import graph_text
 from t2n_core.engine.tract.signature import Signature
-from t2n_core.errors import InputError
+from t2n_core.errors import InputError, T2NError
 from t2n_core.foreign import ForeignFileError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from t2n_core.parity.judging.interface import Port
+
+_FLOAT = "float32"
 
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
@@ -25,21 +30,67 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
         raise InputError(f"{path} cannot be read as .npz: {wrong}") from None
 
 
-def in_order(path: Path, names: Sequence[str], kind: str) -> tuple[NDArray[Any], ...]:
+def in_order(path: Path, names: Sequence[str], kind: str, others: Collection[str] = ()) -> tuple[NDArray[Any], ...]:
     """Return the arrays of a .npz in the order of names: by name, or by index, as of `numpy.savez(path, a, b)`.
 
-    Raises InputError for a missing or an unknown array.
+    The file may hold `others` too, as tract's `io.npz` has inputs and outputs. Raises InputError for a missing or an
+    unknown array.
     """
     arrays = read_npz(path)
     if set(arrays) == {f"arr_{place}" for place in range(len(names))}:
         return tuple(arrays[f"arr_{place}"] for place in range(len(names)))
     missing = [name for name in names if name not in arrays]
-    unknown = [name for name in arrays if name not in names]
+    unknown = [name for name in arrays if name not in names and name not in others]
     if missing or unknown:
         wrong = [f"has no {', '.join(missing)}"] if missing else []
         wrong += [f"has {', '.join(unknown)}, which is no {kind}"] if unknown else []
         raise InputError(f"{path} {' and '.join(wrong)}; the archive's {kind}s are {', '.join(names)}")
     return tuple(arrays[name] for name in names)
+
+
+def as_declared(path: Path, arrays: Sequence[NDArray[Any]], ports: Sequence[Port]) -> tuple[NDArray[Any], ...]:
+    """Return the arrays of a file with floats in the type that the graph declares, and a line on stderr for each cast.
+
+    Raises InputError, which names the file, for another array than one of the declared type.
+    """
+    found = []
+    for array, port in zip(arrays, ports, strict=True):
+        declared = _FLOAT if port.dtype == "float" else port.dtype
+        if array.dtype.kind == "f" and declared.startswith("float"):
+            found.append(_cast(path, port.name, array, declared))
+        elif str(array.dtype) == declared or not declared or (declared == "int" and array.dtype.kind in "iu"):
+            found.append(array)
+        else:
+            raise InputError(f"{path}: `{port.name}` is {array.dtype}, and the graph declares {declared}")
+    return tuple(found)
+
+
+def as_computed(
+    path: Path, arrays: Sequence[NDArray[Any]], archive: Path, inputs: Sequence[NDArray[Any]], names: Sequence[str]
+) -> tuple[NDArray[Any], ...]:
+    """Return the expected outputs of a file, float32 as float16 where the archive computes that from these inputs.
+
+    tract's own scripts compare so. Where the definitions do not say what it computes, they stay as they are.
+    """
+    from t2n_core.parity.evaluation.evaluator import Evaluator
+
+    try:
+        computed = list(Evaluator.shared().evaluate(archive, inputs).values())
+    except T2NError:
+        return tuple(arrays)
+    if len(computed) != len(arrays):
+        return tuple(arrays)
+    return tuple(
+        _cast(path, name, array, "float16") if array.dtype == _FLOAT and one.dtype == "float16" else array
+        for name, array, one in zip(names, arrays, computed, strict=True)
+    )
+
+
+def _cast(path: Path, name: str, array: NDArray[Any], dtype: str) -> NDArray[Any]:
+    if array.dtype == dtype:
+        return array
+    print(f"{path}: `{name}` is cast from {array.dtype} to {dtype}", file=sys.stderr)
+    return array.astype(dtype)
 
 
 def signature_of(archive: Path) -> tuple[list[str], list[str]]:

@@ -117,7 +117,12 @@ class NnefArchive:
     """An archive, whose operators have definitions."""
 
     path: Path
-    carries: bool = False
+
+    @property
+    def carries(self) -> bool:
+        from t2n_core.parity.further_runs.kept_states import keeps_state
+
+        return keeps_state(graph_text(self.path))
 
     @property
     def names(self) -> tuple[list[str], list[str]]:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 
-from pytest_t2n.cli.arrays import in_order
+from pytest_t2n.cli.arrays import as_computed, as_declared, in_order
 from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, engines_of
 from pytest_t2n.cli.output import show_table
@@ -226,14 +226,24 @@ def _read(file: CheckedFile, inputs: list[Path], expected: list[Path]) -> _Given
         expected = inputs
     if expected and len(inputs) != len(expected):
         raise InputError(f"{len(inputs)} files of --inputs and {len(expected)} of --expected: each has its own outputs")
-    arrays = [_arrays(path, input_names, "input") for path in inputs]
-    return _Given(arrays, [_arrays(path, output_names, "output") for path in expected])
+    read = [_arrays(path, input_names, "input", output_names) for path in inputs]
+    declared = file.interface
+    arrays = (
+        read if declared is None else [as_declared(*one, declared.inputs) for one in zip(inputs, read, strict=True)]
+    )
+    outputs = [_arrays(path, output_names, "output", input_names) for path in expected]
+    for place, path in enumerate(expected):
+        if any(one.dtype != other.dtype for one, other in zip(arrays[place], read[place], strict=True)):
+            outputs[place] = as_computed(path, outputs[place], file.path, arrays[place], output_names)
+    return _Given(arrays, outputs)
 
 
-def _arrays(path: Path, names: list[str], kind: Literal["input", "output"]) -> tuple[Array, ...]:
+def _arrays(
+    path: Path, names: list[str], kind: Literal["input", "output"], others: Collection[str]
+) -> tuple[Array, ...]:
     """Return the arrays of a .npz, or of a folder of the ONNX model zoo, in order. Raises InputError."""
     if not path.is_dir():
-        return in_order(path, names, kind)
+        return in_order(path, names, kind, others)
     with importing("a folder of test data"):
         from t2n_core.onnx_file.data_set import read_tensors
 

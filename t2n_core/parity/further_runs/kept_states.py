@@ -35,6 +35,7 @@ _SCAN = "tract_core_scan("
 _KEEPS = re.compile(r"\b(?:tract_core_scan|tract_core_gru_seq|tract_pulse_\w+|tract_\w*kv_cache\w*)\(")
 """Operators that have a state, in the text of a graph."""
 _STATEFUL = re.compile(r"\b(tract_core_scan|tract_core_gru_seq|tract_pulse_\w+|tract_\w*kv_cache\w*)\([^;]*;")
+_LOOPS = ("tract_core_scan", "tract_core_gru_seq")
 _RESETS = re.compile(r"\breset_every_turn = (?:1|true)\b")
 _HINT = "a server that keeps a State gets these: call the archive in a fresh State each time, or export it again"
 
@@ -87,8 +88,8 @@ def plan_calls(states: KeptStates, archive: Path, samples: Sequence[Sample]) -> 
 
 
 def keeps_state(text: str) -> bool:
-    """Return whether a graph asks for a state that lasts from call to call: a scan that does not restart, a cache."""
-    return any(one[1] != "tract_core_scan" or not _RESETS.search(one[0]) for one in _STATEFUL.finditer(text))
+    """Return whether a graph asks for a state that lasts from call to call: a loop that does not restart, a cache."""
+    return any(one[1] not in _LOOPS or not _RESETS.search(one[0]) for one in _STATEFUL.finditer(text))
 
 
 def _mismatch(found: Outcome, sample: Sample, what: str, outputs: tuple[OutputComparison, ...]) -> Outcome:

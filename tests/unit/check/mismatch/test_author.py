@@ -37,6 +37,8 @@ def test_another_data_type_is_right_only_if_it_is_meant() -> None:
         ("y = relu(x);", False),
         ('y = tract_core_scan("body", scan = [], reset_every_turn = 1);', False),
         ('y = tract_core_scan("body", scan = []);', True),
+        ("(y, h) = tract_core_gru_seq(x, w, reset_every_turn = 1);", False),
+        ("(y, h) = tract_core_gru_seq(x, w, reset_every_turn = 0);", True),
         ('a = tract_core_scan("b", reset_every_turn = 1);\n  y = tract_core_scan("b", skip = 0);', True),
         ("y = tract_transformers_dyn_kv_cache(x);", True),
     ],

@@ -1,0 +1,113 @@
+"""Archives that tract writes itself, from ONNX models, are read and are right by the definitions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from pytest_t2n.cli.command import main
+from t2n_core.engine.tract.driver import TractDriver
+from tests.onnx_nets import INT64, linear, lstm, model, saved, tensor
+from tests.releases import NEWEST
+
+RANDOM = np.random.default_rng(0)
+
+
+class PlainDriver(TractDriver):
+    """Writes plain identifiers, as tract does by default."""
+
+    def find(self, *names: str) -> Any:
+        return None if "extended_identifier" in names[0] else super().find(*names)
+
+
+def float32(*shape: int) -> np.ndarray:
+    return RANDOM.normal(size=shape).astype("f4")
+
+
+def scaled() -> onnx.ModelProto:
+    """Return small constants, which are written as statements, one of them infinite."""
+    nodes = [helper.make_node("Mul", ["x", "k"], ["m"]), helper.make_node("Where", ["c", "m", "lowest"], ["y"])]
+    constants = {"k": float32(4), "c": RANDOM.integers(0, 2, (3, 4)).astype(bool), "lowest": np.float32(-np.inf)}
+    return model(nodes, [tensor("x", [3, 4])], [tensor("y", [3, 4])], constants)
+
+
+def integers() -> onnx.ModelProto:
+    """Return a tensor of integers that is stored."""
+    nodes = [helper.make_node("Add", ["x", "k"], ["y"])]
+    constants = {"k": RANDOM.integers(-9, 9, (3, 4))}
+    return model(nodes, [tensor("x", [3, 4], INT64)], [tensor("y", [3, 4], INT64)], constants)
+
+
+def gru() -> onnx.ModelProto:
+    constants = {"W": float32(1, 12, 3), "R": float32(1, 12, 4), "B": float32(1, 24)}
+    node = helper.make_node("GRU", ["x", "W", "R", "B"], ["y", "h"], hidden_size=4, linear_before_reset=1)
+    outputs = [tensor("y", [5, 1, 2, 4]), tensor("h", [1, 2, 4])]
+    return model([node], [tensor("x", [5, 2, 3])], outputs, constants)
+
+
+def half() -> onnx.ModelProto:
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    inputs, outputs = [tensor("x", [2, 8], TensorProto.FLOAT16)], [tensor("y", [2, 4], TensorProto.FLOAT16)]
+    return model([node], inputs, outputs, {"w": float32(8, 4).astype("f2")})
+
+
+def written(net: onnx.ModelProto, driver: TractDriver, folder: Path) -> Path:
+    """Return an archive that the engine has written."""
+    driver.write(driver.load(saved(net, folder / "net.onnx")), folder / "net")
+    return folder / "net"
+
+
+def checked(capsys: pytest.CaptureFixture[str], archive: Path, release: str, *more: str) -> tuple[dict[str, Any], str]:
+    main(["check", str(archive), "--tract", release, "--offline", "--json", *more])
+    said = capsys.readouterr()
+    return json.loads(said.out), said.err
+
+
+@pytest.mark.parametrize("release", ["0.21.19", "0.22.4", NEWEST])
+@pytest.mark.parametrize("kind", [PlainDriver, TractDriver])
+@pytest.mark.parametrize(
+    ("net", "form"),
+    [
+        (scaled, " = [[-inf]];"),
+        (integers, "variable<scalar>("),
+        (gru, "reset_every_turn = "),
+        (linear, " = [["),
+        (lambda: lstm("forward"), "tract_core_scan("),
+    ],
+    ids=["scaled", "integers", "gru", "linear", "lstm"],
+)
+def test_archives_of_the_engine_are_right(
+    net: Callable[[], onnx.ModelProto],
+    form: str,
+    kind: type[TractDriver],
+    release: str,
+    resolved_engine: Any,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    archive = written(net(), kind(resolved_engine(release).library), tmp_path)
+    text = (archive / "graph.nnef").read_text()
+    assert form in text
+    assert ('i"' in text) == (kind is TractDriver)
+    assert checked(capsys, archive, release)[0]["status"] == "pass"
+
+
+def test_one_file_of_float32_for_a_net_in_float16(
+    resolved_engine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net = half()
+    archive = written(net, TractDriver(resolved_engine(NEWEST).library), tmp_path)
+    x = np.float16(float32(2, 8))
+    y = x.astype(float) @ onnx.numpy_helper.to_array(net.graph.initializer[0]).astype(float)
+    io = tmp_path / "io.npz"
+    np.savez(io, x=x.astype("f4"), y=y.astype("f4"))
+    outcome, said = checked(capsys, archive, NEWEST, "--inputs", str(io), "--expected", str(io))
+    assert outcome["status"] in ("pass", "weak"), outcome["error"]
+    assert said.count("is cast from float32 to float16") == 2

@@ -184,7 +184,7 @@ class MeaningError(T2NError):
 
 
 class MalformedArchiveError(MeaningError):
-    """A statement reads a name or a stored tensor that the archive does not define; every engine refuses it."""
+    """A statement reads a name or a stored tensor that the archive, as it is read here, does not define."""
 
 
 class BudgetError(MeaningError):

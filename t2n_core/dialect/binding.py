@@ -6,7 +6,7 @@ import inspect
 import keyword
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from t2n_core.errors import InputError, SpecError
 from t2n_core.nnef.signatures import REQUIRED, Signature
 from t2n_core.nnef.spec import signatures_of
 
+_READ_AS: Final = {("tract_core_qconv", "groups"): "group"}
+"""Arguments that tract writes and reads under another name than its signatures declare."""
+
 
 def bind(name: str, arguments: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Return the arguments of an operator by name, converted to the types of the newest signature that they fit.
@@ -25,6 +28,7 @@ def bind(name: str, arguments: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     all others are given, since tract looks arguments up by the names that it knows; else it is a misspelt one. Raises
     SpecError if they fit no signature.
     """
+    arguments = [(_READ_AS.get((name, key), key), value) for key, value in arguments]
     parameters = {parameter.name for signature in _signatures(name) for parameter in signature.parameters}
     others = [one for one in arguments if not one[0] or one[0] in parameters]
     if any(len(others) == len(signature.parameters) for signature in _signatures(name)):

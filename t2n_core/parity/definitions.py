@@ -17,6 +17,7 @@ from t2n_core.parity.samples import Array, Sample
 
 DEFINITIONS: Final = "the definitions of the operators"
 """The reference of such samples in messages."""
+_HINT: Final = "an engine that loads it reads a form that is not read here: give inputs and expected outputs"
 ROUNDED: Final = "rounded"
 """Fact of an outcome: the engine agrees with the definitions if each result is rounded to its data type."""
 
@@ -34,8 +35,9 @@ def samples_by_definitions(
     try:
         return Evaluator.shared().samples(archive, given, standard=standard)
     except MalformedArchiveError as wrong:
-        message = f"{archive} is malformed, so that engines refuse it: {wrong.message}"
-        raise MalformedArchiveError(message, statement=wrong.statement) from wrong
+        named = MalformedArchiveError(f"{archive} is malformed: {wrong.message}", statement=wrong.statement)
+        named.hint = _HINT
+        raise named from wrong
 
 
 def check_by_definitions(engine: Engine, request: CheckRequest, *, standard: bool = False) -> Outcome:

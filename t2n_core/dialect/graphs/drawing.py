@@ -29,6 +29,8 @@ _MOST_ALIKE: Final = 3
 _MOST_ELEMENTS: Final = 1 << 28
 INTEGER_BOUNDS: Final = (11, 2, 1)
 """Exclusive bounds of integers: a graph that uses them as indices may take small ones only."""
+_RANGES: Final = (*((0, bound) for bound in INTEGER_BOUNDS), (1, INTEGER_BOUNDS[0]))
+"""Ranges of integers: from 0 up to a bound, and one for divisors."""
 
 
 def draw_inputs(
@@ -42,10 +44,10 @@ def draw_inputs(
 ) -> list[dict[str, NDArray[Any]]]:
     """Return up to `count` sets of random inputs by name, at several sizes of the symbols.
 
-    Floats are normally distributed. Integers are drawn from 0 to 10, and from a smaller range if the graph has no value
-    for them. Each set can be evaluated; with `standard` operators are those of NNEF 1.0. Raises InputError if none can
-    be, UndefinedOperatorError for an operator without a definition, MalformedArchiveError for a name that no statement
-    defines, and BudgetError as `evaluate` does.
+    Floats are normally distributed. Integers are drawn from 0 to 10, and from a smaller range, or one without 0, if the
+    graph has no value for them. Each set can be evaluated; with `standard` operators are those of NNEF 1.0. Raises
+    InputError if none can be, UndefinedOperatorError for an operator without a definition, MalformedArchiveError for a
+    name that no statement defines, and BudgetError as `evaluate` does.
     """
     content = archive if isinstance(archive, ArchiveContent) else read_archive(Path(archive))
     found = draw_evaluated(content, count, seed, standard=standard, timeout=timeout, memory=memory)
@@ -68,12 +70,12 @@ def draw_evaluated(
     drawn = 0
     reason = "no sizes satisfy its assertions"
     has_symbols = any(names_in(node) for one in declared.values() for node in one.shape)
-    bounds = INTEGER_BOUNDS if any(one.dtype.kind in "iu" for one in declared.values()) else INTEGER_BOUNDS[:1]
+    ranges = _RANGES if any(one.dtype.kind in "iu" for one in declared.values()) else _RANGES[:1]
     for number, sizes in enumerate(itertools.islice(_assignments(content, declared), _MOST_TRIES)):
         if not has_symbols and not drawn and number == _MOST_ALIKE:
             break
-        for most in bounds:
-            inputs = {name: _draw(random, name, one, sizes, most) for name, one in declared.items()}
+        for of_integers in ranges:
+            inputs = {name: _draw(random, name, one, sizes, of_integers) for name, one in declared.items()}
             try:
                 start = time.monotonic()
                 left = None if timeout is None else max(0.0, begin + timeout - start)
@@ -123,10 +125,12 @@ def _is_allowed(extensions: Sequence[str], sizes: Mapping[str, int]) -> bool:
     return True
 
 
-def _draw(random: np.random.Generator, name: str, one: External, sizes: Mapping[str, int], most: int) -> NDArray[Any]:
+def _draw(
+    random: np.random.Generator, name: str, one: External, sizes: Mapping[str, int], of_integers: tuple[int, int]
+) -> NDArray[Any]:
     shape = [size_of(node, sizes) for node in one.shape]
     if any(size < 0 for size in shape) or math.prod(shape) > _MOST_ELEMENTS:
         raise InputError(f"no input `{name}` of the shape {shape} can be drawn", hint="give some: --inputs x.npz")
     if one.dtype.kind == "f":
         return random.standard_normal(shape).astype(one.dtype)
-    return random.integers(0, 2 if one.dtype.kind == "b" else most, shape).astype(one.dtype)
+    return random.integers(*((0, 2) if one.dtype.kind == "b" else of_integers), shape).astype(one.dtype)

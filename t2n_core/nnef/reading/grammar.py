@@ -82,7 +82,7 @@ class GrammarReader:
             if match is None:
                 blank = _BLANK.match(self._text, position)
                 start = blank.end() if blank else position
-                raise self.error_at(start, f"{self._text[start : start + 20]!r} is not NNEF")
+                raise self.error_at(start, f"{self._text[start : start + 20]!r} cannot be read as NNEF")
             kind = str(match.lastgroup)
             yield Token(kind, match[kind], match.start(kind))
             if kind == "end":

@@ -173,7 +173,7 @@ ESCAPES = "\x1b]0;pwned\x07\x1b[31m"
 @pytest.mark.parametrize(
     ("operation", "word"),
     [
-        (f"{ESCAPES}(x)", "is not NNEF"),
+        (f"{ESCAPES}(x)", "cannot be read as NNEF"),
         (f"tract_core_cast(x, to = '{ESCAPES}')", "tract_core_cast"),
         (f"variable<scalar>(shape = [2], label = '{ESCAPES}')", "the archive has no weight"),
     ],

@@ -75,6 +75,15 @@ def test_indices_are_small_where_the_graph_takes_no_larger_ones() -> None:
     assert {int(value) for one in found for value in one["i"]} == {0, 1}
 
 
+@pytest.mark.parametrize(
+    ("operator", "dtype", "least", "most"), [("div", "I64", 1, 10), ("tract_shl", "I8", 0, 1), ("add", "I8", 0, 10)]
+)
+def test_divisors_are_not_0_and_shifts_less_than_the_width(operator: str, dtype: str, least: int, most: int) -> None:
+    body = "".join(f'{name} = tract_core_external("{dtype}", [99]);\n' for name in "ab")
+    found = [one["b"] for one in draw_inputs(content(f"{body}y = {operator}(a, b);", "a, b"))]
+    assert (np.min(found), np.max(found)) == (least, most)
+
+
 def test_a_graph_that_cannot_be_evaluated_is_refused_with_the_reason() -> None:
     body = "x = external<scalar>(shape = [B, 4]);\ny = reshape(x, shape = [-1, 7]);"
     head = f"{HEAD}extension tract_assert B == 1;\n"

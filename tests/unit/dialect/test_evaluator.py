@@ -65,6 +65,17 @@ def test_forms_that_tract_reads(body: str, expected: list[float]) -> None:
     assert (y.dtype, y.array.tolist()) == (np.float32, expected)
 
 
+def test_groups_of_a_quantised_convolution_have_the_name_that_tract_writes() -> None:
+    scales = ", ".join(f"{name}0 = 0, {name}_scale = 1.0" for name in "abc")
+    body = (
+        "i = tract_core_cast(x, to = 'i8'); w = tract_core_cast([[[2]], [[3]], [[1]]], to = 'i8');\n"
+        "y = tract_core_qconv(i, w, dilation = [1], stride = [1], border = 'constant', groups = 3, padding = [(0, 0)], "
+        f"{scales}, output_dt = 'i32');"
+    )
+    y = outputs_of(body, {"x": np.array([[[1], [2], [3]]], np.float32)})["y"]
+    assert (y.dtype, y.array.tolist()) == (np.int32, [[[2], [6], [3]]])
+
+
 def test_a_weight_is_cast_to_the_type_of_what_is_computed() -> None:
     tensors = {"h": np.array([0.1, 2.5, 3.0], np.float16)}
     y = outputs_of('h = variable<scalar>(label = "h", shape = [3]);\ny = add(x, h);', {"x": X}, tensors=tensors)["y"]

@@ -63,21 +63,27 @@ def shl(x: Array, y: Array) -> Array:
     """Return x shifted left by y bits, element by element.
 
     Shapes: broadcast. Formula: x * 2^y modulo the width of the type. Domain: integers of one type, 0 <= y < width;
-    another shift has no meaning.
+    raises ValueError for another shift.
     Source: ONNX BitShift-11; tract core/src/ops/math/mod.rs.
     """
-    return np.asarray(np.left_shift(x, y))
+    return np.asarray(np.left_shift(x, _shifts(y)))
 
 
 @defines("tract_shr")
 def shr(x: Array, y: Array) -> Array:
     """Return x shifted right by y bits, element by element.
 
-    Shapes: broadcast. Formula: floor(x / 2^y): the sign is kept. Domain: integers of one type, 0 <= y < width; another
-    shift has no meaning.
+    Shapes: broadcast. Formula: floor(x / 2^y): the sign is kept. Domain: integers of one type, 0 <= y < width; raises
+    ValueError for another shift.
     Source: ONNX BitShift-11; tract core/src/ops/math/mod.rs.
     """
-    return np.asarray(np.right_shift(x, y))
+    return np.asarray(np.right_shift(x, _shifts(y)))
+
+
+def _shifts(bits: Array) -> Array:
+    if ((bits < 0) | (bits >= bits.itemsize * 8)).any():
+        raise ValueError(f"a shift by {bits.min()} to {bits.max()} bits has no meaning in {bits.dtype}")
+    return bits
 
 
 @defines("tract_core_is_nan", "tract_onnx_is_nan", result="bool")

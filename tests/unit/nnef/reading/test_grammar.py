@@ -60,7 +60,7 @@ def test_what_is_computed_from_a_symbol_is_a_size() -> None:
         ("[1, 2", "the text ends too early"),
         ("a b", "column 3 of the expression: the end is expected, not 'b'"),
         ("1 if 2", "`else` is expected"),
-        ("a +\n  $", "line 2, column 3 of the expression: '$' is not NNEF"),
+        ("a +\n  $", "line 2, column 3 of the expression: '$' cannot be read as NNEF"),
         ("[for in x yield 1]", "`in` is expected, not 'x'"),
     ],
 )

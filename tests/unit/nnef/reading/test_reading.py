@@ -85,7 +85,10 @@ def test_a_call_of_min_or_max_is_part_of_an_expression_of_sizes() -> None:
     ("text", "words"),
     [
         ("graph n(x) -> (y) { y = relu(x) }", "line 1, column 33 of the graph: `;` is expected, not '}'"),
-        ("graph n(x) -> (y)\n{\n y = relu(x,  $);\n}", "line 3, column 15 of the graph: '$);\\n}' is not NNEF"),
+        (
+            "graph n(x) -> (y)\n{\n y = relu(x,  $);\n}",
+            "line 3, column 15 of the graph: '$);\\n}' cannot be read as NNEF",
+        ),
         ("graph n(x) -> (y) { y = relu(", "line 1, column 30 of the graph: the text ends too early"),
         ("graph n(x) -> (y) { y = (1, 2); }", "column 21 of the graph: `y` is assigned an expression that is neither"),
         ("graph n(x) -> (y) { y = relu(x[0:2]); }", "column 21 of the graph: a subscript is not supported"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import keyword
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
@@ -19,6 +20,13 @@ from t2n_core.nnef.spec import signatures_of
 
 _READ_AS: Final = {("tract_core_qconv", "groups"): "group"}
 """Arguments that tract writes and reads under another name than its signatures declare."""
+_GRIDS: Final = ("a0", "a_scale", "b0", "b_scale", "c0", "c_scale")
+_OF_ANY_TYPE: Final = {
+    "tract_core_range": ("start", "end", "step"),
+    "tract_core_qconv": _GRIDS,
+    "tract_core_qmatmul": _GRIDS,
+}
+"""Arguments that are declared as one number, and may be tensors of any type and shape."""
 
 
 def bind(name: str, arguments: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -66,7 +74,11 @@ def bind_to(signature: Signature, arguments: Sequence[tuple[str, Any]]) -> dict[
 
 @cache
 def _signatures(name: str) -> tuple[Signature, ...]:
-    return tuple(signatures_of(name))
+    free = _OF_ANY_TYPE.get(name, ())
+    return tuple(
+        replace(one, parameters=tuple(replace(p, type="tensor<?>") if p.name in free else p for p in one.parameters))
+        for one in signatures_of(name)
+    )
 
 
 def convert(value: Any, type_: str) -> Any:

@@ -67,7 +67,8 @@ class Tensor:
 def tensor_of(value: Any) -> Tensor:
     """Return a tensor, or a value of the text as one: numbers with a point are float32, others int64.
 
-    Raises InputError for a value that is not a tensor.
+    In a list tract makes int32 of the others, if they are no sizes; an empty list is float32. Raises InputError for a
+    value that is not a tensor.
     """
     if isinstance(value, Tensor):
         return value
@@ -82,7 +83,11 @@ def tensor_of(value: Any) -> Tensor:
         if len(items) == 1 and isinstance(value, tuple):
             return items[0]
         together = np.stack([item.array for item in items])
-        return Tensor(together, items[0].dtype, all(item.is_constant for item in items))
+        is_short = all(type(item) is int and abs(item) < 1 << 31 for item in value)
+        dtype = np.dtype(np.int32) if is_short else items[0].dtype
+        return Tensor(together.astype(dtype) if is_short else together, dtype, all(item.is_constant for item in items))
+    if isinstance(value, list) and not value:
+        return Tensor(np.zeros(0), _FLOAT32, True)
     raise InputError(f"{value!r} is not a tensor")
 
 

@@ -65,6 +65,30 @@ def test_forms_that_tract_reads(body: str, expected: list[float]) -> None:
     assert (y.dtype, y.array.tolist()) == (np.float32, expected)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "dtype", "expected"),
+    [
+        ("0, tract_core_shape_of(x)[0], 1", np.int64, [0, 1, 2]),
+        ("tract_core_cast(3, to = 'i32'), tract_core_cast(0, to = 'i32'), n", np.int32, [3, 1]),
+        ("0.5, 2.0, 0.5", np.float32, [0.5, 1, 1.5]),
+    ],
+)
+def test_a_range_has_the_type_of_its_bounds(arguments: str, dtype: type, expected: list[float]) -> None:
+    body = f"n = tract_core_cast(-2, to = 'i32'); y = tract_core_range({arguments});"
+    y = outputs_of(body, {"x": X})["y"]
+    assert (y.dtype, y.array.tolist()) == (dtype, expected)
+
+
+def test_a_zero_point_may_differ_from_filter_to_filter() -> None:
+    grids = "a0 = [0, 1], a_scale = 1.0, b0 = 0, b_scale = 1.0, c0 = 0, c_scale = 1.0"
+    body = (
+        "i = tract_core_cast(x, to = 'i8'); w = tract_core_cast([[[2]], [[3]]], to = 'i8');\n"
+        "y = tract_core_qconv(i, w, dilation = [1], stride = [1], border = 'constant', groups = 1, padding = [(0, 0)], "
+        f"{grids}, output_dt = 'i32');"
+    )
+    assert outputs_of(body, {"x": np.array([[[4]]], np.float32)})["y"].array.tolist() == [[[8], [8]]]
+
+
 def test_groups_of_a_quantised_convolution_have_the_name_that_tract_writes() -> None:
     scales = ", ".join(f"{name}0 = 0, {name}_scale = 1.0" for name in "abc")
     body = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from t2n_core.dialect.sizes import Size
 from t2n_core.dialect.tensors import Tensor, datum_type, from_blocks, tensor_of
 from t2n_core.errors import InputError
 from t2n_core.nnef.dat import block_header
@@ -51,6 +52,12 @@ def test_an_unknown_data_type_is_refused() -> None:
 def test_values_of_the_text_as_tensors() -> None:
     assert [tensor_of(value).dtype for value in (1.0, 2, True)] == [np.float32, np.int64, np.bool_]
     assert tensor_of([1.0, 2.0]).array.tolist() == [1, 2]
+    assert [tensor_of(value).dtype for value in ([[1], [2]], [Size(1), 2], [1 << 31], [])] == [
+        np.int32,
+        np.int64,
+        np.int64,
+        np.float32,
+    ]
     with pytest.raises(InputError, match="is not a tensor"):
         tensor_of("text")
 

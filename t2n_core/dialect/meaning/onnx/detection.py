@@ -56,11 +56,14 @@ def non_max_suppression(
     above `iou_threshold`; at most `max_output_boxes_per_class` are taken, and none where that is 0. Shapes: boxes
     [batch, n, 4]: two opposite corners (y, x, y, x), or with `center_point_box` the centre and size (x, y, width,
     height); scores [batch, classes, n]; result [count, 3]: batch, class and index of the box.
+    Domain: `iou_threshold` is between 0 and 1; raises ValueError.
     Source: ONNX NonMaxSuppression-11; tract onnx-opl/src/non_max_suppression.rs.
     """
     most = int(np.asarray(max_output_boxes_per_class).reshape(()))
     limit = float(np.asarray(iou_threshold).reshape(()))
     least = None if score_threshold is None else float(np.asarray(score_threshold).reshape(()))
+    if not 0 <= limit <= 1:
+        raise ValueError(f"the threshold of the overlap is {limit:.3g}, not between 0 and 1")
     selected: list[tuple[int, int, int]] = []
     for batch in range(scores.shape[0]):
         for label in range(scores.shape[1]):

@@ -100,11 +100,15 @@ def einsum_q(
         extents = {letters_of[at]: array.shape[at] for at in range(array.ndim)}
         return np.transpose(array, order).reshape([extents.get(letter, 1) for letter in axes])
 
-    centred = [
-        _centred(a, along(letters[3], np.asarray(a0), letters[0])),
-        _centred(b, along(letters[5], np.asarray(b0), letters[1])),
-    ]
-    sums = sum_of_products(centred, f"{letters[0]},{letters[1]}->{right}", "tract_core_einsum_q")
+    def centred(values: Array, axes: str, zero_point: Array | int, letters_of: str) -> tuple[Array, str]:
+        """Return values less their zero point, and their letters, to which those of the zero point alone are added."""
+        of_both = axes + "".join(letter for letter in letters_of if letter not in axes)
+        spread = np.reshape(values, (*values.shape, *[1] * (len(of_both) - len(axes))))
+        return _centred(spread, along(letters_of, np.asarray(zero_point), of_both)), of_both
+
+    operands = [centred(a, letters[0], a0, letters[3]), centred(b, letters[1], b0, letters[5])]
+    expression = f"{operands[0][1]},{operands[1][1]}->{right}"
+    sums = sum_of_products([values for values, _ in operands], expression, "tract_core_einsum_q")
     sums = sums + along(letters[2], np.asarray(bias), right)
     scale = along(letters[4], a_scale, right) * along(letters[6], b_scale, right) / along(letters[8], c_scale, right)
     return requantise(sums, scale.astype(np.float64), along(letters[7], np.asarray(c0), right), data_type(output))

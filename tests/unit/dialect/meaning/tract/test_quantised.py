@@ -56,6 +56,14 @@ def test_einsum_q_with_a_letter_for_each_axis_of_its_grids() -> None:
         assert plain[m, n] == round(total * scale) + c0[m]
 
 
+def test_einsum_q_with_an_axis_that_only_a_zero_point_has() -> None:
+    """tract writes a convolution by a window of one element so."""
+    a, b = np.asarray([3, 5], dtype=np.int8), np.asarray([[2]], dtype=np.int8)
+    grids = {**GRIDS, "a0": 0, "b0": np.asarray([1, -1]), "b_scale": np.asarray([2.0, 4.0]), "c0": 0}
+    found = einsum_q([a, b], "n,ci,,,,o,o,,->on", "i32", "i32", **grids)
+    assert found.tolist() == [[3, 5], [18, 30]]  # a * (2 - 1) * 0.5 * 2, a * (2 + 1) * 0.5 * 4
+
+
 def test_qconv_counts_a_as_the_filter_and_pads_with_the_zero_point_of_the_input() -> None:
     x, weights = np.asarray([[[1, 3, 5]]], dtype=np.int8), np.asarray([[[2, 3]]], dtype=np.int8)
     shared = {"group": 1, "dilation": [1], "stride": [1], "border": "constant", **GRIDS}

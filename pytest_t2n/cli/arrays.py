@@ -1,4 +1,4 @@
-"""A user's arrays in .npz files, and the names of an archive's inputs and outputs to which they belong."""
+"""A user's arrays in .npz files, in the order and the data types of a graph's inputs and outputs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_t2n.run.export_summary import graph_text
-from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import InputError, T2NError
 from t2n_core.foreign import ForeignFileError
 
@@ -44,7 +42,7 @@ def in_order(path: Path, names: Sequence[str], kind: str, others: Collection[str
     if missing or unknown:
         wrong = [f"has no {', '.join(missing)}"] if missing else []
         wrong += [f"has {', '.join(unknown)}, which is no {kind}"] if unknown else []
-        raise InputError(f"{path} {' and '.join(wrong)}; the archive's {kind}s are {', '.join(names)}")
+        raise InputError(f"{path} {' and '.join(wrong)}; the file's {kind}s are {', '.join(names)}")
     return tuple(arrays[name] for name in names)
 
 
@@ -91,14 +89,3 @@ def _cast(path: Path, name: str, array: NDArray[Any], dtype: str) -> NDArray[Any
         return array
     print(f"{path}: `{name}` is cast from {array.dtype} to {dtype}", file=sys.stderr)
     return array.astype(dtype)
-
-
-def signature_of(archive: Path) -> tuple[list[str], list[str]]:
-    """Return the names of the inputs and outputs of an archive. Raises InputError for any other file."""
-    if not archive.exists():
-        raise InputError(f"there is no archive {archive}")
-    try:
-        signature = Signature.of(graph_text(archive).decode("utf-8", "replace"))
-    except ValueError:
-        raise InputError(f"{archive} is not an NNEF archive: it has no graph.nnef with a graph") from None
-    return list(signature.inputs), list(signature.outputs)

@@ -172,15 +172,15 @@ def test_what_is_wrong_is_told(words: list[str], told: str, folder: Path, capsys
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["none.tgz", "--inputs", "example.npz", "--expected", "example.npz"], "there is no archive none.tgz"),
+        (["none.tgz", "--inputs", "example.npz", "--expected", "example.npz"], "there is no file none.tgz"),
         (
             ["user_nets.py", "--inputs", "example.npz", "--expected", "example.npz"],
-            "user_nets.py is not an NNEF archive",
+            "user_nets.py is neither an NNEF archive nor an ONNX model",
         ),
         (["net", "--inputs", "x.npy", "--expected", "example.npz"], "x.npy is one array without a name"),
         (
             ["net", "--inputs", "example.npz", "--expected", "example.npz"],
-            "example.npz has no y and has frames, which is",
+            "example.npz has no y; the file's outputs are y",
         ),
         (["net", "--inputs", "example.npz", "a.npz", "--expected", "a.npz"], "2 files of --inputs and 1 of --expected"),
         (["net", "--inputs", "a.npz", "--expected", "a.npz"], "name engines with --tract or --khronos"),

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from t2n_core.engine.causes import deepest_first
 from t2n_core.engine.protocol import Engine
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import EngineOptimiseError
 from t2n_core.nnef.archive import write_files
+from t2n_core.onnx_file.repairs import WRITER_REPAIRS
+from t2n_core.onnx_file.samples import run_in_child
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.judging.interface import interface_of
 from t2n_core.parity.outcome import Outcome
 from t2n_core.parity.request import CheckRequest
+
+_LACKING: Final = re.compile(r'No serializer found for node #\d+ ".*?" (\w+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +41,34 @@ def convert(engine: TractEngine, request: CheckRequest, model: Outcome, target: 
     if not model.passed:
         return Conversion(model, None)
     with TemporaryDirectory() as scratch:
-        folder = Path(scratch, "archive")
-        reply = engine.write(request.archive, folder, timeout=request.timeout)
-        if reply.status != "ok":
-            raise EngineOptimiseError(
-                f"tract {engine.version} cannot write {request.archive} as NNEF: {deepest_first(reply.message)}",
-                hint="try another release, or export the model from PyTorch with `t2n export`",
-            )
+        folder = _write(engine, request, Path(scratch))
         files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
         write_files(files, target)
     outcome = check_archive(engine, request, target)
     if not outcome.passed:
         target.unlink()
     return Conversion(model, outcome)
+
+
+def _write(engine: TractEngine, request: CheckRequest, scratch: Path) -> Path:
+    """Return a folder with the archive that the engine writes, after repairs for operators that its writer lacks."""
+    source, tried = request.archive, set[str]()
+    while True:
+        folder = scratch / f"archive_{len(tried)}"
+        reply = engine.write(source, folder, timeout=request.timeout)
+        if reply.status == "ok":
+            return folder
+        lacking = _LACKING.search(reply.message)
+        name = lacking[1] if lacking is not None else ""
+        if name not in WRITER_REPAIRS or name in tried:
+            raise EngineOptimiseError(
+                f"tract {engine.version} cannot write {request.archive} as NNEF: {deepest_first(reply.message)}",
+                hint="try another release, or export the model from PyTorch with `t2n export`",
+            )
+        tried.add(name)
+        repaired = scratch / f"{name}.onnx"
+        run_in_child(source, {"repair": name, "target": str(repaired), "missing": []}, [], lambda frame: None)
+        source = repaired
 
 
 def check_archive(engine: Engine, request: CheckRequest, archive: Path) -> Outcome:

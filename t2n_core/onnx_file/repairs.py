@@ -121,6 +121,31 @@ REPAIRS: Final[Mapping[str, Callable[[onnx.ModelProto, Collection[str]], onnx.Mo
 """Repairs by name, in the order in which they are tried."""
 
 
+def hide_gelu(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
+    """Write GELU by its parts, and `erf(x)` as `-erf(-x)`, in which the engine does not recognise GELU."""
+    model = inline_functions(model, ["Gelu"])
+    nodes: list[onnx.NodeProto] = []
+    for node in model.graph.node:
+        if node.op_type != "Erf":
+            nodes.append(node)
+            continue
+        (x,), (y,) = node.input, node.output
+        nodes += [
+            onnx.helper.make_node("Neg", [x], [f"{y}_of"]),
+            onnx.helper.make_node("Erf", [f"{y}_of"], [f"{y}_negated"], name=node.name),
+            onnx.helper.make_node("Neg", [f"{y}_negated"], [y]),
+        ]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    return model
+
+
+WRITER_REPAIRS: Final[Mapping[str, Callable[[onnx.ModelProto, Collection[str]], onnx.ModelProto]]] = {
+    "GeluExact": hide_gelu,
+}
+"""Repairs by the operator of tract that its writer of archives lacks."""
+
+
 def repair(name: str, source: Path, target: Path, missing: Collection[str] = ()) -> bool:
     """Write the repaired model, with its weights, and return whether the repair changed anything.
 
@@ -133,7 +158,7 @@ def repair(name: str, source: Path, target: Path, missing: Collection[str] = ())
         raise InputError(f"{source} has more than 2 GB, and is not repaired")
     before: bytes = model.SerializeToString(deterministic=True)
     try:
-        repaired = REPAIRS[name](model, missing)
+        repaired = {**REPAIRS, **WRITER_REPAIRS}[name](model, missing)
     except MemoryError:
         raise
     except Exception as wrong:

@@ -44,6 +44,15 @@ def test_a_model_that_the_engine_computes_wrongly_is_not_converted(tmp_path, cap
     assert not target.exists()
 
 
+def test_gelu_is_written_by_its_parts(tmp_path, capsys) -> None:
+    """The engine recognises an exact GELU, and its writer does not know it."""
+    nodes = [helper.make_node("Gelu", ["x"], ["h"]), helper.make_node("Erf", ["h"], ["y"])]
+    net = model(nodes, [tensor("x", ["B", 5])], [tensor("y", ["B", 5])], opset=20)
+    target = tmp_path / "net.nnef.tgz"
+    assert converted(saved(net, tmp_path / "net.onnx"), target, NEWEST) == 0
+    assert [line.split()[3] for line in capsys.readouterr().out.splitlines()[1:]] == ["pass", "pass"]
+
+
 def test_an_operator_that_the_engine_cannot_write(tmp_path, capsys) -> None:
     node = helper.make_node("Mod", ["x", "z"], ["y"], fmod=1)
     net = model([node], [tensor("x", ["B", 3]), tensor("z", ["B", 3])], [tensor("y", ["B", 3])])

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from t2n_core.engine.tract.onnx_file import is_onnx
 from t2n_core.engine.tract.out_of_range import graph_text
 from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import InputError
 from t2n_core.extras import importing
+from t2n_core.nnef.reading.file_kind import is_onnx
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Array, Sample

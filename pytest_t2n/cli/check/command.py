@@ -25,10 +25,10 @@ from pytest_t2n.cli.output import show_table
 from pytest_t2n.cli.parser import LEVEL_HELP, SIZE_HELP, size_argument
 from pytest_t2n.config.engines import runner_of
 from t2n_core.check.file import EXPECTED, CheckedFile, check_file, file_request, open_checked
-from t2n_core.engine.tract.onnx_file import is_onnx
 from t2n_core.errors import InputError
 from t2n_core.extras import importing
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
+from t2n_core.nnef.reading.file_kind import is_onnx
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.stage import Stage, Status
 

@@ -25,6 +25,7 @@ from pytest_t2n.cli.parser import LEVEL_HELP
 from t2n_core.engine import resolve_engines
 from t2n_core.errors import InputError
 from t2n_core.nnef.archive import check_archive_name
+from t2n_core.nnef.reading.file_kind import SUFFIX
 from t2n_core.text import visible
 
 if TYPE_CHECKING:
@@ -192,6 +193,8 @@ def _model(text: str, target: str) -> tuple[Any, Any, dict[str, Any]]:
     if text.endswith(_FILES):
         return Path(text), None, {}
     module_name, name = _names(text)
+    if not module_name and text.endswith(SUFFIX):
+        raise InputError(f"{text} is an ONNX model, which is not exported", hint=f"t2n convert {text} -o ARCHIVE")
     if not module_name or not name:
         raise InputError(f"{text} is neither MODULE:CALLABLE nor a file", hint=f"files end in {', '.join(_FILES)}")
     owners = [_module(module_name)]

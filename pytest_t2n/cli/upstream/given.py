@@ -13,6 +13,7 @@ from pytest_t2n.records.schema import RecordError
 from pytest_t2n.run.bundle_reader import archive_of, bundle_folders, read_bundle, read_samples
 from pytest_t2n.run.bundles import CheckEntry
 from t2n_core.errors import InputError, MeaningError
+from t2n_core.nnef.reading.file_kind import is_onnx
 from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.nnef.reading.origins import read_origins
 
@@ -61,7 +62,8 @@ def read_given(path: Path, inputs: Path | None = None, case: str | None = None) 
             archive = path / _MODEL_FILE if (path / _MODEL_FILE).exists() else path
             io_file = path / IO_FILE
             return [_of_archive(path.resolve().name, archive, io_file if io_file.exists() else None)]
-        return [_of_archive(path.name.partition(".")[0] or path.name, path, inputs)]
+        read = _of_onnx if is_onnx(path) else _of_archive
+        return [read(path.name.partition(".")[0] or path.name, path, inputs)]
     except (RecordError, OSError, ValueError, KeyError) as wrong:
         raise InputError(str(wrong)) from None
 
@@ -87,6 +89,20 @@ def _of_entry(folder: Path, entry: CheckEntry) -> Given:
     (samples, _), archive = read_samples(folder, entry), archive_of(folder, entry.archive)
     request = CheckRequest(archive, samples, entry.output_names, entry.criteria)
     return Given(entry.case, request, entry.target, read_origins(folder), entry.version)
+
+
+def _of_onnx(name: str, path: Path, inputs: Path | None) -> Given:
+    """Return the check of an ONNX model; outputs that are not in the .npz are those of its reference."""
+    from t2n_core.check.file import file_request, open_checked
+    from t2n_core.npz import read_npz
+    from t2n_core.parity.judging.judgement import DEFAULT_CRITERIA
+
+    file = open_checked(path, {})
+    samples = [] if inputs is None else _samples(read_npz(inputs), *file.names, inputs)
+    expected = [sample.expected for sample in samples]
+    known = expected if all(len(outputs) == len(file.names[1]) for outputs in expected) else []
+    request = file_request(file, [sample.inputs for sample in samples], known, "tract", DEFAULT_CRITERIA, 60.0)
+    return Given(name, request)
 
 
 def _of_archive(name: str, path: Path, inputs: Path | None) -> Given:

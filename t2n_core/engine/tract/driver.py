@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from t2n_core.engine.protocol import Array
-from t2n_core.engine.tract.onnx_file import is_onnx
 from t2n_core.errors import EngineError, EngineLoadError, EngineOptimiseError, EngineRunError
+from t2n_core.nnef.reading.file_kind import is_onnx
 
 REGISTRIES = ("tract_core", "tract_extra", "tract_transformers", "onnx", "pulse")
 

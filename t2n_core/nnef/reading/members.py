@@ -11,6 +11,7 @@ from typing import Final
 
 from t2n_core.errors import InputError
 from t2n_core.foreign import ForeignFileError, check_name, read_file
+from t2n_core.nnef.reading.file_kind import is_onnx
 from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 
 DAT: Final = ".dat"
@@ -47,6 +48,10 @@ def _errors_of(archive: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, tarfile.TarError, EOFError, zlib.error, ForeignFileError) as wrong:
+        if is_onnx(archive):
+            raise InputError(
+                f"{archive} is an ONNX model, and this needs an archive", hint=f"t2n convert {archive.name} writes one"
+            ) from wrong
         raise InputError(f"{archive} is not an archive: {wrong}") from wrong
 
 

@@ -81,3 +81,37 @@ def test_references_that_differ_make_a_weak_pass(tmp_path: Path, capsys: pytest.
     net = model([node], [tensor("x", [1, 1, 2, 4])], [tensor("y", [1, 1, 1, 2])], {"s": scales})
     (outcome,) = checked(capsys, str(saved(net, tmp_path / "net.onnx")))
     assert outcome["status"] == "weak"
+
+
+def test_the_releases_between_which_a_model_ends_differently(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], resolved_engine: Any
+) -> None:
+    resolved_engine(LINES[-2])
+    resolved_engine(NEWEST)
+    node = helper.make_node("Gelu", ["x"], ["y"])
+    path = saved(model([node], [tensor("x", ["B", 5])], [tensor("y", ["B", 5])], opset=20), tmp_path / "net.onnx")
+    main(["bisect-releases", str(path), "--json", "--offline", "--good", NEWEST, "--bad", LINES[-2]])
+    endings = json.loads(capsys.readouterr().out)["endings"]
+    assert (endings[LINES[-2]], endings[NEWEST]) == ("error at load", "right")
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (["reduce", "net.onnx", "-o", "out", "--engine", NEWEST], "is an ONNX model, and this needs an archive"),
+        (["export", "net.onnx", "-o", "net.nnef.tgz"], "is an ONNX model, which is not exported"),
+        (["check", "net.onnx", "--bisect", "--tract", NEWEST], "--bisect is for archives"),
+        (["check", "net.onnx", "--khronos"], "the tools of Khronos read no ONNX files"),
+    ],
+)
+def test_commands_for_archives_alone(
+    command: list[str],
+    reason: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    saved(linear(), tmp_path / "net.onnx")
+    assert main(command) == 1
+    assert reason in capsys.readouterr().err

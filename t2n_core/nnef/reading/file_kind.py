@@ -1,4 +1,4 @@
-"""ONNX files, which every wheel of tract reads beside NNEF archives."""
+"""The kind of a file: an NNEF archive, or an ONNX model, which every wheel of tract reads too."""
 
 from __future__ import annotations
 

@@ -110,10 +110,13 @@ def test_importing_the_export_imports_no_torch() -> None:
         ("torch", "export-tensors weights.pt -o weights.tgz"),
         ("torch", "export-llm . -o llm --random --offline"),
         ("transformers", "export-llm . -o llm --random --offline"),
+        ("onnx", "check net.onnx --tract 0.23"),
+        ("onnxruntime", "check net.onnx --tract 0.23"),
+        ("onnx", "convert net.onnx -o net.nnef.tgz --tract 0.23"),
     ],
 )
 def test_a_command_without_its_package_is_one_sentence(package: str, command: str, tmp_path: Path) -> None:
-    for name, text in (("net.py", "def make(): ..."), ("weights.pt", ""), ("config.json", "{}")):
+    for name, text in (("net.py", "def make(): ..."), ("weights.pt", ""), ("config.json", "{}"), ("net.onnx", "")):
         (tmp_path / name).write_text(text)
     program = (
         f"import os; os.chdir({str(tmp_path)!r})\nfrom pytest_t2n.cli import main\nsys.exit(main({command.split()}))"

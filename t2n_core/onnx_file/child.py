@@ -57,6 +57,8 @@ def _answers(job: Frame) -> Iterator[tuple[dict[str, Any], list[Array]]]:
         yield {"event": "repaired", "changed": changed}, []
         return
     model = read_model(Path(job.header["path"]))
+    if random := model.random_operators:
+        raise InputError(f"{model.path} draws random numbers in {', '.join(random)}: no outputs can be expected")
     arrays = iter(job.arrays())
     given = [[next(arrays) for _ in range(count)] for count in job.header["counts"]]
     reasons = []

@@ -49,6 +49,11 @@ class OnnxModel:
         return tuple(dict.fromkeys(d for port in self.inputs for d in port.shape or () if isinstance(d, str)))
 
     @property
+    def random_operators(self) -> list[str]:
+        """Return the operators that draw random numbers, so that no outputs can be expected."""
+        return sorted(_RANDOM & {node.op_type for node in self.proto.graph.node})
+
+    @property
     def interface(self) -> Interface:
         """Return the names, data types and input shapes that an engine has to load.
 
@@ -63,8 +68,6 @@ def read_model(path: Path) -> OnnxModel:
     proto = parse_message(onnx.ModelProto, path, _MODEL)
     if not proto.graph.output:
         raise InputError(f"{path} is not {_MODEL}, or it is damaged: its graph has no output")
-    if random := _RANDOM & {node.op_type for node in proto.graph.node}:
-        raise InputError(f"{path} draws random numbers in {', '.join(sorted(random))}: no outputs can be expected")
     _check_external_data(path, proto)
     stored = {tensor.name for tensor in proto.graph.initializer}
     stored |= {tensor.values.name for tensor in proto.graph.sparse_initializer}
@@ -89,11 +92,12 @@ def _extents(port: OnnxPort) -> tuple[str, ...] | None:
 
 
 def _port(path: Path, value: onnx.ValueInfoProto, kind: str) -> OnnxPort:
-    what = value.type.WhichOneof("value")
+    declared = value.type.optional_type.elem_type if value.type.HasField("optional_type") else value.type
+    what = declared.WhichOneof("value")
     if what != "tensor_type":
         words = (what or "an untyped value").removesuffix("_type").replace("_", " ")
         raise InputError(f"{path}: the {kind} `{value.name}` is {_article(words)}, and only tensors are supported")
-    tensor = value.type.tensor_type
+    tensor = declared.tensor_type
     try:
         dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
     except (KeyError, TypeError):

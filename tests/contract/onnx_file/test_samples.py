@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from t2n_core.errors import BudgetError, MeaningError
+from t2n_core.errors import BudgetError, InputError, MeaningError
 from t2n_core.onnx_file.references import RUNTIME, STANDARD
 from t2n_core.onnx_file.samples import reference_samples
 from tests.onnx_nets import linear, model, saved, tensor
@@ -40,6 +40,12 @@ def test_a_model_without_a_reference(tmp_path: Path) -> None:
     net = model([helper.make_node("Unknown", ["x"], ["y"], domain="mine")], [tensor("x", [2])], [tensor("y", [2])])
     net.opset_import.add(domain="mine", version=1)
     with pytest.raises(MeaningError, match="no reference loads"):
+        reference_samples(saved(net, tmp_path / "net.onnx"))
+
+
+def test_random_outputs_cannot_be_expected(tmp_path: Path) -> None:
+    net = model([helper.make_node("RandomNormalLike", ["x"], ["y"])], [tensor("x", [2])], [tensor("y", [2])])
+    with pytest.raises(InputError, match="random numbers in RandomNormalLike"):
         reference_samples(saved(net, tmp_path / "net.onnx"))
 
 

@@ -13,8 +13,8 @@ from t2n_core.engine.protocol import Engine
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import EngineOptimiseError
 from t2n_core.nnef.archive import write_files
-from t2n_core.onnx_file.repairs import WRITER_REPAIRS
 from t2n_core.onnx_file.samples import run_in_child
+from t2n_core.onnx_file.writer_repairs import WRITER_REPAIRS
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.judging.interface import interface_of
 from t2n_core.parity.outcome import Outcome

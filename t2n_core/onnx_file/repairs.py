@@ -14,9 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 import onnx
-from onnx import inliner, numpy_helper, shape_inference, version_converter
+from onnx import numpy_helper, shape_inference, version_converter
 
 from t2n_core.errors import InputError
+from t2n_core.onnx_file.functions import inline_functions
+from t2n_core.onnx_file.writer_repairs import WRITER_REPAIRS
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*")
 _MOST_BYTES: Final = (1 << 31) - 1
@@ -43,17 +45,6 @@ def rename_dimensions(model: onnx.ModelProto, missing: Collection[str]) -> onnx.
                 if dim.dim_param and not _IDENTIFIER.fullmatch(dim.dim_param):
                     dim.dim_param = names.setdefault(dim.dim_param, f"dim_{len(names)}")
     return model
-
-
-def inline_functions(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
-    """Replace functions of the model, and missing operators that ONNX defines by others, by their nodes."""
-    functions = [*(("", name) for name in missing), *((one.domain, one.name) for one in model.functions)]
-    typed = shape_inference.infer_shapes(model)
-    stored = [onnx.helper.make_tensor_value_info(one.name, one.data_type, one.dims) for one in typed.graph.initializer]
-    typed.graph.value_info.extend(stored)  # some functions depend on the types of their inputs
-    inlined = inliner.inline_selected_functions(typed, functions, inline_schema_functions=True)
-    operators = [[node.op_type for node in one.graph.node] for one in (model, inlined)]
-    return model if operators[0] == operators[1] else remove_value_info(inlined, missing)
 
 
 def infer_types(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
@@ -119,31 +110,6 @@ REPAIRS: Final[Mapping[str, Callable[[onnx.ModelProto, Collection[str]], onnx.Mo
     "convert the opset": convert_opset,
 }
 """Repairs by name, in the order in which they are tried."""
-
-
-def hide_gelu(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
-    """Write GELU by its parts, and `erf(x)` as `-erf(-x)`, in which the engine does not recognise GELU."""
-    model = inline_functions(model, ["Gelu"])
-    nodes: list[onnx.NodeProto] = []
-    for node in model.graph.node:
-        if node.op_type != "Erf":
-            nodes.append(node)
-            continue
-        (x,), (y,) = node.input, node.output
-        nodes += [
-            onnx.helper.make_node("Neg", [x], [f"{y}_of"]),
-            onnx.helper.make_node("Erf", [f"{y}_of"], [f"{y}_negated"], name=node.name),
-            onnx.helper.make_node("Neg", [f"{y}_negated"], [y]),
-        ]
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-    return model
-
-
-WRITER_REPAIRS: Final[Mapping[str, Callable[[onnx.ModelProto, Collection[str]], onnx.ModelProto]]] = {
-    "GeluExact": hide_gelu,
-}
-"""Repairs by the operator of tract that its writer of archives lacks."""
 
 
 def repair(name: str, source: Path, target: Path, missing: Collection[str] = ()) -> bool:

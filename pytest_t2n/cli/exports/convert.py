@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from pytest_t2n.cli.arrays import in_order
 from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, engines_of
 from pytest_t2n.cli.output import show_table
@@ -27,6 +28,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="an ONNX model")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the archive")
+    parser.add_argument(
+        "--inputs", type=Path, nargs="+", default=[], metavar="NPZ", help="arrays by the names of inputs"
+    )
     parser.add_argument("--tolerance", default=str(DEFAULT_LEVEL), metavar="LEVEL", help=LEVEL_HELP)
     parser.add_argument("--size", action="append", default=[], type=size_argument, metavar="NAME=N", help=SIZE_HELP)
     add_engine_options(parser)
@@ -50,7 +54,8 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("only wheels of tract write archives", hint="name a release with --tract")
     rows: list[tuple[str, str, Outcome]] = []
     with engines_closed(), busy(f"converting {options.model}"):
-        request = file_request(file, [], [], first.target, criteria, options.timeout)
+        inputs = [in_order(path, file.names[0], "input") for path in options.inputs]
+        request = file_request(file, inputs, [], first.target, criteria, options.timeout)
         model = check_file(file, runner, first.target, request)
         rows.append((first.title, options.model.name, model))
         done = convert(runner, request, model, options.output)

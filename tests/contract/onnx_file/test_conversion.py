@@ -5,8 +5,9 @@ from __future__ import annotations
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from pytest_t2n.cli.command import main
 from tests.onnx_nets import embedding, linear, lstm, model, saved, tensor
@@ -51,6 +52,23 @@ def test_gelu_is_written_by_its_parts(tmp_path, capsys) -> None:
     target = tmp_path / "net.nnef.tgz"
     assert converted(saved(net, tmp_path / "net.onnx"), target, NEWEST) == 0
     assert [line.split()[3] for line in capsys.readouterr().out.splitlines()[1:]] == ["pass", "pass"]
+
+
+@pytest.mark.parametrize("dtype", [TensorProto.INT64, TensorProto.INT8, TensorProto.UINT16])
+@pytest.mark.parametrize("fmod", [0, 1])
+def test_remainders_of_integers_are_divisions(dtype, fmod, tmp_path, capsys) -> None:
+    node = helper.make_node("Mod", ["x", "z"], ["y"], fmod=fmod)
+    net = model([node], [tensor("x", ["B", 9], dtype), tensor("z", [9], dtype)], [tensor("y", ["B", 9], dtype)])
+    path, target = saved(net, tmp_path / "net.onnx"), tmp_path / "net.nnef.tgz"
+    numbers = np.array([[-7, -6, -1, 0, 1, 5, 6, 7, 100], [3, -3, 5, 2, 9, -4, 8, 0, -50]])
+    divisors = np.array([3, -3, 2, 5, -7, 4, 3, -2, 9])
+    kind = helper.tensor_dtype_to_np_dtype(dtype)
+    if kind.kind == "u":
+        numbers, divisors = np.abs(numbers), np.abs(divisors)
+    np.savez(tmp_path / "x.npz", x=numbers.astype(kind), z=divisors.astype(kind))
+    words = ["convert", str(path), "-o", str(target), "--inputs", str(tmp_path / "x.npz"), "--tract", NEWEST]
+    assert main(words) == 0
+    assert [line.split()[3] for line in capsys.readouterr().out.splitlines()[1:]] == ["weak", "weak"]
 
 
 def test_an_operator_that_the_engine_cannot_write(tmp_path, capsys) -> None:

@@ -8,7 +8,7 @@ on the path `declutter`. `--findings` of the command rewrites them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -76,7 +76,7 @@ def write(findings: Iterable[Finding], releases: Iterable[str], file: Path = FIL
     """Write findings as a table with ranges of releases and the indices of cases."""
     order = sorted(releases, key=Version)
     rows = [
-        "\t".join([one.op, one.status, ",".join(_ranges(one.releases, order)), ",".join(map(str, one.cases))])
+        "\t".join([one.op, one.status, ranges_text(one.releases, order), ",".join(map(str, one.cases))])
         for one in findings
     ]
     file.write_text("\n".join([" ".join(order), _HEAD, *rows, ""]), encoding="utf-8")
@@ -89,22 +89,24 @@ def read(file: Path = FILE) -> tuple[list[str], list[Finding]]:
     findings = []
     for row in rows:
         op, status, ranges, numbers = row.split("\t")
-        releases = tuple(one for text in ranges.split(",") for one in _between(text, order))
+        releases = tuple(releases_of(ranges, order))
         findings.append(Finding(op, status, releases, tuple(map(int, numbers.split(",")))))  # type: ignore[arg-type]
     return order, findings
 
 
-def _ranges(releases: Iterable[str], order: list[str]) -> list[str]:
-    """Return runs of neighbours as `0.21.8..0.21.10`."""
+def ranges_text(releases: Iterable[str], order: Sequence[str]) -> str:
+    """Return runs of neighbours as `0.21.8..0.21.10,0.22.1`."""
     runs: list[list[str]] = []
     for release in releases:
         if runs and order.index(release) == order.index(runs[-1][-1]) + 1:
             runs[-1].append(release)
         else:
             runs.append([release])
-    return [run[0] if len(run) == 1 else f"{run[0]}..{run[-1]}" for run in runs]
+    return ",".join(run[0] if len(run) == 1 else f"{run[0]}..{run[-1]}" for run in runs)
 
 
-def _between(text: str, order: list[str]) -> list[str]:
-    first, _, last = text.partition("..")
-    return order[order.index(first) : order.index(last or first) + 1]
+def releases_of(text: str, order: Sequence[str]) -> Iterator[str]:
+    """Yield the releases that `ranges_text` wrote."""
+    for run in text.split(","):
+        first, _, last = run.partition("..")
+        yield from order[order.index(first) : order.index(last or first) + 1]

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 from packaging.version import Version
 
-from conformance.dialect.judge import STATUSES, Status, Verdict
+from conformance.dialect.judge import STATUSES, Verdict
 from conformance.dialect.known import explanation
 from conformance.dialect.session import smallest
 from conformance.lab.pages.render import render
 from t2n_core.nnef.spec import spec_for
 
-Counts = Counter[Status]
+Counts = Counter[Any]
+"""How many cases have each status."""
 Cells = Mapping[tuple[str, str], Mapping[str, Counts]]
 """By operator and type, then by release: how many cases have each status."""
 
@@ -54,23 +56,23 @@ def cells_of(found: Iterable[Verdict]) -> Cells:
     return cells
 
 
-def cell_text(counts: Mapping[str, Counts], line: Sequence[str]) -> str:
+def cell_text(counts: Mapping[str, Counts], line: Sequence[str], statuses: Sequence[str] = STATUSES) -> str:
     """Return the outcome of an operator in a minor line: the number of cases if all are right, else how many of each.
 
     Releases that do the same are one range. A range is named unless it is the whole line.
     """
     parts = []
-    for entry, same in groupby(line, lambda release: _entry(counts.get(release, Counter()))):
+    for entry, same in groupby(line, lambda release: _entry(counts.get(release, Counter()), statuses)):
         releases = list(same)
         if entry:
             parts.append(entry if len(releases) == len(line) else f"{_span(releases)}: {entry}")
     return "; ".join(parts)
 
 
-def _entry(counts: Counts) -> str:
+def _entry(counts: Counts, statuses: Sequence[str]) -> str:
     if set(counts) == {"right"}:
         return str(counts["right"])
-    return ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
+    return ", ".join(f"{counts[status]} {status}" for status in statuses if counts[status])
 
 
 def _span(releases: Sequence[str]) -> str:

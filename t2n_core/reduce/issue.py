@@ -80,17 +80,18 @@ def _what(reply: EngineReply, engine: str, oracle: str) -> str:
 
 def _numbers(program: Program, reply: EngineReply, expected: Mapping[str, Array], meant: Mapping[str, Array]) -> str:
     lines = ["## Values", "", "| tensor | shape | values |", "|---|---|---|"]
-    lines += [_row(f"`{name}`", array) for name, array in program.inputs.items()]
+    lines += [value_row(f"`{name}`", array) for name, array in program.inputs.items()]
     got = reply.outputs[0] if reply.status == "ok" and reply.outputs else ()
     computed = dict(zip(program.outputs, got, strict=False))
     for name in program.outputs:
         for source, arrays in (("expected", expected), ("by definition", meant), ("computed", computed)):
             if name in arrays:
-                lines.append(_row(f"`{name}`, {source}", arrays[name]))
+                lines.append(value_row(f"`{name}`, {source}", arrays[name]))
     return "\n".join(lines)
 
 
-def _row(name: str, array: Array) -> str:
+def value_row(name: str, array: Array) -> str:
+    """Return the row of a tensor in a table of values."""
     return f"| {name} | {list(array.shape)} | {_values(array)} |"
 
 

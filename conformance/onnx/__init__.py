@@ -1,0 +1,1 @@
+"""ONNX's own backend tests in every release of tract."""

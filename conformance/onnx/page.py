@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
@@ -22,8 +22,12 @@ def pages() -> dict[str, str]:
     minors = {minor: list(of) for minor, of in groupby(table.releases, lambda release: release.rpartition(".")[0])}
     shown = {"table": table, "statuses": STATUSES, "operators": operators}
     functions = (totals, spans, of_opset, line_cells, anchor, in_words)
+    refusals = Counter(row.refusal for row in table.rows if row.refusal).most_common()
     index = {"minors": minors, "wrong": list(_wrong(table)), "rounding": list(_rounding(table))}
-    return {INDEX: render("onnx", functions, **shown, **index), CASES: render("onnx_cases", functions, **shown)}
+    return {
+        INDEX: render("onnx", functions, **shown, **index, refusals=refusals),
+        CASES: render("onnx_cases", functions, **shown),
+    }
 
 
 def of_opset(rows: Iterable[Row]) -> list[tuple[int, list[Row]]]:

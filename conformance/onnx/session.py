@@ -17,6 +17,8 @@ from conformance.onnx.cases import generated
 from conformance.onnx.judge import judge
 from conformance.onnx.table import Row, Table, Verdict
 from t2n_core.engine import close_all, engine_for, resolve_engines
+from t2n_core.engine.causes import deepest_first
+from t2n_core.onnx_file.refusals import refusal_of
 
 
 def judge_releases(releases: Sequence[str], folder: Path, jobs: int) -> None:
@@ -61,9 +63,17 @@ def table_of(releases: Sequence[str], folder: Path) -> Table:
         of_case = {release: verdicts[release][case.name] for release in releases}
         off = [one.reason for one in of_case.values() if one.status in ("rounding", "wrong")]
         statuses = {release: one.status for release, one in of_case.items()}
-        rows.append(Row(case.name, case.operator, case.opset, statuses, off[-1] if off else ""))
+        notes = off[-1] if off else "", _kind(of_case[releases[-1]])
+        rows.append(Row(case.name, case.operator, case.opset, statuses, *notes))
     rows.sort(key=lambda row: (row.operator, row.opset, row.case))
     return Table(onnx.__version__, tuple(releases), dict(sorted(generated().left_out.items())), tuple(rows))
+
+
+def _kind(verdict: Verdict) -> str:
+    if verdict.status != "refused":
+        return ""
+    refusal = refusal_of(deepest_first(verdict.reason))
+    return refusal.kind if refusal else "other"
 
 
 def _file(release: str, folder: Path) -> Path:

@@ -13,7 +13,7 @@ from conformance.dialect.findings import ranges_text, releases_of
 Status = Literal["right", "rounding", "refused", "wrong", "died"]
 STATUSES: Final[tuple[Status, ...]] = ("right", "rounding", "refused", "wrong", "died")
 FILE: Final = Path(__file__).with_name("verdicts.tsv")
-_HEAD: Final = "case\toperator\topset\tverdicts\tdeviation"
+_HEAD: Final = "case\toperator\topset\tverdicts\tdeviation\trefusal"
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class Row:
     statuses: Mapping[str, Status]
     deviation: str = ""
     """How far the newest release is off that is not right but has outputs."""
+    refusal: str = ""
+    """The kind of the reason for which the newest release refuses the case; empty if it does not."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def write(table: Table, file: Path = FILE) -> None:
     lines = [f"onnx {table.onnx}", " ".join(table.releases), left_out, _HEAD]
     for row in table.rows:
         verdicts = "; ".join(f"{status} {text}" for status, text in spans(row.statuses))
-        lines.append("\t".join([row.case, row.operator, str(row.opset), verdicts, row.deviation]))
+        lines.append("\t".join([row.case, row.operator, str(row.opset), verdicts, row.deviation, row.refusal]))
     file.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
@@ -64,13 +66,13 @@ def read(file: Path = FILE) -> Table:
     order = releases.split()
     rows = []
     for line in lines:
-        case, operator, opset, verdicts, deviation = line.split("\t")
+        case, operator, opset, verdicts, *notes = line.split("\t")
         statuses: dict[str, Status] = {}
         for part in verdicts.split("; "):
             status, _, texts = part.partition(" ")
             assert status in STATUSES
             statuses |= dict.fromkeys(releases_of(texts, order), status)  # type: ignore[arg-type]
-        rows.append(Row(case, operator, int(opset), {one: statuses[one] for one in order}, deviation))
+        rows.append(Row(case, operator, int(opset), {one: statuses[one] for one in order}, *notes))
     counts = {name: int(count) for name, _, count in (each.partition(":") for each in left_out.split())}
     return Table(version.removeprefix("onnx "), tuple(order), counts, tuple(rows))
 

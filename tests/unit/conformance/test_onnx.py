@@ -26,7 +26,14 @@ from tools import onnx_pages
 ROOT = Path(__file__).parents[3]
 EXPECTED = np.array([1.0, -2.0, np.nan, np.inf], "f4")
 CASE = OnnxCase("case", "Relu", 13, onnx.ModelProto(), (), (EXPECTED,), rtol=1e-3, atol=1e-7)
-ROW = Row("case", "Relu", 13, {"0.21.8": "refused", "0.21.9": "wrong", "0.21.10": "wrong", "0.22.1": "refused"}, "off")
+ROW = Row(
+    "case",
+    "Relu",
+    13,
+    {"0.21.8": "refused", "0.21.9": "wrong", "0.21.10": "wrong", "0.22.1": "refused"},
+    "off",
+    "option",
+)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +65,7 @@ def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
     table = Table("1.23.2", tuple(ROW.statuses), {"bfloat16": 27, "list": 25}, (ROW, replace(ROW, case="other")))
     write(table, tmp_path / "verdicts.tsv")
     assert (
-        "\ncase\tRelu\t13\trefused 0.21.8,0.22.1; wrong 0.21.9..0.21.10\toff\n"
+        "\ncase\tRelu\t13\trefused 0.21.8,0.22.1; wrong 0.21.9..0.21.10\toff\toption\n"
         in (tmp_path / "verdicts.tsv").read_text()
     )
     assert read(tmp_path / "verdicts.tsv") == table
@@ -81,6 +88,7 @@ def test_the_table_has_every_case_in_every_release() -> None:
     assert set(LINES) <= set(table.releases)
     assert {tuple(row.statuses) for row in table.rows} == {table.releases}
     assert len({row.case for row in table.rows}) == len(table.rows)
+    assert all(bool(row.refusal) == (row.statuses[NEWEST] == "refused") for row in table.rows)
     assert len(table.rows) + sum(table.left_out.values()) == 1884 + 26
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from t2n_core.dialect.binding import bind, bind_to, call, result_types, tensors_in
 from t2n_core.dialect.expressions import Scope, evaluate_expression
 from t2n_core.dialect.operators import functions
+from t2n_core.dialect.quantised import before_rounding, on_grid, on_levels
 from t2n_core.dialect.registry import Definition
 from t2n_core.dialect.statements import STATEMENTS
 from t2n_core.dialect.tensors import Tensor
@@ -26,6 +27,7 @@ from t2n_core.errors import (
 )
 from t2n_core.nnef.reading.document import FragmentText
 from t2n_core.nnef.reading.grammar import parse_body
+from t2n_core.nnef.reading.quantisation import Grid
 from t2n_core.nnef.reading.tree import Call, Statement, names_in
 from t2n_core.nnef.signatures import Signature, fragment_signature
 
@@ -54,6 +56,7 @@ class Evaluation:
         tensors: Mapping[str, Any],
         symbols: Mapping[str, int],
         *,
+        grids: Mapping[str, Grid] | None = None,
         unsolved: Container[str] = (),
         round_to_storage: bool = False,
         timeout: float | None = None,
@@ -62,6 +65,9 @@ class Evaluation:
         self.fragments = fragments
         self.tensors = tensors
         self.symbols = symbols
+        self._grids = grids or {}
+        self._grid: Grid | None = None
+        """The grid of the statement that is computed."""
         self._unsolved = unsolved
         self.round_to_storage = round_to_storage
         self._timeout = timeout
@@ -91,11 +97,16 @@ class Evaluation:
         scope = Scope(values, self.symbols, self.call, self._unsolved)
         if self._end is not None and time.monotonic() > self._end:
             raise _at(statement, BudgetError(f"the evaluation took longer than {self._timeout:.0f} seconds"))
+        outer, self._grid = self._grid, self._grids.get(statement.results[0])
         try:
             with np.errstate(all="ignore"):
-                return evaluate_expression(statement.value, scope)
+                if self._grid is None:
+                    return evaluate_expression(statement.value, scope)
+                return on_grid(evaluate_expression(before_rounding(statement), scope), self._grid)
         except (*_FAILURES, InputError, SpecError, MeaningError) as wrong:
             raise _at(statement, wrong) from wrong
+        finally:
+            self._grid = outer
 
     def _assign(self, statement: Statement, value: Any, values: dict[str, Any]) -> None:
         names = statement.results
@@ -124,6 +135,7 @@ class Evaluation:
 
     def apply(self, definition: Definition, arguments: Mapping[str, Any]) -> Any:
         """Return the result of a definition as a tensor, several as a tuple."""
+        arguments = on_levels(definition.name, arguments, tensors_in(arguments), self._grid)
         found = call(definition, arguments)
         several = isinstance(found, tuple | list)
         arrays = [np.asarray(one) for one in (found if several else [found])]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from t2n_core.errors import InputError
 from t2n_core.nnef.dat import BLOCK_BYTES, BLOCK_ELEMENTS, HEADER_SIZE
 from t2n_core.nnef.reading.archive import StoredTensor
+from t2n_core.nnef.reading.quantisation import Grid
 
 _FLOAT32: Final = np.dtype(np.float32)
 _BLOCKS: Final = 0x54523040
@@ -40,6 +41,8 @@ class Tensor:
     dtype: np.dtype[Any]
     is_constant: bool = False
     """True where it depends on no input."""
+    grid: Grid | None = None
+    """The levels that an engine keeps it in, if it is quantised."""
 
     @property
     def shape(self) -> tuple[int, ...]:

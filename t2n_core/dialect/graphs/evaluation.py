@@ -14,7 +14,7 @@ from t2n_core.dialect.graphs.budget import MEMORY, check_fragments, check_sizes
 from t2n_core.dialect.graphs.externals import External, externals_of
 from t2n_core.dialect.graphs.symbols import check_assertions, declared_symbols, solve
 from t2n_core.dialect.tensors import Tensor
-from t2n_core.errors import InputError
+from t2n_core.errors import InputError, UndefinedOperatorError
 from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
 from t2n_core.nnef.reading.flat import statement_of
 
@@ -51,7 +51,14 @@ def evaluate(
     symbols = solve(shapes)
     check_assertions(document.extensions, symbols)
     unsolved = declared_symbols(document.extensions) - symbols.keys()
-    options: Any = {"round_to_storage": round_to_storage, "timeout": timeout, "standard": standard}
+    if quantised := [name for name in declared if name in content.grids]:
+        raise UndefinedOperatorError(f"the input `{quantised[0]}` is quantised by graph.quant, which has no definition")
+    options: Any = {
+        "grids": content.grids,
+        "round_to_storage": round_to_storage,
+        "timeout": timeout,
+        "standard": standard,
+    }
     evaluation = Evaluation(document.fragments, content.tensors, symbols, unsolved=unsolved, **options)
     body = [statement for statement in statements if statement.results[0] not in tensors]
     wanted = document.outputs if results is None else results

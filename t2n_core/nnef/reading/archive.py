@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ from t2n_core.errors import InputError
 from t2n_core.nnef import dat
 from t2n_core.nnef.reading.document import Document
 from t2n_core.nnef.reading.graph_file import GRAPH_FILE
-from t2n_core.nnef.reading.members import DAT, read_members
+from t2n_core.nnef.reading.members import DAT, QUANT_FILE, read_members
 from t2n_core.nnef.reading.parser import read_text
+from t2n_core.nnef.reading.quantisation import Grid, read_grids
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +38,8 @@ class ArchiveContent:
 
     document: Document
     tensors: Mapping[str, NDArray[Any] | StoredTensor]
+    grids: Mapping[str, Grid] = field(default_factory=dict)
+    """The grids of quantised values, by name."""
 
 
 def read_archive(path: Path) -> ArchiveContent:
@@ -51,7 +54,7 @@ def read_archive(path: Path) -> ArchiveContent:
     tensors = {
         name.removesuffix(DAT): tensor_of(data, f"{path}: {name}") for name, data in files.items() if name.endswith(DAT)
     }
-    return ArchiveContent(document, tensors)
+    return ArchiveContent(document, tensors, read_grids(files.get(QUANT_FILE, b"").decode("utf-8", "replace")))
 
 
 def tensor_of(data: bytes, where: str) -> NDArray[Any] | StoredTensor:

@@ -39,6 +39,7 @@ class Assignment:
 
     results: tuple[str, ...]
     operator: str
+    """Empty where the argument itself gets a name, `y = x` or `k = [1.0, 2.0]`."""
     arguments: tuple[Argument, ...]
     dtype: str = ""
     """The type in angle brackets."""
@@ -60,7 +61,8 @@ class Assignment:
             f"{one.name} = {value_text(one.value)}" if one.name else value_text(one.value) for one in self.arguments
         ]
         generic = f"<{self.dtype}>" if self.dtype else ""
-        return f"{self._left_side()} = {self.operator}{generic}({', '.join(parts)})"
+        called = f"{self.operator}{generic}({', '.join(parts)})" if self.operator else parts[0]
+        return f"{self._left_side()} = {called}"
 
     def _left_side(self) -> str:
         names = ", ".join(self.results)

@@ -70,12 +70,14 @@ class _Flattener:
         self._assignments = []
         results, value = statement.results, statement.value
         if isinstance(value, Items) and len(results) == len(value.items) > 1 and names_in(value).isdisjoint(results):
-            for result, item in zip(results, value.items, strict=True):
-                self._assignments.append(Assignment((result,), "copy", (Argument("", self._argument(item)),)))
+            named = list(zip(results, value.items, strict=True))
+        else:
+            named = [(results[0], value)] if len(results) == 1 and _is_there(value) else []
+        if named:
+            parts = [Assignment((name,), "", (Argument("", self._argument(part)),)) for name, part in named]
+            self._assignments += parts
             self._tensors.update(results)
             return self._assignments
-        if len(results) == 1 and _is_copied(value):
-            value = Call("copy", "", (("", value),))
         if isinstance(value, Operator):
             operands = tuple(Argument("", self._operand(one)) for one in value.operands)
             self._assignments.append(Assignment(results, operation_of(value), operands))
@@ -133,7 +135,7 @@ def _may_be_size(node: Node) -> bool:
     return not any(isinstance(one, Call) and one.operator not in _OF_SIZES for one in nodes_in(node))
 
 
-def _is_copied(node: Node) -> bool:
+def _is_there(node: Node) -> bool:
     """Return whether a statement gives a name to a value that is there: a constant, another name, or an element."""
     return isinstance(node, Literal | Name | Subscript) or (isinstance(node, Items) and node.is_list)
 
@@ -191,7 +193,7 @@ def _operand_text(node: Node) -> str:
 def statement_of(assignment: Assignment) -> Statement:
     """Return an assignment of a graph as a statement. Raises InputError for an expression that cannot be parsed."""
     arguments = tuple((one.name, node_of(one.value)) for one in assignment.arguments)
-    call = Call(assignment.operator, assignment.dtype, arguments)
+    call = Call(assignment.operator or "copy", assignment.dtype, arguments)
     return Statement(assignment.results, assignment.is_list, call, assignment.text())
 
 

@@ -20,9 +20,9 @@ def read_text(text: str) -> Document:
     """Return the content of a `graph.nnef`.
 
     A call inside a call becomes a separate assignment, and so does each operator of `y = a + b * 2`. Operators in
-    arguments stay expressions: those of sizes are written with them. A constant that is assigned becomes a `copy`, and
-    quoted identifiers, `i"y.out"`, plain ones, `y_out`. Raises InputError, with line and column, for text that is not
-    NNEF, and for comprehensions, branches and ranges of items in the graph.
+    arguments stay expressions: those of sizes are written with them. Quoted identifiers, `i"y.out"`, become plain ones,
+    `y_out`. Raises InputError, with line and column, for text that is not NNEF, and for comprehensions, branches and
+    ranges of items in the graph.
     """
     if len(text) > _LONGEST:
         raise InputError(f"the text has {len(text)} characters, and at most {_LONGEST} are read")

@@ -70,8 +70,10 @@ def checked(capsys: pytest.CaptureFixture[str], archive: Path, release: str, *mo
     return json.loads(said.out), said.err
 
 
-@pytest.mark.parametrize("release", ["0.21.19", "0.22.4", NEWEST])
-@pytest.mark.parametrize("kind", [PlainDriver, TractDriver])
+@pytest.mark.parametrize(
+    ("release", "kind"),
+    [("0.21.19", PlainDriver), ("0.22.4", PlainDriver), (NEWEST, PlainDriver), (NEWEST, TractDriver)],
+)
 @pytest.mark.parametrize(
     ("net", "form"),
     [
@@ -97,6 +99,35 @@ def test_archives_of_the_engine_are_right(
     assert form in text
     assert ('i"' in text) == (kind is TractDriver)
     assert checked(capsys, archive, release)[0]["status"] == "pass"
+
+
+GRAPH = """version 1.0;
+extension tract_registry tract_core;
+graph net(x) -> (y, levels) {
+  x = external(shape = [3, 40]);
+  q = tract_core_cast(x);
+  i"q.sum" = add(q, q);
+  c = copy(i"q.sum");
+  y = tract_core_cast(c, to = "f32");
+  levels = tract_core_cast(q, to = "i8");
+}
+"""
+FORMAT = "zero_point_linear_quantize(zero_point = {}, scale = {}, bits = 8, signed = true, symmetric = false)"
+FORMATS = f"""
+"q": {FORMAT.format(5, 0.03)};
+i"q.sum": {FORMAT.format(-7, 0.046)};
+"c": linear_quantize(min = -2.0, max = 2.5, bits = 8);
+"""
+
+
+@pytest.mark.parametrize("release", ["0.23.0", NEWEST])
+def test_quantised_values_are_right(
+    release: str, resolved_engine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    resolved_engine(release)
+    (tmp_path / "graph.nnef").write_text(GRAPH)
+    (tmp_path / "graph.quant").write_text(FORMATS)
+    assert checked(capsys, tmp_path, release)[0]["status"] == "pass"
 
 
 def test_one_file_of_float32_for_a_net_in_float16(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -112,6 +113,9 @@ def _items(value: Any, type_: str) -> list[Any]:
     if isinstance(value, Tensor):
         return [value]
     items = value if isinstance(value, list | tuple) else [value]  # as tract reads a single value
+    if type_ == "integer":  # tract joins sizes and tensors of sizes
+        joined = ([item] if not isinstance(item, Tensor) or not item.shape else map(Size, item.array) for item in items)
+        items = list(itertools.chain.from_iterable(joined))
     return [convert(item, type_) for item in items]
 
 

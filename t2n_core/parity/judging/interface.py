@@ -22,7 +22,7 @@ _EXTERNAL: Final = re.compile(
     rf"^\s*({QUOTED}|[^\s=]+)\s*=\s*(?:tract_core_)?external\s*(?:<(\w+)>)?\s*\(([^;]*)\)\s*;", re.MULTILINE
 )
 _SHAPE: Final = re.compile(r"shape\s*=\s*\[([^]]*)\]")
-_DATUM_TYPE: Final = re.compile(r'datum_type\s*=\s*"(\w+)"')
+_DATUM_TYPE: Final = re.compile(r"""datum_type\s*=\s*["'](\w+)["']""")
 _DTYPES: Final = {
     "bool": "bool",
     **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},

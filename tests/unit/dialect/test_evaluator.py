@@ -57,6 +57,7 @@ def test_operands_of_different_kinds_are_refused() -> None:
         ("y = tile(x, repeats = [tract_core_shape_of(x)[0] - 1]);", [0.25, -1.5, 3, 0.25, -1.5, 3]),
         ("k, n = [2.0, tract_core_shape_of(x)[0]]; y = tile(mul(x, k), repeats = [n / 3]);", [0.5, -3, 6]),
         ("y = [x[0], 1.0, x[2]];", [0.25, 1, 3]),
+        ("k = [1, 3]; y = squeeze(reshape(x, shape = [k, 1]), axes = [0, 2]);", [0.25, -1.5, 3]),
         ('i"y.1" = mul(x, 2.0); y = i"y.1";', [0.5, -3, 6]),
     ],
 )

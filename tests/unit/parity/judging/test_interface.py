@@ -69,12 +69,14 @@ def test_text_states_inputs_and_the_names_of_outputs(archive: Path) -> None:
     assert found.outputs == (Port("y"), Port("z"))
 
 
-def test_a_quoted_identifier_states_a_name(archive: Path) -> None:
+def test_quotes_of_either_kind(archive: Path) -> None:
     graph = archive / "graph.nnef"
-    graph.write_text('graph g(i"x 1") -> (i"y.0") {\n i"x 1" = external<logical>(shape = [2]);\n}')
+    graph.write_text(
+        'graph g(i"x 1") -> (i"y.0") {\n i"x 1" = tract_core_external(shape = [2], datum_type = \'I8\');\n}'
+    )
     found = interface_of(archive)
     assert found is not None
-    assert (found.inputs, found.outputs) == ((Port("x 1", "bool", ("2",)),), (Port("y.0"),))
+    assert (found.inputs, found.outputs) == ((Port("x 1", "int8", ("2",)),), (Port("y.0"),))
 
 
 @pytest.mark.parametrize(

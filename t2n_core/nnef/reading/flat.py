@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from t2n_core.errors import InputError
-from t2n_core.nnef.reading.document import Argument, Assignment, Expression, value_text
+from t2n_core.nnef.reading.document import Argument, Assignment, Expression, replace_names, value_text
 from t2n_core.nnef.reading.document import Name as NameText
 from t2n_core.nnef.reading.grammar import GrammarReader, parse_expression
 from t2n_core.nnef.reading.tree import (
@@ -55,6 +56,31 @@ def flat_assignments(reader: GrammarReader, tensors: Iterable[str]) -> Iterator[
             yield from flattener.assignments(statement)
         except InputError as wrong:
             raise reader.error_at(position, wrong.message) from None
+
+
+def with_single_names(assignments: Sequence[Assignment], inputs: Iterable[str]) -> tuple[Assignment, ...]:
+    """Return assignments in which each name has one value: all but the last one of a name get another name.
+
+    tract writes a name again where an output has the name of another value. Those of inputs are left as they are.
+    """
+    kept = set(inputs)
+    last = {name: place for place, one in enumerate(assignments) for name in one.results}
+    taken, renamed = last.keys() | kept, dict[str, str]()
+    numbered: dict[str, Iterator[str]] = {}
+    found = []
+    for place, one in enumerate(assignments):
+        arguments = tuple(
+            Argument(a.name, replace_names(a.value, lambda name: renamed.get(name, name))) for a in one.arguments
+        )
+        for name in one.results:
+            renamed.pop(name, None)
+            if last[name] != place and name not in kept:
+                others = numbered.setdefault(name, map(f"{name}_{{}}".format, itertools.count()))
+                renamed[name] = next(other for other in others if other not in taken)
+                taken.add(renamed[name])
+        results = tuple(renamed.get(name, name) for name in one.results)
+        found.append(replace(one, results=results, arguments=arguments))
+    return tuple(found)
 
 
 class _Flattener:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from t2n_core.nnef.lexical import identifier_problem, plain_identifier
@@ -36,21 +37,23 @@ def with_plain_identifiers(text: str) -> str:
         return text
     taken = {part["word"] for part in _PART.finditer(text) if part["word"]}
     names: dict[str, str] = {}
+    numbered: dict[str, Iterator[str]] = {}
+
+    def unused(name: str) -> str:
+        if identifier_problem(name) is not None:
+            name = f"_{name}"
+        if name not in taken:
+            return name
+        others = numbered.setdefault(name, map(f"{name}_{{}}".format, itertools.count()))
+        return next(other for other in others if other not in taken)
 
     def plain(part: re.Match[str]) -> str:
         if part["quoted"] is None:
             return part[0]
         name = unquote(part["quoted"])
         if name not in names:
-            names[name] = name if identifier_problem(name) is None else _unused(plain_identifier(name), taken)
+            names[name] = name if identifier_problem(name) is None else unused(plain_identifier(name))
             taken.add(names[name])
         return names[name]
 
     return _PART.sub(plain, text)
-
-
-def _unused(name: str, taken: set[str]) -> str:
-    if identifier_problem(name) is not None:
-        name = f"_{name}"
-    numbered = (f"{name}_{number}" for number in itertools.count())
-    return next(one for one in itertools.chain([name], numbered) if one not in taken)

@@ -7,7 +7,7 @@ from typing import Final
 
 from t2n_core.errors import InputError, SpecError
 from t2n_core.nnef.reading.document import Assignment, Document, FragmentText
-from t2n_core.nnef.reading.flat import flat_assignments
+from t2n_core.nnef.reading.flat import flat_assignments, with_single_names
 from t2n_core.nnef.reading.grammar import GrammarReader, Token
 from t2n_core.nnef.reading.identifiers import with_plain_identifiers
 from t2n_core.nnef.signatures import fragment_signature
@@ -55,7 +55,11 @@ def _read_document(text: str) -> Document:
     outputs = reader.names_in_parentheses()
     if not outputs:
         raise InputError(f"the graph {name} has no output")
-    return Document(name, inputs, outputs, tuple(flat_assignments(reader, inputs)), tuple(extensions), fragments)
+    assignments = tuple(flat_assignments(reader, inputs))
+    results = [result for one in assignments for result in one.results]
+    if len(set(results)) < len(results):
+        assignments = with_single_names(assignments, inputs)
+    return Document(name, inputs, outputs, assignments, tuple(extensions), fragments)
 
 
 def _read_fragment(reader: GrammarReader, text: str) -> FragmentText | None:

@@ -138,6 +138,18 @@ def test_operators_between_tensors_are_operations(text: str, assignments: list[s
     assert [one.text().replace(shape_of, "s") for one in read.assignments] == assignments
 
 
+def test_a_name_has_one_value() -> None:
+    text = "(y, y_0) = f(a); z = [y, y_0, T + 1]; y = relu(y); y = mul(y, b); a = y;"
+    read = read_text(f"version 1.0; graph g(a, b) -> (y, a) {{ a = external(shape = [1]); {text} }}")
+    assert [one.text() for one in read.assignments[1:]] == [
+        "(y_1, y_0) = f(a)",
+        "z = [y_1, y_0, T+1]",
+        "y_2 = relu(y_1)",
+        "y = mul(y_2, b)",
+        "a = y",
+    ]
+
+
 def test_the_body_of_a_fragment_may_have_operators() -> None:
     fragment = "fragment f(x: tensor<scalar>, by: scalar = 2.0) -> (y: tensor<scalar>) { y = 0.5 * (x + by); }"
     body = read_text(f"version 1.0;\n{fragment}\ngraph g(a) -> (y) {{ y = f(a); }}").fragments["f"].body

@@ -56,7 +56,8 @@ _MESSAGES: Final[Mapping[Kind, Sequence[str]]] = {
     Kind.DIMENSION_NAME: [r"pars(e|ing) (error|dim|tdim)", "failed to parse", "invalid symbol", "dead .* SymbolScope"],
     Kind.CONSTANT: [
         "as a constant|to be (a )?constant|must be (a )?const|(is|are) not const|only if .+ is a const",
-        "expects a constant|non constant|must be a known scalar|input is variable|value out of Constant",
+        "expects? (a )?constant|to be (a )?const|non constant|must be a known scalar|input is variable",
+        "value out of Constant",
         "Neither (sizes|shape) no[rt] scales? makes sense|without a determined fact",
     ],
     Kind.CONTROL_FLOW: [r'node #\d+ "[^"]*" (If|Loop|Scan)\b'],

@@ -83,6 +83,7 @@ class ExportedArchive:
         return Interface(
             tuple(_port(name, numpy_dtype(v.dtype), v.shape) for name, v in given),
             tuple(_port(name, numpy_dtype(v.dtype), v.shape) for name, v in returned),
+            only_sizes={name: least for name, (least, most) in self.range.bounds.items() if least == most},
         )
 
     @property

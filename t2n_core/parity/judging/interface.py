@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,6 +64,8 @@ class Interface:
     outputs: tuple[Port, ...]
     source: str = "the export"
     """The author of the declaration, as messages name it."""
+    only_sizes: Mapping[str, int] = field(default_factory=dict)
+    """The sizes of symbols that have only one, which an engine may report by either."""
 
     @classmethod
     def of_facts(cls, facts: Mapping[str, Any]) -> Interface:
@@ -141,12 +143,13 @@ class _Ports:
     declared: Sequence[Port]
     stated: Sequence[Port]
     source: str
+    only_sizes: Mapping[str, int]
 
     @classmethod
     def of(cls, kind: str, declared: Interface, stated: Interface) -> _Ports:
         if kind == "input":
-            return cls(declared.inputs, stated.inputs, declared.source)
-        return cls(declared.outputs, stated.outputs, declared.source)
+            return cls(declared.inputs, stated.inputs, declared.source, declared.only_sizes)
+        return cls(declared.outputs, stated.outputs, declared.source, declared.only_sizes)
 
     def check_names(self, subject: str) -> None:
         """Raise InterfaceError if names or their order differ."""
@@ -164,8 +167,12 @@ class _Ports:
         for ours, theirs in zip(self.declared, self.stated, strict=True):
             if not ours.dtype or not theirs.dtype:
                 continue
-            if not _is_same_dtype(ours.dtype, theirs.dtype) or not _is_same_shape(ours.shape, theirs.shape):
+            shapes = self._with_sizes(ours.shape), self._with_sizes(theirs.shape)
+            if not _is_same_dtype(ours.dtype, theirs.dtype) or not _is_same_shape(*shapes):
                 raise self._error(f"{subject} `{ours.name}` as {theirs}", str(ours))
+
+    def _with_sizes(self, shape: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return shape and tuple(str(self.only_sizes.get(extent, extent)) for extent in shape)
 
     def _error(self, stated: str, declared: str) -> InterfaceError:
         return InterfaceError(f"{stated}, and {self.source} declared {declared}", hint=_HINT)

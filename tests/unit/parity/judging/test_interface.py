@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,15 @@ def test_another_loaded_model_is_an_error(kind: str, place: int, fact: list[str]
     with pytest.raises(InterfaceError) as caught:
         check_facts(DECLARED, {**FACTS, kind: ports}, "tract")
     assert message in str(caught.value)
+
+
+def test_a_symbol_with_a_single_size_is_that_size() -> None:
+    fixed = {**FACTS, "output": [["y", "5,8,f32"], FACTS["output"][1]]}
+    check_facts(replace(DECLARED, only_sizes={"T": 5}), fixed, "tract")
+    with pytest.raises(InterfaceError, match="output `y`"):
+        check_facts(replace(DECLARED, only_sizes={"T": 6}), fixed, "tract")
+    with pytest.raises(InterfaceError, match="output `y`"):
+        check_facts(DECLARED, fixed, "tract")
 
 
 def test_an_output_that_is_missing_is_an_error() -> None:

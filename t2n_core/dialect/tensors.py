@@ -101,7 +101,7 @@ def datum_type(name: str) -> np.dtype[Any]:
     """
     found = _DATUM_TYPES.get(name.lower())
     if found is None:
-        raise InputError(f"{name!r} is not a data type")
+        raise InputError(f"values of the data type {name!r} are not evaluated")
     return np.dtype(found)
 
 

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 
 from pytest_t2n.cli.command import main
 from t2n_core.engine.tract.driver import TractDriver
+from t2n_core.nnef.dat import block_header
 from tests.onnx_nets import INT64, linear, lstm, model, saved, tensor
 from tests.releases import NEWEST
 
@@ -128,6 +129,22 @@ def test_quantised_values_are_right(
     (tmp_path / "graph.nnef").write_text(GRAPH)
     (tmp_path / "graph.quant").write_text(FORMATS)
     assert checked(capsys, tmp_path, release)[0]["status"] == "pass"
+
+
+@pytest.mark.parametrize("item_type", [0x54523040, 0x54522040])
+def test_blocks_of_4_bits_in_both_orders(
+    item_type: int, resolved_engine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    resolved_engine(NEWEST)
+    scales = RANDOM.uniform(0.1, 1, (8, 1)).astype("f2").view("u1")
+    blocks = np.concatenate([scales, RANDOM.integers(0, 256, (8, 16), "u1")], axis=1)
+    header = block_header((4, 64))
+    (tmp_path / "w.dat").write_bytes(header[:48] + item_type.to_bytes(4, "little") + header[52:] + blocks.tobytes())
+    (tmp_path / "graph.nnef").write_text(
+        "version 1.0;\ngraph net(x) -> (y) {\n  x = external(shape = [3, 64]);\n"
+        '  w = variable(label = "w", shape = [4, 64]);\n  y = matmul(x, w, transposeB = true);\n}\n'
+    )
+    assert checked(capsys, tmp_path, NEWEST)[0]["status"] == "pass"
 
 
 def test_one_file_of_float32_for_a_net_in_float16(

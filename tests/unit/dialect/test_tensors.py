@@ -45,7 +45,7 @@ def test_a_data_type_has_a_name(name: str, expected: str) -> None:
 
 
 def test_an_unknown_data_type_is_refused() -> None:
-    with pytest.raises(InputError, match="'F8' is not a data type"):
+    with pytest.raises(InputError, match="data type 'F8' are not evaluated"):
         datum_type("F8")
 
 

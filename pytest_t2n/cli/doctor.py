@@ -23,7 +23,7 @@ from pytest_t2n.cli.project_ini import find_configuration, missing_options
 from t2n_core import __version__
 from t2n_core.engine.khronos import why_no_khronos
 from t2n_core.engine.processor import this_processor
-from t2n_core.engine.provision.store import EngineStore
+from t2n_core.engine.provision.store import EngineStore, is_listed
 from t2n_core.engine.provision.versions import UNUSABLE
 from t2n_core.errors import T2NError
 from t2n_core.extras import install_command
@@ -146,12 +146,15 @@ def _network(store: EngineStore) -> Finding:
     except T2NError as wrong:
         state = "note" if store.versions_on_disk() else "bad"
         return Finding("network", f"the package index did not answer pip: {wrong.message.splitlines()[0]}", state)
-    return Finding("network", f"pip finds {len(versions)} releases of tract, newest {max(versions)}")
+    newer = [version for version in versions if not version.is_prerelease and not is_listed(version)]
+    words = f"; {max(newer)} is newer than what this version knows" if newer else ""
+    return Finding("network", f"pip finds {len(versions)} releases of tract, newest {max(versions)}{words}")
 
 
 def _engine(store: EngineStore) -> Finding:
     """Return the result of a small graph in the newest engine of the cache."""
-    usable = [version for version in store.versions_on_disk() if version not in UNUSABLE]
+    cached = [version for version in store.versions_on_disk() if version not in UNUSABLE]
+    usable = [version for version in cached if is_listed(version)]
     if not usable:
         return Finding("engine", "none in the cache yet: t2n engines fetch latest, or the first test", "note")
     version = max(usable)

@@ -48,6 +48,7 @@ class OptionWarning(UserWarning):
 def option_notes(target: InferenceTarget, graph: Graph, source: Source, capture: str) -> list[str]:
     """Return a line for each option that had no effect on a graph, or left weights unchanged."""
     notes = [
+        *_newer_release(target.spec),
         *_choices(target, graph),
         *_unused_flags(target),
         *_unused_fragments(target.custom_fragments, graph),
@@ -57,6 +58,12 @@ def option_notes(target: InferenceTarget, graph: Graph, source: Source, capture:
     if capture != "export" and (source.is_script or source.program is not None):
         notes.append(f"capture={capture!r} had no effect: {source.name} is already a graph")
     return notes
+
+
+def _newer_release(spec: Spec) -> Iterator[str]:
+    """Yield a line for a release that is newer than the table of operators."""
+    if spec.extrapolated:
+        yield f"{spec} is newer than this version of pytest-t2n, which takes the operators and errata of {spec.newest}"
 
 
 def refuse_narrower(graph: Graph, declared: DeclaredAxes) -> None:

@@ -64,6 +64,8 @@ class Spec:
         self.version = version
         self.extrapolated = version > table.newest
         """True if this version is newer than the table, so that the newest known one is used for it."""
+        self.newest = table.newest
+        """The newest release of the table."""
         self.registries = registries
         """tract's registries that may be used; None for all that the releases from PyPI have."""
         self._table = table

@@ -12,8 +12,8 @@ from t2n_core.engine.provision.binary import resolve_binary
 from t2n_core.engine.provision.index import list_versions
 from t2n_core.engine.provision.known import known_wheels
 from t2n_core.engine.provision.resolved import ResolvedEngine
-from t2n_core.engine.provision.store import EngineStore, Progress, StoredEngine, is_listed
-from t2n_core.engine.provision.versions import Choice, SpecItem, choose_versions, parse_spec
+from t2n_core.engine.provision.store import EngineStore, Progress, StoredEngine, is_listed, newest_listed
+from t2n_core.engine.provision.versions import Choice, SpecItem, choose_versions, matches, parse_spec
 from t2n_core.errors import EngineResolveError
 
 ALLOW_UNLISTED: Final = "T2N_ALLOW_UNLISTED"
@@ -93,16 +93,34 @@ def _complete_without_index(wanted: list[SpecItem], store: EngineStore) -> list[
 
 
 def _select_listed(items: tuple[SpecItem, ...], available: list[Version], allow_unlisted: bool) -> list[Version]:
-    """Return the versions whose digests are known, and those that an item names exactly. Raises EngineResolveError."""
+    """Return the versions whose digests are known, and those that an item names exactly.
+
+    Raises EngineResolveError for one that is named and not allowed, and for an item that only unknown versions match.
+    """
     named = {Version(item.text) for item in items if item.kind == "exact"}
     refused = sorted(version for version in named & set(available) if not is_listed(version))
     if refused and not allow_unlisted:
-        raise EngineResolveError(
-            f"tract {', '.join(map(str, refused))} is not one of the releases whose digests are known here",
-            hint="update pytest-t2n; or, if you trust its source, --t2n-allow-unlisted, --allow-unlisted of `t2n`, or "
-            f"{ALLOW_UNLISTED}=1",
-        )
+        raise _unlisted(refused)
+    for item in items:
+        matching = [version for version in available if not is_listed(version) and matches(item, version)]
+        if matching and not any(is_listed(version) and matches(item, version) for version in available):
+            raise _unlisted(matching, item.text)
     return [version for version in available if is_listed(version) or version in named]
+
+
+def _unlisted(versions: list[Version], spec: str = "") -> EngineResolveError:
+    """Return the error for versions whose digests are not known; `spec` matches no other version."""
+    names, newest = ", ".join(map(str, versions)), newest_listed()
+    is_newer = min(versions) > newest
+    tables = f"; they run with the tables of {newest}" if is_newer else ""
+    return EngineResolveError(
+        f"tract {names} is newer than what this version of pytest-t2n knows, {newest}"
+        if is_newer
+        else f"tract {names} is not one of the releases whose digests are known here",
+        hint="update pytest-t2n; or, if you trust its source, "
+        f"{f'name {versions[-1]} in place of {spec} with ' if spec else ''}--t2n-allow-unlisted, --allow-unlisted of "
+        f"`t2n`, or {ALLOW_UNLISTED}=1{tables}",
+    )
 
 
 def _quote(spec: str) -> str:

@@ -337,6 +337,11 @@ def is_listed(version: Version) -> bool:
     return not known or str(version) in known
 
 
+def newest_listed() -> Version:
+    """Return the newest release whose digests are known; there is one wherever `is_listed` is false."""
+    return max(map(Version, known_wheels()))
+
+
 def _is_released(manifest: Manifest) -> bool:
     """Return whether the library is known to be that of its release. Raises _DamagedError if it is known not to be."""
     released = known_wheels().get(manifest.version, {})

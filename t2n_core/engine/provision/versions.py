@@ -99,6 +99,18 @@ def _classify(text: str) -> SpecItem:
     return SpecItem("line" if is_line else "exact", text)
 
 
+def matches(item: SpecItem, version: Version) -> bool:
+    """Return whether an item that names a line or a range of releases covers a version."""
+    if item.kind == "line":
+        prefix = Version(item.text).release
+        return not version.is_prerelease and version.release[: len(prefix)] == prefix
+    if item.kind != "range":
+        return False
+    from packaging.specifiers import SpecifierSet
+
+    return SpecifierSet(item.text).contains(version)
+
+
 def choose_versions(items: Iterable[SpecItem], available: Iterable[Version]) -> list[Choice]:
     """Resolve every item but paths against `available`: ascending, no duplicates.
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
 from pytest_t2n.cli import main
 from t2n_core import __version__
 from t2n_core.engine.provision import index
+from t2n_core.engine.provision.store import EngineStore
 from t2n_core.errors import EngineResolveError
 from tests.releases import NEWEST
 
@@ -32,6 +34,18 @@ def test_a_machine_that_works(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["engine"].startswith("ok tract 0.")
     assert found["engine"].endswith("computes relu")
     assert "network" not in found
+
+
+def test_a_release_that_is_not_known_is_no_fault_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_disk = EngineStore.versions_on_disk
+    monkeypatch.setattr(EngineStore, "versions_on_disk", lambda self: [*on_disk(self), Version("0.99.0")])
+    monkeypatch.setattr(index, "ask_index", lambda: (Version(NEWEST), Version("0.99.0")))
+    assert main(["doctor"]) == 0
+    found = lines(capsys)
+    assert found["engine"] == f"ok tract {NEWEST} computes relu"
+    assert found["network"].endswith("newest 0.99.0; 0.99.0 is newer than what this version knows")
 
 
 def test_without_network_and_cache_nothing_works(

@@ -137,6 +137,12 @@ def test_a_release_without_the_operator_is_named(tmp_path: Path) -> None:
     assert result.notes[1].startswith("upsample_with_debox had no effect: tract 0.21.19 has no operator `debox`")
 
 
+def test_a_release_newer_than_the_tables_has_a_note(tmp_path: Path) -> None:
+    with pytest.warns(OptionWarning, match=rf"tract 0\.99\.0 is newer .* takes the operators and errata of {NEWEST}"):
+        result = ModelExport(nn.ReLU(), QUERY).to(TractNNEF("0.99.0", check_io=False), tmp_path / "net.nnef.tgz")
+    assert [note for note in result.notes if "0.99.0" in note]
+
+
 def test_a_way_of_capture_that_a_graph_has_no_use_for_is_told(tmp_path: Path) -> None:
     for model in (torch.jit.script(nn.ReLU()), torch.export.export(nn.ReLU(), (QUERY,))):
         with pytest.warns(OptionWarning, match="capture='trace' had no effect: .* is already a graph"):

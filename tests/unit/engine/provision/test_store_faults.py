@@ -316,18 +316,31 @@ def test_a_version_without_known_digests_is_taken_by_its_name_alone_and_where_th
     for spec in ("0.21", "latest", ">=0.21", "all", "0.21.3"):
         for allowed in (False, True):
             assert [one.version for one in resolve_engines(spec, cache_dir=cache, allow_unlisted=allowed)] == ["0.21.3"]
-    with pytest.raises(EngineResolveError, match=r"tract 0\.22\.0 is not one of the releases whose digests are known"):
+    with pytest.raises(EngineResolveError, match=r"tract 0\.22\.0 is newer than what .* knows, 0\.21\.3"):
         resolve_engines("0.22.0", cache_dir=cache)
     (engine,) = resolve_engines("0.22.0", cache_dir=cache, allow_unlisted=True)
     assert engine.requested == "0.22.0, unlisted"
     new_session()
-    with pytest.raises(EngineResolveError, match="digests are known"):  # also where the cache has it
+    with pytest.raises(EngineResolveError, match="is newer than"):  # also where the cache has it
         resolve_engines("0.22.0", cache_dir=cache, offline=True)
     monkeypatch.setenv("T2N_ALLOW_UNLISTED", "1")
     assert resolve_engines("0.22.0", cache_dir=cache, offline=True) == [engine]
     monkeypatch.setenv("T2N_ALLOW_UNLISTED", "0")
-    with pytest.raises(EngineResolveError, match=r"no release of tract matches '0\.22'"):
+    with pytest.raises(EngineResolveError, match=r"tract 0\.22\.0 is newer than") as caught:
         resolve_engines("0.22", cache_dir=cache)
+    assert "name 0.22.0 in place of 0.22 with --t2n-allow-unlisted" in str(caught.value)
+
+
+@pytest.mark.parametrize("spec", ["0.99", ">=0.99", "0.99.0"])
+def test_a_release_that_is_newer_than_this_version_is_named_as_such(
+    spec: str, quick_index: LocalIndex, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "known_wheels", known_wheels)
+    quick_index.add("0.99.0")
+    newest = max(map(Version, known_wheels()))
+    with pytest.raises(EngineResolveError, match=rf"tract 0\.99\.0 is newer than what .* knows, {newest}") as caught:
+        resolve_engines(spec, cache_dir=cache)
+    assert f"they run with the tables of {newest}" in str(caught.value)
 
 
 def test_releases_of_the_package_are_known() -> None:

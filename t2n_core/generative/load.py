@@ -80,15 +80,25 @@ def _load_quantized(transformers: Any, folder: Path, config: Any, settings: Sett
     return model
 
 
+_WORDS: Final = "Hello world"
+
+
 def load_tokenizer(folder: Path) -> Any:
-    """Return the tokenizer of a folder. Raises InputError if it has none."""
+    """Return the tokenizer of a folder. Raises InputError if it has none.
+
+    Without its files transformers makes some tokenizers empty, which encode every text to nothing.
+    """
     transformers = _library()
+    wrong = InputError(
+        f"{folder} holds no tokenizer that transformers can load", hint="--no-tokenizer exports without one"
+    )
     try:
-        return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except (ValueError, OSError, KeyError, TypeError, ImportError) as cause:
-        raise InputError(
-            f"{folder} holds no tokenizer that transformers can load", hint="--no-tokenizer exports without one"
-        ) from cause
+        raise wrong from cause
+    if not tokenizer(_WORDS)["input_ids"]:
+        raise wrong
+    return tokenizer
 
 
 def tokens_of(text: Path, folder: Path) -> list[int]:

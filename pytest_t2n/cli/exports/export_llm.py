@@ -109,6 +109,7 @@ def _export(options: argparse.Namespace, target: TractNNEF) -> GenerativeResult:
     from t2n_core.generative.load import load_tokenizer, tokens_of
 
     tokenizer = None if options.no_tokenizer else load_tokenizer(options.folder)
+    text = None if options.text is None else tokens_of(options.text, options.folder)
     model = _load(options, options.dtype)
     original = _load(options, "f32") if options.dtype == "f16" and not options.no_check else None
     return export_generative(
@@ -125,7 +126,7 @@ def _export(options: argparse.Namespace, target: TractNNEF) -> GenerativeResult:
         steps=options.steps,
         original=original,
         timeout=options.timeout,
-        text=None if options.text is None else tokens_of(options.text, options.folder),
+        text=text,
     )
 
 

@@ -27,7 +27,7 @@ from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import InferenceTarget, TractNNEF, require_target
 from t2n_core.inference_target.base import PendingCheck
 from t2n_core.lowering.target_lowering import TargetLowering
-from t2n_core.nnef.archive import remove_archive, write_archive
+from t2n_core.nnef.archive import check_archive_name, remove_archive, write_archive
 from t2n_core.nnef.graph import Graph
 from t2n_core.rewriter.report import RewriteReport, RewriteWarning
 from t2n_core.torch_graph.constraints.narrowing import RangeWarning
@@ -93,6 +93,7 @@ class ModelExport(ExportableModel):
         `post_export` that calls that of its base class checks it.
         """
         require_target(target)
+        check_archive_name(Path(path))  # a capture may take minutes
         self._take_axes_of(target)
         auto_plan: FoundPlan | None = None
         if isinstance(target, TractNNEF) and target.searches_precision:

@@ -95,11 +95,13 @@ def _file_of(path: Path) -> _File:
 
 
 def check_archive_name(target: Path) -> None:
-    """Raise WriteError if no archive can have this name."""
+    """Raise WriteError if no archive can have this name, or there is no folder for it."""
     name = target.name.lower()
     if name.endswith(_OTHER_FILES) and not name.endswith(_TAR_SUFFIXES + _GZIP_SUFFIXES):
         suffix = "`, `".join(_TAR_SUFFIXES + _GZIP_SUFFIXES)
         raise WriteError(f"{target}: an archive ends in `{suffix}`, and a directory has no file suffix")
+    if not target.parent.exists():
+        raise WriteError(f"{target} cannot be written", hint=_hint(target))
 
 
 def _write(files: Mapping[str, _File], target: Path, compression: int | None) -> Path:

@@ -198,9 +198,11 @@ def test_bad_input_is_named_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_unwritable_path_is_named(net: Net, x: torch.Tensor, tmp_path: Path) -> None:
-    with pytest.raises(WriteError, match="missing"):
-        ModelExport(net, (x,)).to(TractNNEF(NEWEST), tmp_path / "missing" / "folder" / "m.tgz")
+def test_an_unwritable_path_is_named_before_the_capture(net: Net, x: torch.Tensor, tmp_path: Path) -> None:
+    export = ModelExport(net, (x,))
+    with pytest.raises(WriteError, match=r"the folder .*missing/folder does not exist"):
+        export.to(TractNNEF(NEWEST), tmp_path / "missing" / "folder" / "m.tgz")
+    assert "capture" not in export.times
 
 
 def test_a_model_that_fixes_its_dynamic_axis_is_refused(x: torch.Tensor, tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ CHOSEN: Final = "logits_to_keep"
 """The argument of transformers' models for the positions whose logits are computed, as a number or a vector."""
 INPUT: Final = "input"
 """The value of `last_logits` that makes the positions an input of the archive."""
+_MASK: Final = "attention_mask"
+"""The argument for padding, which a tokenizer returns beside the tokens; ones hide nothing."""
 _PROMPT = 3
 """Tokens in the cache of an example; a window has to be longer."""
 _STEP = 2
@@ -65,7 +67,12 @@ def decoder_call(
     ids = prompt[tokens]
     if ids.shape[-1] < _PROMPT + _STEP:
         raise InputError(f"the prompt has {ids.shape[-1]} tokens, an example needs {_PROMPT + _STEP}")
-    fixed = {name: value for name, value in prompt.items() if name != tokens}
+    fixed = {name: value for name, value in prompt.items() if name not in (tokens, _MASK)}
+    if _MASK in prompt and not bool(torch.as_tensor(prompt[_MASK]).all()):
+        raise InputError(
+            f"the prompt's `{_MASK}` hides tokens, and a decoder's archive takes prompts without padding",
+            hint="pass a prompt for each length, or prompts of one length",
+        )
     cache = cache_argument(model)
     first = {**fixed, tokens: ids[:, :_PROMPT], "use_cache": True}
     with torch.no_grad():

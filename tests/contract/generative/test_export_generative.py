@@ -79,6 +79,18 @@ def test_a_decoder_is_one_archive_for_prompts_and_steps(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*")), "scratch is left"
 
 
+def test_the_mask_that_a_tokenizer_returns(tmp_path: Path) -> None:
+    """Ones hide nothing, so that the archive has no such input; padding is refused."""
+    tokens = torch.randint(1, 60, (2, 7))
+    prompt = {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
+    result = export_generative(llama(), prompt, TARGET, tmp_path / "llama", batch="B")
+    assert result.decoder.input_names == ["input_ids", "in_cache_key_0", "in_cache_value_0"]
+    assert result.assert_generation(steps=4).tokens == "12/12"
+    prompt["attention_mask"][0, :2] = 0
+    with pytest.raises(InputError, match="`attention_mask` hides tokens"):
+        export_generative(llama(), prompt, TARGET, tmp_path / "padded")
+
+
 def test_an_archive_for_single_tokens(tmp_path: Path) -> None:
     """It takes the caches that the decoder gives, and its own tokens are checked."""
     result = export_generative(llama(), None, TARGET, tmp_path / "llama", step_archive=True)

@@ -89,6 +89,10 @@ class T2NError(Exception):
         return "\n".join(lines)
 
 
+class T2NWarning(UserWarning):
+    """Base of all warnings of this package, for filters: `ignore::t2n_core.T2NWarning`."""
+
+
 class InputError(T2NError):
     """A bad argument, file name or option, or a call that PyTorch itself refuses; nothing was written."""
 

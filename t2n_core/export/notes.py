@@ -9,7 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from t2n_core.errors import LowerError, SpecError
+from t2n_core.errors import LowerError, SpecError, T2NWarning
 from t2n_core.inference_target import InferenceTarget, TractFeatureFlag, TractNNEF
 from t2n_core.nnef.emitter import PRODUCTS
 from t2n_core.nnef.graph import FLOAT16, Fragment, Graph
@@ -41,7 +41,7 @@ _SCAN = "tract_core_scan"
 _LOWER_BOUND = re.compile(r"tract_assert\s+(?P<name>\w+)\s*>=\s*(?P<low>\d+)")
 
 
-class OptionWarning(UserWarning):
+class OptionWarning(T2NWarning):
     """An option of an export had no effect, or only a partial one."""
 
 

@@ -24,6 +24,10 @@ from t2n_core.text import clip, storable, text_of, visible
 
 _SHORT = 120
 """Most characters of a reason in one line."""
+_AS_ERROR = (
+    "this is a warning, which your `filterwarnings` make an error: `ignore::t2n_core.T2NWarning` lets all warnings of "
+    "this package through"
+)
 ROUNDING = "rounding"
 """Fact of a mismatch that is rounding, as text."""
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -109,7 +113,9 @@ class Outcome:
         if not isinstance(exc, T2NError):
             at = Stage(stage or Stage.SETUP)
             text = text_of(exc) or type(exc).__name__
-            info = ErrorInfo.of(at, type(exc).__name__, text, details=_traceback_end(exc), source=_raised_at(exc))
+            told = _AS_ERROR if isinstance(exc, errors.T2NWarning) else ""
+            details, source = _traceback_end(exc), _raised_at(exc)
+            info = ErrorInfo.of(at, type(exc).__name__, text, hint=told, details=details, source=source)
             return cls(Status.ERROR, at, error=info, cause=exc, **more)
         at = Stage(exc.stage)
         origin = exc.origin or getattr(exc, "first_origin", None)

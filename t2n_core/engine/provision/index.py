@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from packaging.version import InvalidVersion, Version
 
-from t2n_core.errors import EngineError, EngineProvisionError, EngineResolveError
+from t2n_core.errors import EngineError, EngineProvisionError, EngineResolveError, T2NWarning
 from t2n_core.files import write_whole
 from t2n_core.foreign import ForeignFileError, decode_json, read_file
 
@@ -46,7 +46,7 @@ class Memory(msgspec.Struct, frozen=True):
     versions: tuple[str, ...]
 
 
-class EngineIndexWarning(UserWarning):
+class EngineIndexWarning(T2NWarning):
     """Warning that the index did not answer and a cached answer is used."""
 
 

@@ -72,6 +72,12 @@ def test_an_unknown_exception_is_an_error_where_it_came():
     assert "KeyError: 'missing'" in outcome.error.details
 
 
+def test_a_warning_that_a_filter_makes_an_error_has_the_filter_that_lets_it_through():
+    outcome = Outcome.from_error(errors.T2NWarning("weights had a partial effect"), "lower")
+    assert outcome.error.message == "weights had a partial effect"
+    assert "`ignore::t2n_core.T2NWarning`" in outcome.error.hint
+
+
 def test_an_outcome_without_its_exception_raises_the_class_of_its_stage():
     info = ErrorInfo.of("spec", "SpecError", "no such operator")
     with pytest.raises(errors.SpecError, match="no such operator"):

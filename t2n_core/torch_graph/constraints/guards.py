@@ -35,6 +35,8 @@ _GUARDS = ("symbolic_shapes.py", "sym_node.py", "recording.py", __file__)
 """The files that evaluate a condition for their callers."""
 _PIECES = frozenset(f"aten::{name}" for name in ("chunk", "split", "split_with_sizes", "tensor_split", "unflatten"))
 """Operators that decide in C++ how many results they have, or how large these are."""
+_STRIDE_CHECKS = frozenset({"_is_contiguous_with_hinted_checks", "are_strides_like_channels_last_or_false"})
+"""Functions of PyTorch that compare strides, which no value depends on."""
 _SHAPES = "torch.fx.experimental.symbolic_shapes.ShapeEnv"
 _OPERATORS_FILE = OpOverload.__call__.__code__.co_filename
 _REPEATED = "aten::_assert_scalar"
@@ -95,7 +97,7 @@ class Decisions:
         def bool_(node: Any) -> Any:
             noted = len(self._found)
             answer = plain(node)
-            if len(self._found) == noted:
+            if len(self._found) == noted and not _looks_at_strides(sys._getframe(1)):
                 self._note(node.expr if answer else sympy.Not(node.expr), "decided")
             return answer
 
@@ -170,10 +172,10 @@ def _purpose(frame: FrameType | None) -> str | None:
 
 
 def _looks_at_strides(frame: FrameType | None) -> bool:
-    """Return whether the meta kernel of a view checks that its argument is contiguous."""
-    while frame is not None and frame.f_code.co_name in ("_check", "_check_with", "_hinted_eq"):
+    """Return whether a kernel looks at the order of strides: a view of its argument's, a cached result of its own."""
+    while frame is not None and frame.f_code.co_name in ("__bool__", "_check", "_check_with", "_hinted_eq"):
         frame = frame.f_back
-    return frame is not None and frame.f_code.co_name == "_is_contiguous_with_hinted_checks"
+    return frame is not None and frame.f_code.co_name in _STRIDE_CHECKS
 
 
 def _is_inside(functions: frozenset[str]) -> bool:

@@ -254,6 +254,15 @@ def test_a_decomposition_that_decides_by_a_size_is_refused() -> None:
         export.lower(TractNNEF(NEWEST))
 
 
+def test_the_strides_of_a_decomposition_decide_nothing() -> None:
+    """PyTorch compares the strides of each result of four axes, to remember its memory format."""
+    axes = {"x": {0: "A", 1: "B", 2: "C"}}
+    export = ModelExport(OfFunction(lambda x: torch.mode(x, 1)).eval(), torch.randn(3, 5, 4), dynamic_axes=axes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RangeWarning)
+        assert str(export.lower(TractNNEF(NEWEST)).sizes) == "A >= 1, B >= 1, C >= 1"
+
+
 def several_equations(count: int) -> Callable[[Tensor], Tensor]:
     def function(x: Tensor) -> Tensor:
         for grid in (196, 198, 200, 202, 204)[:count]:

@@ -12,7 +12,7 @@ from t2n_core.engine.causes import deepest_first
 from t2n_core.engine.protocol import Engine
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import EngineOptimiseError
-from t2n_core.nnef.archive import write_files
+from t2n_core.nnef.archive import remove_archive, write_files
 from t2n_core.onnx_file.samples import run_in_child
 from t2n_core.onnx_file.writer_repairs import WRITER_REPAIRS
 from t2n_core.parity.check import check_parity
@@ -46,7 +46,7 @@ def convert(engine: TractEngine, request: CheckRequest, model: Outcome, target: 
         write_files(files, target)
     outcome = check_archive(engine, request, target)
     if not outcome.passed:
-        target.unlink()
+        remove_archive(target)
     return Conversion(model, outcome)
 
 

@@ -80,11 +80,12 @@ def test_an_operator_that_the_engine_cannot_write(tmp_path, capsys) -> None:
     assert not target.exists()
 
 
-def test_an_archive_that_the_engine_writes_wrongly_is_removed(tmp_path, capsys) -> None:
+@pytest.mark.parametrize("name", ["net.nnef.tgz", "net"])
+def test_an_archive_that_the_engine_writes_wrongly_is_removed(name, tmp_path, capsys) -> None:
     """The writer loses `ceil_mode` of a pool, and with it the last window."""
     node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)
     net = model([node], [tensor("x", [1, 2, 5, 7])], [tensor("y", [1, 2, 3, 4])])
-    target = tmp_path / "net.nnef.tgz"
+    target = tmp_path / name
     assert converted(saved(net, tmp_path / "net.onnx"), target, NEWEST) == 1
     lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:3]]
     assert [line[3] for line in lines] == ["pass", "mismatch"]

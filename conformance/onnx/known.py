@@ -74,7 +74,7 @@ CAUSES: Final = (
     ),
     Cause(
         "onnx-dft-inverse-one-sided",
-        "`DFT` with `inverse` and `onesided` halves the axis, in place of restoring the other half",
+        "`DFT` with `inverse` and `onesided` halves the axis instead of restoring the other half",
         "test_dft_irfft_opset19",
     ),
     Cause(

@@ -21,7 +21,7 @@ _DEFINED: Final = frozenset(
 
 
 def on_grid(value: Any, grid: Grid) -> Tensor:
-    """Return a tensor quantised: real numbers are rounded, halves to even, and integers are the levels themselves.
+    """Quantise a tensor: real numbers are rounded, ties to even, and integers are the levels themselves.
 
     Raises InputError for a value that is no tensor.
     """

@@ -19,15 +19,7 @@ import numpy as np
 from t2n_core.engine import engine_for, resolve_engines
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.engine.provision.resolved import ResolvedEngine
-from t2n_core.errors import (
-    EngineCrash,
-    EngineError,
-    EngineLoadError,
-    EngineOptimiseError,
-    EngineOutOfMemory,
-    EngineRunError,
-    EngineTimeout,
-)
+from t2n_core.errors import engine_error
 from t2n_core.extras import importing
 from t2n_core.scratch import scratch_folder
 
@@ -36,8 +28,6 @@ with importing("t2n_core.onnx_backend"):
     from onnx.backend.base import Backend, BackendRep
 
 NEWEST: Final = "latest"
-_OF_STATUS: Final = {"crash": EngineCrash, "timeout": EngineTimeout, "oom": EngineOutOfMemory}
-_OF_STAGE: Final = {"load": EngineLoadError, "optimise": EngineOptimiseError, "run": EngineRunError}
 
 
 class TractBackend(Backend):
@@ -91,8 +81,7 @@ class TractModel(BackendRep):
             reply = engine_for(self._resolved).run(path, batches)
         if reply.status == "ok":
             return reply
-        kind: type[EngineError] = _OF_STATUS.get(reply.status) or _OF_STAGE[reply.stage]
-        raise kind(reply.message, target=f"tract {self._resolved.version}")
+        raise engine_error(reply.status, reply.stage)(reply.message, target=f"tract {self._resolved.version}")
 
 
 def backend_for(release: str) -> type[TractBackend]:

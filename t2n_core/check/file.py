@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from t2n_core.engine.tract.out_of_range import graph_text
 from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import InputError
-from t2n_core.extras import importing
+from t2n_core.extras import require
 from t2n_core.nnef.reading.file_kind import is_onnx
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.request import CheckRequest
@@ -112,22 +112,26 @@ def check_file(file: CheckedFile, engine: Engine, target: str, request: CheckReq
     return file.with_hint(check(engine, request), engine, target)
 
 
-@dataclass(frozen=True, slots=True)
 class NnefArchive:
     """An archive, whose operators have definitions."""
 
-    path: Path
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def _text(self) -> str:
+        return graph_text(self.path)  # of a large archive it may take seconds
 
     @property
     def carries(self) -> bool:
         from t2n_core.parity.further_runs.kept_states import keeps_state
 
-        return keeps_state(graph_text(self.path))
+        return keeps_state(self._text)
 
     @property
     def names(self) -> tuple[list[str], list[str]]:
         try:
-            signature = Signature.of(graph_text(self.path))
+            signature = Signature.of(self._text)
         except (OSError, ValueError) as wrong:
             raise InputError(f"{self.path} is neither an NNEF archive nor an ONNX model: {wrong}") from None
         return list(signature.inputs), list(signature.outputs)
@@ -168,12 +172,10 @@ class OnnxFile:
 
     def __init__(self, path: Path, sizes: Mapping[str, int]) -> None:
         """Read the model. Raises InputError, and MissingPackageError without the packages of the extra `onnx`."""
-        with importing("an ONNX file"):
-            import onnxruntime  # noqa: F401  for one message about both packages
+        require("an ONNX file", "onnx", "onnxruntime")
+        from t2n_core.onnx_file.model import read_model
 
-            from t2n_core.onnx_file.model import read_model
-
-            self._model: OnnxModel = read_model(path)
+        self._model: OnnxModel = read_model(path)
         self.path, self._sizes = path, sizes
 
     @property

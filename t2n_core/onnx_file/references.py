@@ -26,10 +26,13 @@ _SILENT: Final = 4
 
 def open_reference(name: str, model: OnnxModel) -> Reference:
     """Return a reference with the model loaded. Raises MeaningError, also if it does not support the model."""
-    opened: Reference = _runtime(model) if name == RUNTIME else _standard(model)
+    run_model = _session(model) if name == RUNTIME else _evaluator(model)
+    names = [port.name for port in model.inputs]
 
     def run(inputs: Sequence[Array]) -> list[Array]:
-        outputs = opened(inputs)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            outputs = _guarded(run_model, None, dict(zip(names, inputs, strict=True)))
         if not all(isinstance(output, np.ndarray | np.generic) for output in outputs):
             raise MeaningError(f"{name} returns values that are no tensors")
         return [np.asarray(output) for output in outputs]
@@ -51,7 +54,8 @@ def open_references(model: OnnxModel, names: Sequence[str] = REFERENCES) -> Iter
         raise MeaningError(f"no reference loads {model.path}: {'; '.join(reasons)}")
 
 
-def _runtime(model: OnnxModel) -> Reference:
+def _session(model: OnnxModel) -> Any:
+    """Return the function of onnxruntime that takes the names of outputs, None for all, and inputs by name."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -59,30 +63,15 @@ def _runtime(model: OnnxModel) -> Reference:
     options.log_severity_level = _SILENT
     # a fused kernel rounds otherwise than the operators that the model has
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = _guarded(onnxruntime.InferenceSession, str(model.path), options, providers=["CPUExecutionProvider"])
-    names = [port.name for port in model.inputs]
-
-    def run(inputs: Sequence[Array]) -> list[Any]:
-        outputs: list[Any] = _guarded(session.run, None, dict(zip(names, inputs, strict=True)))
-        return outputs
-
-    return run
+    providers = ["CPUExecutionProvider"]
+    return _guarded(onnxruntime.InferenceSession, str(model.path), options, providers=providers).run
 
 
-def _standard(model: OnnxModel) -> Reference:
+def _evaluator(model: OnnxModel) -> Any:
+    """Return the function of ONNX's own evaluator that takes the same."""
     from onnx.reference import ReferenceEvaluator
 
-    proto = onnx.load_model(str(model.path))
-    evaluator = _guarded(ReferenceEvaluator, proto)
-    names = [port.name for port in model.inputs]
-
-    def run(inputs: Sequence[Array]) -> list[Any]:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            outputs: list[Any] = _guarded(evaluator.run, None, dict(zip(names, inputs, strict=True)))
-        return outputs
-
-    return run
+    return _guarded(ReferenceEvaluator, onnx.load_model(str(model.path))).run
 
 
 def _guarded(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

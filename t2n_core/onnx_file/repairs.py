@@ -75,11 +75,12 @@ def convert_opset(model: onnx.ModelProto, missing: Collection[str]) -> onnx.Mode
 def replace_ranges(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
     """Replace `Range(0, n, 1)` by a cumulative sum of ones: up to 0.22 tract does not convert a size to an integer."""
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    constants |= {n.output[0]: a.t for n in model.graph.node for a in n.attribute if n.op_type == "Constant"}
+    made = (node for node in model.graph.node if node.op_type == "Constant")
+    constants |= {node.output[0]: a.t for node in made for a in node.attribute if a.name == "value"}
     kept: list[onnx.NodeProto] = []
     for node in model.graph.node:
         ends = [constants.get(name) for name in node.input] if node.op_type == "Range" else []
-        if [None if end is None else int(numpy_helper.to_array(end)) for end in ends] != [0, None, 1]:
+        if [None if end is None else numpy_helper.to_array(end).tolist() for end in ends] != [0, None, 1]:
             kept.append(node)
             continue
         names = [f"{node.output[0]}_{part}" for part in ("axis", "shape", "one", "ones", "count")]

@@ -78,6 +78,12 @@ def test_ranges(tmp_path: Path) -> None:
         np.testing.assert_array_equal(got[0], np.arange(size))
 
 
+def test_a_range_that_does_not_start_at_0_stays(tmp_path: Path) -> None:
+    ends = {"start": np.float32(0.5), "step": np.float32(1)}
+    node = helper.make_node("Range", ["start", "n", "step"], ["y"])
+    assert repaired("replace ranges", model([node], [tensor("n", [])], [tensor("y", ["N"])], ends), tmp_path) is None
+
+
 def test_the_opset(tmp_path: Path) -> None:
     net = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", [3])], [tensor("y", [3])], opset=21)
     changed = repaired("convert the opset", net, tmp_path)

@@ -99,6 +99,10 @@ class InputError(T2NError):
     stage = "input"
 
 
+class DrawError(InputError):
+    """No inputs could be drawn for a file for which its reference computes outputs."""
+
+
 class RegistryError(T2NError):
     """Two rules for one key, a rule whose arguments are not those of the torch schema, or one without an operator."""
 

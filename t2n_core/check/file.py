@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from t2n_core.engine.tract.out_of_range import graph_text
 from t2n_core.engine.tract.signature import Signature
-from t2n_core.errors import InputError
+from t2n_core.errors import InputError, T2NError
 from t2n_core.extras import require
 from t2n_core.nnef.reading.file_kind import is_onnx
 from t2n_core.parity.check import check_parity
+from t2n_core.parity.outcomes import failure_outcome
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Array, Sample
 from t2n_core.parity.stage import Stage, Status
@@ -110,6 +111,19 @@ def check_file(file: CheckedFile, engine: Engine, target: str, request: CheckReq
     """Return the outcome of a request of `file_request` in an engine, with a hint where the engine refuses the file."""
     check = check_parity if request.reference == EXPECTED else partial(file.check, target=target)
     return file.with_hint(check(engine, request), engine, target)
+
+
+def outcome_without_samples(file: CheckedFile, engine: Engine, target: str, why: T2NError, timeout: float) -> Outcome:
+    """Return the failure of an engine to load a file, or the error for which there is nothing to compare.
+
+    `timeout` is in seconds.
+    """
+    from t2n_core.parity.outcome import Outcome
+
+    reply = engine.run(file.path, [], timeout=timeout)
+    if reply.status == "ok":
+        return Outcome.from_error(why)
+    return file.with_hint(failure_outcome(reply, [], {}, timeout), engine, target)
 
 
 class NnefArchive:

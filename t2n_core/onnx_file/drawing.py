@@ -13,7 +13,7 @@ import onnx
 
 from t2n_core.dialect.graphs.drawing import INTEGER_BOUNDS, SIZES
 from t2n_core.engine.protocol import Array
-from t2n_core.errors import InputError, MeaningError
+from t2n_core.errors import DrawError, InputError, MeaningError
 from t2n_core.onnx_file.model import OnnxModel, OnnxPort
 from t2n_core.onnx_file.references import Reference
 
@@ -39,7 +39,7 @@ def draw_samples(
 
     Floats are normally distributed. Integers are indices of a table where the model uses them so, otherwise from 0 to
     10, and from a smaller range if the reference refuses them. There are fewer sizes if half of the seconds is used.
-    Raises InputError if the reference answers to none.
+    Raises DrawError if the reference answers to none.
     """
     _check_sizes(model, sizes)
     end = time.monotonic() + seconds / 2
@@ -62,7 +62,7 @@ def draw_samples(
         if drawn == most or (drawn and time.monotonic() > end):
             return
     if not drawn:
-        raise InputError(f"no inputs could be drawn for {model.path}: {reason}", hint="give some: --inputs x.npz")
+        raise DrawError(f"no inputs could be drawn for {model.path}: {reason}", hint="give some: --inputs x.npz")
 
 
 def sizes_of(model: OnnxModel, inputs: Sequence[Array]) -> dict[str, int]:

@@ -24,8 +24,15 @@ from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, eng
 from pytest_t2n.cli.output import show_table
 from pytest_t2n.cli.parser import LEVEL_HELP, SIZE_HELP, size_argument
 from pytest_t2n.config.engines import runner_of
-from t2n_core.check.file import EXPECTED, CheckedFile, check_file, file_request, open_checked
-from t2n_core.errors import InputError
+from t2n_core.check.file import (
+    EXPECTED,
+    CheckedFile,
+    check_file,
+    file_request,
+    open_checked,
+    outcome_without_samples,
+)
+from t2n_core.errors import DrawError, InputError, MeaningError, T2NError
 from t2n_core.extras import importing
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.nnef.reading.file_kind import is_onnx
@@ -94,16 +101,23 @@ def run(options: argparse.Namespace) -> int:
     engines = engines_of(options, Console(stderr=True))
     _require(transforms, engines)
     targets = dict.fromkeys(one.target for one in engines)
-    requests = {
-        target: file_request(file, given.inputs, given.outputs, target, criteria, options.timeout) for target in targets
-    }
+    requests: dict[str, CheckRequest] = {}
+    without: dict[str, T2NError] = {}
+    for target in targets:
+        try:
+            requests[target] = file_request(file, given.inputs, given.outputs, target, criteria, options.timeout)
+        except (DrawError, MeaningError) as wrong:
+            without[target] = wrong
     outcomes = []
     with engines_closed(), busy(f"checking {options.archive}") as show:
         for number, engine in enumerate(engines, 1):
             show(f"checking {options.archive} in {engine.title}, {number} of {len(engines)}")
-            request = requests[engine.target]
-            outcome = check_file(file, runner_of(engine), engine.target, request)
-            if outcome.passed:
+            runner, request = runner_of(engine), requests.get(engine.target)
+            if request is None:
+                why = without[engine.target]
+                outcome = outcome_without_samples(file, runner, engine.target, why, options.timeout)
+                ended = [(engine.title, outcome)]
+            elif (outcome := check_file(file, runner, engine.target, request)).passed:
                 ended = [(engine.title, outcome), *_after_transforms(engine, request, transforms)]
             else:
                 ended = [(engine.title, _with_explanations(outcome, engine, file, request, options))]
@@ -113,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
                     print(json.dumps({**one.to_dict(), "engine": title}))
         if not options.json:
             _show(outcomes)
-        if options.repair and not all(outcome.passed for _, outcome in outcomes):
+        if options.repair and requests and not all(outcome.passed for _, outcome in outcomes):
             outcomes = _repair(file, requests, engines, outcomes, options)
     accepted = (Status.PASS,) if options.strict else (Status.PASS, Status.WEAK)
     return 0 if all(outcome.status in accepted for _, outcome in outcomes) else 1

@@ -17,7 +17,14 @@ from t2n_core.dialect.graphs.evaluation import evaluate
 from t2n_core.dialect.graphs.externals import External, externals_of
 from t2n_core.dialect.graphs.symbols import asserted_numbers, check_assertions, size_of
 from t2n_core.dialect.tensors import Tensor
-from t2n_core.errors import BudgetError, InputError, MalformedArchiveError, MeaningError, UndefinedOperatorError
+from t2n_core.errors import (
+    BudgetError,
+    DrawError,
+    InputError,
+    MalformedArchiveError,
+    MeaningError,
+    UndefinedOperatorError,
+)
 from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
 from t2n_core.nnef.reading.tree import names_in
 
@@ -46,7 +53,7 @@ def draw_inputs(
 
     Floats are normally distributed. Integers are drawn from 0 to 10, and from a smaller range, or one without 0, if the
     graph has no value for them. Each set can be evaluated; with `standard` operators are those of NNEF 1.0. Raises
-    InputError if none can be, UndefinedOperatorError for an operator without a definition, MalformedArchiveError for a
+    DrawError if none can be, UndefinedOperatorError for an operator without a definition, MalformedArchiveError for a
     name that no statement defines, and BudgetError as `evaluate` does.
     """
     content = archive if isinstance(archive, ArchiveContent) else read_archive(Path(archive))
@@ -93,7 +100,7 @@ def draw_evaluated(
         if drawn == count or (drawn and is_late):
             return
     if not drawn:
-        raise InputError(f"no inputs could be drawn for the archive: {reason}", hint="give some: --inputs x.npz")
+        raise DrawError(f"no inputs could be drawn for the archive: {reason}", hint="give some: --inputs x.npz")
 
 
 def _assignments(content: ArchiveContent, declared: Mapping[str, External]) -> Iterator[dict[str, int]]:

@@ -52,7 +52,8 @@ def evaluate(
     check_assertions(document.extensions, symbols)
     unsolved = declared_symbols(document.extensions) - symbols.keys()
     if quantised := [name for name in declared if name in content.grids]:
-        raise UndefinedOperatorError(f"the input `{quantised[0]}` is quantised by graph.quant, which has no definition")
+        reason = "is quantised by graph.quant, and the library of the engine takes no values of such a type"
+        raise UndefinedOperatorError(f"the input `{quantised[0]}` {reason}")
     options: Any = {
         "grids": content.grids,
         "round_to_storage": round_to_storage,

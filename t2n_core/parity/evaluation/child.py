@@ -34,6 +34,7 @@ _NAMED: Final = (
     "MeaningError",
     "MalformedArchiveError",
     "UndefinedOperatorError",
+    "DrawError",
     "InputError",
     "SpecError",
 )
@@ -65,7 +66,7 @@ class Failure:
         return cls(kind, wrong.message, op, hint, wrong.statement, wrong.is_outside_of_domain)
 
     def error(self) -> T2NError:
-        """Return the exception, one of `InputError` and `MeaningError` with its subclasses."""
+        """Return the exception, one of `InputError` and `MeaningError` with their subclasses."""
         kind = getattr(errors, self.kind)
         if issubclass(kind, MeaningError):
             found: T2NError = kind(
@@ -76,7 +77,8 @@ class Failure:
             )
             found.hint = self.hint or None
             return found
-        return InputError(self.message, op=self.op or None, hint=self.hint or None)
+        invalid = kind if issubclass(kind, InputError) else InputError
+        return invalid(self.message, op=self.op or None, hint=self.hint or None)
 
 
 def main() -> int:

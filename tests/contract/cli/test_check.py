@@ -27,6 +27,20 @@ def archive(tmp_path: Path, resolved_engine: Any) -> Path:
     return tmp_path / "net"
 
 
+UNREAD = """version 1.0;
+
+fragment weights(input: tensor<scalar>) -> (weights: tensor<scalar>) {
+  weights = external(label = weights, shape = [1, 2, 3]);
+}
+
+graph network(input) -> (output) {
+  input = external(shape = [1, 2, 3]);
+  output = weights(input);
+}
+"""
+"""A graph that tract loads, with a name that is not defined."""
+
+
 def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     main(["check", *arguments, "--tract", NEWEST, "--offline", "--json"])
     return json.loads(capsys.readouterr().out)  # type: ignore[no-any-return]
@@ -103,18 +117,31 @@ def test_outputs_of_another_model_are_not_the_engines(
 def test_an_operator_without_a_definition_is_named(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graph = archive / "graph.nnef"
     graph.write_text(graph.read_text().replace("= tanh(", "= tract_core_nothing(", 1))
-    assert main(["check", str(archive), "--tract", NEWEST, "--offline"]) == 1
-    assert "`tract_core_nothing` has no definition" in capsys.readouterr().err
+    found = checked(capsys, str(archive))
+    assert found["stage"] == "load"
+    assert "tract_core_nothing" in found["error"]["message"]
+
+
+def test_an_engine_that_refuses_an_archive_says_so_where_no_inputs_can_be_drawn(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = archive / "graph.nnef"
+    graph.write_text(graph.read_text().replace("= tanh(", "= reshape(shape = [2, 0, 7], input = ", 1))
+    found = checked(capsys, str(archive))
+    assert (found["status"], found["stage"]) == ("error", "load")
+    assert "no inputs could be drawn" not in found["error"]["message"]
 
 
 def test_a_malformed_archive_is_named_with_its_statement(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graph = archive / "graph.nnef"
     graph.write_text(graph.read_text().replace("= tanh(", "= tanh(no_", 1))
-    assert main(["check", str(archive), "--tract", NEWEST, "--offline"]) == 1
-    said = capsys.readouterr().err
-    assert f"{archive} is malformed: no statement defines `no_" in said
-    assert "hint: an engine that loads it reads a form that is not read here" in said
-    assert "tanh(no_" in said
+    found = checked(capsys, str(archive))
+    assert found["stage"] == "load"
+    assert "tanh" in found["error"]["message"]
+    (archive / "graph.nnef").write_text(UNREAD)
+    found = checked(capsys, str(archive))
+    assert found["error"]["message"].startswith(f"{archive} is malformed: no statement defines `weights`")
+    assert found["error"]["hint"].startswith("an engine that loads it reads a form that is not read here")
 
 
 def test_the_statement_with_which_an_engine_fails_is_found(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,6 +42,6 @@ def file_help() -> str:
     """Return the line of `nnef_file` that `pytest --markers` shows."""
     return (
         f'{FILE}("model.onnx", **options): the ONNX model or the NNEF archive must give the same outputs in every '
-        "selected engine of tract as onnxruntime, or as the definitions of its operators. The test returns nothing, or "
-        f"inputs. Options: {', '.join(FILE_ARGUMENTS)}; {_PAGES} describes them."
+        "selected engine of tract as onnxruntime, or as the definitions of its operators. The test returns nothing, "
+        f"inputs, or a PyTorch module and its inputs. Options: {', '.join(FILE_ARGUMENTS)}; {_PAGES} describes them."
     )

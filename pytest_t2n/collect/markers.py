@@ -67,8 +67,8 @@ class CaseOptions:
     """None for a test of another marker than `nnef_generate`."""
     program: bool = False
     """True for a test of `nnef_program`."""
-    file: str = ""
-    """The path of a test of `nnef_file`, relative to the folder of its module."""
+    file: str | None = None
+    """The path of a test of `nnef_file`, relative to the folder of its module; empty if the test returns the file."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Sizes of dynamic dimensions of that file."""
 
@@ -133,7 +133,7 @@ def file_options(given: Mapping[str, Any]) -> CaseOptions:
     for name in given:
         if name not in FILE_ARGUMENTS:
             raise MarkerError(f"`{name}` is not an argument of {FILE}; {suggestion(name, FILE_ARGUMENTS)}")
-    path, sizes = given.get("path"), given.get("sizes") or {}
+    path, sizes = given.get("path", ""), given.get("sizes") or {}
     if not isinstance(path, str | os.PathLike):
         raise MarkerError(f"{FILE} takes the path of a file, not {path!r}")
     if not isinstance(sizes, Mapping) or not all(isinstance(size, int) and size >= 0 for size in sizes.values()):

@@ -27,7 +27,7 @@ from pytest_t2n.run.check import check_result
 from pytest_t2n.run.checked_export import CheckedExport
 from pytest_t2n.run.converter import is_export, new_export, target_of
 from pytest_t2n.run.export_summary import ExportSummary, summarise
-from pytest_t2n.run.file_check import check_in_engine, new_file_check
+from pytest_t2n.run.file_check import FilePaths, check_in_engine, new_file_check
 from pytest_t2n.run.several_archives.generation import (
     check_tokens,
     decoder_of,
@@ -124,9 +124,9 @@ class CellRun:
             check = partial(check_program, self.cell, self.settings, options=options, folder=folder, check=self.check)
             self._check_all("program", test, arguments, new_program, check)
             return
-        if options.file:
-            path = self.item.path.parent / options.file
-            create = partial(new_file_check, path=path, options=options, settings=self.settings)
+        if options.file is not None:
+            paths = FilePaths(self.item.path.parent, self.cache.new_archive().with_suffix(".onnx"))
+            create = partial(new_file_check, paths=paths, options=options, settings=self.settings)
             self._check_all("file", test, arguments, create, partial(check_in_engine, cell=self.cell))
             return
         # A khronos graph has no symbols, and needs a separate capture.

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pytest
 
 from pytest_t2n.collect.judging import judgement_of
-from pytest_t2n.collect.markers import CaseOptions, file_options
+from pytest_t2n.collect.markers import CaseOptions, MarkerError, file_options
 from pytest_t2n.config.engines import runner_of
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell
-from pytest_t2n.run.calls.requests import TO_RETURN_FILE
+from pytest_t2n.run.calls.requests import TO_RETURN_FILE, summary
 from t2n_core.check.file import CheckedFile, check_file, file_request, open_checked
 from t2n_core.errors import InputError
+from t2n_core.extras import importing
 
 if TYPE_CHECKING:
     from t2n_core.parity.outcome import Outcome
@@ -36,22 +38,34 @@ class FileRun(Protocol):
 
 
 FileCheck: TypeAlias = "tuple[CheckedFile, CheckRequest] | Exception"
+_Calls: TypeAlias = "list[tuple[Array, ...]]"
+"""The arrays of each call in the order of the graph."""
+_Reader: TypeAlias = "Callable[[Sequence[str], Sequence[str]], tuple[_Calls, _Calls]]"
 
 
-def new_file_check(returned: Any, path: Path, options: CaseOptions, settings: Settings) -> FileCheck:
+@dataclass(frozen=True, slots=True)
+class FilePaths:
+    """The folder of a test's module, and the path where an ONNX model that the test returns is written."""
+
+    folder: Path
+    new_model: Path
+
+
+def new_file_check(returned: Any, paths: FilePaths, options: CaseOptions, settings: Settings) -> FileCheck:
     """Return the check of a file at the inputs that a test returned, or the error of the file or the inputs.
 
-    A test returns nothing, inputs by name, a list of these, or a pair of such lists: inputs and expected outputs.
+    A test returns nothing, inputs by name, a list of these, or a pair of such lists: inputs and expected outputs. Or it
+    returns a PyTorch module, which computes the expected outputs, and its inputs or a list of these; without a path in
+    the marker the ONNX model, or the path of one, is before them.
     """
     __tracebackhide__ = True
-    sets = _arrays_of(returned)
+    read, model = _reader_of(returned, needs_model=not options.file)
     seconds = settings.timeout if options.timeout is None else options.timeout
     try:
+        path = paths.folder / (options.file or _path_of(model, paths.new_model))
         file = open_checked(path, options.sizes)
         criteria = judgement_of(options.judged_by, settings.level)
-        inputs, expected = (
-            [_in_order(arrays, names) for arrays in part] for part, names in zip(sets, file.names, strict=True)
-        )
+        inputs, expected = read(*file.names)
         return file, file_request(file, inputs, expected, "tract", criteria, seconds)
     except Exception as exc:
         return exc
@@ -85,7 +99,10 @@ class FileChecker:
         __tracebackhide__ = True
         run = self._run
         chosen = file_options({**options, "path": path})
-        check = new_file_check(inputs, run.item.path.parent / chosen.file, chosen, run.settings)
+        if not chosen.file:
+            raise MarkerError("nnef_check needs the path of a file")
+        paths = FilePaths(run.item.path.parent, Path())
+        check = new_file_check(inputs, paths, chosen, run.settings)
         ((outcome, _),) = check_in_engine(check, run.cell)
         run.add(outcome)
         if not outcome.passed:
@@ -93,20 +110,85 @@ class FileChecker:
         return outcome
 
 
-def _arrays_of(returned: Any) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
-    """Return the sets of inputs and of expected outputs. Fails a test that returned anything else."""
+def _reader_of(returned: Any, needs_model: bool) -> tuple[_Reader, Any]:
+    """Return a function of the names of inputs and outputs that returns the arrays of each call, and the ONNX model.
+
+    There is a model only if it `needs_model`. Fails a test that returned anything else.
+    """
     __tracebackhide__ = True
-    pair = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
-    sets = [[] if part is None else [part] if isinstance(part, Mapping) else part for part in pair]
-    if not all(isinstance(part, list) and all(isinstance(one, Mapping) for one in part) for part in sets):
-        pytest.fail(f"this test returned a {type(returned).__name__}: {TO_RETURN_FILE}", pytrace=False)
-    return sets[0], sets[1]
+    model, parts = None, returned if isinstance(returned, tuple) else (returned, None)
+    if needs_model:
+        model, parts = (parts[0], parts[1:]) if len(parts) == 3 else (None, ())
+    if len(parts) == 2:
+        if callable(parts[0]):
+            return partial(_calls, *parts), model
+        sets = [[] if part is None else [part] if isinstance(part, Mapping) else part for part in parts]
+        if all(isinstance(part, list) and all(isinstance(one, Mapping) for one in part) for part in sets):
+            return partial(_by_name, sets), model
+    pytest.fail(f"this test returned {summary(returned)}: {TO_RETURN_FILE}", pytrace=False)
+
+
+def _path_of(model: Any, path: Path) -> Path:
+    """Return the path of an ONNX model, which is written to `path` if it is in memory."""
+    if isinstance(model, str | os.PathLike):
+        return Path(model)
+    with importing("an ONNX model"):
+        import onnx
+
+    in_memory = getattr(model, "model_proto", model)  # of the ONNXProgram that torch.onnx.export returns
+    if not isinstance(in_memory, onnx.ModelProto):
+        raise InputError(f"the test returned {summary(model)} where an ONNX model or its path is expected")
+    onnx.save(in_memory, path)
+    return path
+
+
+def _by_name(sets: Sequence[Sequence[Mapping[str, Any]]], *names: Sequence[str]) -> tuple[_Calls, _Calls]:
+    """Return the arrays of the inputs and of the expected outputs in the order of the graph."""
+    inputs, expected = ([_in_order(arrays, of) for arrays in part] for part, of in zip(sets, names, strict=True))
+    return inputs, expected
+
+
+def _calls(
+    module: Callable[..., Any], inputs: Any, input_names: Sequence[str], output_names: Sequence[str]
+) -> tuple[_Calls, _Calls]:
+    """Return the arrays of the inputs of a PyTorch module, and of what it computes for them.
+
+    The tensors of a dict are those of the file by name, others in its order. Raises InputError for another number.
+    """
+    import torch
+
+    taken, computed = [], []
+    for arguments in inputs if isinstance(inputs, list) else [inputs]:
+        if isinstance(arguments, Mapping):
+            _check_names(arguments, input_names)
+            call, ordered = partial(module, **arguments), tuple(arguments[name] for name in input_names)
+        else:
+            ordered = arguments if isinstance(arguments, tuple) else (arguments,)
+            call = partial(module, *ordered)
+        taken.append(_leaves(ordered, input_names, "inputs"))
+        with torch.no_grad():
+            computed.append(_leaves(call(), output_names, "outputs"))
+    return taken, computed
+
+
+def _leaves(values: Any, names: Sequence[str], kind: str) -> tuple[Array, ...]:
+    """Return the tensors of nested containers as arrays, copies that later writes do not change."""
+    from t2n_core.torch_graph.compat.private import pytree
+
+    tensors = [leaf for leaf in pytree.tree_leaves(values) if leaf is not None]
+    if len(tensors) != len(names):
+        raise InputError(f"the PyTorch module has {len(tensors)} {kind}, and the file has {', '.join(names)}")
+    return tuple(tensor.detach().cpu().numpy().copy() for tensor in tensors)
 
 
 def _in_order(arrays: Mapping[str, Any], names: Sequence[str]) -> tuple[Array, ...]:
     """Return arrays by name in the order of the graph. Raises InputError for other names."""
     import numpy as np
 
+    _check_names(arrays, names)
+    return tuple(np.asarray(arrays[name]) for name in names)
+
+
+def _check_names(arrays: Mapping[str, Any], names: Sequence[str]) -> None:
     if set(arrays) != set(names):
         raise InputError(f"the test returned arrays for {', '.join(arrays)}, and the file has {', '.join(names)}")
-    return tuple(np.asarray(arrays[name]) for name in names)

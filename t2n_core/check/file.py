@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from t2n_core.engine.paths import on_path
 from t2n_core.engine.tract.out_of_range import graph_text
 from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import InputError, T2NError
@@ -108,9 +109,16 @@ def file_request(
 
 
 def check_file(file: CheckedFile, engine: Engine, target: str, request: CheckRequest) -> Outcome:
-    """Return the outcome of a request of `file_request` in an engine, with a hint where the engine refuses the file."""
-    check = check_parity if request.reference == EXPECTED else partial(file.check, target=target)
-    return file.with_hint(check(engine, request), engine, target)
+    """Return the outcome of a request of `file_request` in an engine.
+
+    It has a hint where the engine refuses the file, and the author of a mismatch with outputs that a user expects.
+    """
+    if request.reference != EXPECTED:
+        return file.with_hint(file.check(engine, request, target), engine, target)
+    outcome = file.with_hint(check_parity(engine, request), engine, target)
+    if outcome.status is not Status.MISMATCH:
+        return outcome
+    return file.with_author(outcome, on_path(engine, outcome.path, outcome.failed_sizes), request)
 
 
 def outcome_without_samples(file: CheckedFile, engine: Engine, target: str, why: T2NError, timeout: float) -> Outcome:
@@ -214,7 +222,9 @@ class OnnxFile:
         return check_by_references(engine, request)
 
     def with_author(self, mismatch: Outcome, engine: Engine, request: CheckRequest) -> Outcome:
-        return mismatch
+        from t2n_core.onnx_file.author import with_author
+
+        return with_author(mismatch, engine, request)
 
     def with_hint(self, outcome: Outcome, engine: Engine, target: str) -> Outcome:
         from t2n_core.onnx_file.refusals import REFUSAL, refusal_of

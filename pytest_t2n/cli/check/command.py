@@ -25,7 +25,6 @@ from pytest_t2n.cli.output import show_table
 from pytest_t2n.cli.parser import LEVEL_HELP, SIZE_HELP, size_argument
 from pytest_t2n.config.engines import runner_of
 from t2n_core.check.file import (
-    EXPECTED,
     CheckedFile,
     check_file,
     file_request,
@@ -120,7 +119,9 @@ def run(options: argparse.Namespace) -> int:
             elif (outcome := check_file(file, runner, engine.target, request)).passed:
                 ended = [(engine.title, outcome), *_after_transforms(engine, request, transforms)]
             else:
-                ended = [(engine.title, _with_explanations(outcome, engine, file, request, options))]
+                if options.bisect and engine.target == "tract" and outcome.error is not None:
+                    outcome = _with_wrong_statement(outcome, engine, request)
+                ended = [(engine.title, outcome)]
             outcomes += ended
             if options.json:
                 for title, one in ended:
@@ -166,19 +167,12 @@ def _repair(
     return ended
 
 
-def _with_explanations(
-    outcome: Outcome, engine: SelectedEngine, file: CheckedFile, request: CheckRequest, options: argparse.Namespace
-) -> Outcome:
-    """Return a failure with its first wrong statement, and a mismatch with its author if outputs are expected."""
+def _with_wrong_statement(outcome: Outcome, engine: SelectedEngine, request: CheckRequest) -> Outcome:
+    """Return a failure with its first wrong statement."""
     from t2n_core.engine.paths import on_path
-
-    runner = on_path(runner_of(engine), outcome.path, outcome.failed_sizes)
-    if request.reference == EXPECTED and outcome.status is Status.MISMATCH:
-        outcome = file.with_author(outcome, runner, request)
-    if not options.bisect or engine.target != "tract" or outcome.error is None:
-        return outcome
     from t2n_core.reduce.wrong_statement import describe_wrong_statement
 
+    runner = on_path(runner_of(engine), outcome.path, outcome.failed_sizes)
     return outcome.with_details(describe_wrong_statement(runner, request, engine.version))
 
 

@@ -32,7 +32,10 @@ TO_RETURN_GENERATING = (
 )
 
 TO_RETURN_PROGRAM = "a test marked nnef_program returns a `t2n_core.program.Program`"
-TO_RETURN_FILE = "a test marked nnef_file returns nothing, inputs by name, or a pair of inputs and expected outputs"
+TO_RETURN_FILE = (
+    "a test marked nnef_file returns nothing, inputs by name, a pair of inputs and expected outputs, or a PyTorch "
+    "module and its inputs; before these two the ONNX model or its path, if the marker names none"
+)
 
 
 def model_and_inputs(returned: Any) -> tuple[Any, Any]:

@@ -58,6 +58,54 @@ def test_inputs_that_a_test_returns(suite, returned, outcome):
     ran(suite, test, engines=NEWEST).assert_outcomes(**outcome)
 
 
+MODULE = """
+import onnx
+import torch
+from onnx import numpy_helper
+from pathlib import Path
+
+PATH = Path(__file__).with_name("linear.onnx")
+MODEL = onnx.load(PATH)
+WEIGHT, BIAS = (torch.tensor(numpy_helper.to_array(one)) for one in MODEL.graph.initializer)
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return {"y": x @ WEIGHT + BIAS}
+
+
+class Other(Net):
+    def forward(self, x):
+        return x.mul_(2) @ WEIGHT
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("marker", "returned", "message"),
+    [
+        ("nnef_file", "MODEL, Net(), torch.randn(4, 5)", ""),
+        ("nnef_file()", "PATH, Net(), [(torch.randn(n, 5),) for n in (2, 3)]", ""),
+        ("nnef_file('linear.onnx')", "Net(), {'x': torch.randn(4, 5)}", ""),
+        (
+            "nnef_file",
+            "MODEL, Other(), torch.randn(4, 5)",
+            "who is wrong: the exporter",
+        ),
+        ("nnef_file", "MODEL, Net(), {'z': torch.randn(4, 5)}", "arrays for z, and the file has x"),
+        ("nnef_file", "MODEL, lambda x: (x, x), torch.randn(4, 5)", "module has 2 outputs"),
+        ("nnef_file", "3, Net(), torch.randn(4, 5)", "where an ONNX model or its path is expected"),
+        ("nnef_file('linear.onnx')", "MODEL, Net(), torch.randn(4, 5)", "if the marker names none"),
+    ],
+)
+def test_a_module_beside_an_onnx_model(suite, marker, returned, message):
+    test = f"{MODULE}@pytest.mark.{marker}\ndef test_net():\n    return {returned}\n"
+    result = ran(suite, test, engines=NEWEST if message else ENGINES)
+    result.assert_outcomes(**({"failed": 1} if message else {"passed": 2}))
+    assert message in result.stdout.str()
+
+
 def test_the_fixture_checks_any_number_of_files(suite):
     test = """
 @pytest.mark.parametrize("name", ["linear", "reverse"])
@@ -84,7 +132,8 @@ def test_net(nnef_check):
 @pytest.mark.parametrize(
     ("marker", "message"),
     [
-        ("nnef_file", "nnef_file takes the path of a file, not None"),
+        ("nnef_file(3)", "nnef_file takes the path of a file, not 3"),
+        ("nnef_file", "this test returned nothing: a test marked nnef_file returns"),
         ("nnef_file('linear.onnx', dynamic_axes={})", "`dynamic_axes` is not an argument of nnef_file"),
         ("nnef_file('linear.onnx', sizes=3)", "sizes=3 is not a mapping"),
         ("nnef_file('linear.onnx', sizes={'N': 3})", "has no dynamic dimension N"),

@@ -20,7 +20,7 @@ from t2n_core.torch_graph.compat.private import OpOverload, WeakIdKeyDictionary,
 from t2n_core.torch_graph.custom_ops.recurrent import NAMES
 from t2n_core.torch_graph.overrides.registry import overrides
 from t2n_core.torch_graph.trackers.packed_rows import PackedRows
-from t2n_core.torch_graph.trackers.size_tensors import SizeTensors, computes_a_size
+from t2n_core.torch_graph.trackers.size_tensors import SizeTensors, may_make_sizes, scalar_value
 
 _MAKERS = ("tensor", "as_tensor", "arange")
 _FACTORIES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "new_zeros", "new_ones", "new_full"})
@@ -76,7 +76,9 @@ class CaptureMode(TorchFunctionMode):
 
     def _plain(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         """Return the result of a call; the elements of integer tensors that are sizes are tracked."""
-        if name in _MAKERS or computes_a_size(name, args):
+        if func is scalar_value:
+            return self._sizes.number(args[0])
+        if may_make_sizes(name, args, kwargs):
             self._following = True
         if self._following:
             return self._with_sizes(func, name, args, kwargs)
@@ -138,11 +140,13 @@ class CaptureMode(TorchFunctionMode):
             number = self._sizes.number(args[0])
             if isinstance(number, int) or (name == "item" and number is not None):
                 return number
+        if name == "tolist" and (numbers := self._sizes.numbers(args[0])) is not None:
+            return numbers
         plain = self._sizes.plain(name, args, kwargs)
         result = self._sizes.arange(*plain) if name == "arange" else None
         if result is None:
             result = self._follow(func, name, *plain)
-        self._sizes.follow(name, *plain, result)
+        self._sizes.follow(func, name, *plain, result)
         return result
 
     def _follow(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:

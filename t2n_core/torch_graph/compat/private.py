@@ -57,6 +57,7 @@ PRIVATE = {
     "_jit_pass_inline": "torch._C",
     "_pack_padded_sequence": "torch._VF",
     "_pad_packed_sequence": "torch._VF",
+    "_shape_as_tensor": "torch",
     "_VariableFunctions": "torch._C",
     "core_aten_decompositions": "torch._decomp",
     "decomposition_table": "torch._decomp",

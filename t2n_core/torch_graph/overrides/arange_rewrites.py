@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from t2n_core.torch_graph.compat.private import _check, pytree
+from t2n_core.torch_graph.compat.private import _check, _shape_as_tensor, pytree
 from t2n_core.torch_graph.overrides.registry import FIXES_SIZES, override
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat)
@@ -149,6 +149,21 @@ def new_tensor(input: Tensor, data: Any, *, dtype: torch.dtype | None = None, **
     if not _is_free(data):
         return input.new_tensor(data, dtype=dtype, **options)
     return _of_numbers(data, dtype or input.dtype)
+
+
+@override(torch.as_tensor, reason=FIXES_SIZES)
+def as_tensor(data: Any, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
+    """`torch.as_tensor` of data with dynamic sizes."""
+    if isinstance(data, Tensor) or not _is_free(data):
+        return torch.as_tensor(data, dtype=dtype, **options)
+    is_float = any(isinstance(leaf, float | torch.SymFloat) for leaf in pytree.tree_leaves(data))
+    return _of_numbers(data, dtype or (torch.get_default_dtype() if is_float else torch.int64))
+
+
+@override(_shape_as_tensor, reason=FIXES_SIZES)
+def shape_as_tensor(input: Tensor) -> Tensor:
+    """`torch._shape_as_tensor`: the sizes of a tensor."""
+    return _of_numbers(list(input.shape), torch.int64)
 
 
 def _of_numbers(data: Any, dtype: torch.dtype) -> Tensor:

@@ -17,11 +17,15 @@ from typing import Any
 import torch
 
 from t2n_core.torch_graph.reachable import CACHE, is_foreign
+from t2n_core.torch_graph.trackers.size_tensors import scalar_value
 
 _PREFIX = "__t2n_"
 
 
 def _int(*args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1 and isinstance(args[0], torch.Tensor):
+        size = scalar_value(args[0])
+        return size if isinstance(size, int | torch.SymInt) else int(args[0])
     if len(args) == 1 and isinstance(args[0], torch.SymInt):
         return args[0]
     if len(args) == 1 and isinstance(args[0], torch.SymFloat):

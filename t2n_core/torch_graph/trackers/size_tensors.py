@@ -1,4 +1,4 @@
-"""Integer tensors whose elements are sizes: `arange(P, P + S)`, its elements, and sums of these with sizes.
+"""Tensors whose elements are sizes: `arange(P, P + S)`, `tensor([[H, W]])`, and those computed from such tensors.
 
 If a model uses such an element as a size, `torch.arange(positions[-1] + 1)`, PyTorch would read it from the tensor, and
 the size would depend on data. Here it is tracked as an expression beside the tensor.
@@ -14,17 +14,26 @@ import torch
 
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.compat.private import WeakIdKeyDictionary, pytree
+from t2n_core.torch_graph.trackers.elements import (
+    FACTORIES,
+    INTEGERS,
+    MAKERS,
+    Elements,
+    elements_after_write,
+    elements_of_results,
+    of_data,
+)
 
-_MAKERS = frozenset({"tensor", "as_tensor", "scalar_tensor"})
 _COPIES = frozenset({"to", "long", "int", "clone", "detach", "contiguous", "alias"})
 _LAST = {"max": 1, "amax": 1, "min": 0, "amin": 0}
-_OF_SIZES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "arange"})
-"""Functions that take only sizes, which may be tensors without axes."""
+_OF_SIZES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "arange", "linspace"})
+"""Functions that take only numbers, which may be tensors without axes."""
 _OF_TENSOR_AND_SIZES = frozenset(
-    "new_zeros new_ones new_full new_empty view reshape expand repeat triu tril tile unflatten narrow split".split()
+    """new_zeros new_ones new_full new_empty view reshape expand repeat triu tril tile unflatten narrow split getitem
+    setitem interpolate pad""".split()
 )
+_NOT_WRITING = frozenset({"detach_", "requires_grad_"})
 _WRITING = frozenset(f"__{name}__" for name in ("setitem", "iadd", "isub", "imul", "ifloordiv", "imod"))
-INTEGERS = (torch.int64, torch.int32)
 
 
 def is_scalar_integer(value: Any) -> bool:
@@ -32,9 +41,22 @@ def is_scalar_integer(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.dtype in INTEGERS and value.dim() == 0
 
 
-def computes_a_size(name: str, args: Any) -> bool:
-    """Return whether a function of this name computes with a scalar integer tensor, which may become a size."""
+def may_make_sizes(name: str, args: Any, kwargs: Any) -> bool:
+    """Return whether a function of this name may make a tensor of sizes, also from a scalar integer tensor."""
+    if (
+        name in MAKERS
+        or name in ("arange", "_shape_as_tensor")
+        or (name in FACTORIES and kwargs.get("dtype") in INTEGERS)
+    ):
+        return True
     return name.strip("_") in _FORMULAS and bool(args) and is_scalar_integer(args[0])
+
+
+def scalar_value(value: Any) -> Any:
+    """Return the number or the size that a scalar tensor holds, as far as the capture under way knows it, or None."""
+    if torch.overrides.has_torch_function((value,)):
+        return torch.overrides.handle_torch_function(scalar_value, (value,), value)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +74,7 @@ class SizeTensors:
 
     def __init__(self) -> None:
         self._known: Any = WeakIdKeyDictionary()
+        """The Line of a tensor, or the elements of a small one of static shape."""
 
     def line(self, value: Any) -> Line | None:
         """Return the elements of a tensor, or one number, as a Line; None if they are not known to form one."""
@@ -59,25 +82,48 @@ class SizeTensors:
             return Line(value)
         if not isinstance(value, torch.Tensor):
             return None
-        known: Line | None = self._known.get(value)
-        return Line(0, 0, value) if known is None and is_scalar_integer(value) else known
+        known = self._known.get(value)
+        if isinstance(known, Line):
+            return known
+        if not is_scalar_integer(value):
+            return None
+        return Line(0, 0, value) if known is None or known[()] is None else Line(known[()])
+
+    def elements(self, tensor: torch.Tensor) -> Elements | None:
+        """Return the elements of a tensor; None if they are unknown."""
+        known: Line | Elements | None = self._known.get(tensor)
+        if not isinstance(known, Line):
+            return known
+        if known.base is not None or any(isinstance(size, torch.SymInt) for size in tensor.shape):
+            return None
+        if tensor.dim() == 0:
+            return of_data(known.start, self.elements)
+        return of_data([known.start + known.step * place for place in range(tensor.shape[0])], self.elements)
 
     def number(self, value: Any) -> Any:
-        """Return the value of a tensor without axes as an int or a SymInt; None if it is unknown."""
-        line = self.line(value) if isinstance(value, torch.Tensor) and value.dim() == 0 else None
-        return None if line is None or line.base is not None else line.start
+        """Return the value of a tensor without axes as a number or a size; None if it is unknown."""
+        elements = self.elements(value) if isinstance(value, torch.Tensor) and value.dim() == 0 else None
+        return None if elements is None else elements[()]
+
+    def numbers(self, value: torch.Tensor) -> Any:
+        """Return the elements of a tensor as nested lists; None if one is unknown."""
+        elements = self.elements(value)
+        return None if elements is None or any(one is None for one in elements.flat) else elements.tolist()
 
     def plain(self, name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Return the arguments of a function that takes sizes with numbers in place of tensors."""
+        name = name.strip("_")
         kept = 0 if name in _OF_SIZES else 1 if name in _OF_TENSOR_AND_SIZES else len(args)
         if kept == len(args):
             return args, kwargs
 
-        def plain(value: torch.Tensor) -> Any:
+        def plain(value: Any) -> Any:
+            if isinstance(value, slice):
+                return slice(*map(plain, (value.start, value.stop, value.step)))
             number = self.number(value)
             return value if number is None else number
 
-        sizes, kwargs = pytree.tree_map_only(torch.Tensor, plain, (args[kept:], kwargs))
+        sizes, kwargs = pytree.tree_map_only((torch.Tensor, slice), plain, (args[kept:], kwargs))
         return (*args[:kept], *sizes), kwargs
 
     def arange(self, args: Any, kwargs: Any) -> torch.Tensor | None:
@@ -101,17 +147,33 @@ class SizeTensors:
         positions: torch.Tensor = made(start.start, end.start, step.start, **kwargs)
         return positions if start.base is None else positions + start.base
 
-    def follow(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+    def follow(self, func: Callable[..., Any], name: str, args: Any, kwargs: Any, result: Any) -> None:
         """Track the elements of `result`, which the function of this name returned."""
-        writes = name in _WRITING or (name.endswith("_") and not name.endswith("__"))
-        written = args[0] if writes and args else kwargs.get("out")
-        if isinstance(written, torch.Tensor) and written.dtype in INTEGERS:
-            self._known.clear()  # it may be a view of any of them
-        if not isinstance(result, torch.Tensor) or result.dtype not in INTEGERS or result.dim() > 1:
+        if name in _NOT_WRITING:
             return
-        line = self._line(name.strip("_"), args, kwargs)
-        if line is not None and (line.base is None or result.dim() == 0):
-            self._known[result] = line
+        writes = name in _WRITING or (name.endswith("_") and not name.endswith("__"))
+        target = args[0] if writes and args else kwargs.get("out")
+        if isinstance(target, torch.Tensor):
+            self._write(name, args)
+            return
+        kind = name.strip("_")
+        if isinstance(result, torch.Tensor) and result.dtype in INTEGERS and result.dim() <= 1:
+            line = self._line(kind, args, kwargs)
+            if line is not None and (line.base is None or result.dim() == 0):
+                self._known[result] = line
+                return
+        self._known.update(elements_of_results(func, kind, args, kwargs, result, self.elements))
+
+    def _write(self, name: str, args: Any) -> None:
+        """Drop all elements but those of a tensor in which a number is set: it may be a view of any other one."""
+        before = after = None
+        if name == "__setitem__":
+            target, index, value = args
+            before, value = self.elements(target), of_data(value, self.elements)
+            after = None if before is None or value is None else elements_after_write(target, before, index, value)
+        self._known.clear()
+        if after is not None:
+            self._known[target] = after
 
     def _line(self, kind: str, args: Any, kwargs: Any) -> Line | None:
         if kind == "arange":
@@ -124,10 +186,8 @@ class SizeTensors:
                 return None
             numbers = [line.start for line in lines if line is not None]
             return Line(numbers[0] if len(numbers) > 1 else 0, numbers[2] if len(numbers) > 2 else 1)
-        if kind in _MAKERS:
-            return self.line(args[0])
-        if kind in _COPIES:
-            return self.line(args[0])
+        if kind in MAKERS or kind in _COPIES:
+            return self.line(args[0]) if args else None
         if kind in ("getitem", "select") or kind in _LAST:
             return self._element(kind, args, kwargs)
         formula = _FORMULAS.get(kind)

@@ -170,8 +170,8 @@ def _set_name(owner: Any, name: str, value: Any) -> None:
 
 
 def _is_fake(value: Any) -> bool:
-    """Return whether a value is a fake tensor or holds one."""
-    return any(isinstance(part, FakeTensor) for part in _contents(value))
+    """Return whether a value is a fake tensor or a symbolic size, or holds one."""
+    return any(isinstance(part, FakeTensor | torch.SymInt) for part in _contents(value))
 
 
 def _contents(value: Any) -> Iterator[Any]:

@@ -5,23 +5,19 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
 from t2n_core.errors import CaptureError, DataDependentError, InputError
-from t2n_core.nnef.sizes.ranges import LEAST, SizeRange
 from t2n_core.torch_graph.capture.constants import Constants
 from t2n_core.torch_graph.capture.containers import preserve_containers
 from t2n_core.torch_graph.capture.errors import (
-    fixed_axis,
     refusal,
-    refuse_smaller_range,
     refuse_smaller_trace,
     with_source_line,
 )
@@ -29,6 +25,8 @@ from t2n_core.torch_graph.capture.leftovers import FakeTensors
 from t2n_core.torch_graph.capture.modes import CaptureMode
 from t2n_core.torch_graph.capture.own_run import run_unchanged
 from t2n_core.torch_graph.capture.patches import capturing
+from t2n_core.torch_graph.capture.reading import ProgramReader
+from t2n_core.torch_graph.capture.size_keys import UNHASHABLE, SizeKeyedDicts, of_table
 from t2n_core.torch_graph.capture.trace_comparison import Bounds
 from t2n_core.torch_graph.capture.tracing import Tracing
 from t2n_core.torch_graph.choices import CAPTURE_WAYS, CaptureWay
@@ -38,6 +36,7 @@ from t2n_core.torch_graph.compat.releases import warn_if_untested
 from t2n_core.torch_graph.constraints.capture_sizes import (
     Axes,
     capture_sizes,
+    dynamic_shapes,
     example_sizes,
     fit_example,
     freeing_sizes,
@@ -45,30 +44,24 @@ from t2n_core.torch_graph.constraints.capture_sizes import (
 )
 from t2n_core.torch_graph.constraints.declared_axes import DeclaredAxes, DynamicAxes, normalise
 from t2n_core.torch_graph.constraints.guards import Decisions
-from t2n_core.torch_graph.constraints.implied import decide_all_counts, implied_decisions
-from t2n_core.torch_graph.constraints.input_sizes import sizes_in, table_of
+from t2n_core.torch_graph.constraints.implied import implied_decisions
 from t2n_core.torch_graph.constraints.narrowing import (
     SizeDecision,
-    narrow_range,
-    of_emptiness,
     warn_of_range,
-    with_user_symbols,
 )
 from t2n_core.torch_graph.constraints.replay import computes_alike
 from t2n_core.torch_graph.custom_ops.module_calls import Extractor, whole_modules
 from t2n_core.torch_graph.frontend.calls import FlatCall
 from t2n_core.torch_graph.frontend.inputs import ModelInputs, bind_inputs
-from t2n_core.torch_graph.frontend.results import Results
 from t2n_core.torch_graph.frontend.sources import Source, source_of
 from t2n_core.torch_graph.frontend.torchscript.script import ScriptCall
 from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision
 from t2n_core.torch_graph.graph.captured import CapturedModel
 from t2n_core.torch_graph.graph.evaluate import evaluate_graph
-from t2n_core.torch_graph.graph.from_export import build_graph, user_fakes
+from t2n_core.torch_graph.graph.from_export import user_fakes
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
-from t2n_core.torch_graph.graph.multiples import multiples
 from t2n_core.torch_graph.graph.programs import functional, results_of
-from t2n_core.torch_graph.proofs.regions import Recaptured, Regions
+from t2n_core.torch_graph.proofs.regions import Recaptured
 
 _LOG = logging.getLogger(__name__)
 
@@ -128,7 +121,10 @@ class TorchModuleTracer:
         self.modes, self.capture = modes, capture
         self._constants: Constants | None = None
         """Elements of constants, for the model's Python code to read; None while it reads none."""
+        self._dicts: SizeKeyedDicts | None = None
+        """The model's dicts, if it looks up sizes in one."""
         self._declared: DeclaredAxes
+        self._reader: ProgramReader
 
     @property
     def traced_module(self) -> torch.jit.ScriptModule:
@@ -162,11 +158,12 @@ class TorchModuleTracer:
         tensors = self.inputs.tensors
         shapes = {n: tuple(t.shape) for n, t in zip(self.inputs.names, tensors, strict=True)}
         self._declared = normalise(self.dynamic_axes, shapes)
+        self._reader = ProgramReader(self.source, self.inputs, self._declared)
         axes = self._declared.axes
         with quiet(), torch.no_grad():
             if self.source.program is not None:
                 program = functional(self.source.program)
-                read = self._read(program, axes, results_of(self.source.program), None, tensors, Decisions())
+                read = self._reader.read(program, axes, results_of(self.source.program), None, tensors, Decisions())
                 attempt = _Attempt(read)
             else:
                 attempt = self._attempt(axes)
@@ -179,7 +176,14 @@ class TorchModuleTracer:
         """Return a capture; if the model's Python code reads elements, one in which constants can be read."""
 
         def capture() -> _Attempt:
-            return self._at_larger_sizes(axes, self._at_free_sizes(axes) or self._capture_at(axes, self.inputs.tensors))
+            try:
+                plain = self._at_free_sizes(axes) or self._capture_at(axes, self.inputs.tensors)
+            except CaptureError as refused:
+                if self._dicts is not None or UNHASHABLE not in refused.message:
+                    raise
+                self._dicts = SizeKeyedDicts(self.source.module)
+                return capture()
+            return self._at_larger_sizes(axes, plain)
 
         def with_constants() -> _Attempt | None:
             if self.capture == "export" and not self.source.is_script and self.source.state is None:
@@ -286,7 +290,12 @@ class TorchModuleTracer:
                     return other if computes_alike(other.program, asked, others, as_captured=True) else None
                 return None
 
-            captured = self._read(program, axes, results, again, tensors, decisions, limits)
+            captured = self._reader.read(program, axes, results, again, tensors, decisions, limits)
+            for at in () if self._dicts is None else self._dicts.sizes(captured):
+                others = resize_example(axes, self.inputs.names, tensors, at)
+                with preserve_containers(self.source.module):
+                    if self._runs(others) and not computes_alike(program, asked, others):
+                        raise of_table(at)
             fits = captured.range.holds(captured.symbols)
             if fits and frozen and captured.captured_at != captured.symbols:
                 with preserve_containers(self.source.module):
@@ -313,51 +322,6 @@ class TorchModuleTracer:
         sizes = [(fakes[name].shape[axis], size) for name, of in axes.items() for axis, size in of.items()]
         return Recaptured(program, sizes, [*decisions.all(), *implied_decisions(program)])
 
-    def _read(
-        self,
-        program: torch.export.ExportedProgram,
-        axes: Axes,
-        results: Results,
-        again: Callable[[Mapping[str, int], frozenset[str]], Recaptured | None] | None,
-        tensors: Sequence[torch.Tensor],
-        found: Decisions,
-        limits: Mapping[str, Bounds] = MappingProxyType({}),
-    ) -> CapturedModel:
-        results = replace(results)  # calls at other sizes, which test decisions, record their own paths
-        fakes = user_fakes(program)
-        if len(fakes) != len(tensors):
-            raise InputError(f"{self.source.name} has {len(fakes)} input tensors, the example has {len(tensors)}")
-        declared = self._declared.range
-        names, is_program = self.inputs.names, self.source.program is not None
-        table = table_of(names, is_program, declared, fakes, axes)
-        example = sizes_in(names, table, fakes, axes, self.inputs.tensors)
-        captured_at = sizes_in(names, table, fakes, axes, tensors)
-        sizes = SizeRange({n: declared.bounds.get(n, (min(LEAST, size), None)) for n, size in example.items()})
-        sizes = sizes.narrowed(**{name: limit for name, limit in limits.items() if name in sizes.bounds})
-        table.range = sizes
-        decide_all_counts(program, table)
-        decisions = with_user_symbols([*found.all(), *implied_decisions(program)], table)
-        of_capture = of_emptiness(sizes) if again is not None else []
-        regions = None if again is None else Regions(program, table, captured_at, again)
-
-        def proves(region: Any, sizes: SizeRange) -> bool:
-            return regions is not None and regions.prove([region], sizes)
-
-        sizes, causes, dropped = narrow_range(sizes, [*decisions, *of_capture], captured_at, proves)
-        dropped = [decision for decision in dropped if decision not in of_capture]  # the program is right there
-        for name, (low, high) in sizes.bounds.items():
-            if low == high and declared.bounds.get(name) != (low, high):
-                raise fixed_axis(name, low, causes)
-        if causes and self._declared.explicit:
-            refuse_smaller_range(self._declared, sizes, causes)
-        graph = build_graph(program, names, table_of(names, is_program, sizes, fakes, axes))
-        extents = [extent for node in graph.data_nodes for extent in node.shape]
-        required = [cause.condition for cause in causes if cause.required]
-        sizes, forms = multiples(sizes, [*extents, *graph.bounds(), *required], captured_at)
-        if forms:
-            graph = build_graph(program, names, table_of(names, is_program, sizes, fakes, axes), forms)
-        return CapturedModel(graph, example, results, sizes, tuple(causes), tuple(dropped), captured_at)
-
     def _export(
         self,
         captured: torch.nn.Module,
@@ -371,11 +335,12 @@ class TorchModuleTracer:
         with symbolic_config.patch(backed_size_oblivious=True):
             try:
                 modes = (CaptureMode(self._constants), *modes)
-                with capturing(self.source.module, decisions, modes, is_dynamic=any(axes.values())):
+                dicts = nullcontext() if self._dicts is None else self._dicts.taking_sizes()
+                with capturing(self.source.module, decisions, modes, is_dynamic=any(axes.values())), dicts:
                     program = torch.export.export(
                         captured,
                         tuple(tensors),
-                        dynamic_shapes=self._dynamic_shapes(axes),
+                        dynamic_shapes=dynamic_shapes(axes, self.inputs.names),
                         strict=False,
                         prefer_deferred_runtime_asserts_over_guards=True,
                     )
@@ -385,11 +350,6 @@ class TorchModuleTracer:
             except Exception as cause:
                 can_trace = self.capture == "export" and not self.source.is_script
                 raise refusal(cause, self.source.name, self.inputs.names, decisions.fixing(), can_trace) from cause
-
-    def _dynamic_shapes(self, axes: Axes) -> dict[str, Any] | None:
-        free = torch.export.Dim.DYNAMIC
-        shapes = tuple(dict.fromkeys(axes.get(name, {}), free) or None for name in self.inputs.names)
-        return {"tensors": shapes} if any(axes.values()) else None
 
 
 _LARGEST = 1 << 22

@@ -95,6 +95,13 @@ def _choose(wanted: Sequence[str], numbers: Sequence[int], taken: set[int], limi
     return chosen
 
 
+def dynamic_shapes(axes: Axes, names: Sequence[str]) -> dict[str, Any] | None:
+    """Return the dynamic shapes of a list of tensors as torch.export takes them; None if all are static."""
+    free = torch.export.Dim.DYNAMIC
+    shapes = tuple(dict.fromkeys(axes.get(name, {}), free) or None for name in names)
+    return {"tensors": shapes} if any(axes.values()) else None
+
+
 def resize_example(
     axes: Axes, names: Sequence[str], tensors: Sequence[torch.Tensor], sizes: Mapping[str, int]
 ) -> list[torch.Tensor]:

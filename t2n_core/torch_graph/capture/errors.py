@@ -36,6 +36,12 @@ def refusal(
             origin=_origin("Python code that reads values of a tensor", cause),
             hint=f"torch.where(condition, a, b) computes both branches{f'; {frozen}' if can_trace else ''}",
         )
+    if fixing and fixing[0].fixes_number():
+        return CaptureError(
+            f"{model} computes a number from sizes where PyTorch takes one that is known at capture",
+            origin=fixing[0].origin,
+            hint="compute with tensors there, keep the axis static, or pass sizes: size=(h, w) for scale_factor",
+        )
     problem = _TENSORS.sub(lambda m: f"input `{input_names[int(m[1])]}`", first_lines(cause))
     if "static shape" in problem and fixing:
         problem += "".join(f"\nThe size is {d.fixes()} because of {d.origin}." for d in fixing[:_SHOWN])

@@ -67,6 +67,10 @@ class Decision:
         size = -difference.coeff(symbol, 0) / difference.coeff(symbol, 1)
         return int(size) if size.is_Integer else None
 
+    def fixes_number(self) -> bool:
+        """Return whether the condition makes a float that is computed from sizes equal to a constant."""
+        return isinstance(self.condition, sympy.Eq) and any(isinstance(arg, sympy.Float) for arg in self.condition.args)
+
 
 class Decisions:
     """The decisions of one capture. Those made inside functions named in `ignored` are left out."""
@@ -118,8 +122,9 @@ class Decisions:
         self._found.setdefault(key, Decision(condition, origin, required=asked == "required"))
 
     def fixing(self) -> list[Decision]:
-        """Return the decisions that fix a size."""
-        return [decision for decision in self._found.values() if decision.fixes() is not None]
+        """Return the decisions that fix a number or a size, those of numbers first: they fix sizes that follow."""
+        numbers = [decision for decision in self._found.values() if decision.fixes_number()]
+        return numbers + [decision for decision in self._found.values() if decision.fixes() is not None]
 
     def all(self) -> list[Decision]:
         """Return all decisions, in the order in which they were made."""

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.compat.private import _check, _shape_as_tensor, pytree
 from t2n_core.torch_graph.overrides.registry import FIXES_SIZES, override
 
@@ -114,16 +115,79 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 
 @override(functional.interpolate, reason=FIXES_SIZES)
 def interpolate(
-    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", *more: Any, **options: Any
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
 ) -> Tensor:
-    """`torch.nn.functional.interpolate`; mode `area` along one axis as for images of one row."""
+    """`torch.nn.functional.interpolate` by factors that are computed from sizes, and mode `area` along one axis."""
     function: Any = functional.interpolate
-    if mode != "area" or input.dim() != 3 or not _is_free(input.shape):
-        plain: Tensor = function(input, size, scale_factor, mode, *more, **options)
+    if mode == "area" and input.dim() == 3 and _is_free(input.shape):
+        picture = [None if one is None else (1, *_as_list(one)) for one in (size, scale_factor)]
+        found: Tensor = function(input.unsqueeze(-2), *picture, mode)
+        return found.squeeze(-2)
+    if size is not None or recompute_scale_factor or mode == "area" or not _is_free(scale_factor):
+        options = {"recompute_scale_factor": recompute_scale_factor, "antialias": antialias}
+        plain: Tensor = function(input, size, scale_factor, mode, align_corners, **options)
         return plain
-    picture = [None if one is None else (1, *_as_list(one)) for one in (size, scale_factor)]
-    found: Tensor = function(input.unsqueeze(-2), *picture, mode, *more, **options)
-    return found.squeeze(-2)
+    if mode not in _MODES or antialias or not input.is_floating_point():
+        raise CaptureError(
+            f"the scale_factor of interpolate is computed from sizes, in mode {mode} for {input.dtype}",
+            hint="pass the sizes of the result, size=(h, w), in place of scale_factor",
+        )
+    factors = scale_factor if isinstance(scale_factor, Sequence) else [scale_factor] * (input.dim() - 2)
+    sizes = [_whole(_real(extent) * factor) for extent, factor in zip(input.shape[2:], factors, strict=True)]
+    if align_corners:
+        corners: Tensor = function(input, sizes, None, mode, align_corners)
+        return corners
+    resized = input.to(torch.promote_types(input.dtype, torch.float32))
+    for axis, (extent, factor) in enumerate(zip(sizes, factors, strict=True), 2):
+        resized = _resized(resized, axis, extent, factor, is_cubic=mode == "bicubic")
+    return resized.to(input.dtype)
+
+
+_MODES = frozenset({"linear", "bilinear", "bicubic", "trilinear"})
+"""Modes whose elements are weighted sums along each axis. Which element is nearest depends on PyTorch's kernel."""
+_CUBIC = -0.75
+"""The `A` of PyTorch's cubic convolution."""
+_real: Any = torch.sym_float
+_whole: Any = torch.sym_int
+
+
+def _resized(input: Tensor, axis: int, size: Any, factor: Any, *, is_cubic: bool) -> Tensor:
+    """Return an input resized along one axis, with coordinates by the factor, not by the two sizes.
+
+    As PyTorch does, these are computed in the type of the elements, and linear interpolation to the same size copies.
+    """
+    extent, count = input.shape[axis], input.dim()
+    place = _arange(size).to(input.dtype)
+    source = (place + 0.5) * _full((), 1.0 / _real(factor), dtype=input.dtype) - 0.5
+    if not is_cubic:
+        copies = _full((), size, dtype=torch.int64) == _full((), extent, dtype=torch.int64)
+        source = torch.where(copies, place, source.clamp(min=0))
+    low = source.floor()
+    share = source - low
+    weights = _cubic_weights(share) if is_cubic else {0: 1 - share, 1: share}
+    parts = []
+    for step, weight in weights.items():
+        index = (low + step).to(torch.int64).clamp(min=0, max=extent - 1)
+        parts.append(input.index_select(axis, index) * weight.reshape(-1, *[1] * (count - 1 - axis)))
+    return functools.reduce(torch.add, parts)
+
+
+def _cubic_weights(share: Tensor) -> dict[int, Tensor]:
+    """Return the weights of the four elements around a place, by their distance from the one below it."""
+
+    def inner(x: Tensor) -> Tensor:
+        return ((_CUBIC + 2) * x - (_CUBIC + 3)) * x * x + 1
+
+    def outer(x: Tensor) -> Tensor:
+        return ((_CUBIC * x - 5 * _CUBIC) * x + 8 * _CUBIC) * x - 4 * _CUBIC
+
+    return {-1: outer(share + 1), 0: inner(share), 1: inner(1 - share), 2: outer(2 - share)}
 
 
 def _as_list(one: Any) -> Sequence[Any]:

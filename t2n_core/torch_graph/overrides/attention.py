@@ -44,7 +44,7 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> torch.Tensor:
     """Return the attention; a scale computed from sizes becomes a factor of the queries."""
-    if isinstance(scale, torch.SymFloat):
+    if isinstance(scale, torch.SymFloat | torch.Tensor):  # the logarithm of a size is a tensor
         factor: Any = scale
         query, scale = query * (factor * math.sqrt(query.shape[-1])), None
     tensors = [query, key, value, *([] if attn_mask is None else [attn_mask])]

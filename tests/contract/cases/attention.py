@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -77,6 +78,9 @@ CASES = [
         {0: {0: "B", 1: "T"}, 1: {0: "B", 1: "S"}}
     ),
     case("sdpa", sdpa, QUERY, KEY, VALUE).dynamic(LENGTHS),
+    case("sdpa, scale of a length", lambda x: sdpa(x, x, x, scale=math.log(x.shape[1])), randn(2, 5, 4)).dynamic(
+        {0: {1: "T"}}
+    ),
     case("sdpa, scale", sdpa, randn(2, 5, 8), randn(2, 7, 8), randn(2, 7, 4), scale=0.3),
     case("sdpa, mask", sdpa, QUERY, KEY, VALUE, bools(5, 7)),
     case("sdpa, nothing allowed", sdpa, QUERY, KEY, VALUE, tensor([[False] * 7] * 5)),

@@ -27,7 +27,26 @@ def resized_twice(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return attended, again, plain / plain.shape[1]
 
 
+def positions(mode: str, table: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """Learned positions for an image of another size, as in DINOv2."""
+    factors = [(size + 0.1) / extent for size, extent in zip(x.shape[2:], table.shape[2:], strict=True)]
+    return x + F.interpolate(table, scale_factor=factors, mode=mode)
+
+
+HW = {1: {2: "H", 3: "W"}}
 CASES = [
+    *(
+        case(
+            f"{mode} by factors of sizes", lambda t, x, m=mode: positions(m, t, x), randn(1, 2, 5, 4), randn(1, 2, 6, 9)
+        ).dynamic(HW)
+        for mode in ("bilinear", "bicubic")
+    ),
+    case("nearest by factors of sizes", lambda t, x: positions("nearest", t, x), randn(1, 2, 5, 4), randn(1, 2, 6, 9))
+    .dynamic(HW)
+    .refused("the scale_factor of interpolate is computed from sizes"),
+    case("padding with a number of sizes", lambda x: F.pad(x, (0, 1), value=1 / x.shape[2]), randn(1, 2, 5))
+    .dynamic({0: {2: "T"}})
+    .refused("computes a number from sizes where PyTorch takes one that is known at capture"),
     to("nearest 1d, times 2", LINE, scale_factor=2).dynamic(SPACE),
     to("nearest 2d, times 2 and 3", PLANE, scale_factor=(2, 3)).dynamic(SPACE),
     to("nearest 2d", PLANE, size=(11, 3)).dynamic(SPACE),

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.overrides import arange_rewrites
 from t2n_core.torch_graph.overrides.registry import overrides
 
@@ -83,3 +84,19 @@ def test_areas_along_one_axis() -> None:
         found = arange_rewrites.interpolate(x, mode="area", **how)
         torch.testing.assert_close(found, F.interpolate(x, mode="area", **how))  # type: ignore[arg-type]
     assert arange_rewrites.interpolate(x, 14).equal(F.interpolate(x, 14))
+
+
+@pytest.mark.parametrize(("mode", "rank"), [("linear", 1), ("bilinear", 2), ("bicubic", 2), ("trilinear", 3)])
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_factors(mode: str, rank: int, align_corners: bool) -> None:
+    x = torch.randn(2, 3, *[5, 7, 4][:rank])
+    for factor in (0.37, 0.8, 1.0, 1.02, 1.9, 2.6):
+        factors = [factor + place / 10 for place in range(rank)]
+        how = {"scale_factor": factors, "mode": mode, "align_corners": align_corners}
+        torch.testing.assert_close(arange_rewrites.interpolate(x, **how), F.interpolate(x, **how))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("how", [{"mode": "nearest"}, {"mode": "bilinear", "antialias": True}])
+def test_factors_that_are_refused(how: dict[str, object]) -> None:
+    with pytest.raises(CaptureError, match="scale_factor of interpolate is computed from sizes"):
+        arange_rewrites.interpolate(torch.randn(1, 2, 5, 7), scale_factor=1.3, **how)  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from t2n_core.torch_graph.capture.constants import Constants
 from t2n_core.torch_graph.compat.private import OpOverload, WeakIdKeyDictionary, _disable_current_modes, pytree
 from t2n_core.torch_graph.custom_ops.recurrent import NAMES
 from t2n_core.torch_graph.overrides.registry import overrides
+from t2n_core.torch_graph.trackers.masked_rows import MaskedRows
 from t2n_core.torch_graph.trackers.packed_rows import PackedRows
 from t2n_core.torch_graph.trackers.size_tensors import SizeTensors, may_make_sizes, scalar_value
 
@@ -39,7 +40,7 @@ class CaptureMode(TorchFunctionMode):
         self._constants, self._overrides = constants, overrides()
         self._real_values: Any = WeakIdKeyDictionary()
         self._sizes = SizeTensors()
-        self._packed = PackedRows()
+        self._packed, self._masked = PackedRows(), MaskedRows()
         self._following = False
         """True once there was a tensor to track. Most models never create one, and this is read at every call."""
 
@@ -72,10 +73,14 @@ class CaptureMode(TorchFunctionMode):
     @property
     def _is_idle(self) -> bool:
         """Return whether no tensor is tracked."""
-        return self._constants is None and not self._following and not self._packed.has_any
+        has_rows = self._packed.has_any or self._masked.has_any
+        return self._constants is None and not self._following and not has_rows
 
     def _plain(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """Return the result of a call; the elements of integer tensors that are sizes are tracked."""
+        """Return the result of a call; rows that masks select are followed, and elements of tensors that are sizes."""
+        return self._masked.call(func, name, args, kwargs, lambda given: self._with_tracking(func, name, given, kwargs))
+
+    def _with_tracking(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         if func is scalar_value:
             return self._sizes.number(args[0])
         if may_make_sizes(name, args, kwargs):

@@ -13,6 +13,7 @@ from t2n_core.errors import CaptureError, LowerError, RewriteError, SpecError
 from t2n_core.export.exportable_model import ExportableModel
 from t2n_core.export.notes import (
     OptionWarning,
+    assertion_notes,
     operator_notes,
     option_notes,
     range_notes,
@@ -120,7 +121,12 @@ class ModelExport(ExportableModel):
             warn_user(StateWarning("; ".join(self._state_notes)))
         of_plan = () if auto_plan is None else (f"precision='auto': {auto_plan.describe()}",)
         notes = (*captured.results.notes(), *of_range, *rewriter_notes(report), *options, *self._state_notes, *of_plan)
-        notes += (*state_notes(target, graph), *operator_notes(graph), *size_notes(target, graph))
+        notes += (
+            *state_notes(target, graph),
+            *operator_notes(graph),
+            *assertion_notes(graph),
+            *size_notes(target, graph),
+        )
         if mode_note is not None:
             notes = (mode_note, *notes)
         all_times, reference = {**self.times, **times}, self._reference(captured)

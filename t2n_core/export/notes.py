@@ -120,6 +120,11 @@ def operator_notes(graph: Graph) -> list[str]:
     ]
 
 
+def assertion_notes(graph: Graph) -> list[str]:
+    """Return a line for each assertion of the model that the archive does not check."""
+    return [f"the archive does not check {line}" for line in graph.declined.get("assertions", ())]
+
+
 def rewriter_notes(report: RewriteReport) -> list[str]:
     """Return a line for each rewriter that never applied."""
     return [f"{rewriter} had no effect: {reason}" for rewriter, reason in report.unapplied.items()]

@@ -250,6 +250,8 @@ class _Lowering:
             notes += [f"what is computed at export stays float32: {computed} tensors"] if computed else []
         if notes:
             graph.declined["weights"] = notes
+        if self.graph.assertions:
+            graph.declined["assertions"] = list(self.graph.assertions)
         if self.graph.operator_notes:
             graph.declined["operators"] = list(self.graph.operator_notes)
 

@@ -15,6 +15,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.capture.assertions import Assertions
 from t2n_core.torch_graph.capture.constants import Constants
 from t2n_core.torch_graph.compat.private import OpOverload, WeakIdKeyDictionary, _disable_current_modes, pytree
 from t2n_core.torch_graph.custom_ops.recurrent import NAMES
@@ -40,6 +41,7 @@ class CaptureMode(TorchFunctionMode):
         self._constants, self._overrides = constants, overrides()
         self._real_values: Any = WeakIdKeyDictionary()
         self._sizes = SizeTensors()
+        self.assertions = Assertions()
         self._packed, self._masked = PackedRows(), MaskedRows()
         self._following = False
         """True once there was a tensor to track. Most models never create one, and this is read at every call."""
@@ -81,6 +83,10 @@ class CaptureMode(TorchFunctionMode):
         return self._masked.call(func, name, args, kwargs, lambda given: self._with_tracking(func, name, given, kwargs))
 
     def _with_tracking(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+        if name == "__bool__" and (truth := self.assertions.truth()) is not None:
+            return truth
+        if name == "_assert" and isinstance(args[0], torch.Tensor):
+            return self.assertions.leave_out()
         if func is scalar_value:
             return self._sizes.number(args[0])
         if may_make_sizes(name, args, kwargs):

@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -121,6 +121,8 @@ class TorchModuleTracer:
         self.modes, self.capture = modes, capture
         self._constants: Constants | None = None
         """Elements of constants, for the model's Python code to read; None while it reads none."""
+        self._assertions: tuple[str, ...] = ()
+        """Lines of the last capture that the program leaves out."""
         self._dicts: SizeKeyedDicts | None = None
         """The model's dicts, if it looks up sizes in one."""
         self._declared: DeclaredAxes
@@ -290,7 +292,9 @@ class TorchModuleTracer:
                     return other if computes_alike(other.program, asked, others, as_captured=True) else None
                 return None
 
+            assertions = self._assertions
             captured = self._reader.read(program, axes, results, again, tensors, decisions, limits)
+            captured = replace(captured, graph=replace(captured.graph, assertions=assertions))
             for at in () if self._dicts is None else self._dicts.sizes(captured):
                 others = resize_example(axes, self.inputs.names, tensors, at)
                 with preserve_containers(self.source.module):
@@ -334,7 +338,8 @@ class TorchModuleTracer:
         # sizes are then never assumed to differ from 0 and 1, so that one graph serves them all
         with symbolic_config.patch(backed_size_oblivious=True):
             try:
-                modes = (CaptureMode(self._constants), *modes)
+                own = CaptureMode(self._constants)
+                modes = (own, *modes)
                 dicts = nullcontext() if self._dicts is None else self._dicts.taking_sizes()
                 with capturing(self.source.module, decisions, modes, is_dynamic=any(axes.values())), dicts:
                     program = torch.export.export(
@@ -344,6 +349,7 @@ class TorchModuleTracer:
                         strict=False,
                         prefer_deferred_runtime_asserts_over_guards=True,
                     )
+                self._assertions = (*own.assertions.lines,)
                 return functional(program)
             except CaptureError as refused:
                 raise with_source_line(refused) from refused.__cause__

@@ -255,6 +255,8 @@ class TorchModuleIRGraph:
     """A line for each reason why weights are stored plainly although another storage format was chosen."""
     operator_notes: tuple[str, ...] = ()
     """A line for each call that the target's own operator for it cannot compute."""
+    assertions: tuple[str, ...] = ()
+    """The source lines of the model's assertions on values of tensors, which the graph does not have."""
     open_masks: Mapping[int, float] = field(default_factory=dict)
     """Identities of the attention masks that are proven to have no fully masked row, each with a number that some key
     of every query reaches."""

@@ -10,6 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 from t2n_core.torch_graph.capture.containers import preserve_containers
+from t2n_core.torch_graph.capture.flex_attention import dense_flex_attention
 from t2n_core.torch_graph.compat.patches import swaps
 from t2n_core.torch_graph.constraints.guards import Decisions
 from t2n_core.torch_graph.overrides.as_eager import eager_padding
@@ -36,6 +37,7 @@ def capturing(
             stack.enter_context(python_calls_of_sizes(functions))
         keep_math_symbolic(swap)
         stack.enter_context(eager_padding(module))
+        stack.enter_context(dense_flex_attention())
         for mode in modes:
             stack.enter_context(mode)
         yield

@@ -17,7 +17,7 @@ from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.generative.calls import INPUT, no_positions_error
 from t2n_core.generative.folder import TRANSFORMS, write_beside
-from t2n_core.generative.parts import TOKENS, Part, Plan, plan_of
+from t2n_core.generative.parts import TOKENS, Part, Plan, plan_of, short_positions
 from t2n_core.generative.result import GenerativeResult
 from t2n_core.inference_target import TractNNEF
 from t2n_core.parity.generation.further import HELD
@@ -152,6 +152,8 @@ class GenerativeExport:
         step = None
         if self._step_archive and plan.call.takes_many:
             step = self._export(self._plan_of_one_token.decoder, target, folder / STEP)
+        if (limit := short_positions(self.model)) is not None:
+            decoder.notes += (f"LongRoPE: for {limit} tokens, those of the short factors; then the cache changes",)
         decoder.notes = (*self._mode_notes, *decoder.notes)
         return GenerativeResult(folder, self.model, plan, decoder, encoder, step)
 

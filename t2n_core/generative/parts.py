@@ -124,11 +124,29 @@ def _decoder(model: nn.Module, call: DecoderCall, batch: str | None, kept: Mappi
 
 
 def most_tokens(model: nn.Module) -> int | None:
-    """Return the number of tokens for which a model has positions; None for a model without limit."""
-    config = getattr(model, "config", None)
-    known = config if config is None else config.get_text_config(decoder=True)
-    found = [getattr(known, name, None) for name in _LIMITS]
+    """Return the number of tokens for which a decoder holds; None for a model without limit.
+
+    These are the positions of the model; with LongRoPE those of its short factors (`short_positions`).
+    """
+    config = _text_config(model)
+    found = [short_positions(model), *(getattr(config, name, None) for name in _LIMITS)]
     return next((int(limit) for limit in found if isinstance(limit, int) and limit > 0), None)
+
+
+def short_positions(model: nn.Module) -> int | None:
+    """Return the number of positions with the short factors of LongRoPE; None for a model with other positions.
+
+    At one more, transformers computes the whole cache again by the long factors, which no decoder with a cache does.
+    """
+    parameters = getattr(_text_config(model), "rope_parameters", None)
+    kinds = [parameters, *parameters.values()] if isinstance(parameters, Mapping) else []
+    of_long = [kind for kind in kinds if isinstance(kind, Mapping) and kind.get("rope_type") == "longrope"]
+    return min((kind["original_max_position_embeddings"] for kind in of_long), default=None)
+
+
+def _text_config(model: nn.Module) -> Any:
+    config = getattr(model, "config", None)
+    return config if config is None else config.get_text_config(decoder=True)
 
 
 def _cache_tensors(call: DecoderCall) -> dict[str, torch.Tensor]:

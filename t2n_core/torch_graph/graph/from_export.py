@@ -16,7 +16,7 @@ from t2n_core.torch_graph.frontend.results import dtype_of, is_output
 from t2n_core.torch_graph.graph.fx_nodes import NodeReader
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph
 from t2n_core.torch_graph.graph.multiples import slice_input
-from t2n_core.torch_graph.graph.writes import changes_nothing
+from t2n_core.torch_graph.graph.writes import changes_nothing, is_never_read
 
 _WEIGHTS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 _WRITTEN = {OutputKind.BUFFER_MUTATION: "buffer", OutputKind.PARAMETER_MUTATION: "parameter"}
@@ -134,7 +134,7 @@ def _outputs(
 ) -> list[TensorVariable]:
     outputs: list[TensorVariable] = []
     for spec in program.graph_signature.output_specs:
-        if spec.kind in _WRITTEN and changes_nothing(program, spec):
+        if spec.kind in _WRITTEN and (is_never_read(program, spec) or changes_nothing(program, spec)):
             continue
         if spec.kind in _WRITTEN:
             name = naming.without_root(str(spec.target))

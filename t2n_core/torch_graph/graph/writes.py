@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch.export.graph_signature import OutputSpec
 
+from t2n_core.torch_graph.compat.operators import operator
 from t2n_core.torch_graph.compat.private import OpOverload
+
+_COPY: Final = operator("aten::copy.default")
+
+
+def is_never_read(program: torch.export.ExportedProgram, write: OutputSpec) -> bool:
+    """Return whether a written value is overwritten in each call before anything reads it, so that it is no state."""
+    holders = {
+        name
+        for held in (program.graph_signature.inputs_to_buffers, program.graph_signature.inputs_to_parameters)
+        for name, target in held.items()
+        if target == write.target
+    }
+    nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in holders]
+    return all(_is_only_a_shape(user, node) for node in nodes for user in node.users)
+
+
+def _is_only_a_shape(user: torch.fx.Node, node: torch.fx.Node) -> bool:
+    """Return whether a node writes over all elements of another one."""
+    return user.target is _COPY and user.args[0] is node and node not in user.args[1:]
 
 
 def changes_nothing(program: torch.export.ExportedProgram, write: OutputSpec) -> bool:

@@ -257,6 +257,26 @@ def test_a_stateful_model_is_refused(x: torch.Tensor, tmp_path: Path) -> None:
         ModelExport(Counting(), (x,)).to(TractNNEF(NEWEST), tmp_path / "m.tgz")
 
 
+class Overwriting(nn.Module):
+    """Writes its buffer before it reads it, or after."""
+
+    def __init__(self, first: bool) -> None:
+        super().__init__()
+        self.first = first
+        self.register_buffer("factors", torch.arange(5.0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x if self.first else x + self.factors
+        self.factors.copy_(torch.where(x.mean() > 0, x.flatten(0, -2).amax(0), torch.tensor(2.0)))
+        return y * self.factors
+
+
+def test_a_buffer_that_is_written_before_it_is_read_is_no_state(x: torch.Tensor, tmp_path: Path) -> None:
+    ModelExport(Overwriting(first=True), (x,)).to(TractNNEF(NEWEST), tmp_path / "m.tgz").assert_parity()
+    with pytest.raises(CaptureError, match="writes its buffer `factors`"):
+        ModelExport(Overwriting(first=False), (x,)).to(TractNNEF(NEWEST), tmp_path / "m.tgz")
+
+
 def test_inputs_and_weights_as_outputs_are_copied(x: torch.Tensor, tmp_path: Path) -> None:
     class Through(nn.Module):
         def __init__(self) -> None:

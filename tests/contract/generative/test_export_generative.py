@@ -166,6 +166,20 @@ def test_tokens_past_a_sliding_window_are_right(tmp_path: Path) -> None:
     assert not found.notes
 
 
+def with_long_positions() -> Any:
+    torch.manual_seed(0)
+    factors = {"short_factor": [1.0, 1.2], "long_factor": [2.0, 9.0], "original_max_position_embeddings": 48}
+    rope = {"rope_type": "longrope", "rope_theta": 10000.0, "factor": 2.0, "partial_rotary_factor": 1.0, **factors}
+    config = transformers.Phi3Config(**SMALL, rope_parameters=rope, original_max_position_embeddings=48)
+    return enlarged(transformers.Phi3ForCausalLM(config))
+
+
+def test_long_positions_are_those_before_the_cache_is_computed_again(tmp_path: Path) -> None:
+    result = export_generative(with_long_positions(), None, TARGET, tmp_path / "net")
+    assert str(result.decoder.range) == "P >= 0, S >= 1, P + S <= 48"
+    assert any(note.startswith("LongRoPE: for 48 tokens") for note in result.decoder.notes)
+
+
 def test_a_recurrent_model_takes_one_token_a_step(tmp_path: Path) -> None:
     result = export_generative(recurrent(), None, TARGET, tmp_path / "mamba")
     assert result.decoder.graph.inputs[0].shape == (1, 1)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.torch_graph.capture import tracer
+from t2n_core.torch_graph.capture import reading
 from t2n_core.torch_graph.constraints import narrowing
 from t2n_core.torch_graph.constraints.guards import Decisions
 from tests.releases import NEWEST
@@ -150,21 +150,21 @@ def plant(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
         plain = Decisions.all
         monkeypatch.setattr(Decisions, "all", lambda self: [one for one in plain(self) if not is_lost(one)])
     elif fault == "named":
-        named = tracer.with_user_symbols
+        named = reading.with_user_symbols
         monkeypatch.setattr(
-            tracer, "with_user_symbols", lambda *args: [one for one in named(*args) if not is_lost(one)]
+            reading, "with_user_symbols", lambda *args: [one for one in named(*args) if not is_lost(one)]
         )
     elif fault == "narrowed":
-        narrowed = tracer.narrow_range
+        narrowed = reading.narrow_range
         monkeypatch.setattr(
-            tracer,
+            reading,
             "narrow_range",
             lambda sizes, all_of, *rest: narrowed(sizes, [d for d in all_of if not is_lost(d)], *rest),
         )
     else:
-        alike, plain_narrowed = narrowing._may_be_alike, tracer.narrow_range
+        alike, plain_narrowed = narrowing._may_be_alike, reading.narrow_range
         monkeypatch.setattr(narrowing, "_may_be_alike", lambda one, *rest: is_lost(one) or alike(one, *rest))
-        monkeypatch.setattr(tracer, "narrow_range", lambda *args: plain_narrowed(*args[:3], lambda *region: True))
+        monkeypatch.setattr(reading, "narrow_range", lambda *args: plain_narrowed(*args[:3], lambda *region: True))
 
 
 def status_of(template: type[Template], text: str, fault: str, folder: Path) -> str:

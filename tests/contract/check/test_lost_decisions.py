@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.torch_graph.capture import tracer
+from t2n_core.torch_graph.capture import reading
 from tests.releases import NEWEST
 
 LIMIT = 37
@@ -64,7 +64,7 @@ def lost(sizes: Any, decisions: Any, *rest: Any) -> Any:
 
 @pytest.mark.parametrize("name", list(MODELS))
 def test_a_lost_decision_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(tracer, "narrow_range", lost)
+    monkeypatch.setattr(reading, "narrow_range", lost)
     generator = torch.Generator().manual_seed(0)
     example = {"x": torch.randn(2, 5, 3, generator=generator), "y": torch.randn(2, 7, 3, generator=generator)}
     axes = {"x": {1: "S"}, "y": {1: "T"}}

@@ -13,8 +13,9 @@ from t2n_core.dialect.evaluator import Evaluation
 from t2n_core.dialect.graphs.budget import MEMORY, check_fragments, check_sizes
 from t2n_core.dialect.graphs.externals import External, externals_of
 from t2n_core.dialect.graphs.symbols import check_assertions, declared_symbols, solve
+from t2n_core.dialect.quantised import on_grid
 from t2n_core.dialect.tensors import Tensor
-from t2n_core.errors import InputError, UndefinedOperatorError
+from t2n_core.errors import InputError
 from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
 from t2n_core.nnef.reading.flat import statement_of
 
@@ -50,10 +51,8 @@ def evaluate(
     shapes = {name: (declared[name].shape, tensor.shape) for name, tensor in tensors.items()}
     symbols = solve(shapes)
     check_assertions(document.extensions, symbols)
+    tensors.update({name: on_grid(tensors[name], grid) for name, grid in content.grids.items() if name in tensors})
     unsolved = declared_symbols(document.extensions) - symbols.keys()
-    if quantised := [name for name in declared if name in content.grids]:
-        reason = "is quantised by graph.quant, and the library of the engine takes no values of such a type"
-        raise UndefinedOperatorError(f"the input `{quantised[0]}` {reason}")
     options: Any = {
         "grids": content.grids,
         "round_to_storage": round_to_storage,

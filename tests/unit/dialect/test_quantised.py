@@ -57,6 +57,5 @@ def test_what_has_no_definition_on_quantised_values(body: str, reason: str) -> N
         output_of(body, q=FINE, c=COARSE)
 
 
-def test_quantised_inputs_have_no_definition() -> None:
-    with pytest.raises(UndefinedOperatorError, match="the input `x` is quantised"):
-        output_of("y = copy(x);", x=FINE)
+def test_inputs_are_rounded_to_their_grid() -> None:
+    assert output_of("y = copy(x);", x=FINE, y=COARSE).tolist() == [0, 0, 1, 31]

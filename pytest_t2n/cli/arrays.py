@@ -1,21 +1,57 @@
-"""A user's arrays in .npz files, in the order and the data types of a graph's inputs and outputs."""
+"""A user's arrays in files, in the order and the data types of a graph's inputs and outputs."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from t2n_core.errors import InputError, T2NError
+from t2n_core.extras import importing
 from t2n_core.foreign import ForeignFileError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from t2n_core.check.file import CheckedFile
     from t2n_core.parity.judging.interface import Port
 
 _FLOAT = "float32"
+
+
+def read_sets(
+    file: CheckedFile, inputs: Sequence[Path], expected: Sequence[Path] = ()
+) -> tuple[list[tuple[NDArray[Any], ...]], list[tuple[NDArray[Any], ...]]]:
+    """Return the inputs and the expected outputs in files, one for each set, in the order of a graph.
+
+    Folders of test data bring their own outputs. Raises InputError for arrays that do not fit the graph, or each other.
+    """
+    input_names, output_names = file.names
+    if not expected and inputs and all((path / "output_0.pb").exists() for path in inputs):
+        expected = inputs
+    if expected and len(inputs) != len(expected):
+        raise InputError(f"{len(inputs)} files of --inputs and {len(expected)} of --expected: each has its own outputs")
+    read = [read_arrays(path, input_names, "input", output_names) for path in inputs]
+    ports = None if file.interface is None else file.interface.inputs
+    arrays = read if ports is None else [as_declared(*one, ports) for one in zip(inputs, read, strict=True)]
+    outputs = [read_arrays(path, output_names, "output", input_names) for path in expected]
+    for place, path in enumerate(expected):
+        if any(one.dtype != other.dtype for one, other in zip(arrays[place], read[place], strict=True)):
+            outputs[place] = as_computed(path, outputs[place], file.path, arrays[place], output_names)
+    return arrays, outputs
+
+
+def read_arrays(
+    path: Path, names: Sequence[str], kind: Literal["input", "output"], others: Collection[str] = ()
+) -> tuple[NDArray[Any], ...]:
+    """Return the arrays of a .npz, or of a folder of the ONNX model zoo, in order. Raises InputError."""
+    if not path.is_dir():
+        return in_order(path, names, kind, others)
+    with importing("a folder of test data"):
+        from t2n_core.onnx_file.data_set import read_tensors
+
+    return read_tensors(path, kind, len(names))
 
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:

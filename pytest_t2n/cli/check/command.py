@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from pytest_t2n.cli.arrays import as_computed, as_declared, in_order
+from pytest_t2n.cli.arrays import read_sets
 from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, engines_of
 from pytest_t2n.cli.output import show_table
@@ -32,7 +31,6 @@ from t2n_core.check.file import (
     outcome_without_samples,
 )
 from t2n_core.errors import DrawError, InputError, MeaningError, T2NError
-from t2n_core.extras import importing
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.nnef.reading.file_kind import is_onnx
 from t2n_core.parity.judging.judgement import Judgement
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     from pytest_t2n.records.cell import SelectedEngine
     from t2n_core.parity.outcome import Outcome
     from t2n_core.parity.request import CheckRequest
-    from t2n_core.parity.samples import Array
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -90,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     criteria = Judgement(TractCheckTolerance.parse(options.tolerance))
     transforms = _transforms_of(options.transforms)
     file = open_checked(options.archive, dict(options.size))
-    given = _read(file, options.inputs or [], options.expected or [])
+    inputs, expected = read_sets(file, options.inputs or [], options.expected or [])
     if options.bisect and is_onnx(file.path):
         raise InputError("--bisect is for archives: the statements of an ONNX model have no definitions here")
     if options.repair and not is_onnx(file.path):
@@ -104,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     without: dict[str, T2NError] = {}
     for target in targets:
         try:
-            requests[target] = file_request(file, given.inputs, given.outputs, target, criteria, options.timeout)
+            requests[target] = file_request(file, inputs, expected, target, criteria, options.timeout)
         except (DrawError, MeaningError) as wrong:
             without[target] = wrong
     outcomes = []
@@ -217,45 +214,6 @@ def _after_transforms(
         except InputError as wrong:
             outcome = Outcome.from_error(wrong, Stage.SETUP)
         yield f"{engine.title} {name}", outcome
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """The arrays of the files in the order of the graph; no outputs if none are expected."""
-
-    inputs: list[tuple[Array, ...]]
-    outputs: list[tuple[Array, ...]]
-
-
-def _read(file: CheckedFile, inputs: list[Path], expected: list[Path]) -> _Given:
-    """Return the arrays of the files. Raises InputError for those that do not fit the graph, or each other."""
-    input_names, output_names = file.names
-    if not expected and inputs and all(path.is_dir() and (path / "output_0.pb").exists() for path in inputs):
-        expected = inputs
-    if expected and len(inputs) != len(expected):
-        raise InputError(f"{len(inputs)} files of --inputs and {len(expected)} of --expected: each has its own outputs")
-    read = [_arrays(path, input_names, "input", output_names) for path in inputs]
-    declared = file.interface
-    arrays = (
-        read if declared is None else [as_declared(*one, declared.inputs) for one in zip(inputs, read, strict=True)]
-    )
-    outputs = [_arrays(path, output_names, "output", input_names) for path in expected]
-    for place, path in enumerate(expected):
-        if any(one.dtype != other.dtype for one, other in zip(arrays[place], read[place], strict=True)):
-            outputs[place] = as_computed(path, outputs[place], file.path, arrays[place], output_names)
-    return _Given(arrays, outputs)
-
-
-def _arrays(
-    path: Path, names: list[str], kind: Literal["input", "output"], others: Collection[str]
-) -> tuple[Array, ...]:
-    """Return the arrays of a .npz, or of a folder of the ONNX model zoo, in order. Raises InputError."""
-    if not path.is_dir():
-        return in_order(path, names, kind, others)
-    with importing("a folder of test data"):
-        from t2n_core.onnx_file.data_set import read_tensors
-
-    return read_tensors(path, kind, len(names))
 
 
 def _show(outcomes: list[tuple[str, Outcome]]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from pytest_t2n.cli.arrays import in_order
+from pytest_t2n.cli.arrays import read_sets
 from pytest_t2n.cli.busy import busy
 from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, engines_of
 from pytest_t2n.cli.output import show_table
@@ -29,7 +29,12 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="an ONNX model")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the archive")
     parser.add_argument(
-        "--inputs", type=Path, nargs="+", default=[], metavar="NPZ", help="arrays by the names of inputs"
+        "--inputs",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="arrays by the names of inputs, or a folder of input_N.pb; random ones if missing",
     )
     parser.add_argument("--tolerance", default=str(DEFAULT_LEVEL), metavar="LEVEL", help=LEVEL_HELP)
     parser.add_argument("--size", action="append", default=[], type=size_argument, metavar="NAME=N", help=SIZE_HELP)
@@ -54,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("only wheels of tract write archives", hint="name a release with --tract")
     rows: list[tuple[str, str, Outcome]] = []
     with engines_closed(), busy(f"converting {options.model}"):
-        inputs = [in_order(path, file.names[0], "input") for path in options.inputs]
+        inputs, _ = read_sets(file, options.inputs)
         request = file_request(file, inputs, [], first.target, criteria, options.timeout)
         model = check_file(file, runner, first.target, request)
         rows.append((first.title, options.model.name, model))

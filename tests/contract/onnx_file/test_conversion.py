@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from pytest_t2n.cli.command import main
 from tests.onnx_nets import embedding, linear, lstm, model, saved, tensor
@@ -36,6 +36,15 @@ def test_an_archive_for_several_releases(tmp_path, capsys) -> None:
     target = tmp_path / "net.nnef.tgz"
     assert converted(saved(linear(), tmp_path / "net.onnx"), target, LINES[-2], NEWEST) == 0
     assert capsys.readouterr().out.count("pass") == 3
+
+
+def test_inputs_of_the_model_zoo(tmp_path, capsys) -> None:
+    (tmp_path / "input_0.pb").write_bytes(numpy_helper.from_array(np.ones((6, 5), "f4")).SerializeToString())
+    arguments = ["-o", str(tmp_path / "net.nnef.tgz"), "--inputs", str(tmp_path), "--tract", NEWEST]
+    assert main(["convert", str(saved(linear(), tmp_path / "net.onnx")), *arguments]) == 0
+    (tmp_path / "input_1.pb").touch()
+    assert main(["convert", str(tmp_path / "net.onnx"), *arguments]) == 1
+    assert "has 2 files input_N.pb, and the model has 1 inputs" in capsys.readouterr().err
 
 
 def test_a_model_that_the_engine_computes_wrongly_is_not_converted(tmp_path, capsys) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, except tab and newline
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # change the direction of the following text
     "\ufeff\ud800-\udfff]"  # byte order marks, lone surrogates
 )
+_FRAME: Final = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+"""One frame of a stack trace, as Python writes it."""
 
 
 def text_of(value: object) -> str:
@@ -95,3 +97,22 @@ def in_markdown(text: str) -> str:
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def source_line(file: str, line: int | str, function: str, code: str) -> str:
+    """Return a source line of a model as text for users."""
+    return f"{file}:{line} in {function}" + (f": `{code}`" if code else "")
+
+
+def source_in_trace(trace: str, without: Sequence[str] = ()) -> str:
+    """Return the innermost line outside PyTorch in a stack trace, as text; '' if there is none.
+
+    Frames in files whose paths begin with one of `without` are left out.
+    """
+    frames = [frame for frame in _FRAME.finditer(trace) if not frame["file"].startswith(tuple(without))]
+    own = [f for f in frames if "/torch/nn/modules/" not in f["file"] and "/torch/nn/functional" not in f["file"]]
+    if not frames:
+        return ""
+    frame = (own or frames)[-1]
+    code = trace[frame.end() :].lstrip("\n").split("\n", 1)[0].strip()
+    return source_line(frame["file"], frame["line"], frame["function"], code)

@@ -22,6 +22,7 @@ from t2n_core.parity.stage import Stage, Status
 
 if TYPE_CHECKING:
     from t2n_core.engine.protocol import Engine
+    from t2n_core.nnef.reading.document import Document
     from t2n_core.onnx_file.model import OnnxModel
     from t2n_core.parity.judging.interface import Interface
     from t2n_core.parity.judging.judgement import Judgement
@@ -51,6 +52,14 @@ class CheckedFile(Protocol):
     @property
     def interface(self) -> Interface | None:
         """Return the inputs and outputs that the file states."""
+
+    @property
+    def document(self) -> Document:
+        """Return the statements of the graph, whose results have the names that an engine gives to nodes."""
+
+    @property
+    def origins(self) -> dict[str, str]:
+        """Return operator, module and line in PyTorch by the names in `document`, as far as the file states them."""
 
     def samples(self, inputs: Sequence[tuple[Array, ...]], target: str) -> tuple[list[Sample], str]:
         """Return samples for these inputs, or for drawn ones, and the name of the reference of their outputs."""
@@ -164,6 +173,16 @@ class NnefArchive:
 
         return interface_of(self.path)
 
+    @property
+    def document(self) -> Document:
+        from t2n_core.nnef.reading.archive import read_archive
+
+        return read_archive(self.path).document
+
+    @property
+    def origins(self) -> dict[str, str]:
+        return {}
+
     def samples(self, inputs: Sequence[tuple[Array, ...]], target: str) -> tuple[list[Sample], str]:
         from t2n_core.parity.definitions import DEFINITIONS, samples_by_definitions
 
@@ -207,6 +226,18 @@ class OnnxFile:
     @property
     def interface(self) -> Interface | None:
         return self._model.interface
+
+    @property
+    def document(self) -> Document:
+        from t2n_core.onnx_file.statements import document_of
+
+        return document_of(self._model)
+
+    @property
+    def origins(self) -> dict[str, str]:
+        from t2n_core.onnx_file.statements import origins_of
+
+        return origins_of(self._model)
 
     def samples(self, inputs: Sequence[tuple[Array, ...]], target: str) -> tuple[list[Sample], str]:
         from t2n_core.onnx_file.samples import reference_samples

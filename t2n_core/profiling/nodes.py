@@ -13,6 +13,7 @@ from t2n_core.nnef.reading.document import Assignment, Document
 _IDLE: Final = ("OptMatMulPack", "MatMatMulPack", "Const", "Source")
 """Prefixes of the operators of nodes that do not compute an operation."""
 _PRODUCTS: Final = frozenset(("matmul", "conv", "deconv", "separable_conv", "linear", "tract_core_einsum"))
+_ONNX_PRODUCTS: Final = frozenset(("Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul"))
 _HEAVY_NODES: Final = ("MatMul", "Conv", "EinSum", "DepthWise")
 
 
@@ -61,17 +62,17 @@ class Owners:
         self._owning = {name for name in doing if name}
 
     def _multiplies(self, name: str) -> bool:
-        return name in self._producers and self._producers[name].operator in _PRODUCTS
+        return name in self._producers and self._producers[name].operator in _PRODUCTS | _ONNX_PRODUCTS
 
     @staticmethod
     def _is_product(node: ProfiledNode) -> bool:
         return any(word in node.operator for word in _HEAVY_NODES)
 
     def value_of(self, node: str) -> str:
-        """Return the longest name of a value that a node's name begins with, up to `_`, `.` or its end; '' if none."""
+        """Return the longest name of a value that a node's name begins with, up to its end or one of `_.-`; else ''."""
         end = len(node)
         while end > 0:
-            if node[:end] in self._producers and (end == len(node) or node[end] in "_."):
+            if node[:end] in self._producers and (end == len(node) or node[end] in "_.-"):
                 return node[:end]
             end -= 1
         return ""

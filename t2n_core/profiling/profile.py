@@ -1,4 +1,4 @@
-"""The profile of an archive in one engine: the nodes' shares of the time, scaled to the median of plain runs."""
+"""The profile of a file in one engine: the nodes' shares of the time, scaled to the median of plain runs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from t2n_core.check.file import open_checked
 from t2n_core.engine.paths import EnginePath
 from t2n_core.engine.protocol import Array
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import EngineRunError
-from t2n_core.nnef.reading.archive import read_archive
 from t2n_core.nnef.reading.document import Document
 from t2n_core.profiling.nodes import Owners, ProfiledNode, read_nodes
 
@@ -81,11 +81,13 @@ def profile_archive(
     seconds: float = SECONDS,
     timeout: float = 60.0,
 ) -> Profile:
-    """Return the profile of an archive on a path of the engine; `sizes` are those of the inputs, by symbol.
+    """Return the profile of an archive or an ONNX model on a path of the engine; `sizes` are those of the inputs.
 
-    Raises EngineRunError if it does not run, InputError for any other file.
+    `origins` are by default those that the file states. Raises EngineRunError if it does not run, InputError for any
+    other file.
     """
-    document = read_archive(archive).document
+    file = open_checked(archive, {})
+    document = file.document
     symbols = sizes if path is EnginePath.FIXED_SYMBOLS else None
     name = f"tract {engine.version}" + ("" if path is EnginePath.DECLUTTER else f" on the path `{path}`")
     reply = engine.profile(archive, inputs, seconds=seconds, symbols=symbols, path=path, timeout=timeout)
@@ -95,7 +97,7 @@ def profile_archive(
     nodes = read_nodes(facts["profile"])
     runs = _iterations(facts["profile"])
     median = statistics.median(facts["seconds"])
-    lines = lines_of(document, nodes, median, origins or {})
+    lines = lines_of(document, nodes, median, origins or file.origins)
     return Profile(name, median, facts["cpu"], facts["cpu_profiled"] / runs, lines)
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from t2n_core.errors import Origin
+from t2n_core.text import source_in_trace
 
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
-"""One frame of a stack trace, as Python writes it."""
 ROOT = "t2n_model"
 """Name of the model as a submodule of the captured module; it is removed from all names again."""
 _HERE = str(Path(__file__).parents[1])
@@ -35,25 +34,12 @@ def module_path_of(meta: dict[str, Any]) -> str:
     return without_root(str(paths[-1])) if paths else ""
 
 
-def source_line(file: str, line: int | str, function: str, code: str) -> str:
-    """Return a source line of the model as text for users."""
-    return f"{file}:{line} in {function}" + (f": `{code}`" if code else "")
-
-
 def origin_of(kind: str, meta: dict[str, Any]) -> Origin:
     """Return the origin of a node of the captured graph: the innermost line outside PyTorch, if there is one."""
     noted = (meta.get("custom") or {}).get(ORIGIN)
     if noted is not None:
         return Origin(kind, *noted)
-    matches = _FRAME.finditer(trace := meta.get("stack_trace") or "")
-    frames = [f for f in matches if not f["file"].startswith(_HERE)]
-    source = ""
-    if frames:
-        own = [f for f in frames if "/torch/nn/modules/" not in f["file"] and "/torch/nn/functional" not in f["file"]]
-        frame = (own or frames)[-1]
-        code = trace[frame.end() :].lstrip("\n").split("\n", 1)[0].strip()
-        source = source_line(frame["file"], frame["line"], frame["function"], code)
-    return Origin(kind, module_path_of(meta), source)
+    return Origin(kind, module_path_of(meta), source_in_trace(meta.get("stack_trace") or "", [_HERE]))
 
 
 def scope_name(kind: str, module_path: str) -> str:

@@ -37,7 +37,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write each case, and replay it in the failing release and the nearest right one; return 1 if it does not show."""
-    from pytest_t2n.cli.upstream.given import with_outputs_by_definitions
+    from pytest_t2n.cli.upstream.given import with_outputs
     from t2n_core.reduce.tract_case import TractCase, write_tract_case
     from t2n_core.releases.judges import Releases, archive_judge
 
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
             engine = engine_of(options, given)
             if engine is None:
                 raise InputError("the format tract is for the engine tract")
-            given = with_outputs_by_definitions(given)
+            given = with_outputs(given)
             alone = _failing(given, engine)
             (sample,) = alone.samples
             title = options.title or f"{given.name} in tract {engine.version}"

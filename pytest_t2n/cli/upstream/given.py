@@ -1,4 +1,4 @@
-"""Read the input of a command: a bundle, the folder of a tract test case, or an archive with a .npz."""
+"""Read the input of a command: a bundle, the folder of a tract test case, or a file with its arrays."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_t2n.cli.arrays import read_arrays, read_npz
 from pytest_t2n.expect.entries import glob_fits
 from pytest_t2n.records.nodeids import names_of
 from pytest_t2n.records.schema import RecordError
 from pytest_t2n.run.bundle_reader import archive_of, bundle_folders, read_bundle, read_samples
 from pytest_t2n.run.bundles import CheckEntry
 from t2n_core.errors import InputError, MeaningError
-from t2n_core.nnef.reading.file_kind import is_onnx
 from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.nnef.reading.origins import read_origins
 
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from t2n_core.parity.samples import Sample
 
 IO_FILE = "io.npz"
-_MODEL_FILE = "model.nnef.tgz"
+_MODEL_FILES = ("model.nnef.tgz", "model.onnx")
+_OF_A_CASE = (IO_FILE, GRAPH_FILE, *_MODEL_FILES)
+"""Files that a bundle does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The check of one archive, with its name and known facts of its export."""
+    """The check of one archive or ONNX model, with its name and known facts of its export."""
 
     name: str
     request: CheckRequest
@@ -44,26 +46,26 @@ class Given:
 
 
 def read_given(path: Path, inputs: Path | None = None, case: str | None = None) -> list[Given]:
-    """Return the checks at `path`: each archive of a bundle whose case fits `case`, or one archive.
+    """Return the checks at `path`: each file of a bundle whose case fits `case`, or one file.
 
-    `inputs` is a .npz for an archive: arrays by the names in the graph's line, or in the format of a bundle. Without it
-    inputs are drawn, and the outputs are those by the definitions of the archive's operators.
+    `inputs` is a .npz for an archive or an ONNX model: arrays by the names of its inputs and outputs, or in the format
+    of a bundle; or a folder of the ONNX model zoo. Without it inputs are drawn, and the outputs are those of the file's
+    reference.
 
     Raises:
-        InputError: there is no such file, or the .npz does not fit.
-        MeaningError: the outputs of an archive without inputs cannot be computed.
+        InputError: there is no such file, or the arrays do not fit.
+        MeaningError: the outputs of a file without inputs cannot be computed.
     """
     try:
         if not path.exists():
             raise InputError(f"there is no {path}")
-        if inputs is None and path.is_dir() and not any((path / name).exists() for name in (IO_FILE, GRAPH_FILE)):
+        if inputs is None and path.is_dir() and not any((path / name).exists() for name in _OF_A_CASE):
             return list(_of_bundles(path, case))
         if path.is_dir() and inputs is None:
-            archive = path / _MODEL_FILE if (path / _MODEL_FILE).exists() else path
+            archive = next((path / name for name in _MODEL_FILES if (path / name).exists()), path)
             io_file = path / IO_FILE
-            return [_of_archive(path.resolve().name, archive, io_file if io_file.exists() else None)]
-        read = _of_onnx if is_onnx(path) else _of_archive
-        return [read(path.name.partition(".")[0] or path.name, path, inputs)]
+            return [_of_file(path.resolve().name, archive, io_file if io_file.exists() else None)]
+        return [_of_file(path.name.partition(".")[0] or path.name, path, inputs)]
     except (RecordError, OSError, ValueError, KeyError) as wrong:
         raise InputError(str(wrong)) from None
 
@@ -91,37 +93,31 @@ def _of_entry(folder: Path, entry: CheckEntry) -> Given:
     return Given(entry.case, request, entry.target, read_origins(folder), entry.version)
 
 
-def _of_onnx(name: str, path: Path, inputs: Path | None) -> Given:
-    """Return the check of an ONNX model; outputs that are not in the .npz are those of its reference."""
-    from t2n_core.check.file import file_request, open_checked
-    from t2n_core.npz import read_npz
-    from t2n_core.parity.judging.judgement import DEFAULT_CRITERIA
-
-    file = open_checked(path, {})
-    samples = [] if inputs is None else _samples(read_npz(inputs), *file.names, inputs)
-    expected = [sample.expected for sample in samples]
-    known = expected if all(len(outputs) == len(file.names[1]) for outputs in expected) else []
-    request = file_request(file, [sample.inputs for sample in samples], known, "tract", DEFAULT_CRITERIA, 60.0)
-    return Given(name, request)
-
-
-def _of_archive(name: str, path: Path, inputs: Path | None) -> Given:
-    from t2n_core.nnef.reading.archive import read_archive
-    from t2n_core.npz import read_npz
-    from t2n_core.parity.definitions import DEFINITIONS, samples_by_definitions
+def _of_file(name: str, path: Path, inputs: Path | None) -> Given:
+    """Return the check of an archive or an ONNX model; outputs that are not among the arrays are left out."""
+    from t2n_core.check.file import EXPECTED, open_checked
     from t2n_core.parity.request import CheckRequest
 
-    document = read_archive(path).document
+    file = open_checked(path, {})
+    input_names, output_names = file.names
     if inputs is None:
-        request = CheckRequest(path, samples_by_definitions(path), list(document.outputs), reference=DEFINITIONS)
-        return Given(name, request)
-    samples = _samples(read_npz(inputs), document.inputs, document.outputs, inputs)
-    return Given(name, CheckRequest(path, samples, list(document.outputs)), origins=read_origins(inputs.parent))
+        samples, reference = file.samples([], "tract")
+    else:
+        samples, reference = _samples(inputs, input_names, output_names), EXPECTED
+    request = CheckRequest(
+        path, samples, output_names, carries=file.carries, reference=reference, interface=file.interface
+    )
+    return Given(name, request, origins=file.origins or ({} if inputs is None else read_origins(inputs.parent)))
 
 
-def _samples(arrays: Mapping[str, Any], inputs: Sequence[str], outputs: Sequence[str], where: Path) -> list[Sample]:
+def _samples(path: Path, inputs: Sequence[str], outputs: Sequence[str]) -> list[Sample]:
     from t2n_core.parity.samples import Sample
 
+    if path.is_dir():
+        has_outputs = (path / "output_0.pb").exists()
+        expected = read_arrays(path, outputs, "output") if has_outputs else ()
+        return [Sample(read_arrays(path, inputs, "input"), expected)]
+    arrays = read_npz(path)
     samples: list[Sample] = []
     while f"{len(samples)}.input.0" in arrays:
         number = len(samples)
@@ -133,30 +129,31 @@ def _samples(arrays: Mapping[str, Any], inputs: Sequence[str], outputs: Sequence
     if not samples:
         missing = [name for name in inputs if name not in arrays]
         if missing:
-            raise InputError(f"{where} has no array `{missing[0]}`, an input of the graph")
+            raise InputError(f"{path} has no array `{missing[0]}`, an input of the graph")
         expected = tuple(arrays[name] for name in outputs if name in arrays)
         samples.append(Sample(tuple(arrays[name] for name in inputs), expected))
     return samples
 
 
-def with_outputs_by_definitions(given: Given) -> Given:
-    """Return the same if it has expected outputs, else with those by the definitions of the archive's operators.
+def with_outputs(given: Given) -> Given:
+    """Return the same if it has expected outputs, else with those of the file's reference.
 
-    Raises InputError if they cannot be computed.
+    That is the definitions of an archive's operators, or onnxruntime. Raises InputError if they cannot be computed.
     """
-    from t2n_core.parity.definitions import DEFINITIONS, samples_by_definitions
+    from t2n_core.check.file import open_checked
 
     request = given.request
     if given.expects:
         return given
     try:
-        samples = samples_by_definitions(request.archive, [sample.inputs for sample in request.samples])
+        inputs = [sample.inputs for sample in request.samples]
+        samples, reference = open_checked(request.archive, {}).samples(inputs, given.target)
     except MeaningError as wrong:
         raise InputError(
-            f"{given.name} has no expected outputs, and the definitions of its operators give none: {wrong.message}",
+            f"{given.name} has no expected outputs, and its reference computes none: {wrong.message}",
             hint="put the outputs into the .npz, or name a release that is right with --good",
         ) from wrong
-    return replace(given, request=replace(request, samples=samples, reference=DEFINITIONS))
+    return replace(given, request=replace(request, samples=samples, reference=reference))
 
 
 def with_outputs_of(given: Given, engine: Any) -> Given:

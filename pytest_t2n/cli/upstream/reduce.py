@@ -99,7 +99,7 @@ def _slug(name: str) -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Reduce each case and print the result; return 1 if one cannot be reduced."""
-    from pytest_t2n.cli.upstream.given import with_outputs_by_definitions
+    from pytest_t2n.cli.upstream.given import with_outputs
     from t2n_core.reduce.case import FailingCase, reduce_case
     from t2n_core.releases.judges import Releases
 
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
     with Releases(offline=options.offline, cache_dir=options.cache_dir) as releases:
 
         def reduce(given: Given, folder: Path) -> bool:
-            given = with_outputs_by_definitions(given)
+            given = with_outputs(given)
             engine = engine_of(options, given)
             case = FailingCase(given.request, engine, given.origins)
             folder.parent.mkdir(parents=True, exist_ok=True)

@@ -94,13 +94,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _search(options: argparse.Namespace, releases: Releases, given: Given) -> ReleaseReport:
-    from pytest_t2n.cli.upstream.given import with_outputs_by_definitions, with_outputs_of
+    from pytest_t2n.cli.upstream.given import with_outputs, with_outputs_of
     from t2n_core.releases.judges import archive_judge
     from t2n_core.releases.search import MOST_FETCHES
 
     good = [version_given(text) for text in options.good]
     if not given.expects:
-        given = with_outputs_of(given, releases.engine(good[0])) if good else with_outputs_by_definitions(given)
+        given = with_outputs_of(given, releases.engine(good[0])) if good else with_outputs(given)
     wanted = [*good, *(version_given(text) for text in options.bad)]
     fetches = MOST_FETCHES if options.fetches is None else options.fetches
     return releases.search(archive_judge(releases, given.request), wanted, fetches)

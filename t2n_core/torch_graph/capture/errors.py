@@ -10,8 +10,7 @@ from pathlib import Path
 
 from t2n_core.errors import CaptureError, DataDependentError, InputError, Origin
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.text import first_lines
-from t2n_core.torch_graph import naming
+from t2n_core.text import first_lines, source_line
 from t2n_core.torch_graph.constraints.declared_axes import DeclaredAxes
 from t2n_core.torch_graph.constraints.guards import NOT_THE_MODELS, Decision
 from t2n_core.torch_graph.constraints.narrowing import SizeDecision
@@ -144,4 +143,4 @@ def _origin(what: str, cause: Exception) -> Origin | None:
         return None
     frame = frames[-1]
     code = linecache.getline(frame.filename, frame.lineno or 0).strip()
-    return Origin(what, "", naming.source_line(frame.filename, frame.lineno or 0, frame.name, code))
+    return Origin(what, "", source_line(frame.filename, frame.lineno or 0, frame.name, code))

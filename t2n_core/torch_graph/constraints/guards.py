@@ -20,6 +20,7 @@ import sympy
 import torch
 
 from t2n_core.errors import Origin
+from t2n_core.text import source_line
 from t2n_core.torch_graph import naming
 from t2n_core.torch_graph.compat.patches import Swap, replace
 from t2n_core.torch_graph.compat.private import OpOverload
@@ -204,9 +205,7 @@ def _origin() -> Origin | None:
             return Origin(operator or _PYTHON)
         if not place.startswith(NOT_THE_MODELS):
             code = linecache.getline(place, frame.f_lineno).strip()
-            return Origin(
-                operator or _PYTHON, "", naming.source_line(place, frame.f_lineno, frame.f_code.co_name, code)
-            )
+            return Origin(operator or _PYTHON, "", source_line(place, frame.f_lineno, frame.f_code.co_name, code))
         if _may_call_operator(frame.f_code):
             called = frame.f_locals.get("func") or frame.f_locals.get("self")
             if isinstance(called, OpOverload):

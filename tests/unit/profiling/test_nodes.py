@@ -56,8 +56,8 @@ def test_time_goes_to_the_product_that_others_were_fused_into() -> None:
     assert sum(line.share for line in lines) == pytest.approx(1.0)
 
 
-def test_a_name_ends_at_a_dot_or_a_line_below() -> None:
-    nodes = [ProfiledNode("m_1.fix", "Add", 1e-6), ProfiledNode("m_12", "Add", 1e-6), ProfiledNode("zz", "Add", 1e-6)]
+def test_a_name_ends_at_a_dot_or_a_line() -> None:
+    nodes = [ProfiledNode(name, "Add", 1e-6) for name in ("m_1.fix", "m_12", "m-axis-2", "zz")]
     assert {line.name for line in lines_of(GRAPH, nodes, 1.0, {})} == {"m_1", "m", "(no statement)"}
 
 

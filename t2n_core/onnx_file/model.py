@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,10 @@ import numpy as np
 import onnx
 
 from t2n_core.errors import InputError
-from t2n_core.foreign import ForeignFileError, inside, read_file
+from t2n_core.foreign import ForeignFileError, check_name, inside, read_file
 from t2n_core.parity.judging.interface import Interface, Port
 
-_MOST_BYTES: Final = (1 << 31) - 1
+MOST_BYTES: Final = (1 << 31) - 1
 """Most bytes of a protobuf message; larger models keep their weights in other files."""
 _MODEL: Final = "an ONNX model"
 _KINDS: Final = "biuf"
@@ -42,6 +43,8 @@ class OnnxModel:
     proto: onnx.ModelProto
     inputs: tuple[OnnxPort, ...]
     outputs: tuple[OnnxPort, ...]
+    data_files: tuple[str, ...]
+    """The names of the files with weights, relative to the model's folder."""
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -68,17 +71,18 @@ def read_model(path: Path) -> OnnxModel:
     proto = parse_message(onnx.ModelProto, path, _MODEL)
     if not proto.graph.output:
         raise InputError(f"{path} is not {_MODEL}, or it is damaged: its graph has no output")
-    _check_external_data(path, proto)
+    data_files = _data_files(path, proto)
     stored = {tensor.name for tensor in proto.graph.initializer}
     stored |= {tensor.values.name for tensor in proto.graph.sparse_initializer}
     inputs = tuple(_port(path, value, "input") for value in proto.graph.input if value.name not in stored)
-    return OnnxModel(path, proto, inputs, tuple(_port(path, value, "output") for value in proto.graph.output))
+    outputs = tuple(_port(path, value, "output") for value in proto.graph.output)
+    return OnnxModel(path, proto, inputs, outputs, data_files)
 
 
 def parse_message(kind: Any, path: Path, what: str) -> Any:
     """Return the message of a class of ONNX that a file holds. Raises InputError for one that is not `what`."""
     try:
-        content = read_file(path, _MOST_BYTES)
+        content = read_file(path, MOST_BYTES)
     except (OSError, ForeignFileError) as wrong:
         raise InputError(f"{path} cannot be read: {wrong}") from None
     try:
@@ -119,29 +123,48 @@ def _article(words: str) -> str:
     return words if words.startswith("an ") else f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
 
 
-def _check_external_data(path: Path, proto: onnx.ModelProto) -> None:
-    """Raise InputError for weights in a file that does not exist, or is outside of the model's folder."""
-    for tensor in _tensors(proto.graph):
+def _data_files(path: Path, proto: onnx.ModelProto) -> tuple[str, ...]:
+    """Return the names of the files with weights.
+
+    Raises InputError for one that does not exist or is too short, or is outside of the model's folder.
+    """
+    names: dict[str, None] = {}
+    for tensor in _tensors(proto):
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
             continue
         entries = {entry.key: entry.value for entry in tensor.external_data}
         location = entries.get("location", "")
         try:
             size = inside(path.absolute().parent, location).stat().st_size
-        except (ForeignFileError, OSError) as wrong:
+            end = int(entries.get("offset", "0")) + int(entries.get("length", "0"))
+        except (ForeignFileError, OSError, ValueError) as wrong:
             raise InputError(f"{path}: the data of `{tensor.name}` cannot be read: {wrong}") from None
-        end = int(entries.get("offset", "0")) + int(entries.get("length", "0"))
         if end > size:
             raise InputError(f"{path}: the data of `{tensor.name}` ends at byte {end} of {location}, which has {size}")
+        names[location] = None
+    return tuple(names)
 
 
-def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """Yield the stored tensors of a graph and of the graphs in its nodes."""
-    yield from graph.initializer
-    for sparse in graph.sparse_initializer:
-        yield from (sparse.values, sparse.indices)
-    for node in graph.node:
-        for attribute in node.attribute:
-            yield from (attribute.t, *attribute.tensors)
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _tensors(inner)
+def copy_model(source: Path, target: Path) -> None:
+    """Copy a model and the files of its weights beside it. Raises InputError if one of these exists there."""
+    model = read_model(source)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+    for name in model.data_files:
+        copy = target.parent.joinpath(*check_name(name))
+        if copy.exists():
+            raise InputError(f"{source} keeps weights in a file `{name}`, which is the name of another file")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(inside(source.absolute().parent, name), copy)
+
+
+def _tensors(message: Any) -> Iterator[onnx.TensorProto]:
+    """Yield the tensors in a message of ONNX, wherever they are: in graphs, in their nodes, in functions."""
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        for one in value if hasattr(value, "add") else [value]:
+            if isinstance(one, onnx.TensorProto):
+                yield one
+            else:
+                yield from _tensors(one)

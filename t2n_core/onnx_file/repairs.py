@@ -18,10 +18,10 @@ from onnx import numpy_helper, shape_inference, version_converter
 
 from t2n_core.errors import InputError
 from t2n_core.onnx_file.functions import inline_functions
+from t2n_core.onnx_file.model import MOST_BYTES
 from t2n_core.onnx_file.writer_repairs import WRITER_REPAIRS
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*")
-_MOST_BYTES: Final = (1 << 31) - 1
 _OPSET: Final = 18
 """An opset that all lines of tract know well: later ones add functions and types that older releases lack."""
 
@@ -121,7 +121,7 @@ def repair(name: str, source: Path, target: Path, missing: Collection[str] = ())
     Raises InputError for a model above 2 GB, or one that the tool for the repair refuses.
     """
     model = onnx.load(str(source))
-    if model.ByteSize() > _MOST_BYTES:
+    if model.ByteSize() > MOST_BYTES:
         raise InputError(f"{source} has more than 2 GB, and is not repaired")
     before: bytes = model.SerializeToString(deterministic=True)
     try:

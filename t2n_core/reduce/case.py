@@ -6,7 +6,7 @@ import io
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from t2n_core.engine.protocol import Engine
 from t2n_core.engine.provision.resolved import CPU, ResolvedEngine
 from t2n_core.errors import InputError, SecondCallError
 from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.nnef.reading.file_kind import is_onnx
 from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.nnef.reading.origins import ORIGINS_FILE, write_origins
 from t2n_core.parity.check import check_parity
@@ -85,6 +86,15 @@ class ReducedCase:
         if not found.complete:
             lines.append("the time was used up: reduce this folder to continue")
         return "\n".join([*lines, program.text().rstrip()])
+
+
+def read_program(path: Path, inputs: Sequence[Array], signatures: Signatures) -> Program:
+    """Return an archive or an ONNX model with its inputs as a program. Raises InputError if they do not fit."""
+    if is_onnx(path):
+        from t2n_core.reduce.onnx_program import OnnxProgram
+
+        return OnnxProgram.of_file(path, inputs, signatures)
+    return Program.of(read_archive(path), inputs, signatures)
 
 
 def reduce_case(

@@ -21,6 +21,8 @@ from t2n_core.reduce.binding import Signatures
 Array = NDArray[Any]
 Weight = Array | StoredTensor
 
+ONNX_FILE: Final = "model.onnx"
+"""The file of an ONNX model in the folder of a case."""
 _EXTERNALS: Final = ("external", "tract_core_external")
 _GENERIC_TYPES: Final = {"f": "scalar", "b": "logical", "i": "integer", "u": "integer"}
 _CORE: Final = "tract_registry tract_core"
@@ -43,6 +45,11 @@ class Program:
     @property
     def target(self) -> TargetName:
         return self.signatures.target
+
+    @property
+    def inlines_sizes(self) -> bool:
+        """Return whether a value that is a size may be replaced by an integer in the text."""
+        return True
 
     @property
     def operators(self) -> int:

@@ -14,10 +14,12 @@ from typing import Any, Final
 import numpy as np
 from packaging.version import Version
 
+from t2n_core.check.file import open_checked
 from t2n_core.engine.protocol import Array, Engine
 from t2n_core.errors import InputError
 from t2n_core.level import TractCheckTolerance
 from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.nnef.reading.file_kind import is_onnx
 from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.nnef.reading.members import read_members
 from t2n_core.nnef.reading.origins import ORIGINS_FILE
@@ -29,6 +31,7 @@ from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
 from t2n_core.reduce.case import IO_FILE, npz_bytes
+from t2n_core.reduce.program import ONNX_FILE
 
 MODEL_FILE: Final = "model.nnef.tgz"
 SCRIPT: Final = "runme.sh"
@@ -56,7 +59,7 @@ set -ex
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TractCase:
-    """An archive with its inputs and expected outputs, by the names in the line of the graph."""
+    """An archive or ONNX model with its inputs and expected outputs, by the names in the line of the graph."""
 
     archive: Path
     inputs: Mapping[str, Array]
@@ -69,7 +72,7 @@ class TractCase:
     @classmethod
     def of(cls, archive: Path, sample: Sample, comment: str = "", **more: Any) -> TractCase:
         """Return the case of a sample. Raises InputError if it does not have an array for each name."""
-        document = read_archive(archive).document
+        document = open_checked(archive, {}).document
         if len(sample.inputs) != len(document.inputs) or len(sample.expected) != len(document.outputs):
             raise InputError("the case does not have an expected value of each output")
         inputs = dict(zip(document.inputs, sample.inputs, strict=True))
@@ -79,14 +82,17 @@ class TractCase:
 def write_tract_case(case: TractCase, folder: Path, release: str = _NEWEST) -> Path:
     """Write the folder of a case for the repository at a release, and return its path.
 
-    The graph's text is that of the archive, unchanged. Raises InputError for a folder with other files.
+    The graph's text is that of the archive, or the ONNX model with its weights, unchanged. Raises InputError for a
+    folder with other files.
     """
-    ours = (GRAPH_FILE, IO_FILE, MODEL_FILE, SCRIPT, ORIGINS_FILE)
+    ours = (GRAPH_FILE, IO_FILE, MODEL_FILE, ONNX_FILE, SCRIPT, ORIGINS_FILE, *_weight_files(folder / ONNX_FILE))
     if folder.exists() and any(file.name not in ours and file.suffix != ".dat" for file in folder.iterdir()):
         raise InputError(f"{folder} has other files", hint="name a folder that does not exist")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     model = _write_model(case.archive, folder)
+    if any((folder / name).exists() for name in (IO_FILE, SCRIPT)):
+        raise InputError(f"{case.archive} keeps weights in a file of the name {IO_FILE} or {SCRIPT}")
     arrays = {**case.inputs, **case.expected}
     has_float16 = any(array.dtype == np.float16 for array in arrays.values())
     (folder / IO_FILE).write_bytes(npz_bytes({name: _storable(array) for name, array in arrays.items()}))
@@ -98,6 +104,11 @@ def write_tract_case(case: TractCase, folder: Path, release: str = _NEWEST) -> P
 
 def _write_model(archive: Path, folder: Path) -> str:
     """Write the graph into the folder, as files if they are small; return its path for the command line."""
+    if is_onnx(archive):
+        from t2n_core.onnx_file.model import copy_model
+
+        copy_model(archive, folder / ONNX_FILE)
+        return ONNX_FILE
     files = _files(archive)
     if sum(len(data) for name, data in files.items() if name != GRAPH_FILE) <= _LARGEST_FOLDER:
         for name, data in files.items():
@@ -116,6 +127,15 @@ def _write_model(archive: Path, folder: Path) -> str:
     return MODEL_FILE
 
 
+def _weight_files(model: Path) -> set[str]:
+    """Return the files and folders beside an ONNX model with its weights; empty if there is no model."""
+    if not model.exists():
+        return set()
+    from t2n_core.onnx_file.model import read_model
+
+    return {Path(name).parts[0] for name in read_model(model).data_files}
+
+
 def _files(archive: Path) -> dict[str, bytes]:
     """Return graph and tensors of an archive, the graph first."""
     found = read_members(archive)
@@ -127,10 +147,7 @@ def _storable(array: Array) -> Array:
 
 
 def _script(case: TractCase, model: str, release: Version, has_float16: bool) -> str:
-    document = read_archive(case.archive).document
-    registries = [line.split()[1] for line in document.extensions if line.startswith("tract_registry ")]
-    flags = ["--nnef-tract-core", *(f"--nnef-tract-{_FLAGS[one]}" for one in registries if one in _FLAGS)]
-    words = [*flags, model, "-O"]
+    words = [*_registry_flags(case.archive), model, "-O"]
     if not case.keeps_symbols:
         words.append(f"--input-facts-from-bundle ./{IO_FILE}")
     words += ["run", f"--input-from-bundle {IO_FILE}", f"--assert-output-bundle {IO_FILE}"]
@@ -144,27 +161,47 @@ def _script(case: TractCase, model: str, release: Version, has_float16: bool) ->
     return _SCRIPT.format(package=package, comment=comment, call=" ".join(words))
 
 
+def _registry_flags(archive: Path) -> list[str]:
+    if is_onnx(archive):
+        return []
+    extensions = read_archive(archive).document.extensions
+    registries = [line.split()[1] for line in extensions if line.startswith("tract_registry ")]
+    return ["--nnef-tract-core", *(f"--nnef-tract-{_FLAGS[one]}" for one in registries if one in _FLAGS)]
+
+
+def model_of(folder: Path) -> Path:
+    """Return the path of the archive or the ONNX model of a case."""
+    return next((folder / name for name in (MODEL_FILE, ONNX_FILE) if (folder / name).exists()), folder)
+
+
+def check_command(folder: Path, release: str) -> str:
+    """Return the command that checks a case in the wheel of a release, typed in the folder of the case."""
+    model = model_of(folder).relative_to(folder)
+    return f"t2n check {model} --inputs {IO_FILE} --expected {IO_FILE} --tract {release}"
+
+
 def replay(folder: Path, engine: Engine, timeout: float = 60.0) -> Outcome:
     """Return the outcome of the script with a wheel: inputs by names of nodes, outputs by those in the graph's line.
 
     Raises InputError for a folder that is not such a case.
     """
-    archive = folder / MODEL_FILE if (folder / MODEL_FILE).exists() else folder
-    document = read_archive(archive).document
+    archive = model_of(folder)
+    file = open_checked(archive, {})
+    names = file.names
     try:
         arrays = read_npz(folder / IO_FILE)
         script = (folder / SCRIPT).read_text("utf-8")
     except (OSError, ValueError) as wrong:
         raise InputError(f"{folder} is not a case of tract: {wrong}") from wrong
-    missing = [name for name in (*document.inputs, *document.outputs) if name not in arrays]
+    missing = [name for part in names for name in part if name not in arrays]
     if missing:
         raise InputError(f"{folder / IO_FILE} has no array `{missing[0]}`")
-    inputs, outputs = (tuple(arrays[n] for n in names) for names in (document.inputs, document.outputs))
+    inputs, outputs = (tuple(arrays[name] for name in part) for part in names)
     sample = Sample(inputs, outputs)
     level = re.search(r"--approx (\w+)", script)
     criteria = Judgement(TractCheckTolerance.parse(level[1]) if level else TractCheckTolerance.CLOSE)
-    outcome = check_parity(engine, CheckRequest(archive, [sample], document.outputs, criteria, timeout))
-    return _with_names(outcome, document.inputs)
+    request = CheckRequest(archive, [sample], names[1], criteria, timeout, carries=file.carries)
+    return _with_names(check_parity(engine, request), names[0])
 
 
 def _with_names(found: Outcome, inputs: Sequence[str]) -> Outcome:

@@ -13,6 +13,7 @@ from pytest_t2n.cli.output import say
 from pytest_t2n.cli.upstream.reduce import add_engine, each_case, engine_of
 from pytest_t2n.cli.upstream.releases import add_given, given_of, version_given
 from t2n_core.errors import InputError
+from t2n_core.nnef.reading.file_kind import is_onnx
 
 if TYPE_CHECKING:
     from pytest_t2n.cli.upstream.given import Given
@@ -28,7 +29,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_given(parser)
     add_engine(parser)
-    parser.add_argument("--format", choices=["tract"], required=True, help="tract: graph, io.npz and runme.sh")
+    parser.add_argument(
+        "--format", choices=["tract"], required=True, help="tract: graph or ONNX model, io.npz and runme.sh"
+    )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the case")
     parser.add_argument("--title", default="", help="the first line of the issue; default: the name of the case")
     parser.add_argument("--keep-symbols", action="store_true", help="the failure needs sizes that are free")
@@ -52,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
             alone = _failing(given, engine)
             (sample,) = alone.samples
             title = options.title or f"{given.name} in tract {engine.version}"
-            case = TractCase.of(alone.archive, sample, title, keeps_symbols=options.keep_symbols)
+            level = alone.criteria.level  # as that in which releases are right
+            case = TractCase.of(alone.archive, sample, title, level=level, keeps_symbols=options.keep_symbols)
             write_tract_case(case, folder)
             report = releases.search(archive_judge(releases, alone), fetches=0)
             (folder.parent / f"{folder.name}.{ISSUE_FILE}").write_text(
@@ -82,17 +86,17 @@ def _issue(
 ) -> str:
     from t2n_core.check.mismatch.author import author_of
     from t2n_core.engine import engine_for
-    from t2n_core.nnef.reading.archive import read_archive
     from t2n_core.reduce.binding import Signatures
+    from t2n_core.reduce.case import read_program
     from t2n_core.reduce.issue import issue_text, verdict
     from t2n_core.reduce.oracles import DefinitionsOracle
-    from t2n_core.reduce.program import Program
 
     (sample,) = alone.samples
-    program = Program.of(read_archive(alone.archive), sample.inputs, Signatures.of("tract", engine.version))
+    program = read_program(alone.archive, sample.inputs, Signatures.of("tract", engine.version))
     reply = engine_for(engine).run(alone.archive, [sample.inputs], timeout=alone.timeout)
     reply = replace(reply, message=reply.message.replace(str(alone.archive), folder.name))
-    author = author_of(engine_for(engine), alone, sample)
+    has_definitions = not is_onnx(alone.archive)
+    author = author_of(engine_for(engine), alone, sample) if has_definitions else None
     if author is not None:
         say(f"{given.name}: {verdict(author)}")
     expected = dict(zip(program.outputs, sample.expected, strict=True))
@@ -103,12 +107,24 @@ def _issue(
         reply,
         expected,
         engine=f"tract {engine.version}",
-        oracle=f"tract {right}" if right is not None else "",
+        oracle=f"tract {right}" if right is not None else "" if has_definitions else alone.reference,
         report=report,
         origins=given.origins,
-        place=f"`{folder.name}`, in the form of `harness/nnef-test-cases`: `graph.nnef`, `io.npz`, `runme.sh`.",
+        place=_place(folder, engine.version),
         author=author,
-        meant=DefinitionsOracle(alone.timeout).values(program, program.outputs),
+        meant=DefinitionsOracle(alone.timeout).values(program, program.outputs) if has_definitions else {},
+    )
+
+
+def _place(folder: Path, version: str) -> str:
+    """Return what the folder of a case holds, and the command that checks it in a wheel."""
+    from t2n_core.reduce.tract_case import check_command
+
+    paths = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = ", ".join(f"`{path}`" for path in paths)
+    return (
+        f"`{folder.name}`, in the form of `harness/nnef-test-cases`: {files}. With the wheel of tract, in that folder:"
+        f"\n\n```sh\n{check_command(folder, version)}\n```"
     )
 
 

@@ -85,7 +85,7 @@ def with_recorded_values(state: Reduction, kept: Iterable[Assignment]) -> Progra
         array = right.get(name)
         if array is None:
             return None
-        if array.ndim == 0 and array.dtype.kind in "iu":
+        if program.inlines_sizes and array.ndim == 0 and array.dtype.kind in "iu":
             sizes[name] = int(array)
         else:
             inputs[name] = np.ascontiguousarray(array, _plain(array.dtype)).reshape(array.shape)

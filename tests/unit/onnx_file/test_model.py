@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from t2n_core.errors import InputError
-from t2n_core.onnx_file.model import read_model
+from t2n_core.onnx_file.model import copy_model, read_model
 from tests.onnx_nets import linear, model, saved, tensor
 
 IDENTITY = helper.make_node("Identity", ["x"], ["y"])
@@ -67,9 +67,32 @@ def test_weights_outside_of_the_folder_are_not_read(tmp_path: Path, location: st
         read_model(saved(with_external(location, 60), folder / "net.onnx"))
 
 
-def test_weights_inside_of_the_folder_are_read(tmp_path: Path) -> None:
-    (tmp_path / "w.bin").write_bytes(bytes(60))
-    assert read_model(saved(with_external("w.bin", 60), tmp_path / "net.onnx")).symbols == ("B",)
+@pytest.mark.parametrize("location", ["w.bin", "weights/w.bin"])
+def test_weights_inside_of_the_folder_are_read_and_copied(tmp_path: Path, location: str) -> None:
+    folder, copy = tmp_path / "net", tmp_path / "copy" / "model.onnx"
+    (folder / "weights").mkdir(parents=True)
+    (folder / location).write_bytes(bytes(60))
+    path = saved(with_external(location, 60), folder / "net.onnx")
+    assert read_model(path).data_files == (location,)
+    copy_model(path, copy)
+    assert copy.read_bytes() == path.read_bytes()
+    assert (copy.parent / location).read_bytes() == bytes(60)
+    with pytest.raises(InputError, match="which is the name of another file"):
+        copy_model(path, copy)
+
+
+def test_weights_of_functions_are_not_read_outside_of_the_folder(tmp_path: Path) -> None:
+    tensor_of = helper.make_tensor("c", TensorProto.FLOAT, [1], [1.0])
+    tensor_of.ClearField("float_data")
+    tensor_of.data_location = TensorProto.EXTERNAL
+    tensor_of.external_data.add(key="location", value="../outside.bin")
+    nodes = [helper.make_node("Constant", [], ["c"], value=tensor_of), helper.make_node("Add", ["x", "c"], ["y"])]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    net = model([helper.make_node("F", ["x"], ["y"], domain="own")], [tensor("x", [1])], [tensor("y", [1])])
+    net.functions.append(helper.make_function("own", "F", ["x"], ["y"], nodes, opsets[:1]))
+    net.opset_import.append(opsets[1])
+    with pytest.raises(InputError, match=r"data of `c` cannot be read: '\.\./outside\.bin' is not the name of a file"):
+        read_model(saved(net, tmp_path / "net.onnx"))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import io
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,6 +96,8 @@ class CheckEntry(msgspec.Struct, frozen=True):
     """How random inputs were drawn, by name."""
     interface: Interface | None = None
     """The declared inputs and outputs."""
+    reference: str = ""
+    """The reference of a file that no test exported; empty for an export, whose reference is PyTorch."""
 
     @property
     def criteria(self) -> Judgement:
@@ -150,8 +152,17 @@ def start_bundle(directory: Path, kept: Sequence[CheckEntry] = ()) -> None:
 
 
 def add_to_bundle(directory: Path, inputs: CheckInputs) -> None:
-    """Write the files of one check; safe in many processes at once. Raises OSError."""
+    """Write the files of one check; safe in many processes at once. Raises OSError, InputError."""
     _write_entry(directory, write_check(directory, inputs))
+
+
+def keep_in_bundle(directory: Path, inputs: CheckInputs, tell: Callable[[str], object]) -> None:
+    """Write the files of one check; `tell` takes a line if they cannot be: a full disk costs them, not the result."""
+    try:
+        add_to_bundle(directory, inputs)
+    except (OSError, InputError) as exc:
+        reason = (exc.strerror if isinstance(exc, OSError) else None) or exc
+        tell(f"--t2n-bundle: {inputs.cell.nodeid} is not in the bundle: {reason}")
 
 
 def _write_entry(directory: Path, entry: CheckEntry) -> None:
@@ -179,14 +190,17 @@ def write_manifest(
 
 
 def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
-    """Write archive and samples under names derived from their contents. Raises OSError."""
-    from t2n_core.files import archive_digest
+    """Write archive and samples under names derived from their contents.
+
+    Raises:
+        OSError: they cannot be written.
+        InputError: an ONNX model with its weights is too large for one file.
+    """
+    from t2n_core.parity.request import PYTORCH
 
     cell, request = inputs.cell, inputs.request
     criteria = request.criteria
-    sha256, _ = archive_digest(request.archive)
-    archive = Path("archives") / (sha256 + "".join(request.archive.suffixes[-1:]))
-    _copy(request.archive, directory / archive)
+    archive = Path("archives") / _write_archive(request.archive, directory / "archives")
     data = npz_of(request.samples, outside=request.outside)
     samples = Path("samples") / f"{hashlib.sha256(data).hexdigest()}.npz"
     write_whole(directory / samples, data)
@@ -214,7 +228,27 @@ def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
         request.carries,
         dict(inputs.drawn),
         request.interface,
+        "" if request.reference == PYTORCH else request.reference,
     )
+
+
+def _write_archive(source: Path, folder: Path) -> str:
+    """Write an archive, or an ONNX model with its weights inside, and return its name."""
+    from t2n_core.files import archive_digest
+    from t2n_core.nnef.reading.file_kind import is_onnx
+
+    content = None
+    if is_onnx(source):
+        from t2n_core.onnx_file.model import bytes_with_weights
+
+        content = bytes_with_weights(source)
+    sha256 = archive_digest(source)[0] if content is None else hashlib.sha256(content).hexdigest()
+    target = folder / (sha256 + "".join(source.suffixes[-1:]))
+    if content is None:
+        _copy(source, target)
+    elif not target.exists():
+        write_whole(target, content)
+    return target.name
 
 
 def npz_of(samples: Sequence[Sample], actual: Sequence[Sequence[Any]] = (), outside: Sequence[Sample] = ()) -> bytes:

@@ -62,7 +62,7 @@ class CellRun:
         tell: Callable[[str], object] = lambda line: None,
     ) -> None:
         self.item, self.cell, self.settings, self.cache = item, cell, settings, cache
-        self._tell = tell
+        self.tell = tell
         self.verdicts = Verdicts(cell.nodeid, tell)
         self.is_called = False
         """True while the test function runs: what is reported meanwhile is a part of the test, as a subtest."""
@@ -127,7 +127,7 @@ class CellRun:
         if options.file is not None:
             paths = FilePaths(self.item.path.parent, self.cache.new_archive().with_suffix(".onnx"))
             create = partial(new_file_check, paths=paths, options=options, settings=self.settings)
-            self._check_all("file", test, arguments, create, partial(check_in_engine, cell=self.cell))
+            self._check_all("file", test, arguments, create, partial(check_in_engine, self))
             return
         # A khronos graph has no symbols, and needs a separate capture.
         static = options.export.dynamic_axes is not None and options.has_fixed_sizes(self.cell.engine.target)
@@ -295,7 +295,7 @@ class CellRun:
         seconds = self.settings.timeout if options.timeout is None else options.timeout
         properties, place = dict(self.item.user_properties), len(self.outcomes)
         outcome = check_result(
-            self.cell, self.settings, result, criteria, seconds, properties, place, options.transforms, self._tell
+            self.cell, self.settings, result, criteria, seconds, properties, place, options.transforms, self.tell
         )
         return outcome.with_times(result.times)
 

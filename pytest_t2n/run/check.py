@@ -71,12 +71,9 @@ def _check(
     """Run the check, or reuse a result; add it to the bundle, and measure its times."""
     check = partial(result.check_parity, criteria, timeout=timeout)
     if settings.bundle is not None and inputs is not None:
-        from pytest_t2n.run.bundles import add_to_bundle
+        from pytest_t2n.run.bundles import keep_in_bundle
 
-        try:
-            add_to_bundle(settings.bundle, inputs)
-        except OSError as exc:  # a full disk costs the bundle, not the result
-            tell(f"--t2n-bundle: {inputs.cell.nodeid} is not in the bundle: {exc.strerror or exc}")
+        keep_in_bundle(settings.bundle, inputs, tell)
     if settings.reuse and inputs is not None and not criteria.metrics:  # a function cannot be proven to be the same
         from pytest_t2n.run.reuse import reuse_result
 
@@ -127,8 +124,11 @@ def _with_explanations(
         outcome = outcome.with_details(reduce_failure(settings, settings.reduce, inputs, origins_of(result.graph)))
     if settings.bundle_failures is not None and inputs is not None:
         from pytest_t2n.run.failure_bundle import write_failure_bundle
+        from t2n_core.nnef.reading.origins import origins_of
 
-        words = write_failure_bundle(settings.bundle_failures, inputs, outcome, result)
+        written = getattr(result, "graph", None)
+        origins = {} if written is None else origins_of(written)
+        words = write_failure_bundle(settings.bundle_failures, inputs, outcome, origins)
         outcome = outcome.with_details(words)
         if found is not None and found.nodes:
             from pytest_t2n.run.failures.page import page_of_failure

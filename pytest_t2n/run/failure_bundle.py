@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_t2n.config.engines import runner_of
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.file import encode
 from pytest_t2n.records.from_outcome import outcome_record
@@ -16,30 +17,28 @@ from pytest_t2n.run.bundles import CheckInputs, npz_of, write_check, write_manif
 from pytest_t2n.run.export_summary import graph_text
 from t2n_core.engine.provision.resolved import CPU
 from t2n_core.engine.tiers import NATIVE
-from t2n_core.nnef.reading.origins import origins_of, write_origins
+from t2n_core.errors import InputError
+from t2n_core.nnef.reading.origins import write_origins
 from t2n_core.text import in_markdown, visible
 
 if TYPE_CHECKING:
-    from t2n_core.export.result import ExportResult
     from t2n_core.parity.outcome import Outcome
-    from t2n_core.parity.request import CheckRequest
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _SLUG = 60
 
 
-def write_failure_bundle(directory: Path, inputs: CheckInputs, outcome: Outcome, result: ExportResult) -> str:
+def write_failure_bundle(directory: Path, inputs: CheckInputs, outcome: Outcome, origins: Mapping[str, str]) -> str:
     """Write the bundle of a failure into a separate folder; return a line with the command that reproduces it.
 
     If the disk is full, only the bundle is lost.
     """
     try:
         folder = directory / folder_name(inputs.cell.nodeid)
-        words = _write_failure(folder, inputs, outcome, _actual(inputs.request, outcome, result))
-        if (written := getattr(result, "graph", None)) is not None:
-            write_origins(folder, origins_of(written))
+        words = _write_failure(folder, inputs, outcome, _actual(inputs, outcome))
+        write_origins(folder, origins)
         return words
-    except OSError as exc:
+    except (OSError, InputError) as exc:
         return f"no bundle of this failure: {exc}"
 
 
@@ -81,15 +80,16 @@ def _selection(engine: SelectedEngine) -> str:
     return " ".join(words)
 
 
-def _actual(request: CheckRequest, outcome: Outcome, result: ExportResult) -> Sequence[Sequence[Any]]:
+def _actual(inputs: CheckInputs, outcome: Outcome) -> Sequence[Sequence[Any]]:
     """Return the engine's outputs for a mismatch; an empty list for other failures."""
     if outcome.status.value != "mismatch":
         return ()
     try:
         from t2n_core.engine.paths import on_path
 
+        request = inputs.request
         batches = [sample.inputs for sample in request.samples]
-        engine = on_path(result.target.engine(), outcome.path, outcome.failed_sizes)
+        engine = on_path(runner_of(inputs.cell.engine), outcome.path, outcome.failed_sizes)
         return list(engine.run(request.archive, batches, timeout=request.timeout).outputs)
     except Exception:
         return ()

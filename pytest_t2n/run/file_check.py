@@ -16,6 +16,7 @@ from pytest_t2n.collect.markers import CaseOptions, MarkerError, file_options
 from pytest_t2n.config.engines import runner_of
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell
+from pytest_t2n.run.bundles import CheckInputs, keep_in_bundle
 from pytest_t2n.run.calls.requests import TO_RETURN_FILE, summary
 from t2n_core.check.file import CheckedFile, check_file, file_request, open_checked
 from t2n_core.errors import InputError
@@ -33,6 +34,8 @@ class FileRun(Protocol):
     item: pytest.Item
     cell: Cell
     settings: Settings
+    outcomes: list[Outcome]
+    tell: Callable[[str], object]
 
     def add(self, outcome: Outcome) -> None: ...
 
@@ -71,16 +74,33 @@ def new_file_check(returned: Any, paths: FilePaths, options: CaseOptions, settin
         return exc
 
 
-def check_in_engine(check: FileCheck, cell: Cell) -> Iterator[tuple[Outcome, None]]:
-    """Yield the outcome of a file in the engine of a cell."""
+def check_in_engine(run: FileRun, check: FileCheck) -> Iterator[tuple[Outcome, None]]:
+    """Yield the outcome of a file in the engine of a cell; the check is kept in the bundles that the user requested."""
     from t2n_core.parity.outcome import Outcome
 
+    cell = run.cell
     if isinstance(check, Exception):
-        outcome = Outcome.from_error(check, "load")
-    else:
-        file, request = check
-        outcome = check_file(file, runner_of(cell.engine), cell.engine.target, request)
-    yield replace(outcome, engine=cell.engine.title), None
+        yield Outcome.from_error(check, "load", engine=cell.engine.title), None
+        return
+    file, request = check
+    inputs = CheckInputs(cell, request, place=len(run.outcomes))
+    if run.settings.bundle is not None:
+        keep_in_bundle(run.settings.bundle, inputs, run.tell)
+    outcome = replace(check_file(file, runner_of(cell.engine), cell.engine.target, request), engine=cell.engine.title)
+    yield outcome if outcome.passed else _with_files(outcome, run.settings, inputs, file.origins), None
+
+
+def _with_files(outcome: Outcome, settings: Settings, inputs: CheckInputs, origins: Mapping[str, str]) -> Outcome:
+    """Return a failure with the lines about the files that the user requested of it."""
+    if settings.reduce is not None:
+        from pytest_t2n.run.failures.reduced import reduce_failure
+
+        outcome = outcome.with_details(reduce_failure(settings, settings.reduce, inputs, origins))
+    if settings.bundle_failures is not None:
+        from pytest_t2n.run.failure_bundle import write_failure_bundle
+
+        outcome = outcome.with_details(write_failure_bundle(settings.bundle_failures, inputs, outcome, origins))
+    return outcome
 
 
 class FileChecker:
@@ -103,7 +123,7 @@ class FileChecker:
             raise MarkerError("nnef_check needs the path of a file")
         paths = FilePaths(run.item.path.parent, Path())
         check = new_file_check(inputs, paths, chosen, run.settings)
-        ((outcome, _),) = check_in_engine(check, run.cell)
+        ((outcome, _),) = check_in_engine(run, check)
         run.add(outcome)
         if not outcome.passed:
             pytest.fail(outcome.describe(), pytrace=False)

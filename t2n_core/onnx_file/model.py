@@ -145,6 +145,20 @@ def _data_files(path: Path, proto: onnx.ModelProto) -> tuple[str, ...]:
     return tuple(names)
 
 
+def bytes_with_weights(path: Path) -> bytes:
+    """Return a model with its weights as the content of one file.
+
+    Raises InputError for a file that is no model, or one of more than 2 GB.
+    """
+    if not read_model(path).data_files:
+        return path.read_bytes()
+    model = onnx.load(str(path))
+    if model.ByteSize() > MOST_BYTES:
+        raise InputError(f"{path} has more than 2 GB with its weights, which is too large for one file")
+    content: bytes = model.SerializeToString(deterministic=True)
+    return content
+
+
 def copy_model(source: Path, target: Path) -> None:
     """Copy a model and the files of its weights beside it. Raises InputError if one of these exists there."""
     model = read_model(source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from t2n_core.parity.judging.interface import Interface
 from t2n_core.parity.judging.judgement import Judgement
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from t2n_core.nnef.sizes.ranges import SizeRange  # needs sympy, which judging does not
     from t2n_core.parity.sensitivity import Sensitivity
 
+PYTORCH: Final = "PyTorch"
+"""The reference of exports, as messages name it."""
 Answer: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 """Returns the model's outputs for inputs; raises an exception if it refuses them."""
 Pairs: TypeAlias = Sequence[tuple[int, int]]
@@ -46,7 +48,7 @@ class CheckRequest:
     """The model to run if the engine differs from itself; None if there is none."""
     sensitivity: Sequence[Sensitivity] | None = None
     """The sensitivity of each output, if the samples do not show it; None to measure it."""
-    reference: str = "PyTorch"
+    reference: str = PYTORCH
     """The source of the expected outputs, as messages name it."""
     indifferent: Mapping[str, str] | None = None
     """Metrics that accept the outputs of other inputs, with the reason; None to find them."""

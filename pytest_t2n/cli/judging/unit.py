@@ -98,7 +98,7 @@ def _judge_cell(unit: Unit, planned: UnitCell) -> JudgedCell:
     outcome = decisive(outcomes)
     assert outcome is not None
     deciding = checks[outcomes.index(outcome)]
-    if deciding.version != cell.engine.version:
+    if deciding.version != cell.engine.version and not deciding.reference:
         outcome = replace(outcome, facts={**outcome.facts, "exported_for": deciding.version})
         if outcome.error is not None and not outcome.error.hint:
             hint = f"the archive was exported for {deciding.target} {deciding.version}"
@@ -131,10 +131,11 @@ def _graph_of(bundle: Path, check: CheckEntry) -> str:
 
 def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: float) -> Outcome:
     """Return the outcome of one check, also for damaged files."""
+    from t2n_core.check.file import check_file, open_checked
     from t2n_core.engine.paths import on_path
     from t2n_core.parity.check import check_parity
     from t2n_core.parity.outcome import Outcome
-    from t2n_core.parity.request import CheckRequest
+    from t2n_core.parity.request import PYTORCH, CheckRequest
     from t2n_core.parity.samples import DRAWN
 
     try:
@@ -151,11 +152,13 @@ def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: flo
             outside,
             constant,
             carries=check.carries,
+            reference=check.reference or PYTORCH,
             interface=check.interface,
         )
         runner = runner_of(engine)
-        outcome = check_parity(runner, request)
-        if outcome.status.value == "mismatch":
+        if check.reference:
+            outcome = check_file(open_checked(archive, {}), runner, engine.target, request)
+        elif (outcome := check_parity(runner, request)).status.value == "mismatch":
             outcome = _with_author(outcome, on_path(runner, outcome.path, outcome.failed_sizes), request)
         if check.drawn:
             outcome = replace(outcome, facts={**outcome.facts, DRAWN: check.drawn})

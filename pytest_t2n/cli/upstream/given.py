@@ -86,10 +86,13 @@ def _of_bundles(path: Path, case: str | None) -> Iterable[Given]:
 
 
 def _of_entry(folder: Path, entry: CheckEntry) -> Given:
-    from t2n_core.parity.request import CheckRequest
+    from t2n_core.parity.request import PYTORCH, CheckRequest
 
     (samples, _), archive = read_samples(folder, entry), archive_of(folder, entry.archive)
-    request = CheckRequest(archive, samples, entry.output_names, entry.criteria)
+    reference = entry.reference or PYTORCH
+    request = CheckRequest(
+        archive, samples, entry.output_names, entry.criteria, carries=entry.carries, reference=reference
+    )
     return Given(entry.case, request, entry.target, read_origins(folder), entry.version)
 
 

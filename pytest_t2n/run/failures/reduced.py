@@ -22,7 +22,14 @@ def reduce_failure(settings: Settings, directory: Path, inputs: CheckInputs, ori
     fields = inputs.cell.engine.resolved
     engine = None if fields is None else ResolvedEngine.from_dict(fields)
     whole = inputs.request
-    request = CheckRequest(whole.archive, whole.samples, whole.output_names, whole.criteria)
+    request = CheckRequest(
+        whole.archive,
+        whole.samples,
+        whole.output_names,
+        whole.criteria,
+        carries=whole.carries,
+        reference=whole.reference,
+    )
     case, timeout = FailingCase(request, engine, origins), min(whole.timeout, SECONDS)
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -69,3 +69,23 @@ def test_a_bundle_of_a_refusal_is_right_in_a_release_that_has_the_operator(tmp_p
     assert f"replayed in tract {LINES[-2]}: error at load" in said
     assert ": right" in said
     assert main(["bundle", str(tmp_path / "case"), *case[:-1], str(tmp_path / "again")]) == 0  # a case is an input, too
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["profile"],
+        ["bisect-releases"],
+        ["bundle", "--format", "tract", "-o", "out"],
+        ["reduce", "-o", "out"],
+        ["check"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_the_missing_extra_is_named(command, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    saved(linear(), tmp_path / "net.onnx")
+    monkeypatch.setattr("t2n_core.extras.find_spec", lambda package: None)
+    engine = ["--tract", NEWEST] if command == ["check"] else [] if "bisect" in command[0] else ["--engine", NEWEST]
+    assert main([*command, "net.onnx", "--offline", *engine]) == 1
+    assert capsys.readouterr().err.endswith("an ONNX file needs onnx: pip install 'pytest-t2n[onnx]'\n")

@@ -262,7 +262,7 @@ class OnnxFile:
 
         if outcome.status is not Status.ERROR or outcome.error is None or outcome.error.hint:
             return outcome
-        refusal = refusal_of(outcome.error.message)
+        refusal = refusal_of(outcome.error.message, self._model.functions)
         if refusal is None:
             return outcome
         error = replace(outcome.error, hint=refusal.hint, op=refusal.op)

@@ -20,6 +20,8 @@ MOST_BYTES: Final = (1 << 31) - 1
 _MODEL: Final = "an ONNX model"
 _KINDS: Final = "biuf"
 """The kinds of NumPy's data types whose values engines take and return."""
+_WITH_OPSETS: Final = 3
+"""The version of the format from which on a model names its opsets."""
 _RANDOM: Final = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
@@ -52,6 +54,11 @@ class OnnxModel:
         return tuple(dict.fromkeys(d for port in self.inputs for d in port.shape or () if isinstance(d, str)))
 
     @property
+    def functions(self) -> frozenset[str]:
+        """Return the names of the operators that the model defines."""
+        return frozenset(function.name for function in self.proto.functions)
+
+    @property
     def random_operators(self) -> list[str]:
         """Return the operators that draw random numbers, so that no outputs can be expected."""
         return sorted(_RANDOM & {node.op_type for node in self.proto.graph.node})
@@ -71,6 +78,8 @@ def read_model(path: Path) -> OnnxModel:
     proto = parse_message(onnx.ModelProto, path, _MODEL)
     if not proto.graph.output:
         raise InputError(f"{path} is not {_MODEL}, or it is damaged: its graph has no output")
+    if proto.ir_version >= _WITH_OPSETS and not proto.opset_import:
+        raise InputError(f"{path} is damaged: it names no version of ONNX's operators")
     data_files = _data_files(path, proto)
     stored = {tensor.name for tensor in proto.graph.initializer}
     stored |= {tensor.values.name for tensor in proto.graph.sparse_initializer}
@@ -107,7 +116,8 @@ def _port(path: Path, value: onnx.ValueInfoProto, kind: str) -> OnnxPort:
     except (KeyError, TypeError):
         dtype = np.dtype(object)
     if dtype.kind not in _KINDS or dtype.type.__module__ != "numpy":
-        name = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
+        known = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
+        name = known.get(tensor.elem_type, str(tensor.elem_type))
         raise InputError(f"{path}: the {kind} `{value.name}` has elements of type {name}, which are not supported")
     if not tensor.HasField("shape"):
         return OnnxPort(value.name, dtype, None)
@@ -115,8 +125,8 @@ def _port(path: Path, value: onnx.ValueInfoProto, kind: str) -> OnnxPort:
 
 
 def _extent(name: str, axis: int, dim: Any) -> int | str:
-    """Return the size of a dimension, or its name; one without either is named by its input and axis."""
-    return int(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or f"{name}.{axis}"
+    """Return the size of a dimension, or its name; one without either, or below 0, is named by input and axis."""
+    return int(dim.dim_value) if dim.HasField("dim_value") and dim.dim_value >= 0 else dim.dim_param or f"{name}.{axis}"
 
 
 def _article(words: str) -> str:
@@ -136,9 +146,12 @@ def _data_files(path: Path, proto: onnx.ModelProto) -> tuple[str, ...]:
         location = entries.get("location", "")
         try:
             size = inside(path.absolute().parent, location).stat().st_size
-            end = int(entries.get("offset", "0")) + int(entries.get("length", "0"))
+            offset, length = (int(entries.get(key, "0")) for key in ("offset", "length"))
+            if offset < 0 or length < 0:
+                raise ForeignFileError(f"they begin at byte {offset} of {location}, and have {length} bytes")
         except (ForeignFileError, OSError, ValueError) as wrong:
             raise InputError(f"{path}: the data of `{tensor.name}` cannot be read: {wrong}") from None
+        end = offset + length
         if end > size:
             raise InputError(f"{path}: the data of `{tensor.name}` ends at byte {end} of {location}, which has {size}")
         names[location] = None

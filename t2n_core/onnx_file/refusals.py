@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -16,6 +16,8 @@ class Kind(StrEnum):
     """The kinds of reasons, as records have them."""
 
     OPERATOR = "operator"
+    FUNCTION = "function"
+    SEQUENCE = "sequence"
     CONSTANT = "constant"
     OPTION = "option"
     DATA_TYPE = "data type"
@@ -32,6 +34,10 @@ class Kind(StrEnum):
 _HINTS: Final = {
     Kind.OPERATOR: "this release does not implement the operator; `--repair` replaces functions of ONNX by their nodes,"
     " another release may have it, and an export by `t2n export` avoids it",
+    Kind.FUNCTION: "the operator is a function of the model, and this release reads none:"
+    " `--repair` replaces it by its nodes",
+    Kind.SEQUENCE: "tract has no sequences of tensors, strings or optional values: export the model without them, as by"
+    " `t2n export`",
     Kind.CONSTANT: "tract needs this input as a constant: store it as an initializer, or fold constants by `--repair`",
     Kind.OPTION: "this release does not implement this form of the operator: try another one, or avoid the option",
     Kind.DATA_TYPE: "this release does not combine these data types: cast the inputs of the node to one type",
@@ -76,6 +82,8 @@ _MESSAGES: Final[Mapping[Kind, Sequence[str]]] = {
     Kind.SHAPE: ["unify|shape|rank|broadcast|dimension"],
 }
 """Parts of messages; the first kind that fits counts."""
+_NO_TENSORS: Final = re.compile("Sequence|^Optional|^String|^TfIdfVectorizer$|^RegexFullMatch$")
+"""The operators whose inputs or outputs are no tensors of numbers."""
 _PATTERNS: Final = {kind: re.compile("|".join(parts), re.IGNORECASE) for kind, parts in _MESSAGES.items()}
 _NODE: Final = re.compile(r'node #\d+ "([^"]*)" (?:Unimplemented\()?(\w+)|Building node (\S*) \((\w+)\)')
 _UNIMPLEMENTED: Final = re.compile(r'UnimplementedOp \{.*?name: "(\w+)"', re.DOTALL)
@@ -96,10 +104,11 @@ class Refusal:
         return f"{where}: {_HINTS[self.kind]}" if where else _HINTS[self.kind]
 
 
-def refusal_of(message: str) -> Refusal | None:
+def refusal_of(message: str, functions: Collection[str] = ()) -> Refusal | None:
     """Return the reason that a message of the engine gives, deepest cause first; None for one of no known kind.
 
-    The innermost of the nodes counts: an outer one is the `If` or `Loop` that contains it.
+    `functions` are the names of the model's functions. The innermost of the nodes counts: an outer one is the `If` or
+    `Loop` that contains it.
     """
     kind = next((kind for kind, pattern in _PATTERNS.items() if pattern.search(message)), None)
     if kind is None:
@@ -108,4 +117,6 @@ def refusal_of(message: str) -> Refusal | None:
     name, op = ("", "") if node is None else (node[1] or node[3] or "", node[2] or node[4])
     if unimplemented := _UNIMPLEMENTED.search(message):
         op = unimplemented[1]
+    if kind is Kind.OPERATOR:
+        kind = Kind.FUNCTION if op in functions else Kind.SEQUENCE if _NO_TENSORS.search(op) else kind
     return Refusal(kind, name, op)

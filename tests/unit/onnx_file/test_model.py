@@ -37,7 +37,28 @@ def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
         read_model(path)
 
 
-def with_external(location: str, length: int) -> onnx.ModelProto:
+def test_a_model_without_opsets_is_damaged(tmp_path: Path) -> None:
+    net = linear()
+    net.ClearField("opset_import")
+    with pytest.raises(InputError, match="names no version of ONNX's operators"):
+        read_model(saved(net, tmp_path / "net.onnx"))
+
+
+def test_more_than_a_protobuf_message_holds_is_refused(tmp_path: Path) -> None:
+    path = saved(linear(), tmp_path / "net.onnx")
+    with path.open("r+b") as file:
+        file.truncate((1 << 31) + 1)
+    with pytest.raises(InputError, match=r"net\.onnx has 2147483649 bytes, more than 2147483647"):
+        read_model(path)
+
+
+def test_a_size_below_zero_is_dynamic(tmp_path: Path) -> None:
+    net = linear()
+    net.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    assert read_model(saved(net, tmp_path / "net.onnx")).symbols == ("x.0",)
+
+
+def with_external(location: str, length: int | str) -> onnx.ModelProto:
     net = linear()
     weight = net.graph.initializer[0]
     weight.ClearField("raw_data")
@@ -48,23 +69,28 @@ def with_external(location: str, length: int) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize(
-    ("location", "reason"),
+    ("location", "length", "reason"),
     [
-        ("missing.bin", "cannot be read"),
-        ("../outside.bin", "not the name of a file inside"),
-        ("/etc/hostname", "not the name of a file inside"),
-        ("link.bin", "leads out of the folder"),
-        ("short.bin", "ends at byte 60 of short.bin, which has 8"),
+        ("missing.bin", 60, "cannot be read"),
+        ("../outside.bin", 60, "not the name of a file inside"),
+        ("/etc/hostname", 60, "not the name of a file inside"),
+        ("", 60, "not the name of a file inside"),
+        ("link.bin", 60, "leads out of the folder"),
+        ("short.bin", 60, "ends at byte 60 of short.bin, which has 8"),
+        ("short.bin", -8, "begin at byte 0 of short.bin, and have -8 bytes"),
+        ("short.bin", "x", "invalid literal"),
     ],
 )
-def test_weights_outside_of_the_folder_are_not_read(tmp_path: Path, location: str, reason: str) -> None:
+def test_weights_outside_of_the_folder_are_not_read(
+    tmp_path: Path, location: str, length: int | str, reason: str
+) -> None:
     (tmp_path / "outside.bin").write_bytes(bytes(60))
     folder = tmp_path / "net"
     folder.mkdir()
     (folder / "link.bin").symlink_to(tmp_path / "outside.bin")
     (folder / "short.bin").write_bytes(bytes(8))
     with pytest.raises(InputError, match=reason):
-        read_model(saved(with_external(location, 60), folder / "net.onnx"))
+        read_model(saved(with_external(location, length), folder / "net.onnx"))
 
 
 @pytest.mark.parametrize("location", ["w.bin", "weights/w.bin"])
@@ -101,6 +127,7 @@ def test_weights_of_functions_are_not_read_outside_of_the_folder(tmp_path: Path)
         (helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, None), "`x` is a sequence"),
         (tensor("x", [2], TensorProto.STRING), "elements of type string"),
         (tensor("x", [2], TensorProto.BFLOAT16), "elements of type bfloat16"),
+        (tensor("x", [2], 77), "elements of type 77"),
     ],
 )
 def test_values_that_are_no_numbers_are_refused(tmp_path: Path, port: onnx.ValueInfoProto, reason: str) -> None:

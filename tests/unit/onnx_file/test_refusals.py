@@ -8,6 +8,8 @@ from t2n_core.onnx_file.refusals import Kind, refusal_of
 
 MESSAGES = [
     ('can not be made a TypedOp.\n  in: node #1 "y" Unimplemented(Gelu) ToTyped', Kind.OPERATOR, "y", "Gelu"),
+    ('can not be made a TypedOp.\n  in: node #1 "y" Unimplemented(Own) ToTyped', Kind.FUNCTION, "y", "Own"),
+    ('can not be made a TypedOp.\n  in: node #1 "s" Unimplemented(SequenceAt)', Kind.SEQUENCE, "s", "SequenceAt"),
     ('Wrong number of outputs. Op says 1, node says 2.\nnode #5 "X" Unimplemented(Adam)', Kind.OPERATOR, "X", "Adam"),
     ('expected axes as a constant\n  in: Translating node #3 "r" ReduceSum', Kind.CONSTANT, "r", "ReduceSum"),
     ("mode: cubic\n  in: Building node  (Resize)", Kind.OPTION, "", "Resize"),
@@ -22,7 +24,7 @@ MESSAGES = [
 
 @pytest.mark.parametrize(("message", "kind", "node", "op"), MESSAGES)
 def test_kind_and_node(message: str, kind: Kind, node: str, op: str) -> None:
-    refusal = refusal_of(message)
+    refusal = refusal_of(message, {"Own"})
     assert refusal is not None
     assert (refusal.kind, refusal.node, refusal.op) == (kind, node, op)
     assert (f"node `{node}` ({op}): " if node else op) in refusal.hint

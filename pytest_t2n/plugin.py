@@ -87,8 +87,8 @@ def _usage_errors() -> Iterator[None]:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if "t2n_core.engine.pool" in sys.modules:
         sys.modules["t2n_core.engine.pool"].close_all()
-    if "t2n_core.parity.evaluation.evaluator" in sys.modules:
-        sys.modules["t2n_core.parity.evaluation.evaluator"].Evaluator.shared().close()
+    if "t2n_core.engine.processes.jobs" in sys.modules:
+        sys.modules["t2n_core.engine.processes.jobs"].close_jobs()
     storage: Any = getattr(getattr(config, "_benchmarksession", None), "storage", None)
     if hasattr(storage, "path"):
         with suppress(OSError):  # pytest-benchmark, which this plugin installs, makes the folder in every session

@@ -58,13 +58,13 @@ def engines_closed() -> Iterator[None]:
     """Close all engines at the end of a block."""
     from t2n_core.engine.khronos.engine import KhronosEngine
     from t2n_core.engine.pool import close_all
-    from t2n_core.parity.evaluation.evaluator import Evaluator
+    from t2n_core.engine.processes.jobs import close_jobs
 
     try:
         yield
     finally:
         close_all()
-        Evaluator.shared().close()
+        close_jobs()
         KhronosEngine.close_shared()
 
 

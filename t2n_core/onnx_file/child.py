@@ -2,52 +2,26 @@
 
     python -m t2n_core.onnx_file.child
 
-Frames of `wire.py` are read from descriptor 0 and written to the original descriptor 1.
+Its jobs are those of `run_job`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from t2n_core.engine.processes.channel import claim_channel
-from t2n_core.engine.processes.memory import limit_process
-from t2n_core.engine.processes.wire import Frame, read_frame, write_frame
+from t2n_core.engine.processes.jobs import Answers, serve
+from t2n_core.engine.processes.wire import Frame
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError, MeaningError
 from t2n_core.onnx_file.drawing import draw_samples, sizes_of
 from t2n_core.onnx_file.model import OnnxModel, read_model
 from t2n_core.onnx_file.references import Reference, open_references
 from t2n_core.onnx_file.repairs import repair as apply_repair
-from t2n_core.parity.evaluation.child import Failure
 
 
-def main() -> int:
-    """Answer one job on the standard input."""
-    requests, channel = claim_channel()
-    write_frame(channel, {"event": "ready"})
-    with contextlib.suppress(BrokenPipeError):
-        job = read_frame(requests)
-        if job is None:
-            return 0
-        end: dict[str, Any] = {"event": "end"}
-        limit_process(job.header["memory"])
-        try:
-            for header, arrays in _answers(job):
-                write_frame(channel, header, arrays)
-        except BrokenPipeError:
-            raise
-        except Exception as wrong:
-            end["failure"] = asdict(Failure.of(wrong))
-        write_frame(channel, end)
-    return 0
-
-
-def _answers(job: Frame) -> Iterator[tuple[dict[str, Any], list[Array]]]:
+def _answers(job: Frame) -> Answers:
     """Yield the header and the arrays of each sample, of the first reference that computes all of them.
 
     For a repair, yield whether it changed the model.
@@ -86,4 +60,4 @@ def _samples(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve(_answers))

@@ -13,7 +13,7 @@ from t2n_core.engine.protocol import Engine
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import EngineOptimiseError
 from t2n_core.nnef.archive import remove_archive, write_files
-from t2n_core.onnx_file.samples import run_in_child
+from t2n_core.onnx_file.samples import run_job
 from t2n_core.onnx_file.writer_repairs import WRITER_REPAIRS
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.judging.interface import interface_of
@@ -67,7 +67,7 @@ def _write(engine: TractEngine, request: CheckRequest, scratch: Path) -> Path:
             )
         tried.add(name)
         repaired = scratch / f"{name}.onnx"
-        run_in_child(source, {"repair": name, "target": str(repaired), "missing": []}, [], lambda frame: None)
+        run_job(source, {"repair": name, "target": str(repaired), "missing": []}, [], lambda frame: None)
         source = repaired
 
 

@@ -11,7 +11,7 @@ from t2n_core.errors import T2NError
 from t2n_core.onnx_file.references import REFERENCES
 from t2n_core.onnx_file.refusals import REFUSAL, Kind
 from t2n_core.onnx_file.repairs import REPAIRS
-from t2n_core.onnx_file.samples import reference_samples, run_in_child
+from t2n_core.onnx_file.samples import reference_samples, run_job
 from t2n_core.parity.comparison import compare_outputs
 from t2n_core.parity.outcome import Outcome
 from t2n_core.parity.request import CheckRequest
@@ -64,7 +64,7 @@ def _apply(name: str, state: Repaired, target: Path) -> str:
     missing = [one.error.op for one in state.outcomes if one.error and one.facts.get(REFUSAL) == Kind.OPERATOR.value]
     changed: list[bool] = []
     job = {"repair": name, "target": str(target), "missing": sorted(set(missing))}
-    run_in_child(state.path, job, [], lambda frame: changed.append(frame.header["changed"]))
+    run_job(state.path, job, [], lambda frame: changed.append(frame.header["changed"]))
     return "" if changed[0] else "it changes nothing"
 
 

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
-from t2n_core.engine.processes.death import explain_death
-from t2n_core.engine.processes.memory import memory_limit
+from t2n_core.engine.processes.jobs import JobProcess
 from t2n_core.engine.processes.wire import Frame
-from t2n_core.engine.processes.worker_process import WorkerDied, WorkerProcess
 from t2n_core.engine.protocol import Engine
-from t2n_core.errors import BudgetError, MeaningError, T2NError
+from t2n_core.errors import T2NError
 from t2n_core.onnx_file import child
 from t2n_core.onnx_file.references import REFERENCES, STANDARD
 from t2n_core.parity.check import check_parity
-from t2n_core.parity.evaluation.child import Failure
 from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Array, Sample
 
 SECONDS: Final = 120.0
 """Most seconds of all samples of a model."""
+_PROCESS: Final = JobProcess(child.__name__)
 JUDGED_BY: Final = "onnx_reference"
 """Fact of an outcome: the reference with which the engine agrees where the references differ."""
 
@@ -65,29 +60,19 @@ def reference_samples(
         "references": list(references),
         "seconds": seconds,
     }
-    run_in_child(path, job, [np.asarray(array) for inputs in given for array in inputs], take, seconds)
+    run_job(path, job, [array for inputs in given for array in inputs], take, seconds)
     return OnnxSamples(samples, names[0])
 
 
-def run_in_child(
+def run_job(
     path: Path, job: Mapping[str, Any], arrays: Sequence[Array], take: Callable[[Frame], None], seconds: float = SECONDS
 ) -> None:
-    """Do a job of `child` in a new process, and pass its events to `take`.
+    """Do a job of `child` for a model, and pass its events to `take`.
 
     Raises the job's error, BudgetError if it takes too long, and MeaningError if the process ends without an answer.
     """
-    header = {**job, "path": str(path.absolute()), "memory": memory_limit()}
-    with closing(WorkerProcess(child.__name__)) as worker:
-        try:
-            worker.wait_ready()
-            end = worker.converse(header, arrays, timeout=seconds, on_event=take)
-        except WorkerDied as died:
-            death = explain_death(died.exit_code, died.stderr, killed_by_us=died.killed_by_us)
-            if death.status == "timeout":
-                raise BudgetError(f"the outputs of {path} take longer than {seconds:.0f} seconds") from None
-            raise MeaningError(f"the outputs of {path} cannot be computed: {death.message}") from None
-    if (failure := end.header.get("failure")) is not None:
-        raise Failure(**failure).error()
+    what = f"the repair of {path}" if "repair" in job else f"the reference of {path}"
+    _PROCESS.work({**job, "path": str(path.absolute())}, arrays, take, what=what, seconds=seconds)
 
 
 def check_by_references(engine: Engine, request: CheckRequest) -> Outcome:

@@ -5,9 +5,6 @@ A small archive can ask for more memory and time than any machine has.
 
 from __future__ import annotations
 
-import atexit
-import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,11 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from t2n_core.dialect.tensors import Tensor
-from t2n_core.engine.processes.death import explain_death
-from t2n_core.engine.processes.memory import memory_limit
+from t2n_core.engine.processes.jobs import JobProcess
 from t2n_core.engine.processes.wire import Frame
-from t2n_core.engine.processes.worker_process import WorkerDied, WorkerProcess
-from t2n_core.errors import BudgetError, MeaningError
 from t2n_core.parity.evaluation import child
 from t2n_core.parity.evaluation.noise import Noise
 from t2n_core.parity.samples import Array, Sample
@@ -30,12 +24,11 @@ _GRACE: Final = 5.0
 """Seconds beyond these for an operation that has begun, which is then ended without its name."""
 
 
-class Evaluator:
-    """One process at a time, which starts with the first job and again after one that ended it."""
+class Evaluator(JobProcess):
+    """A process that evaluates archives."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._worker: WorkerProcess | None = None
+        super().__init__(child.__name__)
 
     @staticmethod
     def shared() -> Evaluator:
@@ -56,7 +49,7 @@ class Evaluator:
         evaluated: list[dict[str, Tensor]] = []
         options = {"results": None if results is None else list(results)}
         job = _job(archive, [inputs], options, seconds=seconds, standard=standard, noise=noise)
-        self._work(job, [inputs], lambda frame: evaluated.append(_results(frame)))
+        self._evaluate(job, [inputs], lambda frame: evaluated.append(_results(frame)))
         return evaluated[0]
 
     def samples(
@@ -81,51 +74,12 @@ class Evaluator:
             samples.append(Sample(inputs, outputs, frame.header["sizes"]))
 
         options = {"round_to_storage": round_to_storage}
-        self._work(_job(archive, given, options, seconds=seconds, standard=standard), given, take)
+        self._evaluate(_job(archive, given, options, seconds=seconds, standard=standard), given, take)
         return samples
 
-    def close(self) -> None:
-        """End the process; the next job starts another one."""
-        with self._lock:
-            if self._worker is not None:
-                self._worker.close()
-                self._worker = None
-
-    def abandon(self) -> None:
-        """Forget the process in a forked one; it belongs to the process that started it."""
-        self._lock = threading.Lock()
-        if self._worker is not None:
-            self._worker.abandon()
-            self._worker = None
-
-    def _work(self, job: dict[str, Any], given: Sequence[Sequence[Array]], take: Callable[[Frame], None]) -> None:
-        arrays = [np.asarray(array) for inputs in given for array in inputs]
-        seconds = job["seconds"]
-        with self._lock:
-            try:
-                end = self._ready_worker().converse(job, arrays, timeout=seconds + _GRACE, on_event=take)
-            except WorkerDied as died:
-                self._worker = None
-                death = explain_death(died.exit_code, died.stderr, killed_by_us=died.killed_by_us)
-                if death.status == "timeout":
-                    raise BudgetError(f"the evaluation took longer than {seconds:.0f} seconds") from None
-                raise MeaningError(
-                    f"the outputs by the definitions of the operators cannot be computed: {death.message}"
-                ) from None
-            except BaseException:
-                self._worker = None
-                raise
-        if (failure := end.header.get("failure")) is not None:
-            raise child.Failure(**failure).error()
-
-    def _ready_worker(self) -> WorkerProcess:
-        if self._worker is not None and not self._worker.usable:
-            self._worker.abandon()
-            self._worker = None
-        if self._worker is None:
-            self._worker = WorkerProcess(child.__name__)
-            self._worker.wait_ready()
-        return self._worker
+    def _evaluate(self, job: dict[str, Any], given: Sequence[Sequence[Array]], take: Callable[[Frame], None]) -> None:
+        arrays = [array for inputs in given for array in inputs]
+        self.work(job, arrays, take, what="the evaluation", seconds=job["seconds"], grace=_GRACE)
 
 
 def _job(
@@ -144,7 +98,6 @@ def _job(
         "standard": standard,
         "options": options,
         "seconds": seconds,
-        "memory": memory_limit(),
         "noise": noise,
     }
 
@@ -156,6 +109,3 @@ def _results(frame: Frame) -> dict[str, Tensor]:
 
 
 _shared: Final = Evaluator()
-atexit.register(_shared.close)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_shared.abandon)

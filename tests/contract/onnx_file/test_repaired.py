@@ -61,7 +61,7 @@ def test_a_repair_that_changes_outputs_is_not_used(
         Path(job["target"]).write_bytes(net.SerializeToString())
         _[-1](type("Frame", (), {"header": {"changed": True}}))
 
-    monkeypatch.setattr(search, "run_in_child", spoil)
+    monkeypatch.setattr(search, "run_job", spoil)
     node = helper.make_node("Gelu", ["x"], ["y"])
     path = saved(model([node], [tensor("x", ["B", 5])], [tensor("y", ["B", 5])], opset=20), tmp_path / "net.onnx")
     status, (_, after) = repaired(capsys, path, tmp_path / "better.onnx")

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 from t2n_core.errors import BudgetError, InputError, MeaningError
 from t2n_core.onnx_file.references import RUNTIME, STANDARD
-from t2n_core.onnx_file.samples import reference_samples
+from t2n_core.onnx_file.samples import _PROCESS, reference_samples
 from tests.onnx_nets import linear, model, saved, tensor
 
 
@@ -47,6 +47,17 @@ def test_random_outputs_cannot_be_expected(tmp_path: Path) -> None:
     net = model([helper.make_node("RandomNormalLike", ["x"], ["y"])], [tensor("x", [2])], [tensor("y", [2])])
     with pytest.raises(InputError, match="random numbers in RandomNormalLike"):
         reference_samples(saved(net, tmp_path / "net.onnx"))
+
+
+def test_one_process_computes_one_model_after_the_other(tmp_path: Path) -> None:
+    path = saved(linear(), tmp_path / "net.onnx")
+    reference_samples(path)
+    assert _PROCESS._worker is not None
+    first = _PROCESS._worker.pid
+    with pytest.raises(InputError, match="has no dynamic dimension N"):
+        reference_samples(path, sizes={"N": 2})
+    assert len(reference_samples(path).samples) == 7
+    assert _PROCESS._worker.pid == first
 
 
 def test_a_model_that_takes_too_long(tmp_path: Path) -> None:

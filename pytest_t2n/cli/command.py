@@ -52,7 +52,7 @@ FAMILIES: Mapping[str, Family] = {
     "migrate": Family(
         _WRITE, "pytest_t2n.cli.migrate.command", "report what files use of torch-to-nnef, and what to write instead"
     ),
-    "profile": Family(_WRITE, "pytest_t2n.cli.upstream.profile", "report where the time of an archive goes"),
+    "profile": Family(_WRITE, "pytest_t2n.cli.upstream.profile", "report where the time of a file goes"),
     "bisect": Family(
         _FAIL, "pytest_t2n.cli.bisect", "run tests, and name the first wrong node of each cell that fails"
     ),

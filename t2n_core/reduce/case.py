@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 import shutil
 import tempfile
 import zipfile
@@ -31,9 +32,10 @@ from t2n_core.parity.outcome import Outcome
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
 from t2n_core.reduce.binding import Signatures
+from t2n_core.reduce.failure import failure_of
 from t2n_core.reduce.judge import AdaptiveEngine, Judge, SecondCalls
-from t2n_core.reduce.oracles import DefinitionsOracle, Float64Oracle, Oracle, ReleaseOracle
-from t2n_core.reduce.program import Array, Program
+from t2n_core.reduce.oracles import DefinitionsOracle, Float64Oracle, OnnxOracle, Oracle, ReleaseOracle
+from t2n_core.reduce.program import ONNX_FILE, Array, Program
 from t2n_core.reduce.reducer import Reduced, reduce_program
 from t2n_core.releases.judges import Releases, archive_judge
 from t2n_core.releases.search import ReleaseReport
@@ -66,7 +68,7 @@ class FailingCase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReducedCase:
-    """A reduced case in its folder: an archive as a directory, with inputs and right outputs."""
+    """A reduced case in its folder: an archive as a directory or an ONNX model, with inputs and right outputs."""
 
     folder: Path
     reduced: Reduced
@@ -75,6 +77,8 @@ class ReducedCase:
     expected: Mapping[str, Array]
     report: ReleaseReport | None
     """The releases in which the whole case was tried."""
+    command: str = ""
+    """The command that shows the failure; empty for an archive."""
 
     def describe(self) -> str:
         """Return the result as text for a terminal."""
@@ -83,6 +87,7 @@ class ReducedCase:
         sizes = f"{_count(program.operators, 'operator')}, {_count(program.elements, 'element')}"
         cost = f"{found.runs} runs, oracle {self.oracle or 'none'}"
         lines = [f"{found.failure}{blamed}: {sizes}, {cost}", f"in {self.folder}"]
+        lines += [f"see it: {self.command}"] if self.command else []
         if not found.complete:
             lines.append("the time was used up: reduce this folder to continue")
         return "\n".join([*lines, program.text().rstrip()])
@@ -110,15 +115,20 @@ def reduce_case(
     """Reduce a failing case, and write it into the folder `output` as it gets smaller.
 
     `oracle` is a release of tract, `definitions` or `float64`; by default, the release nearest to the engine's that is
-    right, or the definitions of the operators, or the Khronos interpreter in float64. `seconds` is the time for the
-    reduction, `timeout` that for one run. Raises InputError if the case does not fail, or `output` has other files.
+    right, or the definitions of the operators, or the Khronos interpreter in float64. Of an ONNX model it is the
+    reference by default. `seconds` is the time for the reduction, `timeout` that for one run. Raises InputError if the
+    case does not fail, or `output` has other files.
     """
     _check_folder(output)
-    content = read_archive(case.request.archive)
-    home = home_in_memory(_LEAST_ROOM + _ROOM * sum(tensor.size for tensor in content.tensors.values()))
+    if case.engine is None and is_onnx(case.request.archive):
+        raise InputError("the tools of Khronos read no ONNX files", hint="name a release of tract with --engine")
+    first = case.request.samples[0]
+    program = read_program(case.request.archive, first.inputs, case.signatures)
+    home = home_in_memory(_LEAST_ROOM + _ROOM * sum(weight.size for weight in program.weights.values()))
     with _engine(case.engine) as engine, tempfile.TemporaryDirectory(dir=home) as memory:
         sample, outcome = _failing_sample(case, engine, timeout)
-        program = Program.of(content, sample.inputs, case.signatures)
+        if sample is not first:
+            program = read_program(case.request.archive, sample.inputs, case.signatures)
         report: ReleaseReport | None = None
         right: Oracle | None = ReleaseOracle(engine, Path(memory), timeout)
         if isinstance(engine, AdaptiveEngine) and _is_second_call(outcome):
@@ -127,6 +137,8 @@ def reduce_case(
             engine = on_path(engine, outcome.path, [sample.sizes])
             report, right = _oracle(case, sample, releases, oracle, program, Path(memory), timeout)
         judge = Judge(engine, right, Path(memory), timeout=timeout, seconds=seconds)
+        if is_onnx(case.request.archive):
+            _require_same_failure(judge, case.request.archive, sample, program, timeout)
 
         def keep(name: str, smaller: Program) -> None:
             _write(output, smaller, {}, case.origins)
@@ -137,7 +149,25 @@ def reduce_case(
         expected = {name: _narrow(array) for name, array in (values or {}).items()}
         _write(output, reduced.program, expected, case.origins)
         name = judge.oracle.name if judge.oracle is not None else ""
-        return ReducedCase(output, reduced, name, expected, report)
+        return ReducedCase(output, reduced, name, expected, report, _command(case, output))
+
+
+def _require_same_failure(judge: Judge, model: Path, sample: Sample, program: Program, timeout: float) -> None:
+    """Raise InputError if a program does not end in the engine as the ONNX model does from which it was read."""
+    replies = judge.engine.run(model, [sample.inputs], timeout=timeout), judge.run(program)
+    whole, parts = (None if reply.status == "ok" else failure_of(reply) for reply in replies)
+    if whole != parts:
+        raise InputError(f"{model} is not reduced: as a whole it ends with {whole}, and written anew with {parts}")
+
+
+def _command(case: FailingCase, folder: Path) -> str:
+    """Return the command that shows the failure of an ONNX model in a release; empty for another case."""
+    if not (folder / ONNX_FILE).exists() or case.engine is None:
+        return ""
+    inputs = folder / IO_FILE
+    return shlex.join(
+        ["t2n", "check", f"{folder / ONNX_FILE}", "--inputs", f"{inputs}", "--tract", case.engine.version]
+    )
 
 
 @contextmanager
@@ -182,6 +212,12 @@ def _oracle(
 ) -> tuple[ReleaseReport | None, Oracle | None]:
     """Return the requested oracle, or the best one, with the report of the search for it."""
     report = None
+    if is_onnx(case.request.archive) and wanted in ("", DefinitionsOracle.name, FLOAT64):
+        if wanted:
+            raise InputError(
+                f"--oracle {wanted} is for archives", hint="an ONNX model has onnxruntime, or name a release"
+            )
+        return None, OnnxOracle(case.request.reference, memory, timeout)
     if not wanted:
         tried = archive_judge(releases, replace(case.request, samples=[sample], timeout=timeout))
         report = releases.search(tried, fetches=0)
@@ -217,7 +253,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _is_ours(file: Path) -> bool:
-    return file.name in (GRAPH_FILE, IO_FILE, ORIGINS_FILE) or file.suffix == ".dat"
+    return file.name in (GRAPH_FILE, ONNX_FILE, IO_FILE, ORIGINS_FILE) or file.suffix == ".dat"
 
 
 def _write(folder: Path, program: Program, expected: Mapping[str, Array], origins: Mapping[str, str]) -> None:

@@ -57,10 +57,12 @@ class OnnxProgram(Program):
         """Write a model over the content of `folder`, and return its path."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        weights = {name: numpy_helper.from_array(np.asarray(one), name) for name, one in self.weights.items()}
         path = folder / ONNX_FILE
-        path.write_bytes(self._model(weights).SerializeToString())
+        path.write_bytes(self._whole_model().SerializeToString())
         return path
+
+    def _whole_model(self) -> onnx.ModelProto:
+        return self._model({name: numpy_helper.from_array(np.asarray(w), name) for name, w in self.weights.items()})
 
     def _model(self, weights: Mapping[str, onnx.TensorProto]) -> onnx.ModelProto:
         model = onnx.ModelProto()
@@ -72,8 +74,20 @@ class OnnxProgram(Program):
             shape = [axes.get(axis, extent) for axis, extent in enumerate(array.shape)]
             model.graph.input.append(onnx.helper.make_tensor_value_info(name, _type_of(array), shape))
         for name in self.outputs:
-            model.graph.output.append(onnx.helper.make_tensor_value_info(name, self.types.get(name, 0), None))
+            plain = onnx.helper.make_tensor_value_info(name, self.types.get(name, 0), None)
+            model.graph.output.append(self.declared.get(name, plain))
+        inner = set(self.results()) - set(self.outputs)
+        model.graph.value_info.extend(one for name, one in self.declared.items() if name in inner)
         return model
+
+    def contradicts(self) -> bool:
+        if not self.declared:
+            return False
+        try:
+            shape_inference.infer_shapes(self._whole_model(), strict_mode=True)
+        except shape_inference.InferenceError:
+            return True
+        return False
 
     @classmethod
     def of_file(cls, path: Path, inputs: Sequence[Array], signatures: Signatures) -> OnnxProgram:
@@ -92,6 +106,7 @@ class OnnxProgram(Program):
                 weights[tensor.name] = numpy_helper.to_array(tensor)
             else:
                 nodes.insert(0, onnx.helper.make_node("Constant", [], [tensor.name], value=tensor))
+        declared = {one.name: one for one in (*model.graph.value_info, *model.graph.output)}
         for name in ("node", "initializer", "input", "output", "value_info", "quantization_annotation"):
             model.graph.ClearField(name)
         program = cls(
@@ -103,6 +118,7 @@ class OnnxProgram(Program):
             symbols=_symbols(read),
             head=model,
             types=types,
+            declared=declared,
         )
         pruned = program.prune()
         assert isinstance(pruned, OnnxProgram)
@@ -120,9 +136,14 @@ def _types(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def _symbols(model: OnnxModel) -> dict[str, dict[int, Any]]:
-    axes = {port.name: enumerate(port.shape or ()) for port in model.inputs}
-    found = {name: {axis: Name(d) for axis, d in dims if isinstance(d, str)} for name, dims in axes.items()}
-    return {name: symbols for name, symbols in found.items() if symbols}
+    """Return the name of each dynamic dimension by input and axis, None for one without a name."""
+    found: dict[str, dict[int, Any]] = {}
+    for port in model.inputs:
+        for axis, extent in enumerate(port.shape or ()):
+            if isinstance(extent, str):
+                name = None if extent == f"{port.name}.{axis}" else Name(extent)
+                found.setdefault(port.name, {})[axis] = name
+    return found
 
 
 def _is_plain(tensor: onnx.TensorProto) -> bool:

@@ -84,6 +84,37 @@ class Float64Oracle:
         return dict(zip(shown.outputs, reply.outputs[0], strict=True))
 
 
+class OnnxOracle:
+    """The references of ONNX models: onnxruntime, or ONNX's own evaluator where a model needs it."""
+
+    def __init__(self, reference: str, folder: Path, timeout: float) -> None:
+        """Create an oracle by one of the references, or by the first that computes a program if it names none."""
+        from t2n_core.onnx_file.references import REFERENCES
+
+        self._references = [reference] if reference in REFERENCES else list(REFERENCES)
+        self.name = self._references[0]
+        self._folder, self._timeout = folder / "oracle", timeout
+        self._takes_contradictions: bool | None = None
+
+    def values(self, program: Program, names: Sequence[str]) -> Mapping[str, Array] | None:
+        """Return the values of these names; None if declared shapes contradict each other, and did not in the first."""
+        from t2n_core.onnx_file.samples import reference_samples
+
+        contradicts = self._takes_contradictions is not True and program.contradicts()
+        if self._takes_contradictions is None:
+            self._takes_contradictions = contradicts
+        elif contradicts:
+            return None
+        shown = replace(program, outputs=tuple(dict.fromkeys(names))).prune()
+        inputs = tuple(shown.inputs.values())
+        try:
+            path = shown.write(self._folder)
+            computed = reference_samples(path, [inputs], references=self._references, seconds=self._timeout)
+        except Exception:  # candidates are arbitrary: a reference may refuse one for any reason
+            return None
+        return dict(zip(shown.outputs, computed.samples[0].expected, strict=True))
+
+
 def _with_outputs(program: Program, names: Sequence[str]) -> tuple[list[str], Program]:
     """Return the names, and the program that outputs them; sizes are cast, since only tract has their dtype."""
     sizes = _sizes_of(program)

@@ -41,10 +41,16 @@ class Program:
     fragments: Mapping[str, FragmentText] = field(default_factory=dict)
     symbols: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
     """Input -> axis -> its symbolic size."""
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    """The declarations of computed values of an ONNX model, which may contradict what an engine infers."""
 
     @property
     def target(self) -> TargetName:
         return self.signatures.target
+
+    def contradicts(self) -> bool:
+        """Return whether declared shapes of values are not those that follow from the operators."""
+        return False
 
     @property
     def inlines_sizes(self) -> bool:
@@ -85,6 +91,7 @@ class Program:
             assignments=tuple(reversed(kept)),
             fragments={name: text for name, text in self.fragments.items() if name in called},
             symbols={name: axes for name, axes in self.symbols.items() if name in needed},
+            declared={name: one for name, one in self.declared.items() if name in needed},
         )
 
     def _used_operators(self, assignments: Iterable[Assignment]) -> set[str]:

@@ -14,6 +14,7 @@ from t2n_core.reduce.passes.cuts import (
     bypass_assignments,
     earliest_failing_output,
     fewer_assignments,
+    fewer_declarations,
     fewer_outputs,
     first_wrong_value,
     fixed_sizes,
@@ -28,6 +29,7 @@ from t2n_core.reduce.reduction import Reduction
 
 Pass = Callable[[Reduction], None]
 FIRST: Final[Sequence[Pass]] = (
+    fewer_declarations,
     fixed_sizes,
     fewer_outputs,
     first_wrong_value,
@@ -36,6 +38,7 @@ FIRST: Final[Sequence[Pass]] = (
 )
 REPEATED: Final[Sequence[Pass]] = (
     fewer_assignments,
+    fewer_declarations,
     inlined_fragments,
     bypass_assignments,
     weights_as_inputs,

@@ -39,12 +39,13 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def add_given(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for the input, which several commands share."""
-    parser.add_argument("path", type=Path, metavar="PATH", help="a bundle, or an archive")
+    parser.add_argument("path", type=Path, metavar="PATH", help="a bundle, an archive or an ONNX model")
     parser.add_argument(
         "--inputs",
         type=Path,
-        metavar="NPZ",
-        help="inputs of the archive, else drawn, and its outputs, else those by the definitions of its operators",
+        metavar="FILE",
+        help="inputs of the file, else drawn, and its outputs, else those by the definitions of its operators or by "
+        "onnxruntime; or a folder of input_N.pb and output_N.pb",
     )
     parser.add_argument("--case", metavar="GLOB", help="of a bundle: only these, by the node id without the engine")
     parser.add_argument("--level", choices=list(LEVELS), help="instead of the level of the bundle")

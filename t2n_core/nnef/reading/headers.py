@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tarfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from t2n_core.errors import InputError
 from t2n_core.nnef import dat
+from t2n_core.nnef.reading.members import archive_errors
 
 DAT = ".dat"
 
@@ -45,14 +44,12 @@ def files_of(archive: Path) -> Iterator[Iterator[tuple[str, IO[bytes]]]]:
 
     Raises InputError if it is not an archive, or a damaged one.
     """
-    try:
+    with archive_errors(archive):
         if archive.is_dir():
             yield _files_of_folder(archive)
         else:
             with tarfile.open(archive, "r|*") as tar:
                 yield _files_of_tar(tar)
-    except (OSError, tarfile.TarError, EOFError, zlib.error) as wrong:
-        raise InputError(f"{archive} is not an archive: {wrong}") from wrong
 
 
 def _files_of_folder(folder: Path) -> Iterator[tuple[str, IO[bytes]]]:

@@ -30,7 +30,7 @@ def read_members(archive: Path) -> dict[str, bytes]:
     Other files are ignored. Raises InputError if it is not an archive, for a name that leads out of the archive, a link
     or a pipe, and for more files or bytes than an archive of weights has.
     """
-    with _errors_of(archive):
+    with archive_errors(archive):
         if archive.is_dir():
             return dict(_of_folder(archive, _READ))
         return dict(_of_tar(archive, max(_MOST_BYTES, _MOST_PACKED * archive.stat().st_size), _READ))
@@ -38,7 +38,7 @@ def read_members(archive: Path) -> dict[str, bytes]:
 
 def unpack_members(archive: Path, folder: Path, *, most: int) -> None:
     """Write the graph and the tensors of a tar into a folder, of at most `most` bytes. Raises InputError."""
-    with _errors_of(archive):
+    with archive_errors(archive):
         for name, data in _of_tar(archive, most, (GRAPH_FILE,)):
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,8 @@ def unpack_members(archive: Path, folder: Path, *, most: int) -> None:
 
 
 @contextmanager
-def _errors_of(archive: Path) -> Iterator[None]:
+def archive_errors(archive: Path) -> Iterator[None]:
+    """Raise InputError for an error of the system or of a tar while an archive is read."""
     try:
         yield
     except (OSError, tarfile.TarError, EOFError, zlib.error, ForeignFileError) as wrong:

@@ -121,8 +121,22 @@ def _compute(words: list[str], value: Expression) -> Any:
     return value
 
 
+def fewer_declarations(state: Reduction) -> None:
+    """Remove the declared shapes of computed values, or as many as the failure does not need."""
+    names = list(state.program.declared)
+
+    def attempt(kept: list[str]) -> bool:
+        declared = {name: one for name, one in state.program.declared.items() if name in kept}
+        return state.take(replace(state.program, declared=declared))
+
+    if names and not attempt([]):
+        minimise(names, attempt)
+
+
 def fixed_sizes(state: Reduction) -> None:
-    """Replace symbolic sizes by integers, and remove the lines that declare and bound them."""
+    """Replace symbolic sizes by integers, unless computed values declare them, and remove lines about them."""
+    if state.program.declared:
+        return
     program = state.program
     sizes = {
         str(extent): program.inputs[name].shape[axis]
@@ -132,7 +146,9 @@ def fixed_sizes(state: Reduction) -> None:
     }
     if program.symbols:
         plain = tuple(one for one in program.extensions if one.startswith("tract_registry"))
-        fixed = program.with_arguments(lambda _, one: with_sizes(one.value, sizes))
+        fixed = program.with_arguments(
+            lambda _, one: with_sizes(one.value, sizes) if program.inlines_sizes else one.value
+        )
         state.take(replace(fixed, symbols={}, extensions=plain))
     for line in state.program.extensions:
         rest = tuple(one for one in state.program.extensions if one != line)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+import torch
 from onnx import helper, numpy_helper
 
 from pytest_t2n.cli.command import main
@@ -98,7 +99,8 @@ def test_the_releases_between_which_a_model_ends_differently(
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        (["reduce", "net.onnx", "-o", "out", "--engine", NEWEST], "is an ONNX model, and this needs an archive"),
+        (["reduce", "net.onnx", "-o", "out", "--engine", "khronos"], "the tools of Khronos read no ONNX files"),
+        (["export-tensors", "w.pt", "-o", "w", "--like", "net.onnx"], "is an ONNX model, and this needs an archive"),
         (["export", "net.onnx", "-o", "net.nnef.tgz"], "is an ONNX model, which is not exported"),
         (["check", "net.onnx", "--bisect", "--tract", NEWEST], "--bisect is for archives"),
         (["check", "net.onnx", "--khronos"], "the tools of Khronos read no ONNX files"),
@@ -113,5 +115,6 @@ def test_commands_for_archives_alone(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     saved(linear(), tmp_path / "net.onnx")
+    torch.save({"w": torch.ones(1)}, "w.pt")
     assert main(command) == 1
     assert reason in capsys.readouterr().err

@@ -71,6 +71,77 @@ def test_a_bundle_of_a_refusal_is_right_in_a_release_that_has_the_operator(tmp_p
     assert main(["bundle", str(tmp_path / "case"), *case[:-1], str(tmp_path / "again")]) == 0  # a case is an input, too
 
 
+def deep() -> onnx.ModelProto:
+    """Return a model in which only the LSTM is computed wrongly, far from inputs and outputs."""
+    random = np.random.default_rng(0)
+    constants = {"w": random.normal(size=(7, 3)).astype("f4"), "axis": np.array([1])}
+    net = lstm("reverse")
+    net.graph.node[0].input[0] = "t"
+    net.graph.node[0].output[0] = "h"
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Tanh", ["m"], ["t"]),
+        net.graph.node[0],
+        helper.make_node("Squeeze", ["h", "axis"], ["s"]),
+        helper.make_node("Exp", ["s"], ["y"]),
+    ]
+    whole = model(nodes, [tensor("x", ["T", 2, 7])], [tensor("y", ["T", 2, 4])], constants)
+    whole.graph.initializer.extend(net.graph.initializer)
+    return whole
+
+
+def chain(operator: str, opset: int) -> onnx.ModelProto:
+    """Return a model of three nodes, of which the operator is the second one."""
+    names = (("Tanh", "x", "a"), (operator, "a", "b"), ("Neg", "b", "y"))
+    nodes = [helper.make_node(kind, [x], [y]) for kind, x, y in names]
+    return model(nodes, [tensor("x", ["B", 5])], [tensor("y", ["B", 5])], opset=opset)
+
+
+def declared() -> onnx.ModelProto:
+    """Return a model with a declaration that releases before 0.23 cannot parse, as torch.onnx writes them."""
+    net = chain("Exp", 17)
+    net.graph.value_info.append(tensor("b", ["Min(64, B)", 5]))
+    return net
+
+
+@pytest.mark.parametrize(
+    ("net", "release", "failure", "operators", "status"),
+    [
+        (deep(), NEWEST, "mismatch at compare, of `LSTM`", ["LSTM"], "mismatch"),
+        (chain("Gelu", 20), LINES[-2], "error at load: Operator can not be made", ["Gelu"], "error"),
+        (declared(), LINES[-2], "error at load: Failed to parse", ["Exp", "Neg"], "error"),
+    ],
+    ids=["wrong", "refused", "declared"],
+)
+def test_a_model_is_reduced_to_the_nodes_that_fail(
+    net, release, failure, operators, status, tmp_path, capsys, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(net, "weights.bin", save_as_external_data=True, location="net.data", size_threshold=64)
+    assert main(["reduce", "weights.bin", "--engine", release, "--offline", "-o", "small"]) == 0
+    said = capsys.readouterr().out
+    assert failure in said
+    assert "oracle onnxruntime" in said
+    assert sorted(path.name for path in Path("small").iterdir()) == ["io.npz", "model.onnx"]
+    assert [node.op_type for node in onnx.load("small/model.onnx").graph.node] == operators
+    command = re.search(r"^see it: (.*)$", said, re.MULTILINE)
+    assert command is not None
+    Path("weights.bin").unlink()
+    assert main([*shlex.split(command[1])[1:], "--offline", "--json"]) == 1
+    (outcome,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert outcome["status"] == status
+    assert main(["reduce", "small", "--engine", release, "--offline", "-o", "small"]) == 0  # it can go on from there
+
+
+def test_a_model_that_is_right_is_not_reduced(tmp_path, capsys) -> None:
+    path = str(saved(linear(), tmp_path / "net.onnx"))
+    assert main(["reduce", path, "--engine", NEWEST, "--offline", "-o", str(tmp_path / "small")]) == 1
+    assert f"it does not fail in tract {NEWEST}" in capsys.readouterr().err
+    given = ["--oracle", "definitions", "--engine", NEWEST, "--offline", "-o", str(tmp_path / "small")]
+    assert main(["reduce", str(saved(lstm("reverse"), tmp_path / "net.onnx")), *given]) == 1
+    assert "--oracle definitions is for archives" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -45,20 +45,17 @@ def draw_samples(
     end = time.monotonic() + seconds / 2
     random = np.random.default_rng(0)
     bounds = index_bounds(model)
-    largest = INTEGER_BOUNDS if any(port.dtype.kind in "iu" for port in model.inputs) else INTEGER_BOUNDS[:1]
     drawn, reason = 0, ""
     most = _COUNT if set(model.symbols) - set(sizes) else _COUNT_FIXED
     for assignment in itertools.islice(_assignments(model.symbols, sizes), _MOST_TRIES):
-        for most_integer in largest:
-            inputs = [_draw(random, port, assignment, bounds.get(port.name, most_integer)) for port in model.inputs]
+        for _ in range(1 if drawn else 2):  # the first twice, so that outputs of different inputs can be compared
             try:
-                outputs = reference(inputs)
+                inputs, outputs = _answered(model, reference, random, assignment, bounds)
             except MeaningError as wrong:
                 reason = wrong.message
-                continue
+                break
             yield assignment, inputs, outputs
             drawn += 1
-            break
         if drawn == most or (drawn and time.monotonic() > end):
             return
     if not drawn:
@@ -110,10 +107,7 @@ def _check_sizes(model: OnnxModel, sizes: Mapping[str, int]) -> None:
 
 
 def _assignments(symbols: Sequence[str], fixed: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Yield sizes of all symbols: different ones first, then equal ones, then all combinations.
-
-    The first comes twice, so that outputs of different inputs of one size can be compared.
-    """
+    """Yield sizes of all symbols: different ones first, then equal ones, then all combinations."""
     free = [name for name in symbols if name not in fixed]
     if not free:
         yield from itertools.repeat(dict(fixed))
@@ -124,9 +118,26 @@ def _assignments(symbols: Sequence[str], fixed: Mapping[str, int]) -> Iterator[d
     for sizes in map(tuple, itertools.chain(zip(*rotated, strict=True), equal, combined)):
         if sizes in seen:
             continue
-        assignment = {**fixed, **dict(zip(free, sizes, strict=True))}
-        yield from [assignment] if seen else [assignment, assignment]
         seen.add(sizes)
+        yield {**fixed, **dict(zip(free, sizes, strict=True))}
+
+
+def _answered(
+    model: OnnxModel,
+    reference: Reference,
+    random: np.random.Generator,
+    sizes: Mapping[str, int],
+    bounds: Mapping[str, int],
+) -> tuple[list[Array], list[Array]]:
+    """Return inputs with the largest integers that the reference takes, and its outputs. Raises MeaningError."""
+    largest = INTEGER_BOUNDS if any(port.dtype.kind in "iu" for port in model.inputs) else INTEGER_BOUNDS[:1]
+    for most in largest:
+        inputs = [_draw(random, port, sizes, bounds.get(port.name, most)) for port in model.inputs]
+        try:
+            return inputs, reference(inputs)
+        except MeaningError as wrong:
+            refusal = wrong
+    raise refusal
 
 
 def _draw(random: np.random.Generator, port: OnnxPort, sizes: Mapping[str, int], most: int) -> Array:

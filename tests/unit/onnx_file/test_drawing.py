@@ -35,6 +35,15 @@ def test_sizes_differ_and_include_one(tmp_path: Path) -> None:
     assert any((inputs[0] < 0).any() for _, inputs, _ in samples)
 
 
+def test_the_first_sizes_that_the_model_takes_come_twice(tmp_path: Path) -> None:
+    """Outputs of different inputs are compared at one size, which the very first one need not be."""
+    node = helper.make_node("Pad", ["x", "pads"], ["y"], mode="reflect")
+    net = model([node], [tensor("x", ["T"])], [tensor("y", None)], {"pads": np.array([9, 9])})
+    sizes = [sample[0]["T"] for sample in drawn(net, tmp_path)]
+    assert sizes[0] == sizes[1] > 9
+    assert len(set(sizes)) == len(sizes) - 1 == 6
+
+
 def test_a_fixed_size_is_kept(tmp_path: Path) -> None:
     assert [sample[0] for sample in drawn(linear(), tmp_path, {"B": 9})] == [{"B": 9}] * 3
     with pytest.raises(InputError, match="no dynamic dimension N"):

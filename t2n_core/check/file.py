@@ -260,10 +260,11 @@ class OnnxFile:
     def with_hint(self, outcome: Outcome, engine: Engine, target: str) -> Outcome:
         from t2n_core.onnx_file.refusals import REFUSAL, refusal_of
 
-        if outcome.status is not Status.ERROR or outcome.error is None or outcome.error.hint:
+        if outcome.status is not Status.ERROR or outcome.error is None:
             return outcome
         refusal = refusal_of(outcome.error.message, self._model.functions)
         if refusal is None:
             return outcome
-        error = replace(outcome.error, hint=refusal.hint, op=refusal.op)
+        hint = "; ".join(filter(None, (outcome.error.hint, refusal.hint)))
+        error = replace(outcome.error, hint=hint, op=refusal.op)
         return replace(outcome, error=error, facts={**outcome.facts, REFUSAL: refusal.kind.value})

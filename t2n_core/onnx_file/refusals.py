@@ -67,7 +67,7 @@ _MESSAGES: Final[Mapping[Kind, Sequence[str]]] = {
         "Neither (sizes|shape) no[rt] scales? makes sense|without a determined fact",
     ],
     Kind.CONTROL_FLOW: [r'node #\d+ "[^"]*" (If|Loop|Scan)\b'],
-    Kind.SHAPE_ARITHMETIC: [r"\bTDim\b"],
+    Kind.SHAPE_ARITHMETIC: [r"\bTDim\b|Undetermined symbol"],
     Kind.OPTIMISER: ["Trying to substitute", "Output mismatch after rewiring", "running pass", "After rule"],
     Kind.DATA_TYPE: [
         r"No super type|Impossible to unify [FIUB]\w+ with [FIUB]\w+|must be floating point|does not support",
@@ -85,7 +85,7 @@ _MESSAGES: Final[Mapping[Kind, Sequence[str]]] = {
 _NO_TENSORS: Final = re.compile("Sequence|^Optional|^String|^TfIdfVectorizer$|^RegexFullMatch$")
 """The operators whose inputs or outputs are no tensors of numbers."""
 _PATTERNS: Final = {kind: re.compile("|".join(parts), re.IGNORECASE) for kind, parts in _MESSAGES.items()}
-_NODE: Final = re.compile(r'node #\d+ "([^"]*)" (?:Unimplemented\()?(\w+)|Building node (\S*) \((\w+)\)')
+_NODE: Final = re.compile(r'#\d+ "([^"]*)" (?:Unimplemented\()?(\w+)|Building node (\S*) \((\w+)\)')
 _UNIMPLEMENTED: Final = re.compile(r'UnimplementedOp \{.*?name: "(\w+)"', re.DOTALL)
 
 

@@ -19,6 +19,10 @@ MESSAGES = [
     ('No super type for Bool and F32\n  in: Failed analyse for node #2 "w" Where', Kind.DATA_TYPE, "w", "Where"),
     ("graph input `state` has no type", Kind.UNTYPED_INPUT, "", ""),
     ("Trying to substitute a 2,1,T,T,F32 by 1,1,1,1,F32\n  in: running pass FoldUniformMask", Kind.OPTIMISER, "", ""),
+    ('TDim is not a number\n  in: Evaluating #58 "cs" CumSum', Kind.SHAPE_ARITHMETIC, "cs", "CumSum"),
+    ('Undetermined symbol in expression: s\n  in: Evaluating #1 "r" Resize', Kind.SHAPE_ARITHMETIC, "r", "Resize"),
+    ('Undetermined symbol in expression: x\nEvaluating #2 "w" Broadcast', Kind.SHAPE_ARITHMETIC, "w", "Broadcast"),
+    ('Incompatible reshape\n  in: Eager eval #164 "r.0" Reshape\nrunning pass P', Kind.OPTIMISER, "r.0", "Reshape"),
 ]  # fmt: skip
 
 

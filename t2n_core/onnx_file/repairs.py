@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import numpy as np
 import onnx
-from onnx import numpy_helper, shape_inference, version_converter
+from onnx import TensorProto, numpy_helper, shape_inference, version_converter
 
 from t2n_core.errors import InputError
 from t2n_core.onnx_file.functions import inline_functions
 from t2n_core.onnx_file.model import MOST_BYTES
-from t2n_core.onnx_file.writer_repairs import WRITER_REPAIRS
+from t2n_core.onnx_file.writer_repairs import WRITER_REPAIRS, element_types
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*")
 _OPSET: Final = 18
@@ -101,11 +101,35 @@ def replace_ranges(model: onnx.ModelProto, missing: Collection[str]) -> onnx.Mod
     return model
 
 
+def count_in_32_bits(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
+    """Sum booleans that are cast to int64 in int32: tract takes what is cast to int64 for sizes, and sums none."""
+    types = element_types(model)
+    casts = {node.output[0]: node.input[0] for node in model.graph.node if node.op_type == "Cast"}
+    nodes: list[onnx.NodeProto] = []
+    for node in model.graph.node:
+        counted = node.input[0] if node.op_type == "CumSum" and types.get(node.input[0]) == TensorProto.INT64 else ""
+        while counted in casts:
+            counted = casts[counted]
+        if types.get(counted) != TensorProto.BOOL:
+            nodes.append(node)
+            continue
+        total = node.output[0]
+        wide = onnx.helper.make_node("Cast", [f"{total}_narrow"], [total], to=TensorProto.INT64)
+        nodes.append(onnx.helper.make_node("Cast", [counted], [f"{total}_of"], to=TensorProto.INT32))
+        node.input[0], node.output[0] = f"{total}_of", f"{total}_narrow"
+        nodes += [node, wide]
+    if len(nodes) != len(model.graph.node):
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
+    return model
+
+
 REPAIRS: Final[Mapping[str, Callable[[onnx.ModelProto, Collection[str]], onnx.ModelProto]]] = {
     "remove declared shapes": remove_value_info,
     "rename dimensions": rename_dimensions,
     "fold constants": fold_constants,
     "replace ranges": replace_ranges,
+    "count in 32 bits": count_in_32_bits,
     "infer types": infer_types,
     "inline functions": inline_functions,
     "convert the opset": convert_opset,

@@ -37,9 +37,7 @@ def hide_gelu(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelPro
 
 def divide_for_remainders(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
     """Write remainders of integers by a division, whose quotient is exact; that of floats is not, and they stay."""
-    typed = shape_inference.infer_shapes(model).graph
-    types = {value.name: value.type.tensor_type.elem_type for value in (*typed.input, *typed.value_info, *typed.output)}
-    types |= {tensor.name: tensor.data_type for tensor in typed.initializer}
+    types = element_types(model)
     nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:
         dtype = types.get(node.input[0]) if node.op_type == "Mod" else None
@@ -54,6 +52,13 @@ def divide_for_remainders(model: onnx.ModelProto, missing: Collection[str]) -> o
     del model.graph.node[:]
     model.graph.node.extend(nodes)
     return model
+
+
+def element_types(model: onnx.ModelProto) -> dict[str, int]:
+    """Return the types of the elements of values that the file states, or that follow from it."""
+    typed = shape_inference.infer_shapes(model).graph
+    types = {value.name: value.type.tensor_type.elem_type for value in (*typed.input, *typed.value_info, *typed.output)}
+    return types | {tensor.name: tensor.data_type for tensor in typed.initializer}
 
 
 def _remainder(x: str, z: str, y: str, *, of_dividend: bool) -> Iterator[onnx.NodeProto]:

@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from onnx import helper
 
 from pytest_t2n.cli.command import main
-from tests.onnx_nets import linear, lstm, model, saved, tensor
+from tests.onnx_nets import FLOAT, INT64, linear, lstm, model, saved, tensor
 from tests.releases import LINES, NEWEST
 
 LATE = LINES[-3]
@@ -40,6 +41,22 @@ def test_a_contradicting_declared_shape_is_removed(tmp_path: Path, capsys: pytes
     status, (before, after) = repaired(capsys, saved(net, tmp_path / "net.onnx"), tmp_path / "better.onnx", NEWEST)
     assert before["facts"]["refusal"] == "shape"
     assert (status, after["repairs"]) == (0, ["remove declared shapes"])
+
+
+def test_positions_that_are_counted_by_a_mask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """torch.onnx writes the positions of language models so: the engine takes an int64 that is cast for a size."""
+    nodes = [
+        helper.make_node("Equal", ["ids", "padding"], ["none"]),
+        helper.make_node("Not", ["none"], ["some"]),
+        helper.make_node("Cast", ["some"], ["wide"], to=INT64),
+        helper.make_node("CumSum", ["wide", "axis"], ["positions"]),
+        helper.make_node("Cast", ["positions"], ["y"], to=FLOAT),
+    ]
+    ports = [tensor("ids", ["B", "T"], INT64)], [tensor("y", ["B", "T"])]
+    net = model(nodes, *ports, {"padding": np.array(1), "axis": np.array(1)})
+    status, (before, after) = repaired(capsys, saved(net, tmp_path / "net.onnx"), tmp_path / "better.onnx", NEWEST)
+    assert (before["facts"]["refusal"], before["error"]["op"]) == ("shape arithmetic", "CumSum")
+    assert (status, after["status"], after["repairs"]) == (0, "pass", ["count in 32 bits"])
 
 
 def test_nothing_is_written_where_nothing_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

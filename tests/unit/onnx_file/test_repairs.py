@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnx.reference
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from t2n_core.errors import InputError
 from t2n_core.onnx_file.repairs import repair
@@ -82,6 +82,29 @@ def test_a_range_that_does_not_start_at_0_stays(tmp_path: Path) -> None:
     ends = {"start": np.float32(0.5), "step": np.float32(1)}
     node = helper.make_node("Range", ["start", "n", "step"], ["y"])
     assert repaired("replace ranges", model([node], [tensor("n", [])], [tensor("y", ["N"])], ends), tmp_path) is None
+
+
+@pytest.mark.parametrize(("dtype", "operators"), [
+    (TensorProto.BOOL, ["Cast", "Cast", "CumSum", "Cast"]),
+    (TensorProto.INT32, ["Cast"]),
+])  # fmt: skip
+def test_counts(dtype: int, operators: list[str], tmp_path: Path) -> None:
+    """Sums of other integers need 64 bits."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["wide"], to=INT64),
+        helper.make_node("CumSum", ["wide", "axis"], ["y"], exclusive=1, reverse=1),
+    ]
+    net = model(nodes, [tensor("x", ["B", "T"], dtype)], [tensor("y", ["B", "T"], INT64)], {"axis": np.array(1)})
+    changed = repaired("count in 32 bits", net, tmp_path)
+    if dtype != TensorProto.BOOL:
+        assert changed is None
+        return
+    assert changed is not None
+    assert [node.op_type for node in changed.graph.node] == operators
+    onnx.checker.check_model(changed, full_check=True)
+    x = {"x": np.random.default_rng(0).random((3, 7)) > 0.5}
+    expected, got = (onnx.reference.ReferenceEvaluator(one).run(None, x)[0] for one in (net, changed))
+    np.testing.assert_array_equal(got, expected, strict=True)
 
 
 def test_the_opset(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from t2n_core.onnx_file.model import MOST_BYTES
 from t2n_core.onnx_file.writer_repairs import WRITER_REPAIRS, element_types
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*")
+_BATCH_AND_CHANNELS: Final = 2
 _OPSET: Final = 18
 """An opset that all lines of tract know well: later ones add functions and types that older releases lack."""
 
@@ -124,12 +125,37 @@ def count_in_32_bits(model: onnx.ModelProto, missing: Collection[str]) -> onnx.M
     return model
 
 
+def scale_by_constants(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
+    """Give a Resize of images of one size constant scales: tract takes no sizes with that of a dynamic batch."""
+    typed = shape_inference.infer_shapes(model, data_prop=True).graph
+    values = (*typed.input, *typed.value_info, *typed.output)
+    shapes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in values}
+    constants = {tensor.name for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type != "Resize" or len(node.input) < 4 or node.input[3] in constants:
+            continue
+        pairs = list(zip(shapes.get(node.input[0], ()), shapes.get(node.output[0], ()), strict=False))
+        if pairs and all(all(pair) for pair in pairs[_BATCH_AND_CHANNELS:]):
+            scales = [_scale(*pair) if all(pair) else np.float32(1) for pair in pairs]
+            node.input[2] = f"{node.output[0]}_scales"
+            del node.input[3]
+            model.graph.initializer.append(numpy_helper.from_array(np.stack(scales), node.input[2]))
+    return model
+
+
+def _scale(size: int, scaled: int) -> np.float32:
+    """Return the number by which a size is multiplied, and rounded down, to be the other one."""
+    scale = np.float32(scaled / size)
+    return scale if size * float(scale) >= scaled else np.nextafter(scale, np.float32(np.inf))
+
+
 REPAIRS: Final[Mapping[str, Callable[[onnx.ModelProto, Collection[str]], onnx.ModelProto]]] = {
     "remove declared shapes": remove_value_info,
     "rename dimensions": rename_dimensions,
     "fold constants": fold_constants,
     "replace ranges": replace_ranges,
     "count in 32 bits": count_in_32_bits,
+    "scale by constants": scale_by_constants,
     "infer types": infer_types,
     "inline functions": inline_functions,
     "convert the opset": convert_opset,

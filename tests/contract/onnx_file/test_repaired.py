@@ -59,6 +59,18 @@ def test_positions_that_are_counted_by_a_mask(tmp_path: Path, capsys: pytest.Cap
     assert (status, after["status"], after["repairs"]) == (0, "pass", ["count in 32 bits"])
 
 
+def test_an_image_that_is_scaled_to_one_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["batch"], end=2),
+        helper.make_node("Concat", ["batch", "size"], ["sizes"], axis=0),
+        helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear"),
+    ]
+    net = model(nodes, [tensor("x", ["B", 2, 4, 5])], [tensor("y", ["B", 2, 8, 10])], {"size": np.array([8, 10])})
+    status, (before, after) = repaired(capsys, saved(net, tmp_path / "net.onnx"), tmp_path / "better.onnx", NEWEST)
+    assert (before["facts"]["refusal"], before["error"]["op"]) == ("shape arithmetic", "Resize")
+    assert (status, after["status"], after["repairs"]) == (0, "pass", ["scale by constants"])
+
+
 def test_nothing_is_written_where_nothing_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The engine computes a reversed LSTM wrongly in any form of the file."""
     status, (before, after) = repaired(capsys, saved(lstm("reverse"), tmp_path / "net.onnx"), tmp_path / "better.onnx")

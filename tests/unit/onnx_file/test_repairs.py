@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnx.reference
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from t2n_core.errors import InputError
 from t2n_core.onnx_file.repairs import repair
@@ -105,6 +105,32 @@ def test_counts(dtype: int, operators: list[str], tmp_path: Path) -> None:
     x = {"x": np.random.default_rng(0).random((3, 7)) > 0.5}
     expected, got = (onnx.reference.ReferenceEvaluator(one).run(None, x)[0] for one in (net, changed))
     np.testing.assert_array_equal(got, expected, strict=True)
+
+
+def test_sizes_of_an_image(tmp_path: Path) -> None:
+    """The size of the batch is symbolic; 3 * float32(7 / 3) is below 7, and the scale is the next larger number."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["batch"], end=2),
+        helper.make_node("Concat", ["batch", "size"], ["sizes"], axis=0),
+        helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear"),
+    ]
+    net = model(nodes, [tensor("x", ["B", 1, 3, 11])], [tensor("y", ["B", 1, 7, 26])], {"size": np.array([7, 26])})
+    changed = repaired("scale by constants", net, tmp_path)
+    assert changed is not None
+    onnx.checker.check_model(changed, full_check=True)
+    assert len(changed.graph.node[-1].input) == 3
+    scales = numpy_helper.to_array(changed.graph.initializer[-1])
+    for dtype in ("f4", "f8"):
+        assert np.floor(np.array([5, 1, 3, 11], dtype) * scales).tolist() == [5, 1, 7, 26]
+    x = {"x": np.random.default_rng(0).random((5, 1, 3, 11), "f4")}
+    expected, got = (onnx.reference.ReferenceEvaluator(one).run(None, x)[0] for one in (net, changed))
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+def test_an_image_of_any_size_has_no_constant_scales(tmp_path: Path) -> None:
+    node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"])
+    ports = [tensor("x", ["B", 1, "H", 4]), tensor("sizes", [4], INT64)], [tensor("y", ["B", 1, 7, 8])]
+    assert repaired("scale by constants", model([node], *ports), tmp_path) is None
 
 
 def test_the_opset(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from conformance.lab.processes import open_answers
 
 
 def main() -> None:
-    """Answer jobs until the input ends; what a job raises is its answer."""
+    """Answer jobs until the input ends; the cause of what a job raises is its answer."""
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     answers = open_answers()
@@ -25,8 +25,15 @@ def main() -> None:
         try:
             answer = import_module(f"{__package__}.{job['kind']}").work(job)
         except Exception as cause:
-            answer = {"error": f"{type(cause).__name__}: {cause}"[:300]}
+            answer = {"error": _reason(cause)}
         print(json.dumps(answer), file=answers, flush=True)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the class and message of the first cause of an error: torch.onnx wraps it in advice."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}"[:300]
 
 
 if __name__ == "__main__":

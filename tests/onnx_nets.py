@@ -60,3 +60,20 @@ def lstm(direction: str) -> onnx.ModelProto:
     constants = {name: random.normal(size=shape).astype("f4") for name, shape in weights.items()}
     node = helper.make_node("LSTM", ["x", "W", "R", "B"], ["y"], hidden_size=4, direction=direction)
     return model([node], [tensor("x", ["T", 2, 3])], [tensor("y", ["T", 1, 2, 4])], constants)
+
+
+def attention_keys() -> onnx.ModelProto:
+    """Return keys of all but the first step, transposed in three dimensions, as torch.onnx writes attention."""
+    nodes = [
+        helper.make_node("Slice", ["x", "one", "end", "two"], ["keys"]),
+        helper.make_node("Shape", ["keys"], ["heads"], end=2),
+        helper.make_node("Shape", ["keys"], ["steps"], start=2, end=3),
+        helper.make_node("Concat", ["rest", "steps", "eight"], ["joined"], axis=0),
+        helper.make_node("Reshape", ["keys", "joined"], ["flat"]),
+        helper.make_node("Transpose", ["flat"], ["swapped"], perm=[0, 2, 1]),
+        helper.make_node("Concat", ["heads", "eight", "steps"], ["apart"], axis=0),
+        helper.make_node("Reshape", ["swapped", "apart"], ["y"]),
+    ]
+    constants = {"one": 1, "end": (1 << 63) - 1, "two": 2, "rest": -1, "eight": 8}
+    stored = {name: np.array([value]) for name, value in constants.items()}
+    return model(nodes, [tensor("x", ["B", 4, "T", 8])], [tensor("y", [None, 4, 8, None])], stored)

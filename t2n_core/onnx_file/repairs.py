@@ -149,6 +149,42 @@ def _scale(size: int, scaled: int) -> np.float32:
     return scale if size * float(scale) >= scaled else np.nextafter(scale, np.float32(np.inf))
 
 
+def transpose_in_four_dimensions(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
+    """Swap the last two of four dimensions directly: tract cannot always divide by sizes to join the first two."""
+    typed = shape_inference.infer_shapes(model, data_prop=True).graph
+    values = (*typed.input, *typed.value_info, *typed.output)
+    ranks = {value.name: len(value.type.tensor_type.shape.dim) for value in values}
+    made = {name: node for node in model.graph.node for name in node.output}
+    swaps = 0
+    for node in model.graph.node:
+        transpose = made.get(node.input[0]) if node.op_type == "Reshape" else None
+        if transpose is None or transpose.op_type != "Transpose" or _permutation(transpose) != [0, 2, 1]:
+            continue
+        join = made.get(transpose.input[0])
+        if join is not None and join.op_type == "Reshape" and ranks.get(join.input[0]) == ranks[node.output[0]] == 4:
+            swap = onnx.helper.make_node("Transpose", join.input[:1], node.output, name=node.name, perm=[0, 1, 3, 2])
+            node.CopyFrom(swap)
+            swaps += 1
+    if swaps:
+        _remove_unused(model.graph)
+    return model
+
+
+def _permutation(transpose: onnx.NodeProto) -> list[int]:
+    return next((list(one.ints) for one in transpose.attribute if one.name == "perm"), [])
+
+
+def _remove_unused(graph: onnx.GraphProto) -> None:
+    """Remove nodes whose outputs nothing reads."""
+    inner = {name for one in _graphs(graph) for node in one.node for name in node.input}
+    read = inner | {value.name for one in _graphs(graph) for value in one.output}
+    unused = [node for node in graph.node if not read & set(node.output)]
+    for node in unused:
+        graph.node.remove(node)
+    if unused:
+        _remove_unused(graph)
+
+
 REPAIRS: Final[Mapping[str, Callable[[onnx.ModelProto, Collection[str]], onnx.ModelProto]]] = {
     "remove declared shapes": remove_value_info,
     "rename dimensions": rename_dimensions,
@@ -156,6 +192,7 @@ REPAIRS: Final[Mapping[str, Callable[[onnx.ModelProto, Collection[str]], onnx.Mo
     "replace ranges": replace_ranges,
     "count in 32 bits": count_in_32_bits,
     "scale by constants": scale_by_constants,
+    "transpose in four dimensions": transpose_in_four_dimensions,
     "infer types": infer_types,
     "inline functions": inline_functions,
     "convert the opset": convert_opset,

@@ -12,7 +12,7 @@ import pytest
 from onnx import helper
 
 from pytest_t2n.cli.command import main
-from tests.onnx_nets import FLOAT, INT64, linear, lstm, model, saved, tensor
+from tests.onnx_nets import FLOAT, INT64, attention_keys, linear, lstm, model, saved, tensor
 from tests.releases import LINES, NEWEST
 
 LATE = LINES[-3]
@@ -69,6 +69,13 @@ def test_an_image_that_is_scaled_to_one_size(tmp_path: Path, capsys: pytest.Capt
     status, (before, after) = repaired(capsys, saved(net, tmp_path / "net.onnx"), tmp_path / "better.onnx", NEWEST)
     assert (before["facts"]["refusal"], before["error"]["op"]) == ("shape arithmetic", "Resize")
     assert (status, after["status"], after["repairs"]) == (0, "pass", ["scale by constants"])
+
+
+def test_keys_of_attention(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = saved(attention_keys(), tmp_path / "net.onnx")
+    status, (before, after) = repaired(capsys, path, tmp_path / "better.onnx", NEWEST)
+    assert (before["facts"]["refusal"], before["error"]["op"]) == ("shape", "Reshape")
+    assert (status, after["status"], after["repairs"]) == (0, "pass", ["transpose in four dimensions"])
 
 
 def test_nothing_is_written_where_nothing_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from t2n_core.errors import InputError
 from t2n_core.onnx_file.repairs import repair
-from tests.onnx_nets import INT64, linear, model, saved, tensor
+from tests.onnx_nets import INT64, attention_keys, linear, model, saved, tensor
 
 
 def repaired(name: str, net: onnx.ModelProto, folder: Path, *missing: str) -> onnx.ModelProto | None:
@@ -131,6 +131,27 @@ def test_an_image_of_any_size_has_no_constant_scales(tmp_path: Path) -> None:
     node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"])
     ports = [tensor("x", ["B", 1, "H", 4]), tensor("sizes", [4], INT64)], [tensor("y", ["B", 1, 7, 8])]
     assert repaired("scale by constants", model([node], *ports), tmp_path) is None
+
+
+def test_keys_of_attention(tmp_path: Path) -> None:
+    changed = repaired("transpose in four dimensions", attention_keys(), tmp_path)
+    assert changed is not None
+    onnx.checker.check_model(changed, full_check=True)
+    assert [node.op_type for node in changed.graph.node] == ["Slice", "Transpose"]
+    x = {"x": np.random.default_rng(0).random((2, 4, 6, 8), "f4")}
+    expected, got = (onnx.reference.ReferenceEvaluator(one).run(None, x)[0] for one in (attention_keys(), changed))
+    np.testing.assert_array_equal(got, expected, strict=True)
+
+
+def test_another_transpose_in_three_dimensions_stays(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Reshape", ["x", "joined"], ["flat"]),
+        helper.make_node("Transpose", ["flat"], ["swapped"], perm=[0, 2, 1]),
+        helper.make_node("Reshape", ["swapped", "apart"], ["y"]),
+    ]
+    shapes = {"joined": np.array([-1, 5, 8]), "apart": np.array([-1, 40])}
+    net = model(nodes, [tensor("x", ["B", 4, 5, 8])], [tensor("y", [None, 40])], shapes)
+    assert repaired("transpose in four dimensions", net, tmp_path) is None
 
 
 def test_the_opset(tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ from itertools import groupby
 from conformance.dialect.findings import ranges_text
 from conformance.dialect.page import cell_text
 from conformance.lab.pages.render import render
+from conformance.onnx.architectures import table as architectures
+from conformance.onnx.architectures.page import page as architectures_page
 from conformance.onnx.known import CAUSES, Cause
 from conformance.onnx.table import STATUSES, Row, Table, read, spans, totals
 
-INDEX, CASES = "index", "cases"
+INDEX, CASES, ARCHITECTURES = "index", "cases", "architectures"
 
 
 def pages() -> dict[str, str]:
@@ -27,6 +29,7 @@ def pages() -> dict[str, str]:
     return {
         INDEX: render("onnx", functions, **shown, **index, refusals=refusals),
         CASES: render("onnx_cases", functions, **shown),
+        ARCHITECTURES: architectures_page(architectures.read()),
     }
 
 

@@ -1,0 +1,1 @@
+"""The files that torch.onnx writes of the architectures of the suite `models`, judged in the engine."""

@@ -43,8 +43,8 @@ _HINTS: Final = {
     Kind.DATA_TYPE: "this release does not combine these data types: cast the inputs of the node to one type",
     Kind.CONTROL_FLOW: "tract analyses both branches of an If, and bodies of Loop and Scan, at all sizes:"
     " fix the condition when the model is exported, or try `--repair`",
-    Kind.SHAPE_ARITHMETIC: "this release computes sizes in a type of its own, and this node takes no sizes:"
-    " fold constants by `--repair`, fix the sizes, or try a newer release",
+    Kind.SHAPE_ARITHMETIC: "this release computes sizes in a type of its own, and cannot do so at this node:"
+    " try `--repair` or a newer release, or fix the sizes when the model is exported",
     Kind.DIMENSION_NAME: "this release cannot parse the name of a dimension: `--repair` renames dimensions",
     Kind.SHAPE: "a shape that the file declares contradicts the one that tract infers:"
     " `--repair` removes the shapes of intermediate values",
@@ -67,7 +67,7 @@ _MESSAGES: Final[Mapping[Kind, Sequence[str]]] = {
         "Neither (sizes|shape) no[rt] scales? makes sense|without a determined fact",
     ],
     Kind.CONTROL_FLOW: [r'node #\d+ "[^"]*" (If|Loop|Scan)\b'],
-    Kind.SHAPE_ARITHMETIC: [r"\bTDim\b|Undetermined symbol"],
+    Kind.SHAPE_ARITHMETIC: [r"\bTDim\b|Undetermined symbol|Can't divide|Reshape volume mismatch"],
     Kind.OPTIMISER: ["Trying to substitute", "Output mismatch after rewiring", "running pass", "After rule"],
     Kind.DATA_TYPE: [
         r"No super type|Impossible to unify [FIUB]\w+ with [FIUB]\w+|must be floating point|does not support",

@@ -74,7 +74,7 @@ def test_an_image_that_is_scaled_to_one_size(tmp_path: Path, capsys: pytest.Capt
 def test_keys_of_attention(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = saved(attention_keys(), tmp_path / "net.onnx")
     status, (before, after) = repaired(capsys, path, tmp_path / "better.onnx", NEWEST)
-    assert (before["facts"]["refusal"], before["error"]["op"]) == ("shape", "Reshape")
+    assert (before["facts"]["refusal"], before["error"]["op"]) == ("shape arithmetic", "Reshape")
     assert (status, after["status"], after["repairs"]) == (0, "pass", ["transpose in four dimensions"])
 
 

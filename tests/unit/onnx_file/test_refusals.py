@@ -22,6 +22,8 @@ MESSAGES = [
     ('TDim is not a number\n  in: Evaluating #58 "cs" CumSum', Kind.SHAPE_ARITHMETIC, "cs", "CumSum"),
     ('Undetermined symbol in expression: s\n  in: Evaluating #1 "r" Resize', Kind.SHAPE_ARITHMETIC, "r", "Resize"),
     ('Undetermined symbol in expression: x\nEvaluating #2 "w" Broadcast', Kind.SHAPE_ARITHMETIC, "w", "Broadcast"),
+    ("Can't divide B by N\n  in: Failed analyse for node #3 \"v\" Reshape", Kind.SHAPE_ARITHMETIC, "v", "Reshape"),
+    ('Reshape volume mismatch: input [T] (vol=T)\n  in: node #3 "v" Reshape', Kind.SHAPE_ARITHMETIC, "v", "Reshape"),
     ('Incompatible reshape\n  in: Eager eval #164 "r.0" Reshape\nrunning pass P', Kind.OPTIMISER, "r.0", "Reshape"),
 ]  # fmt: skip
 

@@ -4,10 +4,10 @@
     python -m conformance.onnx.architectures --folder nets --tract 0.21.19,0.22.4,0.23.9 --table
 
 Each architecture is written by torch.onnx with the dynamic axes of the suite, or at the sizes of its example where that
-fails; then judged as `t2n check model.onnx` judges it, and by PyTorch's outputs at two examples. Needs the packages of
-the suite, onnxscript, and those of the extra `onnx`. The folder keeps the files and a row for each architecture and
-release, so that an interrupted run goes on where it ended. `--repair` tries the repairs on what a release does not
-compute, half a minute for each file, and `--table` writes the table that the documentation reads.
+fails; then judged as `t2n check model.onnx` judges it, and by PyTorch's outputs at examples of two sizes. Needs the
+packages of the suite, onnxscript, and those of the extra `onnx`. The folder keeps the files and a row for each
+architecture and release, so that an interrupted run goes on where it ended. `--repair` tries the repairs on what a
+release does not compute, half a minute for each file, and `--table` writes the table that the documentation reads.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,10 +37,11 @@ def export(worker: Worker, name: str, folder: Path, *, free: bool) -> Json:
 
     `free` is whether the suite has dynamic axes for it; they are fixed if the export with them fails.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     row: Json = {}
     for sizes, axes in (("free", "suite"), ("fixed", ""))[not free :]:
-        job = {"name": name, "release": "", "folder": str(folder), "file": FILE, "check": False}
+        shutil.rmtree(folder, ignore_errors=True)  # of an export that failed
+        folder.mkdir(parents=True)
+        job = {"name": name, "release": "", "folder": str(folder), "file": FILE, "check": False, "larger": True}
         answer = worker.ask("architectures", _EXPORT_SECONDS, **job, axes=axes)
         if "error" not in answer:
             return {**row, "sizes": sizes, "seconds": answer["seconds"], "bytes": (folder / FILE).stat().st_size}

@@ -1,11 +1,13 @@
 """Jobs that export architectures of the suite `models`.
 
 {"name": "timm-beit", "release": "0.23.9", "axes": "suite", "check": true, "folder": …, "file": "model.nnef.tgz"}.
-Beside the archive are the inputs and PyTorch's outputs of several examples, as arrays by name and by position.
+Beside the archive are the inputs and PyTorch's outputs of several examples, as arrays by name and by position. With
+"larger": true there is one more, with one element more along every dynamic axis that the model takes so.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import time
 import zlib
@@ -15,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from conformance.checks.at_one import Axes, in_rows
 from conformance.lab.measure.peers.exporters import Export, Flat, exporter
 from conformance.lab.timing import Stopwatch
 
 if TYPE_CHECKING:
-    from conformance.cases.models.case import ModelCase
+    from conformance.cases.models.case import Inputs, ModelCase
 
 EXAMPLES = 2
 TIMED_SECONDS = 0.3
@@ -41,14 +44,15 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     model, example = case.build(zlib.crc32(job["name"].encode()))
     examples = [example, *(case.inputs() for _ in range(EXAMPLES - 1))]
     flat = Flat(model, list(example)).eval()
+    axes = {"": None, "suite": case.dynamic_axes, "batch": case.axes_with_batch(example)}[job["axes"]]
+    if axes and job.get("larger"):
+        examples.append(larger(flat, example, axes))
     for number, one in enumerate(examples):
-        with torch.no_grad():
-            outputs = flat(*(_copy(value) for value in one.values()))
+        outputs = _run(flat, one)
         tensors = {name: value.numpy() for name, value in one.items() if isinstance(value, torch.Tensor)}
         np.savez(folder / f"inputs_{number}.npz", **tensors)
         np.savez(folder / f"outputs_{number}.npz", *(tensor.numpy() for tensor in outputs))
     names = [f"output_{number}" for number in range(len(outputs))]
-    axes = {"": None, "suite": case.dynamic_axes, "batch": case.axes_with_batch(example)}[job["axes"]]
     asked = Export(model, example, names, job["release"], folder / job["file"], axes, by_name=True, check=job["check"])
     export = exporter(job["exporter"])
     began = time.perf_counter()
@@ -56,6 +60,23 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
         export(asked)
         seconds = time.perf_counter() - began
         return {"seconds": seconds, "torch_ms": _least_ms(model, example)}
+
+
+def larger(flat: Flat, example: Inputs, axes: Axes) -> Inputs:
+    """Return an example with one element more along the axes of each symbol for which the model still runs."""
+    sizes = {symbol: example[name].shape[axis] for name, of in axes.items() for axis, symbol in of.items()}
+    for symbol, size in sizes.items():
+        more = in_rows(example, axes, [symbol], size + 1)
+        with contextlib.suppress(RuntimeError, ValueError, IndexError, AssertionError):
+            _run(flat, more)
+            example = more
+    return example
+
+
+def _run(flat: Flat, example: Inputs) -> tuple[torch.Tensor, ...]:
+    with torch.no_grad():
+        outputs: tuple[torch.Tensor, ...] = flat(*(_copy(value) for value in example.values()))
+    return outputs
 
 
 def _least_ms(model: torch.nn.Module, example: dict[str, Any]) -> float:

@@ -114,7 +114,7 @@ class MaskedRows:
         rows = self._rows_in((args, kwargs))
         mask = self._masks[rows[0]]
         if any(not self._are_equal(mask, self._masks[other]) for other in rows):
-            _refuse(f"`{kind}` of rows of two masks")
+            _refuse(f"`{kind}` by another mask")
         if name == "__setitem__" and args[0] not in self._masks:
             return self._write(mask, *args)
         if kind == "masked_scatter" and self._are_equal(mask, args[1]) and rows[0].dim() == 1:
@@ -145,11 +145,11 @@ class MaskedRows:
         """Write rows back to the tensor, or to another of its shape, by the same mask."""
         place = _read_index(tensor, index)
         if place is None or not self._are_equal(mask, place.mask):
-            _refuse("a write of rows by another mask")
+            _refuse("a write by another mask")
         part = place.part_of(tensor)
         inner = part.dim() - mask.dim()
         if rows.dim() - 1 > inner:
-            _refuse("a write of rows of more axes")
+            _refuse("a write with more axes")
         values = rows.reshape(*mask.shape, *[1] * (inner - rows.dim() + 1), *rows.shape[1:])
         self._writes += 1
         part.copy_(torch.where(mask.reshape(*mask.shape, *[1] * inner), values.to(part.dtype), part))
@@ -210,6 +210,6 @@ def _reduced(kind: str, rows: torch.Tensor, mask: torch.Tensor, args: Any, kwarg
 
 def _refuse(what: str) -> NoReturn:
     raise DataDependentError(
-        f"the number of rows that a mask selects depends on data, and {what} reads it",
+        f"a size of this model depends on its data: {what} of rows that a mask selects",
         hint="instead of x[mask] keep all elements and select: torch.where(mask, x, 0)",
     )

@@ -96,12 +96,24 @@ CASES = [
     *(
         case(name, function, randn(6, 5)).dynamic(B).refused(why)
         for name, function, why in [
-            ("number of selected rows", lambda x: x * x[x[:, 0] > 0].shape[0], "`shape` reads it"),
-            ("selected rows as an output", lambda x: x[x[:, 0] > 0] * 2, "selects depends on data"),
-            ("running sum of selected rows", lambda x: x[x[:, 0] > 0].cumsum(0), "`cumsum` reads it"),
-            ("selected rows by one another", lambda x: x[x[:, 0] > 0] @ x[x[:, 0] > 0].mT, "depends on data"),
-            ("quotient of selected integers", lambda x: written(x.long(), quotients), "`floordiv` reads it"),
-            ("rows of a mask that has changed", changed_mask, "write of rows by another mask"),
+            ("number of selected rows", lambda x: x * x[x[:, 0] > 0].shape[0], "`shape` of rows that a mask selects"),
+            (
+                "selected rows as an output",
+                lambda x: x[x[:, 0] > 0] * 2,
+                "depends on its data: .* of rows that a mask selects",
+            ),
+            (
+                "running sum of selected rows",
+                lambda x: x[x[:, 0] > 0].cumsum(0),
+                "`cumsum` of rows that a mask selects",
+            ),
+            ("selected rows by one another", lambda x: x[x[:, 0] > 0] @ x[x[:, 0] > 0].mT, "depends on its data"),
+            (
+                "quotient of selected integers",
+                lambda x: written(x.long(), quotients),
+                "`floordiv` of rows that a mask selects",
+            ),
+            ("rows of a mask that has changed", changed_mask, "a write by another mask of rows"),
         ]
     ),
 ]

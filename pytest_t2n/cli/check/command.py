@@ -30,6 +30,7 @@ from t2n_core.check.file import (
     open_checked,
     outcome_without_samples,
 )
+from t2n_core.engine.paths import on_path
 from t2n_core.errors import DrawError, InputError, MeaningError, T2NError
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.nnef.reading.file_kind import is_onnx
@@ -38,6 +39,7 @@ from t2n_core.parity.stage import Stage, Status
 
 if TYPE_CHECKING:
     from pytest_t2n.records.cell import SelectedEngine
+    from t2n_core.engine.protocol import Engine
     from t2n_core.parity.outcome import Outcome
     from t2n_core.parity.request import CheckRequest
 
@@ -69,7 +71,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bisect",
         action="store_true",
-        help="name the first statement that tract computes otherwise than it is defined",
+        help="name the first statement or node that tract computes otherwise than it is defined",
     )
     parser.add_argument(
         "--repair",
@@ -88,8 +90,6 @@ def run(options: argparse.Namespace) -> int:
     transforms = _transforms_of(options.transforms)
     file = open_checked(options.archive, dict(options.size))
     inputs, expected = read_sets(file, options.inputs or [], options.expected or [])
-    if options.bisect and is_onnx(file.path):
-        raise InputError("--bisect is for archives: the statements of an ONNX model have no definitions here")
     if options.repair and not is_onnx(file.path):
         raise InputError("--repair is for ONNX models", hint="export an archive again with `t2n export`")
     if options.repair != (options.output is not None):
@@ -117,7 +117,8 @@ def run(options: argparse.Namespace) -> int:
                 ended = [(engine.title, outcome), *_after_transforms(engine, request, transforms)]
             else:
                 if options.bisect and engine.target == "tract" and outcome.error is not None:
-                    outcome = _with_wrong_statement(outcome, engine, request)
+                    at = on_path(runner, outcome.path, outcome.failed_sizes)
+                    outcome = outcome.with_details(_wrong_part(at, request))
                 ended = [(engine.title, outcome)]
             outcomes += ended
             if options.json:
@@ -164,13 +165,15 @@ def _repair(
     return ended
 
 
-def _with_wrong_statement(outcome: Outcome, engine: SelectedEngine, request: CheckRequest) -> Outcome:
-    """Return a failure with its first wrong statement."""
-    from t2n_core.engine.paths import on_path
+def _wrong_part(engine: Engine, request: CheckRequest) -> str:
+    """Return the first statement or node that an engine computes otherwise than the reference, as text."""
+    if is_onnx(request.archive):
+        from t2n_core.onnx_file.wrong_node import describe_wrong_node
+
+        return describe_wrong_node(engine, request)
     from t2n_core.reduce.wrong_statement import describe_wrong_statement
 
-    runner = on_path(runner_of(engine), outcome.path, outcome.failed_sizes)
-    return outcome.with_details(describe_wrong_statement(runner, request, engine.version))
+    return describe_wrong_statement(engine, request, engine.version)
 
 
 def _transforms_of(text: str) -> tuple[str, ...]:

@@ -96,13 +96,22 @@ def test_the_releases_between_which_a_model_ends_differently(
     assert (endings[LINES[-2]], endings[NEWEST]) == ("error at load", "right")
 
 
+def test_the_first_wrong_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reverse = lstm("reverse")
+    reverse.graph.node.insert(0, helper.make_node("Tanh", ["x"], ["t"]))
+    reverse.graph.node[1].input[0] = "t"
+    reverse.graph.node[1].output[0], reverse.graph.output[0].name = "h", "y"
+    reverse.graph.node.append(helper.make_node("Neg", ["h"], ["y"]))
+    (outcome,) = checked(capsys, str(saved(reverse, tmp_path / "net.onnx")), "--bisect")
+    assert "first node that the engine computes otherwise than onnxruntime: LSTM `h`" in outcome["error"]["details"]
+
+
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
         (["reduce", "net.onnx", "-o", "out", "--engine", "khronos"], "the tools of Khronos read no ONNX files"),
         (["export-tensors", "w.pt", "-o", "w", "--like", "net.onnx"], "is an ONNX model, and this needs an archive"),
         (["export", "net.onnx", "-o", "net.nnef.tgz"], "is an ONNX model, which is not exported"),
-        (["check", "net.onnx", "--bisect", "--tract", NEWEST], "--bisect is for archives"),
         (["check", "net.onnx", "--khronos"], "the tools of Khronos read no ONNX files"),
     ],
 )

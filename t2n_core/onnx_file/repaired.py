@@ -40,9 +40,13 @@ def search_repairs(
     by the reference of the request are the same for all samples, and an engine passes or fails elsewhere.
     """
     state = Repaired(request.archive, (), list(before), {})
+    tried: dict[str, Path] = {}
     for number, name in enumerate(name for _ in range(_ROUNDS) for name in REPAIRS):
         if all(outcome.passed for outcome in state.outcomes):
             break
+        if tried.get(name) == state.path:
+            continue
+        tried[name] = state.path
         target = folder / f"{number}.onnx"
         try:
             reason = _apply(name, state, target) or _difference(request, target)

@@ -14,6 +14,7 @@ from t2n_core.engine.protocol import Array
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import EngineRunError
 from t2n_core.nnef.reading.document import Document
+from t2n_core.parity.outcomes import failure_outcome
 from t2n_core.profiling.nodes import Owners, ProfiledNode, read_nodes
 
 OTHERS: Final = "(no statement)"
@@ -92,7 +93,9 @@ def profile_archive(
     name = f"tract {engine.version}" + ("" if path is EnginePath.DECLUTTER else f" on the path `{path}`")
     reply = engine.profile(archive, inputs, seconds=seconds, symbols=symbols, path=path, timeout=timeout)
     if reply.status != "ok":
-        raise EngineRunError(f"{name} does not run it: {reply.status} at {reply.stage}: {reply.message}")
+        outcome = file.with_hint(failure_outcome(reply, [], {}, timeout), engine, "tract")
+        message = f"{name} does not run it: {reply.status} at {reply.stage}: {reply.message}"
+        raise EngineRunError(message, hint=None if outcome.error is None else outcome.error.hint)
     facts = reply.facts
     nodes = read_nodes(facts["profile"])
     runs = _iterations(facts["profile"])

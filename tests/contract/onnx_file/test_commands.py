@@ -38,6 +38,12 @@ def test_the_time_of_a_model_goes_to_its_nodes(given, tmp_path, capsys, monkeypa
     assert sum(line["share"] for line in found["lines"] if line["name"] in ("m", "bias")) > 0.5
 
 
+def test_a_profile_says_what_helps_where_the_engine_refuses_the_model(tmp_path, capsys) -> None:
+    path = str(saved(chain("Gelu", 20), tmp_path / "net.onnx"))
+    assert main(["profile", path, "--engine", LINES[-2], "--offline"]) == 1
+    assert "hint: node `b` (Gelu): this release does not implement the operator" in capsys.readouterr().err
+
+
 def test_a_bundle_shows_the_failure_in_a_folder_of_its_own(tmp_path, capsys, monkeypatch) -> None:
     made, elsewhere = tmp_path / "made", tmp_path / "elsewhere"
     made.mkdir()
@@ -61,8 +67,7 @@ def test_a_bundle_shows_the_failure_in_a_folder_of_its_own(tmp_path, capsys, mon
 
 
 def test_a_bundle_of_a_refusal_is_right_in_a_release_that_has_the_operator(tmp_path, capsys) -> None:
-    node = helper.make_node("Gelu", ["x"], ["y"])
-    path = saved(model([node], [tensor("x", ["B", 5])], [tensor("y", ["B", 5])], opset=20), tmp_path / "net.onnx")
+    path = saved(chain("Gelu", 20), tmp_path / "net.onnx")
     case = ["--engine", LINES[-2], "--offline", "--format", "tract", "-o", str(tmp_path / "case")]
     assert main(["bundle", str(path), *case]) == 0
     said = capsys.readouterr().out

@@ -85,7 +85,7 @@ class CaptureMode(TorchFunctionMode):
     def _with_tracking(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         if name == "__bool__" and (truth := self.assertions.truth()) is not None:
             return truth
-        if name == "_assert" and isinstance(args[0], torch.Tensor):
+        if name in ("_assert", "_assert_async") and isinstance(args[0], torch.Tensor):
             return self.assertions.leave_out()
         if func is scalar_value:
             return self._sizes.number(args[0])

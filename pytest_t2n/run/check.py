@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from t2n_core.export.result import ExportResult
     from t2n_core.parity.judging.judgement import Judgement
     from t2n_core.parity.outcome import Outcome
+    from t2n_core.releases.judges import Releases
+    from t2n_core.releases.search import Judge
 
 
 def check_result(
@@ -193,28 +195,34 @@ def _with_releases(
     outcome: Outcome, settings: Settings, result: ExportResult, criteria: Judgement, timeout: float
 ) -> Outcome:
     """Return the outcome with the releases between which the result changes among its details."""
-    from t2n_core.errors import T2NError
     from t2n_core.inference_target import TractNNEF
     from t2n_core.releases.exports import export_judge
-    from t2n_core.releases.judges import Releases
     from t2n_core.scratch import scratch_folder
 
     export, target = result.export, result.target
     if not isinstance(target, TractNNEF):
         return outcome
-    try:
-        with (
-            Releases(offline=settings.offline, cache_dir=cache_folder(settings)) as releases,
-            scratch_folder() as folder,
-        ):
-            judge = export_judge(
+    with scratch_folder() as folder:
+
+        def judge_of(releases: Releases) -> Judge:
+            return export_judge(
                 releases,
                 lambda release, path: export.to(target.on(release), path),
                 folder,
                 criteria=criteria,
                 timeout=timeout,
             )
-            words = releases.search(judge).describe()
+
+        return outcome.with_details(boundaries(settings, judge_of))
+
+
+def boundaries(settings: Settings, judge_of: Callable[[Releases], Judge]) -> str:
+    """Return the releases between which a judge's result changes, as text, or why there is none."""
+    from t2n_core.errors import T2NError
+    from t2n_core.releases.judges import Releases
+
+    try:
+        with Releases(offline=settings.offline, cache_dir=cache_folder(settings)) as releases:
+            return releases.search(judge_of(releases)).describe()
     except T2NError as exc:
-        words = f"the other releases did not run: {exc}"
-    return outcome.with_details(words)
+        return f"the other releases did not run: {exc}"

@@ -87,11 +87,19 @@ def check_in_engine(run: FileRun, check: FileCheck) -> Iterator[tuple[Outcome, N
     if run.settings.bundle is not None:
         keep_in_bundle(run.settings.bundle, inputs, run.tell)
     outcome = replace(check_file(file, runner_of(cell.engine), cell.engine.target, request), engine=cell.engine.title)
-    yield outcome if outcome.passed else _with_files(outcome, run.settings, inputs, file.origins), None
+    yield outcome if outcome.passed else _with_explanations(outcome, run.settings, inputs, file.origins), None
 
 
-def _with_files(outcome: Outcome, settings: Settings, inputs: CheckInputs, origins: Mapping[str, str]) -> Outcome:
-    """Return a failure with the lines about the files that the user requested of it."""
+def _with_explanations(
+    outcome: Outcome, settings: Settings, inputs: CheckInputs, origins: Mapping[str, str]
+) -> Outcome:
+    """Return a failure with its releases, and the lines about its files, as far as the user requested them."""
+    if settings.bisect_releases:
+        from pytest_t2n.run.check import boundaries
+        from t2n_core.releases.judges import archive_judge
+
+        request = inputs.request
+        outcome = outcome.with_details(boundaries(settings, lambda releases: archive_judge(releases, request)))
     if settings.reduce is not None:
         from pytest_t2n.run.failures.reduced import reduce_failure
 

@@ -46,11 +46,11 @@ def test_files_are_judged_again_from_a_bundle(suite, capsys, tmp_path):
     (suite.path / "archive").mkdir()
     (suite.path / "archive" / "graph.nnef").write_text(GRAPH)
     (suite.path / "test_it.py").write_text(TEST)
-    options = (f"--t2n-cache-dir={CACHE}", "--t2n-offline", "--t2n-bundle=bundle", "--t2n-bundle-failures=failures")
-    result = suite.run(
-        *options, "--t2n-reduce=small", "--t2n-report=site", engines=NEWEST, alone=True, modules=FOR_EXPORTS
-    )
+    files = ("--t2n-bundle=bundle", "--t2n-bundle-failures=failures", "--t2n-reduce=small", "--t2n-report=site")
+    options = (f"--t2n-cache-dir={CACHE}", "--t2n-offline", "--t2n-bisect-releases", *files)
+    result = suite.run(*options, engines=NEWEST, alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["no boundary: the outcome is the same in all of them"])
     result.stdout.fnmatch_lines(["reduced: mismatch at compare, of `LSTM`: 1 operator, *"])
     result.stdout.fnmatch_lines(["reproduce: t2n matrix run --bundle */failures/test_net*"])
     in_session = suite.cells

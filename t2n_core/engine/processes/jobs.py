@@ -10,7 +10,6 @@ import atexit
 import contextlib
 import os
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
@@ -59,25 +58,18 @@ class Failure:
         if not isinstance(wrong, T2NError):  # an error of a definition, which an archive of any kind may reach
             return cls("MeaningError", f"{type(wrong).__name__}: {wrong}")
         kind = next((one.__name__ for one in type(wrong).__mro__ if one.__name__ in _NAMED), "MeaningError")
-        op, hint = wrong.op or "", wrong.hint or ""
-        if not isinstance(wrong, MeaningError):
-            return cls(kind, wrong.message, op, hint)
-        return cls(kind, wrong.message, op, hint, wrong.statement, wrong.is_outside_of_domain)
+        meant = (wrong.statement, wrong.is_outside_of_domain) if isinstance(wrong, MeaningError) else ()
+        return cls(kind, wrong.message, wrong.op or "", wrong.hint or "", *meant)
 
     def error(self) -> T2NError:
         """Return the exception, one of `InputError` and `MeaningError` with their subclasses."""
         kind = getattr(errors, self.kind)
-        if issubclass(kind, MeaningError):
-            found: T2NError = kind(
-                self.message,
-                op=self.op or None,
-                statement=self.statement,
-                is_outside_of_domain=self.is_outside_of_domain,
-            )
-            found.hint = self.hint or None
-            return found
-        invalid = kind if issubclass(kind, InputError) else InputError
-        return invalid(self.message, op=self.op or None, hint=self.hint or None)
+        details = {"statement": self.statement, "is_outside_of_domain": self.is_outside_of_domain}
+        if not issubclass(kind, MeaningError):
+            kind, details = kind if issubclass(kind, InputError) else InputError, {}
+        error: T2NError = kind(self.message, op=self.op or None, **details)
+        error.hint = self.hint or None
+        return error
 
 
 def serve(answers: Callable[[Frame], Answers]) -> int:
@@ -106,7 +98,9 @@ class JobProcess:
         self._module = module
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
-        _ALL.add(self)
+        _ALL.append(self)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.abandon)
 
     def work(
         self,
@@ -166,16 +160,9 @@ class JobProcess:
 
 def close_jobs() -> None:
     """End the processes of this one; the next job of each starts another one."""
-    for process in list(_ALL):
+    for process in _ALL:
         process.close()
 
 
-def _abandon_all() -> None:
-    for process in list(_ALL):
-        process.abandon()
-
-
-_ALL: Final = weakref.WeakSet[JobProcess]()
+_ALL: Final[list[JobProcess]] = []
 atexit.register(close_jobs)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_abandon_all)

@@ -64,6 +64,7 @@ def test_exports_that_fail_and_repairs(tmp_path: Path) -> None:
     assert read(tmp_path / "verdicts.tsv") == rows
     text = page(rows)
     assert "| net | refused: `CumSum` | right | fold constants, infer types |" in text
+    assert f"| {RELEASE} | 1 | 1 | 1 | 0 |" in text
     assert "| net | none with dynamic axes | ValueError: a b |" in text
     assert "| other | none | KeyError: x |" in text
 

@@ -154,7 +154,7 @@ class SizeTensors:
         writes = name in _WRITING or (name.endswith("_") and not name.endswith("__"))
         target = args[0] if writes and args else kwargs.get("out")
         if isinstance(target, torch.Tensor):
-            self._write(name, args)
+            self._write(name, target, args)
             return
         kind = name.strip("_")
         if isinstance(result, torch.Tensor) and result.dtype in INTEGERS and result.dim() <= 1:
@@ -164,14 +164,16 @@ class SizeTensors:
                 return
         self._known.update(elements_of_results(func, kind, args, kwargs, result, self.elements))
 
-    def _write(self, name: str, args: Any) -> None:
-        """Drop all elements but those of a tensor in which a number is set: it may be a view of any other one."""
+    def _write(self, name: str, target: torch.Tensor, args: Any) -> None:
+        """Drop the elements of all integers, or floats, which may share memory, but those that a number is set in."""
         before = after = None
         if name == "__setitem__":
-            target, index, value = args
+            _, index, value = args
             before, value = self.elements(target), of_data(value, self.elements)
             after = None if before is None or value is None else elements_after_write(target, before, index, value)
-        self._known.clear()
+        is_float = target.dtype.is_floating_point
+        for other in [one for one in self._known if one.dtype.is_floating_point == is_float]:
+            del self._known[other]
         if after is not None:
             self._known[target] = after
 

@@ -78,6 +78,13 @@ def deformed(x: Tensor, y: Tensor) -> Tensor:
     return torch.stack(sampled, -1).sum(-1)
 
 
+def kept_over_writes(x: Tensor) -> Tensor:
+    sizes, y = torch.tensor(x.shape[2:]), x * 1
+    y.add_(1)
+    y[:, 0] = 2
+    return torch.arange(int(sizes[0])) + rows(y)
+
+
 FORMS: dict[str, Callable[[Tensor], Tensor]] = {
     "int of an element": lambda x: torch.arange(int(torch.as_tensor([x.shape[2], x.shape[3]])[0])) + rows(x),
     "item of an element": lambda x: torch.arange(torch.tensor(x.shape[2:])[0].item()) + rows(x),
@@ -87,6 +94,7 @@ FORMS: dict[str, Callable[[Tensor], Tensor]] = {
     "parts of a product": lambda x: x.flatten(2).split([int(torch.tensor(x.shape[2:]).prod())], 2)[0],
     "shape as a tensor": lambda x: torch.arange(int(torch.stack([torch._shape_as_tensor(x)[2:4]])[0, 1])),
     "pairs of levels": pairs_of_levels,
+    "elements kept over writes": kept_over_writes,
     "elements set one by one": set_one_by_one,
     "starts of levels": starts_of_levels,
     "elements in nested lists": in_nested_lists,

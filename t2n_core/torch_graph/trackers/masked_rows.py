@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 import torch
 
 from t2n_core.errors import DataDependentError
-from t2n_core.torch_graph.compat.private import WeakIdKeyDictionary, pytree
+from t2n_core.torch_graph.compat.private import WeakIdKeyDictionary, pytree, statically_known_true
 
 _ELEMENTWISE: Final = frozenset(
     """abs neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sigmoid tanh relu gelu silu softplus sin
@@ -53,12 +53,15 @@ class MaskedRows:
     def __init__(self) -> None:
         self._masks: Any = WeakIdKeyDictionary()
         """Rows -> their mask."""
+        self._formulas_of_rows: Any = WeakIdKeyDictionary()
+        """Rows -> the formula of their mask when it selected them."""
         self._formulas: Any = WeakIdKeyDictionary()
         """Mask -> what it was computed by; two masks with the same formula are equal."""
         self._positions: Any = WeakIdKeyDictionary()
         """The positions of the elements that a mask selects -> that mask."""
         self._numbers: Any = WeakIdKeyDictionary()
-        self._writes = 0
+        self._writes = self._bool_writes = 0
+        """Writes to tensors, and to those of truths."""
         self.has_any = False
         """True once there were such rows; it is read at every call."""
 
@@ -74,7 +77,7 @@ class MaskedRows:
             return self._of_rows(func, name, kind, args, kwargs)
         if name == "__getitem__" and (index := _read_index(args[0], args[1])) is not None:
             return self._selected(args[0], index)
-        if kind == "masked_select" and args[0].dim() == args[1].dim():
+        if kind == "masked_select" and _have_one_shape(args[0], args[1]):
             return self._selected(args[0], _Index(args[1], ()))
         if (mask := _mask_of_positions(kind, args, kwargs)) is not None:
             return (self._positions_of(mask),)
@@ -83,6 +86,9 @@ class MaskedRows:
             self._formulas[result] = self._formula(kind, args, kwargs)
         if kind in _WRITING or "out" in kwargs or any(one is result for one in args if one is not None):
             self._writes += 1
+            if isinstance(args[0], torch.Tensor) and args[0].dtype == torch.bool:
+                self._bool_writes += 1  # it may be a mask, or a view of one
+                self._formulas.clear()
         return result
 
     def _positions_of(self, mask: torch.Tensor) -> torch.Tensor:
@@ -104,7 +110,8 @@ class MaskedRows:
         return self._follow(part.flatten(0, index.mask.dim() - 1).clone(), index.mask)
 
     def _follow(self, rows: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        self._masks[rows], self.has_any = mask, True
+        self._masks[rows], self._formulas_of_rows[rows] = mask, self._number(mask)
+        self.has_any = True
         return rows
 
     def _of_rows(self, func: Callable[..., Any], name: str, kind: str, args: Any, kwargs: Any) -> Any:
@@ -112,12 +119,12 @@ class MaskedRows:
         if kind in _QUESTIONS or asked in _PROPERTIES:
             return func(*args, **kwargs)
         rows = self._rows_in((args, kwargs))
-        mask = self._masks[rows[0]]
-        if any(not self._are_equal(mask, self._masks[other]) for other in rows):
-            _refuse(f"`{kind}` by another mask")
+        mask, formula = self._masks[rows[0]], self._formulas_of_rows[rows[0]]
+        if any(self._formulas_of_rows[one] != formula or self._number(self._masks[one]) != formula for one in rows):
+            _refuse(f"`{kind}` by another mask, or one that has changed,")
         if name == "__setitem__" and args[0] not in self._masks:
-            return self._write(mask, *args)
-        if kind == "masked_scatter" and self._are_equal(mask, args[1]) and rows[0].dim() == 1:
+            return self._write(formula, *args)
+        if kind == "masked_scatter" and _have_one_shape(*args[:2]) and self._number(args[1]) == formula:
             return torch.where(mask, rows[0].reshape(mask.shape).to(args[0].dtype), args[0])
         if kind in ("sum", "mean") and _reduces_rows(args, kwargs):
             return _reduced(kind, rows[0], mask, args[1:], kwargs)
@@ -139,24 +146,22 @@ class MaskedRows:
         if kind in _ALONG_AXES:
             axes = _axes(args, kwargs)
             return not others and axes is not None and all(axis > 0 or -rank < axis < 0 for axis in axes)
+        if kind == "where" and len(args) < 3:
+            return False  # places of elements
         return kind in _ELEMENTWISE and all(other.dim() < rank for other in others)
 
-    def _write(self, mask: torch.Tensor, tensor: torch.Tensor, index: Any, rows: torch.Tensor) -> None:
-        """Write rows back to the tensor, or to another of its shape, by the same mask."""
+    def _write(self, formula: Any, tensor: torch.Tensor, index: Any, rows: torch.Tensor) -> None:
+        """Write rows back to the tensor, or to another of its shape, by the mask of this formula."""
         place = _read_index(tensor, index)
-        if place is None or not self._are_equal(mask, place.mask):
-            _refuse("a write by another mask")
-        part = place.part_of(tensor)
+        if place is None or self._number(place.mask) != formula:
+            _refuse("a write by another mask, or one that has changed,")
+        part, mask = place.part_of(tensor), place.mask
         inner = part.dim() - mask.dim()
         if rows.dim() - 1 > inner:
             _refuse("a write with more axes")
         values = rows.reshape(*mask.shape, *[1] * (inner - rows.dim() + 1), *rows.shape[1:])
         self._writes += 1
         part.copy_(torch.where(mask.reshape(*mask.shape, *[1] * inner), values.to(part.dtype), part))
-
-    def _are_equal(self, mask: torch.Tensor, other: torch.Tensor) -> bool:
-        formula = self._formulas.get(mask)
-        return mask is other or (formula is not None and formula == self._formulas.get(other))
 
     def _formula(self, kind: str, args: Any, kwargs: Any) -> tuple[Any, ...] | None:
         """Return what a condition is computed by; None if it has other arguments than tensors and numbers."""
@@ -166,9 +171,12 @@ class MaskedRows:
         return (kind, self._writes, *numbers)
 
     def _number(self, tensor: torch.Tensor) -> Any:
-        """Return a number of a tensor, or the formula of a mask."""
+        """Return the formula of a mask; without one a number of the tensor, and of writes if it may be a mask."""
         formula = self._formulas.get(tensor)
-        return formula if formula is not None else ("tensor", self._numbers.setdefault(tensor, len(self._numbers)))
+        if formula is not None:
+            return formula
+        number = self._numbers.setdefault(tensor, len(self._numbers))
+        return ("tensor", number, self._bool_writes if tensor.dtype == torch.bool else 0)
 
 
 def _read_index(tensor: Any, index: Any) -> _Index | None:
@@ -185,6 +193,11 @@ def _mask_of_positions(kind: str, args: Any, kwargs: Any) -> torch.Tensor | None
     as_tuple = kwargs.get("as_tuple", False) if kind == "nonzero" else kind == "where" and not kwargs
     mask = args[0] if len(args) == 1 and as_tuple else None
     return mask if isinstance(mask, torch.Tensor) and mask.dtype == torch.bool and mask.dim() == 1 else None
+
+
+def _have_one_shape(tensor: torch.Tensor, mask: torch.Tensor) -> bool:
+    pairs = zip(tensor.shape, mask.shape, strict=False)
+    return tensor.dim() == mask.dim() and all(statically_known_true(size == other) for size, other in pairs)
 
 
 def _axes(args: Any, kwargs: Any) -> tuple[int, ...] | None:

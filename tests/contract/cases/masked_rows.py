@@ -83,6 +83,14 @@ def changed_mask(x: Tensor) -> Tensor:
     return y
 
 
+def mask_changed_in_place(x: Tensor) -> Tensor:
+    y, mask = x * 1, x[:, 0] > 0
+    rows = y[mask]
+    mask.copy_(mask.flip(0))
+    y[mask] = rows * 2
+    return y
+
+
 CASES = [
     *(case(f"write {one.__name__}", lambda x, one=one: written(x, one), randn(6, 5)).dynamic(B) for one in WRITES),
     case("writes in a row", lambda x: written(x, *WRITES), randn(6, 5)).dynamic(B),
@@ -113,7 +121,10 @@ CASES = [
                 lambda x: written(x.long(), quotients),
                 "`floordiv` of rows that a mask selects",
             ),
-            ("rows of a mask that has changed", changed_mask, "a write by another mask of rows"),
+            ("mask of fewer columns", lambda x: torch.masked_select(x, x[:, :1] > 0).sum(), "depends on its data"),
+            ("rows of a mask that is written to", mask_changed_in_place, "one that has changed, of rows"),
+            ("places of selected rows", lambda x: torch.where(x[x > 0] > 1)[0] + 1, "`where` of rows"),
+            ("rows of a mask that has changed", changed_mask, "a write by another mask.* of rows"),
         ]
     ),
 ]

@@ -10,7 +10,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, Final
 
 import torch
@@ -41,7 +41,8 @@ def dense_flex_attention() -> Iterator[None]:
 def _redirected(plain: FunctionType, function: Callable[..., Any]) -> Iterator[None]:
     """While active, a function is another one: by its code, since other modules have imported it."""
     name, before = _GLOBAL.format(plain.__name__), plain.__code__
-    code: Any = compile(f"lambda *args, **kwargs: {name}(*args, **kwargs)", __file__, "eval").co_consts[0]
+    compiled = compile(f"lambda *args, **kwargs: {name}(*args, **kwargs)", __file__, "eval")
+    code = next(constant for constant in compiled.co_consts if isinstance(constant, CodeType))
     plain.__globals__[name], plain.__code__ = function, code
     try:
         yield

@@ -152,7 +152,10 @@ def _factory_elements(func: Callable[..., Any], name: str, args: Any, kwargs: An
 
 def _moved_elements(func: Callable[..., Any], name: str, args: Any, kwargs: Any, of_tensor: OfTensor) -> list[Elements]:
     """Return what a call does to the elements, by what it does to their numbers."""
-    tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    leaves = pytree.tree_leaves((args, kwargs))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    if name == "view" and any(isinstance(leaf, torch.dtype) for leaf in leaves):
+        return []  # the same bytes as other numbers
     if len(tensors) > 1 and name not in _JOINING and name not in _LIKE_ANOTHER:
         return []  # one of them is an index
     arrays = [array for tensor in tensors if (array := of_tensor(tensor)) is not None]

@@ -61,6 +61,7 @@ def test_elements_are_those_of_pytorch(function: Any, name: str, arguments: Any)
         (torch.Tensor.to, "to", (FLOATS, torch.int64)),
         (torch.Tensor.to, "to", (A, torch.float16)),
         (torch.Tensor.mul, "mul", (B, 0.29)),
+        (torch.Tensor.view, "view", (A, torch.int32)),
         (torch.Tensor.max, "max", (A, 1)),
         (torch.Tensor.exp, "exp", (FLOATS,)),
         (torch.zeros, "zeros", (100_000,)),

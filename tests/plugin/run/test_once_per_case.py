@@ -8,6 +8,7 @@ from __future__ import annotations
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.starter import FOR_EXPORTS
 
+ENGINES_IN_CACHE = ("0.21.19", "0.23.9")
 CACHE = str(default_cache_dir())
 """Looked up now: pytester gives each test a home without engines."""
 

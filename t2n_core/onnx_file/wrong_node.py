@@ -9,8 +9,9 @@ import onnx
 from t2n_core.engine.protocol import Engine
 from t2n_core.errors import T2NError
 from t2n_core.files import write_whole
-from t2n_core.onnx_file.model import bytes_with_weights, parse_message
+from t2n_core.onnx_file.model import bytes_with_weights
 from t2n_core.onnx_file.samples import reference_samples
+from t2n_core.onnx_file.writer_repairs import element_types
 from t2n_core.parity.comparison import compare_outputs
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
@@ -37,10 +38,8 @@ def describe_wrong_node(engine: Engine, request: CheckRequest) -> str:
 
 def _write_with_all_values(source: Path, target: Path) -> dict[str, str]:
     """Write the model with all values of known type as outputs, in order; return the node of each, as text."""
-    write_whole(target, bytes_with_weights(source))
-    model = parse_message(onnx.ModelProto, target, "an ONNX model")
-    inferred = onnx.shape_inference.infer_shapes(model)
-    types = {one.name: one.type.tensor_type.elem_type for one in (*inferred.graph.value_info, *model.graph.output)}
+    model = onnx.ModelProto.FromString(bytes_with_weights(source))
+    types = element_types(model)
     nodes = {name: f"{node.op_type} `{node.name or name}`" for node in model.graph.node for name in node.output if name}
     known = {name: node for name, node in nodes.items() if types.get(name)}
     del model.graph.output[:]

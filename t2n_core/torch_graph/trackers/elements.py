@@ -30,6 +30,7 @@ _MOVING: Final = frozenset(
     contiguous alias""".split()
 )
 """Functions of one tensor whose results hold its elements."""
+_SHAPE: Final = "shape_as_tensor"
 OfTensor = Callable[[torch.Tensor], Elements | None]
 _WHOLE: Final = (int, torch.SymInt)
 _NUMBERS: Final = (*_WHOLE, float, torch.SymFloat)
@@ -67,6 +68,12 @@ _REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
 }
 
 
+_FOLLOWED: Final = frozenset().union(
+    MAKERS, FACTORIES, _JOINING, _LIKE_ANOTHER, _MOVING, _FORMULAS, _REDUCTIONS, {_SHAPE}
+)
+"""Functions that are followed; every call is asked about."""
+
+
 def of_data(data: Any, of_tensor: OfTensor) -> Elements | None:
     """Return the elements of nested sequences of numbers, sizes and tensors; None if one of them is unknown."""
     if isinstance(data, torch.Tensor):
@@ -86,13 +93,15 @@ def elements_of_results(
     func: Callable[..., Any], name: str, args: Any, kwargs: Any, result: Any, of_tensor: OfTensor
 ) -> list[tuple[torch.Tensor, Elements]]:
     """Return the tensors that a call has returned, with their elements; none if these are unknown."""
+    if name not in _FOLLOWED:
+        return []
     leaves = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
     if not leaves or not all(_is_small(leaf) for leaf in leaves):
         return []
     if name in MAKERS and args:
         data = of_data(args[0], of_tensor)
         arrays = [] if data is None else [data]
-    elif name == "shape_as_tensor":
+    elif name == _SHAPE:
         arrays = [np.array([*args[0].shape], dtype=object)]
     elif name in FACTORIES:
         arrays = _factory_elements(func, name, args, kwargs)

@@ -290,6 +290,7 @@ NETS: dict[str, DynamicNet] = {
     "one_hot": of(lambda x: F.one_hot(x, 9), _ints(9, 2, 7), BT),
     "where": of(lambda x: torch.where(x > 0, x, x.mean(1, keepdim=True)), X, BT),
     "best_steps": of(lambda x: x.topk(1, dim=1)[0], X, T1),
+    "best_share_of_steps": of(lambda x: x.topk(math.ceil(x.shape[1] * 0.3), dim=1)[0], X, T1),
     # --------------------------------------------------------------------------------------------------------- padding
     "pad_left": of(lambda x: F.pad(x, (3, 0)), C, T2),
     "pad_reflect": of(lambda x: F.pad(x, (2, 1), mode="reflect"), C, T2),

@@ -49,6 +49,19 @@ def regroups(before: Shape, after: Shape) -> bool:
     return len(kept[0]) != len(kept[1]) or not all(map(same, *kept))
 
 
+def inserted_axes(before: Shape, after: Shape) -> list[int] | None:
+    """Return the axes of size 1 in `after` that a reshape inserts, if it changes nothing else."""
+    rest, inserted = list(before), list[int]()
+    for axis, extent in enumerate(after):
+        if rest and same(rest[0], extent):
+            rest.pop(0)
+        elif same(extent, 1):
+            inserted.append(axis)
+        else:
+            return None
+    return None if rest else inserted
+
+
 def merged_axis(before: Shape, after: Shape) -> int | None:
     """Return the axis into which a reshape merges others, apart from those of size 1, if it changes nothing else."""
     old = [axis for axis, extent in enumerate(before) if not same(extent, 1)]

@@ -12,7 +12,7 @@ from t2n_core.nnef.graph import Value
 from t2n_core.nnef.shapes import infer
 from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, is_static, shape_text
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.nnef.sizes.reshapes import ReshapePart, factors, join_parts, reshape_parts
+from t2n_core.nnef.sizes.reshapes import ReshapePart, factors, inserted_axes, join_parts, reshape_parts
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.sizes.empty import without_empty
 
@@ -21,7 +21,8 @@ def reshape(g: TractBuilder, input: Value, *, shape: Sequence[Dim]) -> Value:
     """Write a reshape.
 
     With dynamic sizes only the axes that change are reshaped, and each group of them separately if there are many:
-    the engine compares element counts as expressions, and does not see that `(B*T)*U` is `(U*B)*T`.
+    the engine compares element counts as expressions, and does not see that `(B*T)*U` is `(U*B)*T`. Axes of size 1 are
+    inserted and removed without such a comparison: from 0.23.0 on `(2*T+2)/5` differs from itself simplified twice.
     """
     wanted = tuple(as_dim(d) for d in shape)
     if g.traits.fails_on_empty_reshapes and any(at_most(extent, 0) for extent in input.shape):
@@ -31,6 +32,10 @@ def reshape(g: TractBuilder, input: Value, *, shape: Sequence[Dim]) -> Value:
     parts = [] if is_static(input.shape + wanted) else reshape_parts(input.shape, wanted)
     if not parts:
         return g.one("reshape", input, shape=list(wanted))
+    if (inserted := inserted_axes(input.shape, wanted)) is not None:
+        return g.one("unsqueeze", input, axes=inserted)
+    if (removed := inserted_axes(wanted, input.shape)) is not None:
+        return g.one("squeeze", input, axes=removed)
     if g.options.streaming and not g.traits.streams_reshapes:
         _refuse_regrouped_steps(g, parts)
     whole = join_parts(parts, input.shape, wanted)
@@ -84,9 +89,12 @@ def _without_dropped_axes(sizes: SizeRange, part: ReshapePart) -> SizeRange:
 
 
 def _engine_sizes(part: ReshapePart) -> list[Dim]:
-    """Return the sizes after a reshape, products as the engine computes them: to it, `T*3-9` is not `(T-3)*3`."""
+    """Return the sizes after a reshape, products as the engine computes them.
+
+    To it, `T*3-9` is not `(T-3)*3`, nor is `B*H*W` always `B*(H*W)`.
+    """
     (first, *more) = part.after
-    if more or isinstance(first, int) or not first.is_Add:
+    if more or isinstance(first, int) or not (first.is_Add or any(factors((extent,)) > 1 for extent in part.before)):
         return list(part.after)
     return [sympy.Mul(*part.before, evaluate=False)]
 

@@ -47,6 +47,8 @@ def without_differences(size: Dim) -> Dim:
     """Return the same size without a subtracted quotient: `T - T // 2` as `(T + 1) // 2`."""
     if isinstance(size, int) or not size.has(FloorDiv):
         return size
+    if size.is_Mul and any(factor.is_Mul for factor in size.args):  # the order of factors is that of the engine
+        return sympy.Mul(*map(without_differences, size.args), evaluate=False)
     return as_dim(sympy.gcd_terms(size).replace(lambda e: e.is_Add, lambda e: _with_quotient_sign(e, -1)))
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from t2n_core.nnef.sizes.dims import Shape, product, same, symbol
-from t2n_core.nnef.sizes.reshapes import ReshapePart, factors, join_parts, reshape_parts
+from t2n_core.nnef.sizes.reshapes import ReshapePart, factors, inserted_axes, join_parts, reshape_parts
 
 B, T = symbol("B"), symbol("T")
 
@@ -48,3 +48,18 @@ def test_joined_parts_leave_out_what_is_kept_around() -> None:
 
 def test_factors_are_those_beside_numbers() -> None:
     assert factors((4, 2 * B, T * (2 * T - 1))) == 3
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "axes"),
+    [
+        ((T,), (1, T, 1), [0, 2]),
+        ((B, 1, T), (B, 1, 1, T), [2]),
+        ((B, T), (B, T), []),
+        ((B, T), (T, 1, B), None),
+        ((B, T), (B * T, 1), None),
+        ((1, T), (T,), None),
+    ],
+)
+def test_inserted_axes(before: Shape, after: Shape, axes: list[int] | None) -> None:
+    assert inserted_axes(before, after) == axes

@@ -27,6 +27,7 @@ SUITES = (
     "models",
     "int8",
     "programs",
+    "reported",
     "weights",
     SIZES,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from conformance.cases.reported.case import Function, ReportedNet, images
+from conformance.cases.reported.case import Function, ReportedNet, batch_and_time, images
 
 
 def _iterated(_: Any, x: Tensor) -> Tensor:
@@ -90,6 +91,22 @@ FORMS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "linspace of int": _of_levels(lambda h, _, x: torch.linspace(0.5, 3, int(h)) + x[0, 0, 0, 0]),
     "linspace of int to int": _of_levels(lambda h, _, x: torch.linspace(0.5, int(h) - 0.5, int(h)) + x[0, 0, 0, 0]),
     "linspace of a size": _of_levels(lambda h, _, x: torch.linspace(0.5, h - 0.5, x.shape[2]) + x[0, 0, 0, 0]),
+}
+
+
+NUMBERS: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    "eps of layer_norm": lambda _, x: F.layer_norm(x, (4,), eps=1 / x.shape[1]),
+    "eps of rms_norm": lambda _, x: F.rms_norm(x, (4,), eps=1 / x.shape[1]),
+    "eps of normalize": lambda _, x: F.normalize(x, dim=-1, eps=1 / x.shape[1]),
+    "scale of attention": lambda _, x: F.scaled_dot_product_attention(x, x, x, scale=math.log(x.shape[1] + 1) / 4),
+    "alpha of add": lambda _, x: torch.add(x, x * 2, alpha=1 / x.shape[1]),
+    "alpha of elu": lambda _, x: F.elu(x, alpha=2 / x.shape[1]),
+    "beta of baddbmm": lambda _, x: torch.baddbmm(x, x @ x.mT, x, beta=1 / x.shape[1], alpha=0.5),
+    "beta of softplus": lambda _, x: F.softplus(x, beta=1 + 1 / x.shape[1]),
+    "slope of leaky_relu": lambda _, x: F.leaky_relu(x, 1 / x.shape[1]),
+    "bounds of hardtanh": lambda _, x: F.hardtanh(x + 0, -1 / x.shape[1], 1 / x.shape[1], inplace=True),
+    "value of pad": lambda _, x: F.pad(x, (0, 1), value=1 / x.shape[1]),
+    "ends of linspace": lambda _, x: torch.linspace(1 / x.shape[1] - 1, 1 - 1 / x.shape[1], x.shape[1])[:, None] + x,
 }
 
 
@@ -202,6 +219,10 @@ CASES: dict[str, ReportedNet] = {
             2, (7, 8), (2, 3), (5, 5), (20, 13), (33, 60),
         )
         for name, function in RESIZED.items()
+    },
+    **{
+        f"a number of sizes: {name}": batch_and_time(lambda f=function: Function(f), 4)  # type: ignore[misc]
+        for name, function in NUMBERS.items()
     },
     "a level cut out, then sampled": _level(splits=False),
     "a level split off, then sampled": _level(splits=True),

@@ -30,7 +30,7 @@ from t2n_core.torch_graph.compat.private import (
     enable_python_dispatcher,
 )
 from t2n_core.torch_graph.compat.quiet import quiet
-from t2n_core.torch_graph.overrides.pool_ceil_mode import pools_of_any_size
+from t2n_core.torch_graph.overrides.pools import pools_of_any_size
 from t2n_core.torch_graph.overrides.python_calls import python_calls_of_sizes
 from t2n_core.torch_graph.overrides.symbolic_math import keep_math_symbolic
 from t2n_core.torch_graph.reachable import is_foreign

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from t2n_core.torch_graph.compat.private import is_functorch_wrapped_tensor
 from t2n_core.torch_graph.custom_ops.definition import define, library
-from t2n_core.torch_graph.overrides.pool_arguments import is_same_size
+from t2n_core.torch_graph.overrides.pools import is_same_size
 from t2n_core.torch_graph.overrides.registry import override
 
 _FLAGS = "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False"

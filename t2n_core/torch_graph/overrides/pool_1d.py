@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from t2n_core.torch_graph.compat.operators import operator
-from t2n_core.torch_graph.overrides.pool_arguments import max_pool_of
+from t2n_core.torch_graph.overrides.pools import max_pool_of
 from t2n_core.torch_graph.overrides.registry import FIXES_SIZES, override_each
 
 

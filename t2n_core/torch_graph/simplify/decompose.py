@@ -26,7 +26,7 @@ from t2n_core.torch_graph.constraints.guards import Decisions
 from t2n_core.torch_graph.constraints.narrowing import narrow_range, with_user_symbols
 from t2n_core.torch_graph.graph.fx_nodes import NodeReader
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp, replace_tensors
-from t2n_core.torch_graph.overrides.pool_ceil_mode import pools_of_any_size
+from t2n_core.torch_graph.overrides.pools import pools_of_any_size
 from t2n_core.torch_graph.simplify import decompositions
 
 _LOG = logging.getLogger(__name__)

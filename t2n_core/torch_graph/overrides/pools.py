@@ -1,4 +1,4 @@
-"""Functions of PyTorch that do not accept symbolic sizes for some arguments: windows of pooling."""
+"""Pooling over dynamic sizes: windows of dynamic extent, and the number of windows without a guard."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from t2n_core.torch_graph.overrides.registry import override
+from t2n_core.torch_graph.overrides.registry import override, patch
 
 _REFUSES = "a window of dynamic extent is not accepted"
 
@@ -70,3 +70,26 @@ for _pool, _rank in ((functional.avg_pool1d, 1), (functional.avg_pool2d, 2), (fu
 for _module in (torch, functional):
     for _pool, _rank in ((_module.max_pool2d, 2), (_module.max_pool3d, 3)):
         override(_pool, reason=_REFUSES)(max_pool_of(_rank, _pool))
+
+
+def windows(size: Any, kernel: int, before: int, after: int, stride: int, dilation: int, ceil_mode: bool) -> Any:
+    """Return the number of windows along an axis of `size` elements with this padding before and after it.
+
+    With `ceil_mode` the last window may extend beyond the end, but begins within the axis or the padding before it.
+    Both bounds are quotients whose numerators differ by a constant, so the smaller one is the same for all sizes.
+    """
+    field = dilation * (kernel - 1) + 1
+    room = size + before + after - field
+    if ceil_mode:
+        room += min(stride - 1, field - after - 1)
+    return room // stride + 1
+
+
+@patch("torch._meta_registrations.pooling_output_shape_pad_lr", reason="whether the last window fits adds a guard")
+def pools_of_any_size(plain: Any) -> Any:
+    """Return a function that counts the windows over a dynamic axis with `windows`."""
+
+    def count(size: Any, *rest: Any) -> Any:
+        return windows(size, *rest) if isinstance(size, torch.SymInt) else plain(size, *rest)
+
+    return count

@@ -52,21 +52,27 @@ class DecoderCall:
 
 
 def decoder_call(
-    model: torch.nn.Module, prompt: Mapping[str, Any], *, last_logits: bool | int | str, one_token: bool = False
+    model: torch.nn.Module,
+    prompt: Mapping[str, Any],
+    *,
+    last_logits: bool | int | str,
+    one_token: bool = False,
+    least: int = 1,
 ) -> DecoderCall:
-    """Return an example of the step after a prompt; the cache in it is that of the prompt.
+    """Return an example of the step after a prompt of `least` tokens or more; the cache in it is that of the prompt.
 
     A step has several tokens if the model supports that and `one_token` is false.
 
-    `prompt` are arguments of the model, with at least 5 token ids. `last_logits` is the number of last tokens whose
-    logits are computed (False for all of them), or "input" for positions that each call gives. Raises InputError for a
-    model without a cache.
+    `prompt` are arguments of the model, with at least 4 token ids more than `least`. `last_logits` is the number of
+    last tokens whose logits are computed (False for all of them), or "input" for positions that each call gives. Raises
+    InputError for a model without a cache.
     """
     _check_number(last_logits)
     tokens = _token_argument(model, prompt)
     ids = prompt[tokens]
-    if ids.shape[-1] < _PROMPT + _STEP:
-        raise InputError(f"the prompt has {ids.shape[-1]} tokens, an example needs {_PROMPT + _STEP}")
+    past = least - 1 + _PROMPT
+    if ids.shape[-1] < past + _STEP:
+        raise InputError(f"the prompt has {ids.shape[-1]} tokens, an example needs {past + _STEP}")
     fixed = {name: value for name, value in prompt.items() if name not in (tokens, _MASK)}
     if _MASK in prompt and not bool(torch.as_tensor(prompt[_MASK]).all()):
         raise InputError(
@@ -74,16 +80,16 @@ def decoder_call(
             hint="pass a prompt for each length, or prompts of one length",
         )
     cache = cache_argument(model)
-    first = {**fixed, tokens: ids[:, :_PROMPT], "use_cache": True}
+    first = {**fixed, tokens: ids[:, :past], "use_cache": True}
     with torch.no_grad():
         result = model(**copy.deepcopy(first))
-        past = getattr(result, cache, None)
-        if past is None:
+        kept = getattr(result, cache, None)
+        if kept is None:
             raise InputError(f"{type(model).__name__} returns no {cache}", hint="is `use_cache` off in its config?")
-        steps = ids[:, _PROMPT : _PROMPT + _STEP]
-        needs = None if one_token else _needs_of_many(model, fixed, tokens, cache, past, steps)
+        steps = ids[:, past : past + _STEP]
+        needs = None if one_token else _needs_of_many(model, fixed, tokens, cache, kept, steps)
         many = needs is not None
-    given = {**fixed, tokens: steps if many else steps[:, :1], cache: past, "use_cache": True}
+    given = {**fixed, tokens: steps if many else steps[:, :1], cache: kept, "use_cache": True}
     if last_logits and many:
         if CHOSEN not in inspect.signature(model.forward).parameters:
             raise InputError(f"{type(model).__name__} computes the logits of all tokens, not only of the last ones")

@@ -17,7 +17,7 @@ from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.generative.calls import INPUT, no_positions_error
 from t2n_core.generative.folder import TRANSFORMS, write_beside
-from t2n_core.generative.parts import TOKENS, Part, Plan, plan_of, short_positions
+from t2n_core.generative.parts import TOKENS, Part, Plan, TokenLimits, plan_of, short_positions
 from t2n_core.generative.result import GenerativeResult
 from t2n_core.inference_target import TractNNEF
 from t2n_core.parity.generation.further import HELD
@@ -48,6 +48,8 @@ class GenerativeExport:
             choose faster products if they know that there is one row.
         scenarios: the archive names the scenarios of tract's own archives, `tg` for one token and `pp` for a prompt
             without a past, which the engine simplifies sizes with, and `any` for a prompt that goes on.
+        positions: the most tokens of a sequence, by default those of the model. With LongRoPE the default is those of
+            its short factors, and more make a decoder for sequences that are longer than these from the first call on.
         options: further options of `ExportOptions`, by name.
 
     Raises:
@@ -64,6 +66,7 @@ class GenerativeExport:
         dynamic_axes: Mapping[str, Mapping[int, Any]] | None = None,
         step_archive: bool = False,
         scenarios: bool = False,
+        positions: int | None = None,
         **options: Any,
     ) -> None:
         if model.training and options.get("training") == "refuse":
@@ -71,7 +74,7 @@ class GenerativeExport:
         self.model, self._example, self._options = model, example, options
         self._step_archive = step_archive
         self._wanted: dict[str, Any] = {"batch": batch, "last_logits": last_logits, "dynamic_axes": dynamic_axes}
-        self._wanted["scenarios"] = scenarios
+        self._wanted |= {"scenarios": scenarios, "positions": positions}
         note = training_note(model, type(model).__name__)
         self._mode_notes = () if note is None else (note,)
         with evaluating(model):
@@ -80,6 +83,8 @@ class GenerativeExport:
 
     @cached_property
     def _plan_of_one_token(self) -> Plan:
+        if self.plan.limits.least > 1:
+            raise InputError("a decoder by the long factors of LongRoPE takes its prompt in one step")
         return plan_of(self.model, self._example, one_token=True, **self._wanted)
 
     def to(
@@ -152,8 +157,8 @@ class GenerativeExport:
         step = None
         if self._step_archive and plan.call.takes_many:
             step = self._export(self._plan_of_one_token.decoder, target, folder / STEP)
-        if (limit := short_positions(self.model)) is not None:
-            decoder.notes += (f"LongRoPE: for {limit} tokens, those of the short factors; then the cache changes",)
+        if short_positions(self.model) is not None:
+            decoder.notes += (_note_on_factors(plan.limits),)
         decoder.notes = (*self._mode_notes, *decoder.notes)
         return GenerativeResult(folder, self.model, plan, decoder, encoder, step)
 
@@ -209,6 +214,13 @@ def export_generative(
     of_folder: dict[str, Any] = {"kv": kv, "tokenizer": tokenizer, "steps": steps, "original": original, "text": text}
     of_folder["timeout"] = timeout
     return export.to(TractNNEF() if target is None else target, directory, **of_folder)
+
+
+def _note_on_factors(limits: TokenLimits) -> str:
+    """Return the note on the side of LongRoPE for which a decoder holds."""
+    if limits.least > 1:
+        return f"LongRoPE: by the long factors, for {limits.least} to {limits.most} tokens, the prompt in one step"
+    return f"LongRoPE: by the short factors, for {limits.most} tokens; then transformers computes the cache again"
 
 
 def _refused_numbers(plan: Plan, decoder: ExportResult) -> str:

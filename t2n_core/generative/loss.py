@@ -14,7 +14,6 @@ from t2n_core.engine.pool import TractRunner
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError
 from t2n_core.generative.archives import GenerativeArchives
-from t2n_core.generative.parts import most_tokens
 from t2n_core.parity.generation.cache_loss import CacheLoss, cache_loss
 from t2n_core.parity.generation.loss import WeightLoss, archive_logits, weight_loss
 
@@ -41,7 +40,7 @@ def measure_loss(
         raise InputError(f"{engine.name} has no sessions, so that it cannot generate: tract has")
     model = in_float32(result.model if original is None else original)
     inputs = {} if result.plan.encoder is None else _widen(result.plan.encoder.arguments)
-    most = most_tokens(result.model)
+    most = result.plan.limits.most
     given = None if text is None else torch.as_tensor(text, dtype=torch.int64).reshape(-1)
     if given is not None and not 2 <= len(given) <= (most or len(given)):
         bounds = "two tokens or more" if most is None else f"2 to {most} tokens"
@@ -74,7 +73,7 @@ def measure_cache(result: GenerativeArchives, bits: int = 8, text: Any = None, *
     if result.plan.encoder is not None or result.plan.call.chosen:
         raise InputError("a quantized cache is measured for a decoder without further inputs")
     if text is None:
-        length = min(LENGTH, most_tokens(result.model) or LENGTH)
+        length = min(LENGTH, result.plan.limits.most or LENGTH)
         with torch.no_grad():
             tokens, _ = _draw_text(in_float32(result.model), result, {}, length)
     else:

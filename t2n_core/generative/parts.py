@@ -41,12 +41,22 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenLimits:
+    """The numbers of tokens, those of the past and of a step together, for which a decoder holds."""
+
+    least: int = 1
+    most: int | None = None
+    """None for a model without limit."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The archives of a model."""
 
     decoder: Part
     call: DecoderCall
     encoder: Part | None = None
+    limits: TokenLimits = TokenLimits()
 
 
 def plan_of(
@@ -58,17 +68,19 @@ def plan_of(
     one_token: bool = False,
     scenarios: bool = False,
     dynamic_axes: Mapping[str, Mapping[int, Any]] | None = None,
+    positions: int | None = None,
 ) -> Plan:
     """Return the archives to export for a model of transformers.
 
     `example` is a prompt: token ids [batch, tokens], or the arguments of `generate` by name; without one the tokens are
     random. With `one_token` a step has one token, even if the model supports more. `batch` is the symbol of a dynamic
     number of sequences. With `scenarios` the archive names those of tract. `dynamic_axes` are those of an encoder's
-    inputs. Raises InputError.
+    inputs. `positions` is the most tokens of a sequence; see `token_limits`. Raises InputError.
     """
-    given = _arguments(model, example)
+    limits = token_limits(model, positions)
+    given = _arguments(model, example, limits)
     steps: dict[str, Any] = {"last_logits": last_logits, "one_token": one_token}
-    plan = _plan_of(model, given, batch, dynamic_axes or {}, steps)
+    plan = _plan_of(model, given, batch, dynamic_axes or {}, steps, limits)
     if not scenarios or not plan.call.takes_many:
         return plan
     lines = tuple(f"tract_assert {name}: {condition}" for name, condition in SCENARIOS.items())
@@ -81,23 +93,24 @@ def _plan_of(
     batch: str | None,
     dynamic_axes: Mapping[str, Mapping[int, Any]],
     steps: Mapping[str, Any],
+    limits: TokenLimits,
 ) -> Plan:
     if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
-        return _with_encoder(model, given, batch, dynamic_axes, steps)
+        return _with_encoder(model, given, batch, dynamic_axes, steps, limits)
     if dynamic_axes:
         raise InputError("dynamic_axes are those of an encoder, and this model has none", hint="batch= names the batch")
-    call = decoder_call(model, given, **steps)
-    return Plan(_decoder(model, call, batch, {}), call)
+    call = decoder_call(model, given, least=limits.least, **steps)
+    return Plan(_decoder(model, call, batch, {}, limits), call, limits=limits)
 
 
-def _arguments(model: nn.Module, example: Any) -> dict[str, Any]:
+def _arguments(model: nn.Module, example: Any, limits: TokenLimits) -> dict[str, Any]:
     if example is None:
         config = getattr(model, "config", None)
         if config is None:
             raise InputError(f"{type(model).__name__} has no config to draw an example from: give token ids")
         known = config.get_text_config()
         drawn = torch.Generator().manual_seed(0)
-        return {"input_ids": torch.randint(1, known.vocab_size, (1, 8), generator=drawn)}
+        return {"input_ids": torch.randint(1, known.vocab_size, (1, limits.least + 7), generator=drawn)}
     if isinstance(example, torch.Tensor):
         return {"input_ids": example}
     if not isinstance(example, Mapping):
@@ -105,7 +118,13 @@ def _arguments(model: nn.Module, example: Any) -> dict[str, Any]:
     return dict(example)
 
 
-def _decoder(model: nn.Module, call: DecoderCall, batch: str | None, kept: Mapping[str, Mapping[int, str]]) -> Part:
+def _decoder(
+    model: nn.Module,
+    call: DecoderCall,
+    batch: str | None,
+    kept: Mapping[str, Mapping[int, str]],
+    limits: TokenLimits,
+) -> Part:
     tokens: dict[int, Any] = {} if batch is None else {0: batch}
     if call.takes_many:
         tokens[1] = TOKENS
@@ -117,27 +136,34 @@ def _decoder(model: nn.Module, call: DecoderCall, batch: str | None, kept: Mappi
     for name, sizes in kept.items():
         axes[name] = {**sizes, **({} if batch is None else {0: batch})}
     options = {"state": call.cache, "dynamic_axes": axes, "output_names": [LOGITS]}
-    limit = most_tokens(model)
     grows = any(one.dim() > 2 for one in _cache_tensors(call).values())
-    held = f"P + {TOKENS if call.takes_many else 1} <= {limit}"
-    return Part(model, call.arguments, options, (f"tract_assert {held}",) if limit and grows else ())
+    total = f"P + {TOKENS if call.takes_many else 1}"
+    held = [f"tract_assert {total} <= {limits.most}"] if limits.most and grows else []
+    if limits.least > 1:
+        held.append(f"tract_assert {total} >= {limits.least}")
+    return Part(model, call.arguments, options, tuple(held))
 
 
-def most_tokens(model: nn.Module) -> int | None:
-    """Return the number of tokens for which a decoder holds; None for a model without limit.
+def token_limits(model: nn.Module, positions: int | None = None) -> TokenLimits:
+    """Return the numbers of tokens for which a decoder holds: up to `positions`, by default those of the model.
 
-    These are the positions of the model; with LongRoPE those of its short factors (`short_positions`).
+    A decoder with LongRoPE holds on one side of the change of its factors: up to the positions of the short ones, by
+    default, or for sequences that are longer from the first call on. At the change, transformers computes the whole
+    cache again, which no decoder with a cache does. Raises InputError for more positions than the model has.
     """
     config = _text_config(model)
-    found = [short_positions(model), *(getattr(config, name, None) for name in _LIMITS)]
-    return next((int(limit) for limit in found if isinstance(limit, int) and limit > 0), None)
+    numbers = (getattr(config, name, None) for name in _LIMITS)
+    known = next((number for number in numbers if isinstance(number, int) and number > 0), None)
+    if positions is not None and not 1 <= positions <= (known or positions):
+        raise InputError(f"positions={positions}: this model has {known or 'one or more'}")
+    short = short_positions(model)
+    if short is not None and positions is not None and positions > short:
+        return TokenLimits(short + 1, positions)
+    return TokenLimits(1, positions or short or known)
 
 
 def short_positions(model: nn.Module) -> int | None:
-    """Return the number of positions with the short factors of LongRoPE; None for a model with other positions.
-
-    At one more, transformers computes the whole cache again by the long factors, which no decoder with a cache does.
-    """
+    """Return the number of positions with the short factors of LongRoPE; None for a model with other positions."""
     parameters = getattr(_text_config(model), "rope_parameters", None)
     kinds = [parameters, *parameters.values()] if isinstance(parameters, Mapping) else []
     of_long = [kind for kind in kinds if isinstance(kind, Mapping) and kind.get("rope_type") == "longrope"]
@@ -207,6 +233,7 @@ def _with_encoder(
     batch: str | None,
     dynamic_axes: Mapping[str, Mapping[int, Any]],
     steps: Mapping[str, Any],
+    limits: TokenLimits,
 ) -> Plan:
     tokens = given.pop("decoder_input_ids", None)
     accepted = inspect.signature(model.get_encoder().forward).parameters
@@ -230,9 +257,8 @@ def _with_encoder(
     kept = _kept_axes(encoder, given, dynamic_axes)
     arguments = {call.tokens: call.arguments[call.tokens], "cache": call.arguments[call.cache]}
     step = replace(call, cache="cache", arguments=arguments)
-    decoder = _decoder(model, step, batch, kept)
-    options: dict[str, Any] = {"dynamic_axes": axes or None}
-    return Plan(replace(decoder, module=DecoderStep(model, encoded).eval()), call, Part(encoder, given, options))
+    decoder = replace(_decoder(model, step, batch, kept, limits), module=DecoderStep(model, encoded).eval())
+    return Plan(decoder, call, Part(encoder, given, {"dynamic_axes": axes or None}), limits)
 
 
 def _kept_axes(

@@ -55,6 +55,13 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="logits of the last N tokens of a step alone, by default of one; `input`: positions are a further input",
     )
+    parser.add_argument(
+        "--positions",
+        type=int,
+        metavar="N",
+        help="most tokens of a sequence; with LongRoPE up to those of the short factors, the default, or more for "
+        "prompts that are longer than these",
+    )
     parser.add_argument("--step-archive", action="store_true", help="also write the decoder for a single token")
     parser.add_argument("--scenarios", action="store_true", help="name tract's scenarios in the archive: tg and pp")
     parser.add_argument("--random", action="store_true", help="draw the weights; config.json is enough then")
@@ -121,6 +128,7 @@ def _export(options: argparse.Namespace, target: TractNNEF) -> GenerativeResult:
         last_logits=options.last_logits,
         step_archive=options.step_archive,
         scenarios=options.scenarios,
+        positions=options.positions,
         kv=options.kv,
         tokenizer=tokenizer,
         steps=options.steps,

@@ -94,9 +94,15 @@ def continuations_of(
 
 
 def is_divisible(stepper: Stepper, prompt: Array, level: TractCheckTolerance) -> bool:
-    """Return whether PyTorch itself has the same logits after a prompt `[1, S]` in parts as after the full prompt."""
+    """Return whether a prompt `[1, S]` may be fed in parts.
+
+    The archive has to hold for a first part of one token, and PyTorch itself to have the same logits after parts as
+    after the full prompt.
+    """
     ids = torch.from_numpy(prompt)
     with torch.no_grad(), without_rewrites():
+        if not stepper.takes(ids[:, :1]):
+            return False
         whole, _ = stepper.step(ids, stepper.initial)
         state = stepper.initial
         for part in torch.split(ids, 1, 1):
@@ -168,6 +174,11 @@ class Stepper:
         for part in self.parts(ids):
             logits, state = self._read(self._call(part, state)[1])
         return logits, state
+
+    def takes(self, ids: torch.Tensor) -> bool:
+        """Return whether the range of the archive has these tokens as a first step."""
+        sample, _ = self.sampled_step(ids, self.initial)
+        return self._result.range.holds(sample.sizes)
 
     def sampled_step(self, ids: torch.Tensor, state: State) -> tuple[Sample, State]:
         """Return all inputs and outputs of a step as a sample, and the next state."""

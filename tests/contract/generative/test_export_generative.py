@@ -177,7 +177,31 @@ def with_long_positions() -> Any:
 def test_long_positions_are_those_before_the_cache_is_computed_again(tmp_path: Path) -> None:
     result = export_generative(with_long_positions(), None, TARGET, tmp_path / "net")
     assert str(result.decoder.range) == "P >= 0, S >= 1, P + S <= 48"
-    assert any(note.startswith("LongRoPE: for 48 tokens") for note in result.decoder.notes)
+    assert any("by the short factors, for 48 tokens" in note for note in result.decoder.notes)
+
+
+@pytest.mark.parametrize(
+    ("positions", "sizes"), [(40, "P + S <= 40"), (64, "P + S <= 64, P + S >= 49")], ids=["short", "long"]
+)
+def test_declared_positions_choose_the_factors(positions: int, sizes: str, tmp_path: Path) -> None:
+    result = export_generative(with_long_positions(), None, TARGET, tmp_path / "net", positions=positions, steps=8)
+    assert str(result.decoder.range) == f"P >= 0, S >= 1, {sizes}"
+    assert result.proof is not None
+    assert result.proof.tokens == "24/24"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"positions": 97}, "this model has 96"),
+        ({"positions": 60}, "a prompt of 55 tokens and 16 steps: the decoder takes 60 tokens"),
+        ({"positions": 64, "step_archive": True}, "takes its prompt in one step"),
+    ],
+)
+def test_positions_that_no_decoder_has_are_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        export_generative(with_long_positions(), None, TARGET, tmp_path / "net", **options)
+    assert not (tmp_path / "net").exists()
 
 
 def test_a_recurrent_model_takes_one_token_a_step(tmp_path: Path) -> None:

@@ -82,13 +82,13 @@ def names_of(platforms: Iterable[PlatformLine]) -> dict[str, str]:
     return {key: word if _is_unique(word, words.values()) else f"{word} {key}".strip() for key, word in words.items()}
 
 
-def describe_platform(line: PlatformLine) -> str:
-    """Return processor, cores, system and packages of a platform in one line."""
-    features = f" ({' '.join(line.features)})" if line.features else ""
-    words = [f"{line.vendor} {line.model}".strip() + features, f"{line.cores} cores" if line.cores else ""]
+def describe_platform(line: PlatformLine, features: bool = True) -> str:
+    """Return processor, cores, system, packages and, last, the processor's features of a platform in one line."""
+    words = [f"{line.vendor} {line.model}".strip(), f"{line.cores} cores" if line.cores else ""]
     words += [f"{line.system} {line.machine}".strip()]
     words += [f"{name} {version}" for name, version in line.versions.items()]
     words += [f"{name}={value}" for name, value in line.environment.items()]
+    words += [" ".join(line.features)] if features else []
     return ", ".join(filter(None, words))
 
 

@@ -34,7 +34,20 @@ def test_levels_and_statuses_have_colours_that_differ(visit, tmp_path, scheme):
     write_report(many_records(20), tmp_path)
     visit.page.emulate_media(color_scheme=scheme)
     page = visit.open(tmp_path / "index.html")
-    named = ["approximate", "very", "super", "ultra", "weak", "mismatch", "unsupported", "error", "crash", "timeout"]
+    named = [
+        "exact",
+        "close",
+        "approximate",
+        "very",
+        "super",
+        "ultra",
+        "weak",
+        "mismatch",
+        "unsupported",
+        "error",
+        "crash",
+        "timeout",
+    ]
     colours = page.evaluate(
         """names => names.map(name => {
             const box = document.createElement("i");
@@ -45,7 +58,7 @@ def test_levels_and_statuses_have_colours_that_differ(visit, tmp_path, scheme):
         named,
     )
     for (one, a), (other, b) in itertools.combinations(zip(named, colours, strict=True), 2):
-        assert sum(abs(x - y) for x, y in zip(a, b, strict=True)) >= 32, (one, other, a, b)
+        assert sum(abs(x - y) for x, y in zip(a, b, strict=True)) >= 40, (one, other, a, b)
 
 
 def test_the_error_comes_first_in_the_evidence(visit, tmp_path):
@@ -56,3 +69,42 @@ def test_the_error_comes_first_in_the_evidence(visit, tmp_path):
     page.wait_for_selector("#evidence:not([hidden])")
     message = page.locator("#evidence pre.message").bounding_box()
     assert message["y"] < page.locator("#evidence dl.facts").bounding_box()["y"]
+
+
+@pytest.mark.parametrize("visit", [{"viewport": {"width": 390, "height": 844}}], indirect=True)
+def test_a_phone_shows_filters_behind_a_button(visit, tmp_path):
+    write_report(RECORDS, tmp_path)
+    page = visit.open(tmp_path / "index.html")
+    fields = page.locator("#filters label:not(.wide), #f-status, #f-differs")
+    assert not any(one.is_visible() for one in fields.all())
+    page.click("#f-more")
+    assert all(one.is_visible() for one in fields.all())
+    page.select_option("#f-level", "very")
+    page.click("#f-more")
+    assert page.locator("#f-level").is_hidden()
+    assert page.locator("#f-reset").is_visible(), "that something is left out is said all the same"
+    approximate = page.locator("#matrix .cell", has_text="approximate").first
+    assert approximate.evaluate("one => one.scrollWidth <= one.clientWidth"), "names of levels are not cut"
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_the_edge_of_what_scrolls_sideways_fades(visit, tmp_path, width):
+    write_report(RECORDS, tmp_path)
+    visit.page.set_viewport_size({"width": width, "height": 900})
+    page = visit.open(tmp_path / "index.html")
+    fades = "one => getComputedStyle(one).maskImage !== 'none'"
+    for name in ("#scroller", "section[aria-labelledby=versions-title] .scroll"):
+        box = page.locator(name)
+        assert box.evaluate(fades) == (width == 390), name
+        box.evaluate("one => { one.scrollLeft = one.scrollWidth }")
+        page.wait_for_timeout(50)
+        assert not box.evaluate(fades), name
+
+
+def test_a_report_without_single_operators_has_no_such_table(visit, tmp_path):
+    several = [msgspec.structs.replace(one, ops=["a", "b"]) if isinstance(one, CellLine) else one for one in RECORDS]
+    write_report(several, tmp_path)
+    page = visit.open(tmp_path / "index.html")
+    assert page.locator("#support-title, a[href='#support-title']").count() == 0
+    causes, main = (page.locator(name).bounding_box() for name in ("section[aria-labelledby=causes-title]", "main"))
+    assert causes["width"] > 0.9 * main["width"]

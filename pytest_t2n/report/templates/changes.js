@@ -3,9 +3,9 @@
 const KINDS = [
   ["regression", "regressions", true], ["looser", "looser level", true], ["other failure", "fail otherwise", true], ["gone", "gone", true],
   ["new", "new", false], ["tighter", "tighter level", false], ["fix", "fixed", false],
-  ["operators", "other operators", null],
+  ["operators", "same result, other operators", null],
 ];
-const SHOWN = 8;
+const SHOWN = matchMedia("(max-width: 45rem)").matches ? 3 : 8;
 const BASELINE = "baseline";
 const THIS_RUN = "run";
 

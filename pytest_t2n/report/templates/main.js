@@ -103,6 +103,7 @@ const start = (data) => {
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
   byId("filters").addEventListener("input", apply);
   for (const id of ["f-differs", "f-surprise"]) byId(id).addEventListener("click", () => { press(byId(id), !pressed(id)); apply(); });
+  byId("f-more").addEventListener("click", () => byId("f-more").setAttribute("aria-expanded", String(byId("f-more").getAttribute("aria-expanded") !== "true")));
   byId("f-cause").addEventListener("click", () => { cause = ""; apply(); });
   byId("f-reset").addEventListener("click", () => {
     for (const name of Object.keys(FIELDS)) if (name !== "sort") field(name).value = "";
@@ -131,6 +132,15 @@ const start = (data) => {
   addEventListener("hashchange", restore);
   restore();
 };
+
+// The right edge of what can be scrolled further fades.
+const fade = (box) => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+const fades = new ResizeObserver((entries) => entries.forEach(({ target }) => fade(target.closest(".scroll, .grid"))));
+for (const box of document.querySelectorAll(".scroll, .grid")) {
+  box.addEventListener("scroll", () => fade(box), { passive: true });
+  fades.observe(box);
+  fades.observe(box.firstElementChild);
+}
 
 unpack("data").then((data) => {
   start(readGrid(data));

@@ -26,7 +26,8 @@ from tests.plugin.report.many_records import whole
 from tests.plugin.report.test_report import payload
 
 TIERS = ("native", "no-avx512", "no-fma")
-HERE = PlatformLine("k1", system="linux", machine="x86_64", model="EPYC", cores=2, versions={"numpy": "2"})
+HERE = PlatformLine("k1", system="linux", machine="x86_64", model="EPYC", features=["avx2", "fma"], cores=2,
+                    versions={"numpy": "2"})  # fmt: skip
 
 
 def engine(version: str, tier: str = "native", **more) -> EngineLine:
@@ -85,7 +86,9 @@ def test_the_page_begins_with_them(matrix, tmp_path):
         *("0.22.4", "0.23.9", "0.23.9 no-avx512", "0.23.9 no-fma"),
     ]
     assert grid["columns"][3]["select"] == "--t2n-tract=0.23.9 --t2n-cpu=no-fma"
-    assert grid["platforms"]["k1"].startswith("EPYC, 2 cores, linux x86_64, numpy 2")
+    assert grid["platforms"]["k1"] == "EPYC, 2 cores, linux x86_64, numpy 2, avx2 fma"
+    facts = (tmp_path / "index.html").read_text("utf-8").partition("<dt>platform</dt>")[2].partition("</dd>")[0]
+    assert facts.endswith("numpy 2<details><summary>2 instruction sets</summary>avx2 fma</details>")
 
 
 def test_a_matrix_without_tiers_looks_as_ever(matrix, tmp_path):

@@ -38,27 +38,29 @@ PROOFS: Mapping[tuple[type, str], str] = {
 
 
 def session_table() -> str:
-    """Return a line of Markdown for each option of the plugin, with the ini option of the same name and its help."""
+    """Return a line of Markdown for each option of the plugin: whether it is an ini option too, and its help."""
     parser = Parser(_ispytest=True)
     pytest_t2n.plugin.pytest_addoption(parser)
     rows = []
     for option in parser.getgroup("t2n").options:
         (name,), attributes = option.names(), option.attrs()
-        twin = f"`{attributes['dest']}`" if attributes["dest"] in parser._inidict else ""
+        twin = "yes" if attributes["dest"] in parser._inidict else ""
         value = f"={attributes['metavar']}" if attributes.get("metavar") else ""
         rows.append((f"`{name}{value}`", twin, attributes["help"]))
     return table(("option", "ini", "meaning"), rows)
 
 
 def export_table() -> str:
-    """Return a line for each option of an export, with its name in the marker and its default."""
+    """Return a line for each option of an export, with its default and its name in the marker where that differs."""
     in_marker = {option.name: name for name, option in marker_options().items()}
     rows = []
     for option in fields(ExportOptions):
         assert option.default is not MISSING
         marker = in_marker.get(option.name)
-        rows.append((f"`{option.name}`", f"`{marker}`" if marker else "", f"`{option.default!r}`", help_of(option)))
-    return table(("option", "in the marker", "default", "meaning"), rows)
+        other = f"; `{marker}` in the marker" if marker else "; not in the marker"
+        meaning = help_of(option) + ("" if marker == option.name else other)
+        rows.append((f"`{option.name}`", f"`{option.default!r}`", meaning))
+    return table(("option", "default", "meaning"), rows)
 
 
 def target_table(target: type[InferenceTarget]) -> str:

@@ -93,6 +93,12 @@ def largest_excess(got: Sequence[np.ndarray[Any, Any]], wanted: Sequence[np.ndar
     return excess
 
 
+def largest_error(got: Sequence[np.ndarray[Any, Any]], wanted: Sequence[np.ndarray[Any, Any]]) -> float:
+    """Return the largest absolute difference between outputs of equal shapes."""
+    pairs = zip(got, wanted, strict=True)
+    return max((float(np.abs(a.astype(np.float64) - b).max(initial=0.0)) for a, b in pairs), default=0.0)
+
+
 def time_case(driver: TractDriver, case: dict[str, Any], rounds: int) -> dict[str, Any]:
     """Return figures or an error for each archive of one net; without expected outputs none is compared."""
     arrays = np.load(case["arrays"])
@@ -113,7 +119,9 @@ def time_case(driver: TractDriver, case: dict[str, Any], rounds: int) -> dict[st
             ready[name] = timed
     for timed in in_turns(ready.values(), rounds):
         timed.run_for(TURN)
-    return {**figures, **{name: timed.figures() for name, timed in ready.items()}}
+    for name, timed in ready.items():
+        figures[name] = timed.figures() | ({"max_abs": largest_error(timed.outputs, wanted)} if wanted else {})
+    return figures
 
 
 def time_in_process(

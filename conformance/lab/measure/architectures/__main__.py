@@ -112,7 +112,7 @@ class Exports:
             if "error" not in answer and not archive.exists():
                 answer = {"error": "no archive was written"}
             if not self.arrays.exists() and (folder / "outputs_0.npz").exists():
-                _save_arrays(folder, self.arrays)
+                save_arrays(folder, self.arrays)
             self.answers[folder.name] = answer
         return archive, self.answers[folder.name]
 
@@ -155,7 +155,7 @@ def _time(engine: ResolvedEngine, case: dict[str, Any], rounds: int) -> dict[str
         return {"archives": dict.fromkeys(case["archives"], error)}
 
 
-def _save_arrays(folder: Path, path: Path) -> None:
+def save_arrays(folder: Path, path: Path) -> None:
     """Save the first example as `time_in_process` reads it."""
     with np.load(folder / "inputs_0.npz") as inputs, np.load(folder / "outputs_0.npz") as outputs:
         named = {f"input{i}": inputs[key] for i, key in enumerate(inputs.files)}

@@ -28,15 +28,15 @@ exec(compile(open(script).read(), script, "exec"))
 """
 
 
-def bare_packages(folder: Path) -> Path:
-    """Return a folder with the package of tract, and links to numpy; both folders in `folder` are made."""
+def bare_packages(folder: Path, *more: str) -> Path:
+    """Return a folder with the package of tract, and links to numpy and more; both folders in `folder` are made."""
     packages, wheels = folder / "bare", folder / "wheels"
     for one in (packages, wheels):
         one.mkdir()
     with zipfile.ZipFile(download_wheel(Version(TractNNEF("0.23").version), wheels)) as wheel:
         wheel.extractall(packages)
     installed = Path(np.__file__).parents[1]
-    for part in installed.glob("numpy*"):
+    for part in (part for name in ("numpy", *more) for part in installed.glob(f"{name}*")):
         (packages / part.name).symlink_to(part, target_is_directory=True)
     return packages
 

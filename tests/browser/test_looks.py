@@ -99,6 +99,10 @@ def test_the_edge_of_what_scrolls_sideways_fades(visit, tmp_path, width):
         box.evaluate("one => { one.scrollLeft = one.scrollWidth }")
         page.wait_for_timeout(50)
         assert not box.evaluate(fades), name
+    page.locator("#matrix .cell.l-close").first.click()
+    page.wait_for_selector("#evidence:not([hidden]) .facts")
+    page.wait_for_timeout(50)
+    assert page.locator("#evidence .scroll").first.evaluate(fades), "the outputs are wider than the panel"
 
 
 def test_a_report_without_single_operators_has_no_such_table(visit, tmp_path):

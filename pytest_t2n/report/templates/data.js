@@ -8,6 +8,17 @@ const element = (name, attributes = {}, ...children) => {
   return node;
 };
 
+// The right edge of what can be scrolled further fades.
+const fade = (box) => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+const resized = new ResizeObserver((entries) => entries.forEach(({ target }) => fade(target.closest(".scroll, .grid"))));
+const fadeEdges = (root) => {
+  for (const box of root.querySelectorAll(".scroll, .grid")) {
+    box.addEventListener("scroll", () => fade(box), { passive: true });
+    resized.observe(box);
+    resized.observe(box.firstElementChild);
+  }
+};
+
 // Parts of a large page are scripts in a folder beside it; a page that was opened as a file can load nothing else.
 const arrived = new Map();
 window.t2nPart = (id, text) => arrived.set(id, text);

@@ -38,6 +38,7 @@ class Evidence {
       ...(cell ? this.body(row, column, cell, facts) : [element("p", {}, "There is no cell here: the case does not run in this version.")]),
     );
     this.box.hidden = false;
+    fadeEdges(this.box);
     document.body.classList.add("with-evidence");
     this.box.scrollTop = 0;
     if (focus) this.box.focus({ preventScroll: true });

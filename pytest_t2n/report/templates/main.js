@@ -133,15 +133,7 @@ const start = (data) => {
   restore();
 };
 
-// The right edge of what can be scrolled further fades.
-const fade = (box) => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
-const fades = new ResizeObserver((entries) => entries.forEach(({ target }) => fade(target.closest(".scroll, .grid"))));
-for (const box of document.querySelectorAll(".scroll, .grid")) {
-  box.addEventListener("scroll", () => fade(box), { passive: true });
-  fades.observe(box);
-  fades.observe(box.firstElementChild);
-}
-
+fadeEdges(document);
 unpack("data").then((data) => {
   start(readGrid(data));
   document.documentElement.dataset.ready = "1";

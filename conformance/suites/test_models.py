@@ -1,5 +1,6 @@
 """Suite `models`: architectures of torchvision, timm, transformers and torchaudio, small and with random weights.
 
+`test_registry` has language models of the registry of transformers without a case of their own.
 Needs these packages: `tox -e models`. Nothing is downloaded but the engines.
 """
 
@@ -55,6 +56,22 @@ def export_of(name: str) -> ModelExport:
 @pytest.mark.parametrize("name", list(CASES))
 def test_model(name: str, nnef_export: Any) -> None:
     nnef_export(export_of(name)).assert_parity("approximate")
+
+
+REGISTRY: dict[str, ModelCase] = importlib.import_module("conformance.cases.models.transformers.registry").CASES
+
+
+@lru_cache(maxsize=1)
+def export_of_family(name: str) -> ModelExport:
+    """Captured once for all engines: they follow each other."""
+    model, inputs = REGISTRY[name].build(zlib.crc32(name.encode()))
+    return ModelExport(model, inputs, dynamic_axes=REGISTRY[name].dynamic_axes)
+
+
+@pytest.mark.nnef_export(target="tract")
+@pytest.mark.parametrize("name", list(REGISTRY))
+def test_registry(name: str, nnef_export: Any) -> None:
+    nnef_export(export_of_family(name)).assert_parity("approximate")
 
 
 BATCHES = {1, 2, 3, 5}

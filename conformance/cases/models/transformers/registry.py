@@ -1,4 +1,4 @@
-"""Language models of the registry of transformers that no case is written for, made small by their configurations.
+"""Language models of the registry of transformers without a case of their own, made small by their configurations.
 
 The sizes that a configuration has by its own names are replaced by small ones; a family that needs others is listed
 with them.
@@ -6,7 +6,7 @@ with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from conformance.cases.models.case import ModelCase, tokens
+from conformance.cases.models.transformers.decoders import STEPS
 from conformance.cases.models.transformers.presets import TEXT, WORDS
 
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
@@ -123,17 +124,32 @@ class Logits(nn.Module):
         return logits
 
 
-def _case(family: str, sizes: Mapping[str, Any]) -> ModelCase:
+def _case(family: str, axes: Any = TEXT, **sizes: Any) -> ModelCase:
     def make() -> nn.Module:
         return Logits(getattr(hf, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[family])(small_config(family, **sizes)))
 
-    return ModelCase(make, tokens(WORDS, 2, 9), TEXT)
+    return ModelCase(make, tokens(WORDS, 2, 9), axes)
 
 
-EACH_HEAD = {"num_key_value_heads": 4}
-"""For latent attention, whose keys and values have as many heads as the queries."""
-FAMILIES: Mapping[str, Mapping[str, Any]] = {
-    "afmoe": {}, "apertus": {}, "arcee": {},
-}  # fmt: skip
+PLAIN = """
+afmoe apertus arcee bitnet cohere2 cohere2_moe cwm diffllama doge dots1 ernie4_5 ernie4_5_moe exaone4 exaone_moe
+flex_olmo flint gemma3n_text glm glm4 glm4_moe gpt_oss granite granite_swa granitemoe granitemoe_swa
+granitemoeshared helium hrm_text hunyuan_v1_dense hunyuan_v1_moe hy_v3 hy_v4 internlm3 iquestcoder jais2
+kolibri1 laguna lfm2 lfm3 llama4_text mellum mimo_v2_flash minimax minimax_m2 ministral ministral3 modernbert-
+decoder nanochat nemotron olmo3 olmo_hybrid olmoe phimoe qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next
+seed_oss solar_open starcoder2 vaultgemma xlstm
+""".split()
+LATENT = """
+axk1 bailing_hybrid deepseek_v2 deepseek_v32 glm4_moe_lite glm_moe_dsa kimi_linear longcat_flash minicpm3 youtu
+""".split()
+"""Families with latent attention, whose keys and values have as many heads as the queries."""
+IN_STEPS = "falcon_mamba jamba".split()
+"""Families with a loop over time in Python, which is unrolled: their length is fixed."""
+REFUSED = "deepseek_v4 jetmoe".split()
+OF_LATENT = {"num_key_value_heads": 4, "head_dim": 4}
 
-CASES: dict[str, Callable[[], Any] | ModelCase] = {family: _case(family, sizes) for family, sizes in FAMILIES.items()}
+CASES = {
+    **{family: _case(family) for family in [*PLAIN, *REFUSED]},
+    **{family: _case(family, **OF_LATENT) for family in LATENT},
+    **{family: _case(family, axes=STEPS) for family in IN_STEPS},
+}

@@ -80,23 +80,21 @@ def _load_quantized(transformers: Any, folder: Path, config: Any, settings: Sett
     return model
 
 
-_WORDS: Final = "Hello world"
-
-
 def load_tokenizer(folder: Path) -> Any:
     """Return the tokenizer of a folder. Raises InputError if it has none.
 
-    Without its files transformers makes some tokenizers empty, which encode every text to nothing.
+    Without its files transformers makes some tokenizers empty: of special tokens, and of a space at most.
     """
     transformers = _library()
     wrong = InputError(
-        f"{folder} holds no tokenizer that transformers can load", hint="--no-tokenizer exports without one"
+        f"{folder} holds no tokenizer that transformers can load",
+        hint="without --text, --no-tokenizer exports without one",
     )
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except (ValueError, OSError, KeyError, TypeError, ImportError) as cause:
         raise wrong from cause
-    if not tokenizer(_WORDS)["input_ids"]:
+    if len(set(tokenizer.get_vocab().values()) - set(tokenizer.all_special_ids)) < 2:
         raise wrong
     return tokenizer
 

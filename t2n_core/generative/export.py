@@ -17,10 +17,12 @@ from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.generative.calls import INPUT, no_positions_error
 from t2n_core.generative.folder import TRANSFORMS, write_beside
+from t2n_core.generative.loss import text_windows
 from t2n_core.generative.parts import TOKENS, Part, Plan, TokenLimits, plan_of, short_positions
 from t2n_core.generative.result import GenerativeResult
 from t2n_core.inference_target import TractNNEF
 from t2n_core.parity.generation.further import HELD
+from t2n_core.parity.generation.loss import WeightLoss
 from t2n_core.parity.generation.outcome import FurtherStatus, GenerationOutcome
 from t2n_core.torch_graph.frontend.training import evaluating, training_note
 
@@ -97,6 +99,7 @@ class GenerativeExport:
         steps: int = 16,
         original: nn.Module | None = None,
         text: Any = None,
+        max_loss: float | None = None,
         timeout: float = 60.0,
     ) -> GenerativeResult:
         """Write the folder for one target; see `export_generative`. Raises T2NError, and then leaves nothing there."""
@@ -108,6 +111,10 @@ class GenerativeExport:
             raise InputError(f"kv={kv!r} is not one of {', '.join(TRANSFORMS)}")
         if kv != "explicit" and not getattr(target.engine(), "holds_state", False):
             raise InputError(f"{target} cannot hold a cache: releases from 0.23.0 on can", hint='kv="explicit"')
+        if not target.check_io and (text is not None or max_loss is not None):
+            raise InputError("no loss is measured without a check", hint="leave out text and max_loss, or check_io")
+        if text is not None:
+            text_windows(self.plan.limits, text)  # refuses a text that is too short
         folder = Path(directory)
         folder.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
@@ -123,8 +130,10 @@ class GenerativeExport:
                     result = replace(result, proof=proof)
                     if kv in BITS:
                         result = replace(result, cache=result.measure_cache(BITS[kv], text, timeout=timeout))
-                    if original is not None or result.decoder.stored:
+                    is_asked = max_loss is not None or (text is not None and kv not in BITS)
+                    if is_asked or original is not None or result.decoder.stored:
                         result = replace(result, loss=result.measure_loss(original, text, timeout=timeout))
+                    _assert_small(result.loss, max_loss)
                 write_beside(result, tokenizer, kv)
             folder.mkdir(exist_ok=True)
             for file in scratch.iterdir():
@@ -179,6 +188,7 @@ def export_generative(
     steps: int = 16,
     original: nn.Module | None = None,
     text: Any = None,
+    max_loss: float | None = None,
     timeout: float = 60.0,
     **options: Any,
 ) -> GenerativeResult:
@@ -202,7 +212,10 @@ def export_generative(
         steps: the number of tokens that the check generates after each prompt.
         original: the model in float32, if its weights are not: the check measures the loss. Without it, compressed
             weights are compared with the model itself.
-        text: the tokens of a text to measure the loss on; by default the model in float32 generates one.
+        text: the tokens of a text to measure the loss on, in windows of as many as the model takes; by default the
+            model in float32 generates one.
+        max_loss: the check fails if the perplexity of the archive is larger than that of the model in float32 by more
+            than this share of it, such as 0.01.
         timeout: seconds for the engine to load the archive, for each step, and for each parity check.
         options: those of `GenerativeExport`, by name.
 
@@ -212,7 +225,7 @@ def export_generative(
     """
     export = GenerativeExport(model, example, **options)
     of_folder: dict[str, Any] = {"kv": kv, "tokenizer": tokenizer, "steps": steps, "original": original, "text": text}
-    of_folder["timeout"] = timeout
+    of_folder |= {"max_loss": max_loss, "timeout": timeout}
     return export.to(TractNNEF() if target is None else target, directory, **of_folder)
 
 
@@ -233,6 +246,12 @@ def _refused_numbers(plan: Plan, decoder: ExportResult) -> str:
         return ""
     low, high = decoder.range.bounds[TOKENS]
     return "" if low <= 1 and high is None else f"the archive would hold only for {decoder.range}"
+
+
+def _assert_small(loss: WeightLoss | None, most: float | None) -> None:
+    """Raise ParityError for a perplexity that grew by more than a share."""
+    if loss is not None and most is not None and not loss.increase <= most:
+        raise ParityError(f"the weights lose more than {100 * most:g} % of perplexity: {loss.describe()}")
 
 
 def _assert_held(proof: GenerationOutcome) -> None:

@@ -13,6 +13,7 @@ from t2n_core.errors import InputError
 from t2n_core.extras import importing
 from t2n_core.generative.quantized.checkpoint import dequantize_checkpoint, quantization_of
 from t2n_core.generative.quantized.formats import Settings
+from t2n_core.parity.generation.loss import require_tokens
 from t2n_core.torch_graph.tensors_on_disk import tensors_on_disk
 
 DTYPES: Final = {"f32": torch.float32, "f16": torch.float16}
@@ -99,14 +100,18 @@ def load_tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
-def tokens_of(text: Path, folder: Path) -> list[int]:
-    """Return the tokens of a text file, by the tokenizer of a folder. Raises InputError."""
+def tokens_of(text: Path, tokenizer: Any) -> list[int]:
+    """Return the tokens of a text file, at least two. Raises InputError."""
     try:
         words = text.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as cause:
         raise InputError(f"{text} cannot be read: {cause}") from cause
-    found: list[int] = load_tokenizer(folder)(words)["input_ids"]
-    return found
+    tokens: list[int] = tokenizer(words, verbose=False)["input_ids"]  # of any length, without a warning
+    try:
+        require_tokens(tokens)
+    except InputError as wrong:
+        raise InputError(f"{text}: {wrong.message}") from None
+    return tokens
 
 
 def _library() -> Any:

@@ -15,6 +15,7 @@ from pytest_t2n.cli.migrate.options import rename_options
 from pytest_t2n.cli.output import say
 from pytest_t2n.cli.parser import LEVEL_HELP, Parser
 from t2n_core.engine import resolve_engines
+from t2n_core.errors import InputError
 from t2n_core.extras import require
 
 if TYPE_CHECKING:
@@ -67,7 +68,18 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--random", action="store_true", help="draw the weights; config.json is enough then")
     parser.add_argument("--no-tokenizer", action="store_true", help="write no tokenizer")
     parser.add_argument("--steps", type=int, default=16, help="tokens to generate in the check")
-    parser.add_argument("--text", type=Path, metavar="FILE", help="measure what --dtype and --weights lose")
+    parser.add_argument(
+        "--text",
+        type=Path,
+        metavar="FILE",
+        help="measure on this text what --dtype and --weights lose, in windows of as many tokens as the model takes",
+    )
+    parser.add_argument(
+        "--max-loss",
+        type=float,
+        metavar="SHARE",
+        help="fail where the perplexity is above that of the model in float32 by more than this share of it: 0.01",
+    )
     parser.add_argument("--tolerance", metavar="LEVEL", help=LEVEL_HELP)
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds to load the archive, and for each step")
     parser.add_argument("--no-check", action="store_true", help="write the archives and prove nothing")
@@ -77,6 +89,8 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Return 0 for archives that were written and, by default, checked. Raises T2NError."""
+    if options.no_check and (options.text is not None or options.max_loss is not None):
+        raise InputError("--no-check measures no loss: leave it out, or --text and --max-loss")
     options.folder = model_folder(options.folder)
     require("t2n export-llm", "torch", "transformers")
     resolve_engines(options.tract, offline=options.offline, fetch=False)  # errors are reported before torch is loaded
@@ -115,8 +129,8 @@ def _export(options: argparse.Namespace, target: TractNNEF) -> GenerativeResult:
     from t2n_core.generative import export_generative
     from t2n_core.generative.load import load_tokenizer, tokens_of
 
-    tokenizer = None if options.no_tokenizer else load_tokenizer(options.folder)
-    text = None if options.text is None else tokens_of(options.text, options.folder)
+    tokenizer = load_tokenizer(options.folder) if options.text or not options.no_tokenizer else None
+    text = None if options.text is None else tokens_of(options.text, tokenizer)
     model = _load(options, options.dtype)
     original = _load(options, "f32") if options.dtype == "f16" and not options.no_check else None
     return export_generative(
@@ -130,11 +144,12 @@ def _export(options: argparse.Namespace, target: TractNNEF) -> GenerativeResult:
         scenarios=options.scenarios,
         positions=options.positions,
         kv=options.kv,
-        tokenizer=tokenizer,
+        tokenizer=None if options.no_tokenizer else tokenizer,
         steps=options.steps,
         original=original,
         timeout=options.timeout,
         text=text,
+        max_loss=options.max_loss,
     )
 
 

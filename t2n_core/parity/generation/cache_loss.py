@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -38,7 +39,7 @@ class CacheLoss:
     overlap: float
     """Mean rank overlap of the logits, as tract's command line computes it."""
     bytes: int
-    """Size of the cache after the text."""
+    """Size of the cache after the first window of the text."""
     plain_bytes: int
     """Size of the cache as it is."""
 
@@ -48,13 +49,19 @@ class CacheLoss:
         logits = self.logits
         agreement = f"{100 * logits.agreement:.1f} % of the best tokens agree, rank overlap {self.overlap:.3f}"
         perplexity = f"perplexity {logits.perplexity:.4g}, before {logits.reference:.4g}"
-        return f"{size}; {perplexity}; {agreement}, divergence {logits.divergence:.2g} nats ({logits.tokens} tokens)"
+        return f"{size}; {perplexity}; {agreement}, divergence {logits.divergence:.2g} nats ({logits.length})"
 
 
 def cache_loss(
-    engine: TractRunner, archive: Path, state: Sequence[StatePair], text: Array, bits: int, *, timeout: float = 60.0
+    engine: TractRunner,
+    archive: Path,
+    state: Sequence[StatePair],
+    windows: Sequence[Array],
+    bits: int,
+    *,
+    timeout: float = 60.0,
 ) -> CacheLoss:
-    """Return the loss from a cache of 8 or 4 bits on a text `[S]`, which is fed token by token.
+    """Return the loss from a cache of 8 or 4 bits on the windows `[S]` of a text, which are fed token by token.
 
     Raises EngineError; InputError for an archive whose cache the engine does not quantize.
     """
@@ -62,33 +69,43 @@ def cache_loss(
         raise InputError(f"a cache of {bits} bits: the engine has {' and '.join(map(str, TRANSFORMS))}")
     Transform.of(TRANSFORMS[bits]).require(engine.version)
     plain, small = (
-        _logits(engine, archive, state, text, transforms, timeout) for transforms in ((), (TRANSFORMS[bits],))
+        _logits(engine, archive, state, windows, transforms, timeout) for transforms in ((), (TRANSFORMS[bits],))
     )
-    if np.array_equal(plain, small):
-        raise InputError(
-            f"`{TRANSFORMS[bits]}` changes no logits: it finds no cache at an attention of the engine's own operator",
-            hint="export with TractNNEF(reify_sdpa_operator=True); the text needs more than 4 tokens",
-        )
-    sizes = [_sizes(pair, len(text), bits) for pair in state]
-    overlap = float(np.mean([rank_overlap(got, wanted) for got, wanted in zip(small, plain, strict=True)]))
-    return CacheLoss(
-        bits, weight_loss(text, small, plain), overlap, sum(one for one, _ in sizes), sum(one for _, one in sizes)
-    )
+    overlaps: list[float] = []
+
+    def compare_windows() -> Iterator[tuple[Array, Array, Array]]:
+        changed = False
+        for text, got, wanted in zip(windows, small, plain, strict=True):
+            overlaps.extend(rank_overlap(*rows) for rows in zip(got, wanted, strict=True))
+            changed = changed or not np.array_equal(got, wanted)
+            yield text, got, wanted
+        if not changed:
+            raise InputError(
+                f"`{TRANSFORMS[bits]}` changes no logits: no attention of the engine's own operator has a cache",
+                hint="export with TractNNEF(reify_sdpa_operator=True); the text needs more than 4 tokens",
+            )
+
+    with closing(plain), closing(small):
+        loss = weight_loss(compare_windows())
+    sizes = [_sizes(pair, len(windows[0]), bits) for pair in state]
+    return CacheLoss(bits, loss, float(np.mean(overlaps)), sum(one for one, _ in sizes), sum(one for _, one in sizes))
 
 
 def _logits(
     engine: TractRunner,
     archive: Path,
     state: Sequence[StatePair],
-    text: Array,
+    windows: Iterable[Array],
     transforms: Sequence[str],
     timeout: float,
-) -> Array:
+) -> Generator[Array, None, None]:
+    """Yield the logits after each token of a window, in one session of the engine."""
     pairs = [(pair.input, pair.output) for pair in state]
     with engine.session(archive, state=pairs, held_by_engine=True, transforms=transforms, timeout=timeout) as session:
         decoder = Decoder(session, ())
-        decoder.start()
-        return np.concatenate([decoder.feed(np.array([[token]]), {}) for token in text])
+        for window in windows:
+            decoder.start()
+            yield np.concatenate([decoder.feed(np.array([[token]]), {}) for token in window])
 
 
 def rank_overlap(got: Array, wanted: Array, persistence: float = PERSISTENCE, depth: int = DEPTH) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from pytest_t2n.cli.command import main
+from t2n_core.generative import load
 from tests.contract.generative.test_export_generative import SMALL, llama
 
 
@@ -72,22 +74,67 @@ def test_small_weights_are_proven_with_themselves(
     assert sizes[1] < 0.6 * sizes[0]
 
 
-def test_the_loss_is_that_on_a_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = transformers.LlamaConfig(**{**SMALL, "vocab_size": 256})
+@pytest.fixture(scope="module")
+def with_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a model of 96 positions in `in`, whose tokens are bytes, and a text of 180 tokens."""
+    folder = tmp_path_factory.mktemp("bytes")
+    config = transformers.LlamaConfig(**{**SMALL, "vocab_size": 256, "hidden_size": 96, "intermediate_size": 64})
     torch.manual_seed(0)
-    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "in")
+    transformers.LlamaForCausalLM(config).save_pretrained(folder / "in")
     alphabet = {letter: number for number, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
     tokenizer = Tokenizer(models.BPE(vocab=alphabet, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(tmp_path / "in")
-    (tmp_path / "text.txt").write_text("What is measured here?")
-    more = ("--dtype=f16", f"--text={tmp_path / 'text.txt'}")
-    assert t2n(tmp_path / "in", "-o", tmp_path / "out", *more) == 0
-    assert "(22 tokens)" in capsys.readouterr().out
-    (tmp_path / "text.txt").write_text("too long " * 20)
-    assert t2n(tmp_path / "in", "-o", tmp_path / "more", *more) == 1
-    assert "the text has 180 tokens: it needs 2 to 96 tokens" in capsys.readouterr().err
+    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder / "in")
+    (folder / "text.txt").write_text("too long " * 20)
+    return folder
+
+
+def test_the_loss_is_that_on_a_text(with_tokenizer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A text that is longer than the model's context is measured in windows, as transformers measures each of them."""
+    model = with_tokenizer / "in"
+    more = ("--weights=int8", f"--text={with_tokenizer / 'text.txt'}")
+    assert t2n(model, "-o", tmp_path / "out", "--no-tokenizer", *more) == 0
+    assert "(180 tokens in 2 windows)" in capsys.readouterr().out
+    assert not (tmp_path / "out" / "tokenizer").exists()
+    loss = json.loads((tmp_path / "out" / "manifest.json").read_text())["loss"]
+    net = transformers.AutoModelForCausalLM.from_pretrained(model)
+    ids = torch.tensor(load.tokens_of(with_tokenizer / "text.txt", load.load_tokenizer(model)))
+    with torch.no_grad():
+        sums = [
+            (len(part) - 1) * net(input_ids=part[None], labels=part[None]).loss.item() for part in (ids[:96], ids[96:])
+        ]
+    assert loss["reference"] == pytest.approx(math.exp(sum(sums) / 178), rel=1e-5), "transformers' own loss"
+    assert t2n(model, "-o", tmp_path / "bound", *more, "--max-loss=0.5") == 0
+    capsys.readouterr()
+    assert t2n(model, "-o", tmp_path / "more", *more, "--max-loss=-0.5") == 1
+    assert "error: the weights lose more than -50 % of perplexity: perplexity" in capsys.readouterr().err
     assert not (tmp_path / "more").exists()
+
+
+@pytest.mark.parametrize(
+    ("folder_of", "text", "more", "message"),
+    [
+        ("with_tokenizer", "a", (), "the text has 1 token: a perplexity needs two or more"),
+        ("folder", "any text", ("--no-tokenizer",), "holds no tokenizer"),
+        ("with_tokenizer", "any text", ("--no-check",), "--no-check measures no loss"),
+    ],
+)
+def test_a_text_that_cannot_be_measured_is_refused_before_the_model_is_loaded(
+    folder_of: str,
+    text: str,
+    more: tuple[str, ...],
+    message: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found: Path = request.getfixturevalue(folder_of)
+    monkeypatch.setattr(load, "load_model", lambda *_, **__: pytest.fail("the model was loaded"))
+    (tmp_path / "text.txt").write_text(text)
+    in_folder = found / "in" if folder_of == "with_tokenizer" else found
+    assert t2n(in_folder, "-o", tmp_path / "out", f"--text={tmp_path / 'text.txt'}", *more) == 1
+    assert message in capsys.readouterr().err
 
 
 def test_a_name_in_the_cache_of_the_hub(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

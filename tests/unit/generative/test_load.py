@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,21 @@ from t2n_core.generative.load import load_tokenizer, tokens_of
 def test_a_checkpoint_without_the_files_of_its_tokenizer(kind: str, tmp_path: Path) -> None:
     """transformers returns a tokenizer of special tokens for some kinds."""
     (tmp_path / "config.json").write_text(f'{{"model_type": "{kind}"}}')
-    (tmp_path / "text.txt").write_text("Hello world")
     with pytest.raises(InputError, match="holds no tokenizer"):
         load_tokenizer(tmp_path)
-    with pytest.raises(InputError, match="holds no tokenizer"):
-        tokens_of(tmp_path / "text.txt", tmp_path)
+
+
+def letters(words: str, **_: Any) -> dict[str, list[int]]:
+    """Return a token for each letter."""
+    return {"input_ids": [ord(letter) for letter in words]}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"), [("", "the text has 0 tokens: a perplexity needs two or more"), ("a", "has 1 token:")]
+)
+def test_a_text_that_is_too_short(words: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(words)
+    with pytest.raises(InputError, match=message):
+        tokens_of(tmp_path / "text.txt", letters)
+    (tmp_path / "text.txt").write_text("any text")
+    assert len(tokens_of(tmp_path / "text.txt", letters)) == 8

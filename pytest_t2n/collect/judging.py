@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from t2n_core.level import TractCheckTolerance
     from t2n_core.parity.judging.judgement import Judgement
 
-JUDGING = ("tolerance", "atol", "rtol", "metric", "bound", "timeout")
+JUDGING = ("tolerance", "atol", "rtol", "metric", "bound", "reference", "timeout")
 """Arguments of the marker about the judgement; docs/reference/judging.md describes them."""
 
 

@@ -125,6 +125,8 @@ class MetricLine(msgspec.Struct, frozen=True, omit_defaults=True):
     sizes: dict[str, int] = {}
     weak: str = ""
     """The reason why a pass proves little."""
+    reference: str = ""
+    """The weights that it was measured against; empty if the model has those of the archive."""
 
 
 class ErrorLine(msgspec.Struct, frozen=True, omit_defaults=True):

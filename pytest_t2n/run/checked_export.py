@@ -64,9 +64,9 @@ class CheckedExport:
         """Compare in the engine of this test, and return the outcome, also of a failure.
 
         A test that passes in spite of a failure says why it expects that by `expected`, which the record then holds.
-        `tolerance`, `atol`, `rtol`, `metric`, `bound` and `timeout` are those of the marker, and override it.
-        Without `note` the outcome is recorded in the matrix only if the test passes it to `note`, or one that it made
-        of it; a failure must be noted, or expected.
+        `tolerance`, `atol`, `rtol`, `metric`, `bound`, `reference` and `timeout` are those of the marker, and override
+        it. Without `note` the outcome is recorded in the matrix only if the test passes it to `note`, or one that it
+        made of it; a failure must be noted, or expected.
 
         Raises:
             MarkerError: an unknown argument, or a wrong value.

@@ -114,8 +114,12 @@ class Reference:
             with without_rewrites():
                 double = tuple(self._in_float64(sample))
             rounded = tuple(a.astype(b.dtype) for a, b in zip(double, sample.expected, strict=True))
-            rerun.append(replace(sample, expected=sample.expected if keep else rounded, double=double))
+            rerun.append(replace(sample, expected=sample.expected if keep else rounded, original=double))
         return rerun
+
+    def with_own_weights(self, samples: Sequence[Sample]) -> list[Sample]:
+        """Return samples with the outputs of the model with its own weights, for metrics. Raises InputError."""
+        return [replace(sample, original=self.answer(sample.inputs)) for sample in samples]
 
     def _in_float64(self, sample: Sample) -> list[Any]:
         try:

@@ -16,7 +16,7 @@ from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.outcome import Outcome, Status
 from t2n_core.scratch import scratch_folder
 
-_JUDGING = ("atol", "rtol", "metric", "bound")
+_JUDGING = ("atol", "rtol", "metric", "bound", "reference")
 
 
 def assert_nnef_parity(
@@ -38,7 +38,7 @@ def assert_nnef_parity(
         model, args, kwargs: see `ModelExport`.
         tract: versions in the grammar of `--t2n-tract`; empty for none.
         khronos: also in the reference tools of Khronos, at fixed sizes.
-        tolerance: a level, or levels by output; `atol`, `rtol`, `metric` and `bound` as of `Judgement.of`.
+        tolerance: a level, or levels by output; `atol`, `rtol`, `metric`, `bound` and `reference` as of `Judgement.of`.
         timeout: seconds for an engine.
         strict: also fail if a pass proves little.
         offline: use only engines in the cache.

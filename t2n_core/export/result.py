@@ -48,7 +48,7 @@ class ExportResult(ExportedArchive):
         """Run the archive in the target's engine on all samples. Failures are outcomes, never raised.
 
         `tolerance` is a level, levels by the names of outputs, or a `Judgement`; `judged_by` are `atol`, `rtol`,
-        `metric` and `bound`, as of `Judgement.of`. `timeout` is in seconds.
+        `metric`, `bound` and `reference`, as of `Judgement.of`. `timeout` is in seconds.
 
         Raises InputError for an unknown level, or other arguments that `Judgement.of` refuses.
         """

@@ -93,7 +93,8 @@ class TractNNEF(InferenceTarget):
             the first that fits decides; or a function of name and tensor that returns a format or None. For your
             own scales, pass `StoredAs("int8", scales=...)` as a format. The result's notes name the weights that keep
             their dtype, with the reason. The check is against the model with the rounded weights: it proves that the
-            engine computes what the archive holds, not that so few bits are enough for your model.
+            engine computes what the archive holds, not that so few bits are enough for your model, which a metric
+            measures: it compares with the model's own weights.
         precision: a plan, or the path of one as TOML, of operators that are computed in float16 in a float32 model;
             inputs and outputs stay float32. With `auto` a plan is searched in the engine, and written next to the
             archive. The check is then at the level `float16`, unless another one is chosen.

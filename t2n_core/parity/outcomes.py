@@ -105,7 +105,7 @@ def comparison_outcome(reply: EngineReply, request: CheckRequest, common: Mappin
     metrics: tuple[MetricResult, ...] = ()
     if criteria.metrics and not any(output.problem for output in worst):
         try:
-            metrics = measure(criteria.metrics, samples, answers, indifferent)
+            metrics = measure(criteria.metrics, samples, answers, indifferent, request.metric_reference)
         except Exception as exc:
             return Outcome.from_error(exc, Stage.COMPARE, level=level, outputs=tuple(worst), **common)
     common = {**common, "metrics": metrics}

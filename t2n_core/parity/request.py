@@ -50,6 +50,8 @@ class CheckRequest:
     """The sensitivity of each output, if the samples do not show it; None to measure it."""
     reference: str = PYTORCH
     """The source of the expected outputs, as messages name it."""
+    metric_reference: str = ""
+    """The weights that metrics compare with, as messages name them; empty if the model has those of the archive."""
     indifferent: Mapping[str, str] | None = None
     """Metrics that accept the outputs of other inputs, with the reason; None to find them."""
     interface: Interface | None = None

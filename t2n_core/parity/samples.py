@@ -19,6 +19,8 @@ DRAWN = "drawn"
 """Fact of an outcome: how random inputs were drawn, by the names of the inputs."""
 SIGNED = "drawn signed"
 """End of the label of a sample whose floats have a sign that those of the example may never have."""
+STORED_WEIGHTS = "stored_weights"
+"""Fact of an outcome: how many weights the archive stores in which format."""
 LONG_SIZES = "long_sizes"
 """Fact of an outcome: a line for each axis along which errors or costs grow, with the long size that was checked."""
 
@@ -32,13 +34,13 @@ class Sample:
     sizes: dict[str, int] = field(default_factory=dict)
     """Size of each dynamic axis; empty if nothing varies."""
     label: str = ""
-    double: tuple[Array, ...] | None = None
-    """Outputs of the model in float64, if outputs are judged by those."""
+    original: tuple[Array, ...] | None = None
+    """Outputs of the model with its own weights, or in float64, if metrics compare with those."""
 
     @property
     def reference(self) -> tuple[Array, ...]:
         """Return the reference outputs for metrics."""
-        return self.expected if self.double is None else self.double
+        return self.expected if self.original is None else self.original
 
 
 def size_assignments(

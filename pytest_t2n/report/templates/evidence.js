@@ -71,8 +71,9 @@ class Evidence {
     fact("status", `${cell.status} at stage ${cell.stage}${cell.surprise ? "" : cell.expected ? " (expected)" : ""}`);
     fact("level", cell.level ? `${cell.level} reached, ${facts.required || "none"} required` : facts.required && `none reached, ${facts.required} required`);
     for (const metric of facts.metrics || []) {
-      fact(`metric ${metric.name}`, [`${number(metric.value)}, ${metric.required} required`, metric.weak].filter(Boolean).join("; "));
+      fact(`metric ${metric.name}`, [`${number(metric.value)}, ${metric.required} required`, metric.reference && `against ${metric.reference}`, metric.weak].filter(Boolean).join("; "));
     }
+    fact("stored weights", (facts.facts || {}).stored_weights);
     for (const [name, ended] of Object.entries((facts.facts || {}).checked_transforms || {})) fact(`after ${name}`, ended);
     fact("tokens", cell.tokens && `${cell.tokens} right`);
     fact("expected", facts.expected);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.stored.source import StoredWeights
 from t2n_core.parity.judging.float16_level import LARGEST
 from t2n_core.parity.judging.interface import Interface, Port
-from t2n_core.parity.judging.judgement import FLOAT16_LEVEL, Judgement
+from t2n_core.parity.judging.judgement import FLOAT16_LEVEL, ORIGINAL, STORED, Judgement
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
 from t2n_core.parity.state_pairs import StatePair
@@ -176,6 +177,26 @@ class ExportedArchive:
         """Return the labels of the weights with another storage format than in the model, with the stored weights."""
         return frozenset(self.graph.stored.items())
 
+    @property
+    def stored_text(self) -> str:
+        """Return the numbers of weights in each storage format as text: `24 as int8, 1 as float16`; '' if none has."""
+        formats = Counter(weight.format for _, weight in self.stored)
+        return ", ".join(f"{count} as {name}" for name, count in formats.most_common())
+
+    def for_metrics(self, samples: Sequence[Sample], criteria: Judgement) -> list[Sample]:
+        """Return samples with the outputs that the metrics of criteria compare with. Raises InputError."""
+        if criteria.in_float64:
+            return self.reference.in_float64(samples)
+        if self.stored and criteria.metrics and criteria.reference == ORIGINAL:
+            return self.reference.with_own_weights(samples)
+        return list(samples)
+
+    def metric_reference(self, criteria: Judgement) -> str:
+        """Return the weights that metrics compare with, as messages name them; '' if the archive has the model's."""
+        if not self.stored:
+            return ""
+        return "the weights as stored" if criteria.reference == STORED else "the model's own weights"
+
     def check_request(self, criteria: Judgement, timeout: float = 60.0) -> CheckRequest:
         """Return a request to check this archive by these criteria; `timeout` is in seconds.
 
@@ -196,6 +217,7 @@ class ExportedArchive:
             calls=self.reference.calls(self.samples, self.range, self.stored) if is_plain else (),
             model=lambda inputs: self.reference.answer(inputs, self.stored),
             interface=self.interface,
+            metric_reference=self.metric_reference(criteria),
         )
 
 

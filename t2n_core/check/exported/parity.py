@@ -16,10 +16,10 @@ from t2n_core.engine.paths import on_path
 from t2n_core.errors import InputError
 from t2n_core.inference_target import KhronosNNEF
 from t2n_core.parity.check import check_parity
-from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.judging.judgement import STORED, Judgement
 from t2n_core.parity.outcome import ROUNDING, Outcome, Stage, Status
 from t2n_core.parity.request import CheckRequest
-from t2n_core.parity.samples import DRAWN, LONG_SIZES
+from t2n_core.parity.samples import DRAWN, LONG_SIZES, STORED_WEIGHTS
 from t2n_core.parity.tolerance import TractCheckTolerance
 
 Tolerance: TypeAlias = "str | TractCheckTolerance | Mapping[str, str | TractCheckTolerance] | Judgement | None"
@@ -48,8 +48,7 @@ def check_exported(result: ExportedArchive, criteria: Judgement, *, timeout: flo
     """
     try:
         request, engine = result.check_request(criteria, timeout), result.target.engine()
-        if criteria.in_float64:
-            request = replace(request, samples=result.reference.in_float64(request.samples))
+        request = replace(request, samples=result.for_metrics(request.samples, criteria))
     except Exception as cause:
         return Outcome.from_error(cause, Stage.SETUP)
     outcome = check_parity(engine, request)
@@ -59,9 +58,30 @@ def check_exported(result: ExportedArchive, criteria: Judgement, *, timeout: flo
         return check_streaming(result, result.target.pulse, criteria, timeout=timeout)
     if outcome.status is Status.MISMATCH:
         outcome = without_rounding(_add_causes(outcome, result, request), result, request)
-    told = {DRAWN: result.drawn, LONG_SIZES: list(result.long_sizes.values())}
+        outcome = _with_metrics_as_stored(outcome, result, request)
+    told = {DRAWN: result.drawn, LONG_SIZES: list(result.long_sizes.values()), STORED_WEIGHTS: result.stored_text}
     facts = {**{name: fact for name, fact in told.items() if fact}, **outcome.facts}
     return replace(outcome, facts=facts).with_times(result.times)
+
+
+def _with_metrics_as_stored(mismatch: Outcome, result: ExportedArchive, request: CheckRequest) -> Outcome:
+    """Return the mismatch of a metric with a hint what it is against the weights as the archive stores them.
+
+    The check runs once more, only if the metric was measured against the model's own weights.
+    """
+    failed = {one.name for one in mismatch.metrics if not one.passed}
+    criteria = request.criteria
+    if not failed or mismatch.error is None or not result.stored or criteria.in_float64 or criteria.reference == STORED:
+        return mismatch
+    again = check_parity(result.target.engine(), replace(request, samples=result.samples))
+    metrics = [one for one in again.metrics if one.name in failed]
+    if not metrics:
+        return mismatch
+    within = "within its bound" if all(one.passed for one in metrics) else "beyond its bound too"
+    values = ", ".join(f"{one.name} {one.value:.3g}" for one in metrics)
+    hint = f"against the weights as stored ({result.stored_text}) it is {within}: {values}"
+    error = replace(mismatch.error, hint="; ".join(filter(None, [mismatch.error.hint, hint])))
+    return replace(mismatch, error=error)
 
 
 def _add_causes(mismatch: Outcome, result: ExportedArchive, request: CheckRequest) -> Outcome:

@@ -136,8 +136,12 @@ def compare_stream(
         count *= 2
     whole = sample.expected
     if got:
+        (sample,) = result.for_metrics([sample], criteria)
         pairs = [_common(want, have) for want, have in zip(sample.expected, got, strict=True)]
-        sample = replace(sample, expected=tuple(want for want, _ in pairs))
+        original = sample.original and tuple(
+            _common(want, have)[0] for want, have in zip(sample.original, got, strict=True)
+        )
+        sample = replace(sample, expected=tuple(want for want, _ in pairs), original=original)
         reply = replace(reply, outputs=(tuple(have for _, have in pairs),))
     names = result.output_names
     request = CheckRequest(
@@ -148,6 +152,7 @@ def compare_stream(
         timeout,
         sensitivity=sensitivities(result.samples, names, criteria, result.constant_outputs),
         indifferent=indifferences(criteria.metrics, result.samples),
+        metric_reference=result.metric_reference(criteria),
     )
     outcome = with_reason(check_parity(Answered(axis.engine.version, reply), request), result.graph)
     if outcome.status is Status.MISMATCH and got:

@@ -48,9 +48,7 @@ def check_transform(
     engine = _engine_for(result, transforms)
     criteria = default_judgement(transforms, own) if criteria is None else criteria
     try:
-        samples = result.samples
-        if criteria.in_float64:
-            samples = result.reference.in_float64(samples)
+        samples = result.for_metrics(result.samples, criteria)
     except Exception as cause:
         return Outcome.from_error(cause, Stage.SETUP)
     with scratch_folder() as scratch:
@@ -117,7 +115,16 @@ def _compare(
     samples = answered_dtypes(plan.samples, reply.outputs) if reply.status == "ok" else plan.samples
     names = [result.output_names[place] for place in plan.outputs]
     sensitivity = _sensitivities_left(result, plan, criteria)
-    request = CheckRequest(result.archive, samples, names, criteria, timeout, result.range, sensitivity=sensitivity)
+    request = CheckRequest(
+        result.archive,
+        samples,
+        names,
+        criteria,
+        timeout,
+        result.range,
+        sensitivity=sensitivity,
+        metric_reference=result.metric_reference(criteria),
+    )
     outcome = check_parity(Answered(engine.version, reply), request)
     for comparison, own in comparisons:
         if outcome.passed:

@@ -42,7 +42,7 @@ def steps_of(
         state = {into: got[taken] for into, taken in pairs}
         length, turn = state[pairs[0][0]].shape[axis], turn + 1
         left = tuple(arrays[place] for place in inputs)
-        steps.append(replace(drawn, inputs=left, expected=tuple(got[place] for place in outputs), double=None))
+        steps.append(replace(drawn, inputs=left, expected=tuple(got[place] for place in outputs), original=None))
     return outputs, steps
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from t2n_core.engine.tract.transforms.table import Loss
 from t2n_core.engine.tract.transforms.transform import Transform
 from t2n_core.parity.judging.float16_level import LARGEST, peak, rms
-from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.judging.judgement import STORED, Judgement
 
 PEAK: Final = 4 * LARGEST
 """The largest error of a model in another float type, as a share of the largest element of its output. A model exported
@@ -30,4 +30,4 @@ def default_judgement(transforms: Sequence[Transform], own: Judgement) -> Judgem
         return own
     if loss is Loss.FLOAT16:
         return replace(Judgement.of(metric={"peak": peak}, bound={"peak": PEAK}), in_float64=True)
-    return Judgement.of(metric={"rms": rms}, bound={"rms": BOUNDS[loss]})
+    return Judgement.of(metric={"rms": rms}, bound={"rms": BOUNDS[loss]}, reference=STORED)

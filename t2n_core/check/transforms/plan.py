@@ -67,7 +67,7 @@ def plan_runs(
             sample,
             inputs=tuple(sample.inputs[place] for place in inputs),
             expected=tuple(sample.expected[place] for place in outputs),
-            double=None if sample.double is None else tuple(sample.double[place] for place in outputs),
+            original=None if sample.original is None else tuple(sample.original[place] for place in outputs),
         )
         for sample in samples
     ]
@@ -129,9 +129,9 @@ def _batches(
 
 def _stack(group: Sequence[Sample]) -> Sample:
     inputs, expected = (tuple(map(np.stack, zip(*arrays, strict=True))) for arrays in _columns(group))
-    doubles = [one.double for one in group if one.double is not None]
-    double = tuple(map(np.stack, zip(*doubles, strict=True))) if doubles else None
-    return replace(group[0], inputs=inputs, expected=expected, double=double)
+    originals = [one.original for one in group if one.original is not None]
+    original = tuple(map(np.stack, zip(*originals, strict=True))) if originals else None
+    return replace(group[0], inputs=inputs, expected=expected, original=original)
 
 
 def _columns(group: Sequence[Sample]) -> tuple[list[tuple[Array, ...]], list[tuple[Array, ...]]]:

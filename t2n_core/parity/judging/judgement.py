@@ -18,6 +18,10 @@ MetricFunction: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], float]
 """Takes the expected and the actual outputs of one sample, as lists of arrays, and returns a number."""
 FLOAT16_LEVEL: Final = "float16"
 """The level that compares with the model in float64."""
+ORIGINAL: Final = "original"
+"""The reference of metrics that is the model with its own weights."""
+STORED: Final = "stored"
+"""The reference of metrics that is the model with the weights as the archive stores them."""
 _ANY = ""
 """The name that stands for all outputs without a separate tolerance."""
 _BOUND = re.compile(r"\s*(<=|>=)\s*(\S+)\s*")
@@ -68,6 +72,8 @@ class Judgement:
     elementwise: bool = True
     in_float64: bool = False
     """True if the expected values are those of the model computed in float64."""
+    reference: str = ORIGINAL
+    """The weights of the model that metrics compare with: `original`, its own, or `stored`, those of the archive."""
 
     @classmethod
     def parse(cls, tolerance: str | TractCheckTolerance | Judgement) -> Judgement:
@@ -83,6 +89,7 @@ class Judgement:
         rtol: Any = None,
         metric: Any = None,
         bound: Any = None,
+        reference: str | None = None,
         default: TractCheckTolerance = DEFAULT_LEVEL,
     ) -> Judgement:
         """Return the judgement that a user's arguments describe.
@@ -94,10 +101,12 @@ class Judgement:
             metric: a function of the expected and the actual outputs, or a mapping of names to such functions.
             bound: the largest value that passes, or a text such as `">= 0.99"`; by name for several metrics. Where no
                 bound decides anything, as infinity does not, the level decides.
+            reference: the model that a metric compares with, if the archive stores weights in fewer bits: `original`,
+                by default, has its own weights, and `stored` those of the archive, as for levels, `atol` and `rtol`.
             default: the level of outputs that `tolerance` does not name.
 
         Raises:
-            InputError: an unknown level, a negative number, or a metric without its bound.
+            InputError: an unknown level or reference, a negative number, or a metric without its bound.
         """
         levels = tolerance if isinstance(tolerance, Judgement) else cls._of_levels(tolerance, default)
         limits = {**levels.limits, **_limits(atol, rtol)}
@@ -106,7 +115,8 @@ class Judgement:
         if isinstance(tolerance, Judgement):
             by_level = levels.elementwise
         elementwise = by_level or bool(limits) or all(one.decides_nothing for one in metrics)
-        return cls(levels.level, levels.levels, limits, metrics, elementwise, levels.in_float64)
+        reference = levels.reference if reference is None else _reference(reference, metrics, levels.in_float64)
+        return cls(levels.level, levels.levels, limits, metrics, elementwise, levels.in_float64, reference)
 
     @classmethod
     def _of_levels(cls, tolerance: Any, default: TractCheckTolerance) -> Judgement:
@@ -147,6 +157,16 @@ class Judgement:
 
 DEFAULT_CRITERIA: Final = Judgement()
 """The criteria of a check that names none."""
+
+
+def _reference(given: str, metrics: Sequence[Metric], in_float64: bool) -> str:
+    if given not in (ORIGINAL, STORED):
+        raise _input_error(f"reference={given!r} is neither {ORIGINAL!r} nor {STORED!r}")
+    if not metrics:
+        raise _input_error(f"reference={given!r} without a metric: levels, atol and rtol are for the weights as stored")
+    if in_float64 and given == STORED:
+        raise _input_error(f"the level `{FLOAT16_LEVEL}` compares with the model's own weights, and not as stored")
+    return given
 
 
 def _limits(atol: Any, rtol: Any) -> dict[str, tuple[float, float]]:

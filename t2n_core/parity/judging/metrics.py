@@ -23,11 +23,14 @@ class MetricResult:
     """Sizes of the dynamic axes where it is worst."""
     weak: str = ""
     """The reason why a pass proves little; empty if it proves enough."""
+    reference: str = ""
+    """The weights that it was measured against; empty if the model has those of the archive."""
 
     def __str__(self) -> str:
         at = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
         required = f", required {self.required}" if self.required else ""
-        return f"metric {self.name}: {self.value:.6g}{required}{f', worst at {at}' if at else ''}"
+        against = f", against {self.reference}" if self.reference else ""
+        return f"metric {self.name}: {self.value:.6g}{required}{against}{f', worst at {at}' if at else ''}"
 
 
 def measure(
@@ -35,8 +38,11 @@ def measure(
     samples: Sequence[Sample],
     outputs: Sequence[Sequence[Array]],
     indifferent: Mapping[str, str],
+    reference: str = "",
 ) -> tuple[MetricResult, ...]:
     """Return the worst value of each metric; `indifferent` has the reasons why a metric proves little, by name.
+
+    `reference` names the weights that the reference outputs were computed with.
 
     Raises InputError for a metric that returns no number, and any exception of a metric.
     """
@@ -45,9 +51,8 @@ def measure(
         values = [_value(metric, s.reference, got) for s, got in zip(samples, outputs, strict=True)]
         worst = max(range(len(values)), key=lambda place: _badness(metric, values[place]))
         value, weak = values[worst], indifferent.get(metric.name, "")
-        results.append(
-            MetricResult(metric.name, metric.required, value, metric.holds(value), dict(samples[worst].sizes), weak)
-        )
+        sizes, passed = dict(samples[worst].sizes), metric.holds(value)
+        results.append(MetricResult(metric.name, metric.required, value, passed, sizes, weak, reference))
     return tuple(results)
 
 

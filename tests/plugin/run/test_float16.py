@@ -33,3 +33,41 @@ def test_computed_float16_are_judged_as_such_unless_another_level_is_asked_for(s
     result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=2, failed=1)
     assert suite.statuses["test_close[tract-0.23.9]"] == "mismatch"
+
+
+METRICS = """
+    import numpy as np
+    import pytest
+    import torch
+    from torch import nn
+
+    def loss(expected, actual):
+        return float(np.abs(expected[0] - actual[0]).max())
+
+    def model():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 4)), torch.randn(3, 16)
+
+    @pytest.mark.nnef_export(target="tract", weights="int8", metric={"loss": loss}, bound={"loss": 1e-5})
+    def test_own():
+        return model()
+
+    @pytest.mark.nnef_export(
+        target="tract", weights="int8", metric={"loss": loss}, bound={"loss": 1e-5}, reference="stored"
+    )
+    def test_stored():
+        return model()
+"""
+
+
+def test_a_metric_of_stored_weights_stands_in_the_record_with_its_reference(suite):
+    suite.pytester.makeconftest("")
+    suite.pytester.makepyfile(METRICS)
+    result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*metric loss: *, required <= 1e-05, against the model's own weights*"])
+    own, stored = (suite.cells[f"test_{name}[tract-0.23.9]"] for name in ("own", "stored"))
+    assert (own["status"], stored["status"]) == ("mismatch", "pass")
+    assert own["facts"]["stored_weights"] == stored["facts"]["stored_weights"] == "2 as int8"
+    assert own["metrics"][0]["reference"] == "the model's own weights"
+    assert stored["metrics"][0]["reference"] == "the weights as stored"

@@ -14,7 +14,7 @@ IDS = np.arange(2)
 
 def test_expected_outputs_have_the_float_type_of_the_answer() -> None:
     exact = np.array([[1.0 + 1e-9, 2.0]])
-    (found,) = answered_dtypes([Sample((), (X,), double=(exact,))], [(X.astype(np.float16),)])
+    (found,) = answered_dtypes([Sample((), (X,), original=(exact,))], [(X.astype(np.float16),)])
     assert found.expected[0].dtype == np.float16
     np.testing.assert_array_equal(found.expected[0], exact.astype(np.float16))
 

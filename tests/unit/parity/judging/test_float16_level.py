@@ -54,7 +54,7 @@ def test_it_is_a_level_of_its_own() -> None:
 def test_metrics_take_the_outputs_in_float64() -> None:
     judged = Judgement.of("float16")
     half = [array.astype(np.float16) for array in (1e-9 * TRUE, 3e-9 * TRUE)]
-    samples = [Sample((), (one,), double=(true,)) for one, true in zip(half, (1e-9 * TRUE, 3e-9 * TRUE), strict=True)]
+    samples = [Sample((), (one,), original=(true,)) for one, true in zip(half, (1e-9 * TRUE, 3e-9 * TRUE), strict=True)]
     found = measure(judged.metrics, samples, [[one] for one in half], indifferences(judged.metrics, samples))
     assert [(one.value, one.passed) for one in found] == [(1.0, False), (pytest.approx(1.0, abs=0.2), True)]
     plain = [Sample((), sample.expected) for sample in samples]
@@ -63,5 +63,5 @@ def test_metrics_take_the_outputs_in_float64() -> None:
 
 def test_what_accepts_other_outputs_is_weak() -> None:
     judged = Judgement.of("float16")
-    samples = [Sample((), (TRUE,), double=(TRUE * scale,)) for scale in (1, 1.001)]
+    samples = [Sample((), (TRUE,), original=(TRUE * scale,)) for scale in (1, 1.001)]
     assert indifferences(judged.metrics, samples) == {"peak": "accepts the outputs of other inputs too"}

@@ -158,6 +158,13 @@ def test_a_metric_that_fails(function: Any, told: str, tmp_path: Path) -> None:
     assert told in outcome.describe()
 
 
+def test_a_metric_compares_with_the_models_own_weights_by_default() -> None:
+    own = Judgement.of(metric=largest, bound=1)
+    assert own.reference == "original"
+    assert Judgement.of(own, reference="stored").reference == "stored"
+    assert Judgement.of(Judgement.of(metric=largest, bound=1, reference="stored"), atol=1).reference == "stored"
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -169,6 +176,9 @@ def test_a_metric_that_fails(function: Any, told: str, tmp_path: Path) -> None:
         ({"metric": {"a": largest, "b": largest}, "bound": {"a": 1}}, "metric `b` has no bound"),
         ({"metric": largest, "bound": "small"}, "bound='small' of metric `largest` is neither a number"),
         ({"bound": 1}, "bound=1 without a metric"),
+        ({"atol": 1, "reference": "original"}, "reference='original' without a metric"),
+        ({"metric": largest, "bound": 1, "reference": "own"}, "reference='own' is neither 'original' nor 'stored'"),
+        ({"tolerance": "float16", "reference": "stored"}, "the level `float16` compares with the model's own weights"),
         ({"tolerance": {"y": "good"}}, "'good' is not a tolerance level"),
         ({"tolerance": "tight"}, "'tight' is not a tolerance level"),
     ],

@@ -21,6 +21,7 @@ from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
 from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.registry import OF_THE_CALL, Registry, Rule
+from t2n_core.op.stored.choice import storage_note
 from t2n_core.op.stored.float16 import is_exact
 from t2n_core.op.stored.writing import cast_in_bodies, half_value, is_computed_matrix, stored_value
 from t2n_core.op.symbolic_scalars import float_of_sizes
@@ -75,7 +76,7 @@ class _Lowering:
         self.problems: list[T2NError] = []
         self.poisoned: set[int] = set()
         self._stored = {v.label: v.stored for v in graph.weights if v.stored is not None}
-        self._computed: set[str] = set()
+        self._computed: dict[str, str] = {}
         self._exact = exact_ops(graph)
         self._has_float16 = any(stored.format == "float16" for stored in self._stored.values())
 
@@ -222,7 +223,9 @@ class _Lowering:
         if not self._stored or not is_computed_matrix(constant):
             return constant
         if not is_exact(variable.data):
-            self._computed.add(constant.name)
+            module = self.g.node.origin.module_path if self.g.node.origin is not None else ""
+            place = f"`{module}`" if module else "the model"
+            self._computed[constant.name] = f"`{constant.name}` (`{variable.name}` in {place})"
         elif self._has_float16:
             return half_value(self.g, f"{constant.name}.float16", variable.data)
         return constant
@@ -246,8 +249,8 @@ class _Lowering:
         graph.stored = self._stored
         if self._stored:
             graph.effects.add("weights")
-            computed = sum(value.name in self._computed for _, value in graph.variables())
-            notes += [f"what is computed at export stays float32: {computed} tensors"] if computed else []
+            computed = [self._computed[v.name] for _, v in graph.variables() if v.name in self._computed]
+            notes += [storage_note(computed, "float32: computed at export")] if computed else []
         if notes:
             graph.declined["weights"] = notes
         if self.graph.assertions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -68,11 +68,12 @@ def with_stored(
         else:
             left[f"{dtype}: {reason}"].append(f"`{label}`")
     return replace(
-        _with_copies(graph, copies), storage_notes=tuple(_line(names, reason) for reason, names in left.items())
+        _with_copies(graph, copies), storage_notes=tuple(storage_note(names, reason) for reason, names in left.items())
     )
 
 
-def _line(names: list[str], reason: str) -> str:
+def storage_note(names: Sequence[str], reason: str) -> str:
+    """Return a line for weights that keep their dtype: `float32: rows of 3 elements`; long lists are cut."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{', '.join(names[:_SHOWN])}{more} stay{'s' if len(names) == 1 else ''} {reason}"
 

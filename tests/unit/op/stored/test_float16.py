@@ -98,7 +98,7 @@ def test_a_capture_serves_both_forms() -> None:
 def test_what_is_computed_at_export_is_told() -> None:
     model = nn.utils.parametrizations.weight_norm(nn.Conv1d(16, 16, 3))
     graph = lowered(model, torch.randn(1, 16, 9), weights="float16")
-    assert graph.declined["weights"] == ["what is computed at export stays float32: 1 tensors"]
+    assert graph.declined["weights"] == ["`constant_0` (`_weight_norm` in the model) stays float32: computed at export"]
 
 
 @pytest.mark.parametrize(

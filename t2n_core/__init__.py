@@ -6,46 +6,53 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from t2n_core.engine.provision.index import EngineIndexWarning
-    from t2n_core.errors import T2NError, T2NWarning
+    from t2n_core.errors import (
+        DroppedResultWarning,
+        EngineIndexWarning,
+        ExtractorWarning,
+        FrozenDecisionWarning,
+        OptionWarning,
+        PrecisionWarning,
+        RangeWarning,
+        RewriteWarning,
+        StateWarning,
+        T2NError,
+        T2NWarning,
+        UntestedTorchWarning,
+    )
     from t2n_core.export.assertion import assert_nnef_parity
     from t2n_core.export.entry import export_model_to_nnef
     from t2n_core.export.model import ModelExport
-    from t2n_core.export.notes import OptionWarning
     from t2n_core.export.result import ExportResult
     from t2n_core.export.tensors import export_tensors, replace_tensors
     from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractFeatureFlag, TractNNEF
     from t2n_core.nnef.options.weight_choice import StoredAs
-    from t2n_core.op.custom_extractors.base import ExtractorWarning
     from t2n_core.parity.tolerance import TractCheckTolerance
-    from t2n_core.rewriter.specs import RewriteWarning
-    from t2n_core.torch_graph.compat.releases import UntestedTorchWarning
-    from t2n_core.torch_graph.constraints.narrowing import RangeWarning
-    from t2n_core.torch_graph.frontend.results import DroppedResultWarning
-    from t2n_core.torch_graph.frontend.state.first_call import StateWarning
 
 __version__ = "0.1.0"
 """The version of the distribution: the build, `t2n --version` and `pytest_t2n` take it from here."""
 
 _HOMES = {
-    "DroppedResultWarning": "t2n_core.torch_graph.frontend.results",
-    "EngineIndexWarning": "t2n_core.engine.provision.index",
+    "DroppedResultWarning": "t2n_core.errors",
+    "EngineIndexWarning": "t2n_core.errors",
     "ExportResult": "t2n_core.export.result",
-    "ExtractorWarning": "t2n_core.op.custom_extractors.base",
+    "ExtractorWarning": "t2n_core.errors",
+    "FrozenDecisionWarning": "t2n_core.errors",
     "InferenceTarget": "t2n_core.inference_target",
     "KhronosNNEF": "t2n_core.inference_target",
     "ModelExport": "t2n_core.export.model",
-    "OptionWarning": "t2n_core.export.notes",
-    "RangeWarning": "t2n_core.torch_graph.constraints.narrowing",
-    "RewriteWarning": "t2n_core.rewriter.specs",
-    "StateWarning": "t2n_core.torch_graph.frontend.state.first_call",
+    "OptionWarning": "t2n_core.errors",
+    "PrecisionWarning": "t2n_core.errors",
+    "RangeWarning": "t2n_core.errors",
+    "RewriteWarning": "t2n_core.errors",
+    "StateWarning": "t2n_core.errors",
     "StoredAs": "t2n_core.nnef.options.weight_choice",
     "T2NError": "t2n_core.errors",
     "T2NWarning": "t2n_core.errors",
     "TractCheckTolerance": "t2n_core.parity.tolerance",
     "TractFeatureFlag": "t2n_core.inference_target",
     "TractNNEF": "t2n_core.inference_target",
-    "UntestedTorchWarning": "t2n_core.torch_graph.compat.releases",
+    "UntestedTorchWarning": "t2n_core.errors",
     "assert_nnef_parity": "t2n_core.export.assertion",
     "export_model_to_nnef": "t2n_core.export.entry",
     "export_tensors": "t2n_core.export.tensors",
@@ -57,10 +64,12 @@ __all__ = [
     "EngineIndexWarning",
     "ExportResult",
     "ExtractorWarning",
+    "FrozenDecisionWarning",
     "InferenceTarget",
     "KhronosNNEF",
     "ModelExport",
     "OptionWarning",
+    "PrecisionWarning",
     "RangeWarning",
     "RewriteWarning",
     "StateWarning",

@@ -93,6 +93,46 @@ class T2NWarning(UserWarning):
     """Base of all warnings of this package, for filters: `ignore::t2n_core.T2NWarning`."""
 
 
+class DroppedResultWarning(T2NWarning):
+    """A model returns a value that is neither a tensor nor a number, and the archive does not."""
+
+
+class EngineIndexWarning(T2NWarning):
+    """The package index did not answer, and a cached answer is used."""
+
+
+class ExtractorWarning(T2NWarning):
+    """An extractor replaces another one."""
+
+
+class FrozenDecisionWarning(T2NWarning):
+    """The model has Python control flow that the archive always executes as for the example inputs."""
+
+
+class OptionWarning(T2NWarning):
+    """An option of an export had no effect, or only a partial one."""
+
+
+class PrecisionWarning(T2NWarning):
+    """Tensors of a type that NNEF does not have, bfloat16, are exported as float32."""
+
+
+class RangeWarning(T2NWarning):
+    """The archive is valid only for some sizes, because of a line of the model."""
+
+
+class RewriteWarning(T2NWarning):
+    """Rewriters had no effect, or take the place of others."""
+
+
+class StateWarning(T2NWarning):
+    """The first call of a model without a state is not equal to a step from a state of zeros."""
+
+
+class UntestedTorchWarning(T2NWarning):
+    """The installed PyTorch is newer than all releases that this version of the package was tested with."""
+
+
 class InputError(T2NError):
     """A bad argument, file name or option, or a call that PyTorch itself refuses; nothing was written."""
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pytest_t2n.cli.parser import Parser
 from t2n_core import __version__
-from t2n_core.errors import T2NError
+from t2n_core.errors import T2NError, T2NWarning
 from t2n_core.extras import importing
 from t2n_core.text import reason_of, visible
 
@@ -102,6 +102,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except (T2NError, OSError) as error:  # of the system: a full disk, a folder that cannot be written
         print(f"error: {visible(reason_of(error))}", file=sys.stderr)
+        return 1
+    except T2NWarning as warning:
+        name = type(warning).__name__
+        print(f"error: a filter of yours (-W, PYTHONWARNINGS) turned {name} into an error: {warning}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

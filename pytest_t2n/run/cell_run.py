@@ -37,7 +37,7 @@ from pytest_t2n.run.several_archives.generation import (
     to_folder,
 )
 from pytest_t2n.run.several_archives.program import check_program, new_program
-from t2n_core.errors import T2NError
+from t2n_core.errors import T2NError, T2NWarning
 
 if TYPE_CHECKING:
     from pytest_t2n.run.several_archives.generation import Generating
@@ -270,12 +270,13 @@ class CellRun:
                 export = model if is_export(model) else self._new_export(model, args, kwargs, merged)
                 result = self._to_archive(export, merged)
         except Exception as exc:
-            check = self.verdicts.begin()
-            self.add(Outcome.from_error(exc, "lower", engine=self.cell.engine.title), export, check=check)
+            check, outcome = self.verdicts.begin(), Outcome.from_error(exc, "lower", engine=self.cell.engine.title)
+            self.add(outcome, export, check=check)
             check.raised = exc
-            if isinstance(exc, T2NError):
-                # Its message is complete; our frames would hide it.
-                raise exc.with_traceback(None) from None
+            if isinstance(exc, T2NWarning) and outcome.error is not None:
+                exc.add_note(f"a filter of yours turned this warning into an error: {outcome.error.hint}")
+            if isinstance(exc, T2NError | T2NWarning):
+                raise exc.with_traceback(None) from None  # its message is complete; our frames would hide it
             raise
         exported = CheckedExport(self, result, merged)
         self._fixture_exports.append(exported)

@@ -13,7 +13,7 @@ from typing import Any
 from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.reference import Reference, record_time
 from t2n_core.check.sampling.hypothesis_inputs import draw_inputs, is_strategy
-from t2n_core.errors import CaptureError, InputError
+from t2n_core.errors import CaptureError, DroppedResultWarning, InputError
 from t2n_core.export.notes import warn_user
 from t2n_core.export.options import ExportOptions
 from t2n_core.inference_target import InferenceTarget
@@ -44,7 +44,6 @@ from t2n_core.torch_graph.constraints.output_axes import check_output_axes, of_i
 from t2n_core.torch_graph.constraints.state_axes import with_state_axes
 from t2n_core.torch_graph.frontend.bfloat16 import without_bfloat16
 from t2n_core.torch_graph.frontend.inputs import ModelInputs, bind_inputs
-from t2n_core.torch_graph.frontend.results import DroppedResultWarning
 from t2n_core.torch_graph.frontend.sources import Source, source_of, with_state
 from t2n_core.torch_graph.frontend.training import evaluating
 

@@ -9,10 +9,18 @@ from pathlib import Path
 
 from t2n_core.check.exported.pulsed import pulsed_path
 from t2n_core.check.reference import record_time
-from t2n_core.errors import CaptureError, LowerError, RewriteError, SpecError
+from t2n_core.errors import (
+    CaptureError,
+    LowerError,
+    OptionWarning,
+    RangeWarning,
+    RewriteError,
+    RewriteWarning,
+    SpecError,
+    StateWarning,
+)
 from t2n_core.export.exportable_model import ExportableModel
 from t2n_core.export.notes import (
-    OptionWarning,
     assertion_notes,
     operator_notes,
     option_notes,
@@ -30,9 +38,8 @@ from t2n_core.inference_target.base import PendingCheck
 from t2n_core.lowering.target_lowering import TargetLowering
 from t2n_core.nnef.archive import check_archive_name, remove_archive, write_archive
 from t2n_core.nnef.graph import Graph
-from t2n_core.rewriter.report import RewriteReport, RewriteWarning
-from t2n_core.torch_graph.constraints.narrowing import RangeWarning
-from t2n_core.torch_graph.frontend.state.first_call import StateWarning, first_call_note
+from t2n_core.rewriter.report import RewriteReport
+from t2n_core.torch_graph.frontend.state.first_call import first_call_note
 from t2n_core.torch_graph.frontend.training import training_note
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.precision.growth import notes_of_growth

@@ -9,7 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from t2n_core.errors import LowerError, SpecError, T2NWarning
+from t2n_core.errors import LowerError, SpecError
 from t2n_core.inference_target import InferenceTarget, TractFeatureFlag, TractNNEF
 from t2n_core.nnef.emitter import PRODUCTS
 from t2n_core.nnef.graph import FLOAT16, Fragment, Graph
@@ -39,10 +39,6 @@ _OPERATORS = {
 _CONVOLUTIONS = frozenset({"conv", "deconv"})
 _SCAN = "tract_core_scan"
 _LOWER_BOUND = re.compile(r"tract_assert\s+(?P<name>\w+)\s*>=\s*(?P<low>\d+)")
-
-
-class OptionWarning(T2NWarning):
-    """An option of an export had no effect, or only a partial one."""
 
 
 def option_notes(target: InferenceTarget, graph: Graph, source: Source, capture: str) -> list[str]:

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from t2n_core.errors import OptionWarning
 from t2n_core.export.model import ModelExport
-from t2n_core.export.notes import OptionWarning
 from t2n_core.export.tensors import export_tensors
 from t2n_core.files import replacing
 from t2n_core.reduce.case import npz_bytes

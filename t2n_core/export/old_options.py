@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any, Final
 
-from t2n_core.export.notes import OptionWarning
+from t2n_core.errors import OptionWarning
 
 _LEFT_OUT: Final = {
     "log_level": "notes are in `result.notes`, and warnings those of Python",

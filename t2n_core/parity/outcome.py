@@ -24,10 +24,6 @@ from t2n_core.text import clip, storable, text_of, visible
 
 _SHORT = 120
 """Most characters of a reason in one line."""
-_AS_ERROR = (
-    "this is a warning, which your `filterwarnings` make an error: `ignore::t2n_core.T2NWarning` lets all warnings of "
-    "this package through"
-)
 ROUNDING = "rounding"
 """Fact of a mismatch that is rounding, as text."""
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -112,10 +108,13 @@ class Outcome:
         """
         if not isinstance(exc, T2NError):
             at = Stage(stage or Stage.SETUP)
-            text = text_of(exc) or type(exc).__name__
-            told = _AS_ERROR if isinstance(exc, errors.T2NWarning) else ""
-            details, source = _traceback_end(exc), _raised_at(exc)
-            info = ErrorInfo.of(at, type(exc).__name__, text, hint=told, details=details, source=source)
+            text, hint = text_of(exc) or type(exc).__name__, ""
+            if isinstance(exc, Warning):
+                text = f"your filterwarnings turned {type(exc).__name__} into an error: {text}"
+                hint = _filter_hint(type(exc))
+            is_own = isinstance(exc, errors.T2NWarning)
+            details, source = ("", "") if is_own else (_traceback_end(exc), _raised_at(exc))
+            info = ErrorInfo.of(at, type(exc).__name__, text, hint=hint, details=details, source=source)
             return cls(Status.ERROR, at, error=info, cause=exc, **more)
         at = Stage(exc.stage)
         origin = exc.origin or getattr(exc, "first_origin", None)
@@ -340,6 +339,15 @@ def plain(value: Any) -> Json:
     if hasattr(value, "tolist"):
         return plain(value.tolist())
     return text_of(value)
+
+
+def _filter_hint(category: type[Warning]) -> str:
+    """Return the filter that lets a warning through."""
+    if issubclass(category, errors.T2NWarning):
+        own = f"`ignore::t2n_core.{category.__name__}` lets it through, and `ignore::t2n_core.T2NWarning` all of ours"
+        return f"{own}: docs, `Errors and warnings`"
+    home = "" if category.__module__ == "builtins" else f"{category.__module__}."
+    return f"`ignore::{home}{category.__qualname__}` lets it through"
 
 
 def _traceback_end(exc: BaseException, frames: int = 6) -> str:

@@ -11,9 +11,10 @@ export_model_to_nnef(model, args, "model.nnef.tgz", TractNNEF("0.21"), rewriters
 FUNCTION_REWRITER, MODULE_REWRITER and SYMBOLIC_REWRITER register such rewriters for all exports, by mmdeploy's names.
 """
 
+from t2n_core.errors import RewriteWarning
 from t2n_core.rewriter.context import RewriteContext, get_context
 from t2n_core.rewriter.registries import FUNCTION_REWRITER, MODULE_REWRITER, SYMBOLIC_REWRITER
-from t2n_core.rewriter.report import RewriteReport, RewriteWarning
+from t2n_core.rewriter.report import RewriteReport
 from t2n_core.rewriter.specs import Rewriter, function, method, module, switch_off, symbolic
 
 __all__ = [

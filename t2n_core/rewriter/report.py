@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from t2n_core.errors import RewriteError
+from t2n_core.errors import RewriteError, RewriteWarning
 from t2n_core.rewriter.selection import Selection
-from t2n_core.rewriter.specs import Rewriter, RewriteWarning
+from t2n_core.rewriter.specs import Rewriter
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from t2n_core.errors import RewriteError
+from t2n_core.errors import RewriteError, RewriteWarning
 from t2n_core.rewriter.resolve import Absent, ClassSite, OperatorSite, PythonSite, TorchSite, resolve
-from t2n_core.rewriter.specs import Level, Rewriter, RewriteWarning
+from t2n_core.rewriter.specs import Level, Rewriter
 from t2n_core.rewriter.torch_calls import spellings
 
 

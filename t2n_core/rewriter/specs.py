@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, get_args
 from packaging.specifiers import InvalidSpecifier
 from packaging.version import Version
 
-from t2n_core.errors import RewriteError, T2NWarning
+from t2n_core.errors import RewriteError, RewriteWarning
 from t2n_core.nnef.releases import Releases
 from t2n_core.nnef.spec import TargetName
 from t2n_core.text import suggestion
@@ -32,10 +32,6 @@ class Level(StrEnum):
     FUNCTION = "function"
     MODULE = "module"
     SYMBOLIC = "symbolic"
-
-
-class RewriteWarning(T2NWarning):
-    """Warning about rewriters that had no effect, or that take the place of others."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,8 +14,7 @@ from torch import nn
 
 from pytest_t2n.cli.command import main
 from t2n_core import KhronosNNEF, ModelExport, TractNNEF, export_model_to_nnef
-from t2n_core.errors import CaptureError, InputError, WriteError
-from t2n_core.export.notes import OptionWarning
+from t2n_core.errors import CaptureError, InputError, OptionWarning, WriteError
 from tests.releases import NEWEST
 
 X = torch.randn(3, 4)

@@ -40,13 +40,12 @@ from conformance.lab.fuzz.verdict import (
 from t2n_core.engine import engine_for
 from t2n_core.engine.paths import EnginePath, OnPath, is_required, paths_of
 from t2n_core.engine.protocol import Array, EngineReply
-from t2n_core.errors import T2NError, UnsupportedOpsError
+from t2n_core.errors import FrozenDecisionWarning, T2NError, UnsupportedOpsError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import TractNNEF
 from t2n_core.parity.comparison import OutputComparison, compare_outputs
 from t2n_core.parity.sizes import PROCESSES, KeepsGoing
-from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision
 
 EXPORT_SECONDS = 30.0
 ENGINE_SECONDS = 8.0
@@ -125,7 +124,7 @@ def judge(program: Program, targets: Sequence[TractNNEF], sizes: Sequence[Sizes]
         return [Verdict(str(target), NO_SIZE, str(error)) for target in targets]
     with warnings.catch_warnings(record=True) as warned:  # of the capture, which all targets share
         warnings.simplefilter("ignore")
-        warnings.simplefilter("always", FrozenDecision)
+        warnings.simplefilter("always", FrozenDecisionWarning)
         return [judge_one(program, export, target, right, warned) for target in targets]
 
 
@@ -174,7 +173,7 @@ def judge_one(
         holds = result.range.holds
         answers = [one for path in checked_paths(target) for one in run_on_path(program, result, path, known)]
         findings = [one if holds(one.sizes) else outside(one) for one in answers]
-        if any(issubclass(one.category, FrozenDecision) for one in warned):
+        if any(issubclass(one.category, FrozenDecisionWarning) for one in warned):
             findings = [replace(one, status=FROZEN) if one.status in _FROZEN else one for one in findings]
     return summed_up(str(target), findings, time.monotonic() - start)
 

@@ -18,8 +18,8 @@ STATUSES = (
 )  # fmt: skip
 """The worst first. `unguarded`: other values outside of the archive's range; `hang`: export takes too long; `no size`:
 PyTorch itself has no finite values at the example's sizes; `outside`: the engine refused a size outside of the range;
-`frozen`: other values, an error or a crash where a FrozenDecision has warned; `red`: the product's own check fails,
-though the archive is right."""
+`frozen`: other values, an error or a crash after a FrozenDecisionWarning; `red`: the product's own check fails, though
+the archive is right."""
 FAILURES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR, RED)
 """What must not be; a refusal by export is allowed."""
 

@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from packaging.version import InvalidVersion, Version
 
-from t2n_core.errors import EngineError, EngineProvisionError, EngineResolveError, T2NWarning
+from t2n_core.errors import EngineError, EngineIndexWarning, EngineProvisionError, EngineResolveError
 from t2n_core.files import write_whole
 from t2n_core.foreign import ForeignFileError, decode_json, read_file
 
@@ -44,10 +44,6 @@ class Memory(msgspec.Struct, frozen=True):
     distribution: str
     time: float
     versions: tuple[str, ...]
-
-
-class EngineIndexWarning(T2NWarning):
-    """Warning that the index did not answer and a cached answer is used."""
 
 
 @dataclass(frozen=True, slots=True)

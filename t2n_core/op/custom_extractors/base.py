@@ -19,17 +19,13 @@ from typing import Any, ClassVar
 
 import torch
 
-from t2n_core.errors import RegistryError, T2NWarning
+from t2n_core.errors import ExtractorWarning, RegistryError
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.registry import op
 from t2n_core.torch_graph.compat.private import pytree
 from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL, ModuleCall, WholeCall
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp
-
-
-class ExtractorWarning(T2NWarning):
-    """Warning about an extractor that replaces another one."""
 
 
 def _note(text: str) -> None:

@@ -9,11 +9,12 @@ from typing import Any, TypeAlias
 
 import torch
 
+from t2n_core.errors import FrozenDecisionWarning
 from t2n_core.nnef.sizes.ranges import LEAST
 from t2n_core.torch_graph.compat.private import _jit_pass_inline, pytree
 from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL, calls
 from t2n_core.torch_graph.frontend.torchscript.script import origin_of
-from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision, frozen_size
+from t2n_core.torch_graph.frontend.torchscript.traces import frozen_size
 from t2n_core.torch_graph.proofs.compared_numbers import Numbers, sizes_near
 
 _SCANNED = 3
@@ -33,7 +34,7 @@ class _Search:
     trace_at: Callable[[Mapping[str, int]], torch.jit.ScriptModule]
     sizes: Mapping[str, int]
     """The sizes of the trace."""
-    frozen: Sequence[FrozenDecision]
+    frozen: Sequence[FrozenDecisionWarning]
     lines: dict[str, list[str]] = field(default_factory=dict)
     """Line that differs in a trace at other sizes -> the symbols that were changed."""
     alike: dict[str, dict[int, bool]] = field(default_factory=dict)
@@ -82,9 +83,9 @@ def frozen_sizes(
     trace_at: Callable[[Mapping[str, int]], torch.jit.ScriptModule],
     sizes: Mapping[str, int],
     bounds: Mapping[str, Bounds],
-    frozen: Sequence[FrozenDecision],
+    frozen: Sequence[FrozenDecisionWarning],
     decisions: Sequence[Numbers] = (),
-) -> tuple[list[FrozenDecision], dict[str, Bounds]]:
+) -> tuple[list[FrozenDecisionWarning], dict[str, Bounds]]:
     """Return a warning for each further line that differs in a trace at other sizes, and the ranges of a valid trace.
 
     `sizes` are those of the trace, `decisions` the integers of `compared_numbers`; `trace_at` raises if the model does

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from t2n_core.errors import CaptureError, DataDependentError, InputError
+from t2n_core.errors import CaptureError, DataDependentError, FrozenDecisionWarning, InputError
 from t2n_core.torch_graph.capture.constants import Constants
 from t2n_core.torch_graph.capture.containers import preserve_containers
 from t2n_core.torch_graph.capture.errors import (
@@ -55,7 +55,6 @@ from t2n_core.torch_graph.frontend.calls import FlatCall
 from t2n_core.torch_graph.frontend.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.frontend.sources import Source, source_of
 from t2n_core.torch_graph.frontend.torchscript.script import ScriptCall
-from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision
 from t2n_core.torch_graph.graph.captured import CapturedModel
 from t2n_core.torch_graph.graph.evaluate import evaluate_graph
 from t2n_core.torch_graph.graph.from_export import user_fakes
@@ -71,7 +70,7 @@ class _Attempt:
     """One capture, at the example's sizes or at others."""
 
     captured: CapturedModel
-    frozen: Sequence[FrozenDecision] = ()
+    frozen: Sequence[FrozenDecisionWarning] = ()
     fits: bool = True
     """True if the captured program agrees with the model on the example."""
 
@@ -258,7 +257,7 @@ class TorchModuleTracer:
         """Return a capture with these tensors in place of the example's. Raises CaptureError."""
         call = FlatCall(self.source, self.inputs)
         asked: torch.nn.Module = call  # the model itself, to compare with
-        frozen: Sequence[FrozenDecision] = ()
+        frozen: Sequence[FrozenDecisionWarning] = ()
         decisions, modes, results = Decisions(), self.modes, call.results
         fakes = FakeTensors()
         with ExitStack() as stack:

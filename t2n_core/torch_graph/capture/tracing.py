@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch.overrides import TorchFunctionMode
 
-from t2n_core.errors import CaptureError, InputError
+from t2n_core.errors import CaptureError, FrozenDecisionWarning, InputError
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.capture.containers import preserve_containers
 from t2n_core.torch_graph.capture.errors import refusal_to_trace, with_source_line
@@ -17,7 +17,7 @@ from t2n_core.torch_graph.constraints.capture_sizes import Axes, example_sizes, 
 from t2n_core.torch_graph.frontend.calls import FlatCall
 from t2n_core.torch_graph.frontend.inputs import ModelInputs
 from t2n_core.torch_graph.frontend.sources import Source
-from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision, trace_call
+from t2n_core.torch_graph.frontend.torchscript.traces import trace_call
 from t2n_core.torch_graph.proofs.compared_numbers import compared_numbers
 
 _LARGEST = 1 << 22
@@ -35,7 +35,7 @@ class Tracing:
 
     def trace(
         self, tensors: Sequence[torch.Tensor], call: FlatCall | None = None
-    ) -> tuple[torch.jit.ScriptModule, list[FrozenDecision]]:
+    ) -> tuple[torch.jit.ScriptModule, list[FrozenDecisionWarning]]:
         """Return a trace with these tensors, and a warning for each line that reads an element.
 
         `call` is traced instead of a new one, and then holds the structure of the results. Raises CaptureError.
@@ -50,7 +50,7 @@ class Tracing:
 
     def trace_and_compare(
         self, tensors: Sequence[torch.Tensor], call: FlatCall, declared: SizeRange
-    ) -> tuple[torch.jit.ScriptModule, list[FrozenDecision], dict[str, Bounds]]:
+    ) -> tuple[torch.jit.ScriptModule, list[FrozenDecisionWarning], dict[str, Bounds]]:
         """Return a trace as `trace` does, with further warnings for lines that differ in traces at other sizes.
 
         The last result are the ranges of the sizes at which the trace is right, where they are narrower. Raises

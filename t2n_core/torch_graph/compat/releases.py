@@ -8,14 +8,10 @@ from typing import Final
 
 from packaging.version import Version
 
-from t2n_core.errors import T2NWarning
+from t2n_core.errors import UntestedTorchWarning
 
 TESTED: Final = ("2.13.0", "2.14.1", "2.15.0")
 """Releases with which the unit, plugin and contract tests passed; `pyproject.toml` declares their range."""
-
-
-class UntestedTorchWarning(T2NWarning):
-    """The installed PyTorch is newer than all releases that this version of the package was tested with."""
 
 
 def untested_note(installed: str) -> str:

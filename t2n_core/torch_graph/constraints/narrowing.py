@@ -11,7 +11,7 @@ from typing import Any
 import sympy
 from sympy.core.relational import Relational
 
-from t2n_core.errors import CaptureError, Origin, T2NWarning
+from t2n_core.errors import CaptureError, Origin, RangeWarning
 from t2n_core.nnef.sizes.dims import Max, Min, Modulo, symbol
 from t2n_core.nnef.sizes.ranges import CONDITIONS, EmptyRangeError, SizeRange
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
@@ -23,10 +23,6 @@ _LARGE = 1 << 12
 """No proof captures sizes larger than this and than four times the captured ones."""
 _APART = 4
 """Most conditions `a != b` in a range: an archive declares 2 scenarios for one, 4 for two, 8 for three."""
-
-
-class RangeWarning(T2NWarning):
-    """The archive is valid only for some sizes, because of a line of the model."""
 
 
 @dataclass(frozen=True, slots=True)

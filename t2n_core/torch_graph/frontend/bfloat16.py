@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from t2n_core.errors import InputError
+from t2n_core.errors import InputError, PrecisionWarning
 from t2n_core.torch_graph.frontend.pytree.structure import leaves, map_leaves
 
 _COPYING = ("__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__")
@@ -19,18 +19,19 @@ _COPYING = ("__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__", "__se
 def without_bfloat16(model: torch.nn.Module, calls: list[Any]) -> tuple[torch.nn.Module, list[Any]]:
     """Return the model and the tensors of `calls` with float32 for bfloat16, or both unchanged if nothing is bfloat16.
 
-    The model is copied and not changed. A UserWarning reports what was converted. Raises InputError for a model that
-    cannot be copied.
+    The model is copied and not changed. A PrecisionWarning reports what was converted.
+
+    Raises InputError for a model that cannot be copied.
     """
     weights = [t for t in itertools.chain(model.parameters(), model.buffers()) if t.dtype == torch.bfloat16]
     inputs = [t for t in leaves(calls) if isinstance(t, torch.Tensor) and t.dtype == torch.bfloat16]
     if not weights and not inputs:
         return model, calls
     warnings.warn(
-        f"{type(model).__name__}: {len(weights)} weights and {len(inputs)} inputs are bfloat16, which NNEF does not "
-        "have; they are exported and checked in float32. The archive holds the same values in twice the space, and "
+        f"{type(model).__name__}: weights ({len(weights)}) and inputs ({len(inputs)}) are bfloat16, which NNEF does "
+        "not have; they are exported and checked in float32. The archive holds the same values in twice the space, and "
         "computes more exactly than the model does in bfloat16",
-        UserWarning,
+        PrecisionWarning,
         stacklevel=4,
     )
     if weights:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from t2n_core.errors import CaptureError, InputError, T2NWarning
+from t2n_core.errors import CaptureError, InputError
 from t2n_core.torch_graph.frontend.pytree.structure import Path, leaves, leaves_with_path
 
 _NUMBERS: dict[type, torch.dtype] = {
@@ -21,10 +21,6 @@ _NUMBERS: dict[type, torch.dtype] = {
     torch.SymBool: torch.bool,
 }
 """Types of numbers, also symbolic ones, and their dtypes as tensors."""
-
-
-class DroppedResultWarning(T2NWarning):
-    """A model returns a value that is neither a tensor nor a number, and the archive does not."""
 
 
 def is_output(leaf: Any) -> bool:

@@ -20,10 +20,9 @@ from torch.utils import _pytree as pytree
 
 from t2n_core import ExportResult, ModelExport, TractNNEF, export_model_to_nnef
 from t2n_core.check.sampling.sampler import Sampler, double_outputs
-from t2n_core.errors import CaptureError, InputError, T2NError, UnsupportedOpsError
+from t2n_core.errors import CaptureError, DroppedResultWarning, InputError, T2NError, UnsupportedOpsError
 from t2n_core.generative.calls import cache_argument
 from t2n_core.torch_graph.frontend.inputs import bind_inputs
-from t2n_core.torch_graph.frontend.results import DroppedResultWarning
 from t2n_core.torch_graph.frontend.sources import source_of
 from tests.nets import net_of
 from tests.releases import NEWEST

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from t2n_core import ModelExport, TractNNEF, rewriter
 from t2n_core.check.mismatch.causes import deciding
 from t2n_core.engine import ResolvedEngine
-from t2n_core.torch_graph.constraints.narrowing import RangeWarning
+from t2n_core.errors import RangeWarning
 from tests.nets import net_of
 from tests.releases import NEWEST
 from tests.tract_cli import make_cli

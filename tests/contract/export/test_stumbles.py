@@ -14,11 +14,10 @@ from torch.export import Dim
 
 from t2n_core import ModelExport, TractNNEF, export_model_to_nnef
 from t2n_core.engine.protocol import EngineReply, EngineStage
-from t2n_core.errors import CaptureError, InputError, UnsupportedOpsError
+from t2n_core.errors import CaptureError, InputError, RangeWarning, UnsupportedOpsError
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
-from t2n_core.torch_graph.constraints.narrowing import RangeWarning
 from tests.nets import OfFunction, net_of
 from tests.releases import NEWEST
 

@@ -15,9 +15,8 @@ from torch import nn
 from torch.nn import functional
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.errors import CaptureError, InputError
+from t2n_core.errors import CaptureError, FrozenDecisionWarning, InputError
 from t2n_core.nnef.graph import Graph, Value
-from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision
 from tests.nets import Attention
 from tests.releases import NEWEST
 
@@ -212,7 +211,7 @@ def test_a_decision_on_numbers_is_frozen_with_a_warning_that_names_its_line() ->
     args = (torch.rand(2, 3),)
     with pytest.raises(CaptureError, match='capture="trace" freezes'):
         ModelExport(Choosing(), args).lower(TARGET)
-    with pytest.warns(FrozenDecision, match=r"test_ways_in.py:\d+: `if x.sum\(\) > 0:`"):
+    with pytest.warns(FrozenDecisionWarning, match=r"test_ways_in.py:\d+: `if x.sum\(\) > 0:`"):
         graph = ModelExport(Choosing(), args, capture="trace").lower(TARGET)
     assert [op.name for op in graph.operations] == ["external", "mul"]
 

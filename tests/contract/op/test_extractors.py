@@ -11,11 +11,10 @@ import torch
 from torch import nn
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.errors import UnsupportedOpsError
+from t2n_core.errors import ExtractorWarning, UnsupportedOpsError
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.custom_extractors import GRUExtractor, LSTMExtractor, ModuleInfoExtractor
-from t2n_core.op.custom_extractors.base import ExtractorWarning
 from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL
 from tests.releases import NEWEST
 

@@ -12,8 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF, rewriter
-from t2n_core.export.notes import OptionWarning
-from t2n_core.rewriter.report import RewriteWarning
+from t2n_core.errors import OptionWarning, RewriteWarning
 from tests.contract.options.exports import Attention, exported
 from tests.releases import NEWEST
 

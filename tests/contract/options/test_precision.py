@@ -14,8 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2n_core import ExportResult, ModelExport, TractNNEF
-from t2n_core.errors import InputError
-from t2n_core.export.notes import OptionWarning
+from t2n_core.errors import InputError, OptionWarning
 from t2n_core.nnef.graph import FLOAT16, FLOAT32
 from t2n_core.nnef.options.precision import PrecisionPlan
 from t2n_core.parity.judging.float16_level import LARGEST, peak

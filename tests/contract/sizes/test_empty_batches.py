@@ -12,9 +12,8 @@ from torch import Tensor
 from torch.export import Dim
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.errors import LowerError
+from t2n_core.errors import LowerError, RangeWarning
 from t2n_core.torch_graph.constraints.declared_axes import SizeFrom
-from t2n_core.torch_graph.constraints.narrowing import RangeWarning
 from tests.nets import OfFunction
 from tests.releases import NEWEST, OLDEST, on_each_line
 

@@ -14,7 +14,7 @@ from pytest_t2n.cli.command import FAMILIES, main
 from t2n_core.engine.provision import index as index_module
 from t2n_core.engine.provision import store as store_module
 from t2n_core.engine.provision.store import EngineStore, FileEntry, Manifest
-from t2n_core.errors import EngineProvisionError
+from t2n_core.errors import EngineProvisionError, OptionWarning
 
 
 @pytest.fixture
@@ -142,3 +142,14 @@ def test_an_error_of_the_system_is_no_traceback(monkeypatch: Any, capsys: pytest
     monkeypatch.setattr("pytest_t2n.cli.doctor.add_commands", lambda parser: parser.set_defaults(run=run))
     assert main(["doctor"]) == 1
     assert capsys.readouterr().err == "error: /tmp/x: No space left on device\n"
+
+
+def test_a_warning_that_a_filter_makes_an_error_is_no_traceback(
+    monkeypatch: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(options: Any) -> int:
+        raise OptionWarning("weights had no effect")
+
+    monkeypatch.setattr("pytest_t2n.cli.doctor.add_commands", lambda parser: parser.set_defaults(run=run))
+    assert main(["doctor"]) == 1
+    assert "turned OptionWarning into an error: weights had no effect" in capsys.readouterr().err

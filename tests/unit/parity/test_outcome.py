@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import json
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -72,10 +73,24 @@ def test_an_unknown_exception_is_an_error_where_it_came():
     assert "KeyError: 'missing'" in outcome.error.details
 
 
-def test_a_warning_that_a_filter_makes_an_error_has_the_filter_that_lets_it_through():
-    outcome = Outcome.from_error(errors.T2NWarning("weights had a partial effect"), "lower")
-    assert outcome.error.message == "weights had a partial effect"
-    assert "`ignore::t2n_core.T2NWarning`" in outcome.error.hint
+def test_a_warning_that_a_filter_makes_an_error_is_no_fault_of_the_export():
+    outcome = Outcome.from_error(errors.OptionWarning("weights had a partial effect"), "lower")
+    assert outcome.error.message == (
+        "your filterwarnings turned OptionWarning into an error: weights had a partial effect"
+    )
+    assert outcome.error.hint.startswith("`ignore::t2n_core.OptionWarning` lets it through")
+    assert (outcome.error.details, outcome.error.source) == ("", "")
+
+
+@pytest.mark.filterwarnings("error::FutureWarning")
+def test_a_warning_of_the_model_that_a_filter_makes_an_error_has_its_line():
+    try:
+        warnings.warn("an old name", FutureWarning, stacklevel=1)
+    except FutureWarning as error:
+        outcome = Outcome.from_error(error, "input")
+    assert outcome.error.message == "your filterwarnings turned FutureWarning into an error: an old name"
+    assert "`ignore::FutureWarning`" in outcome.error.hint
+    assert "test_outcome.py" in outcome.error.source
 
 
 def test_an_outcome_without_its_exception_raises_the_class_of_its_stage():

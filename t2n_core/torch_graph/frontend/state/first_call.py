@@ -8,15 +8,10 @@ from typing import Any
 
 import torch
 
-from t2n_core.errors import T2NWarning
 from t2n_core.torch_graph.frontend.state.state import ModelState, StateTensor, as_call
 
 _CLOSE = 1e-3
 """Relative to the largest value, the difference up to which two results count as equal."""
-
-
-class StateWarning(T2NWarning):
-    """Warning about a model whose first call is not equal to a step from a state of zeros."""
 
 
 def first_call_note(

@@ -11,18 +11,15 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from t2n_core.errors import FrozenDecisionWarning
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.compat.private import TracerWarning
 from t2n_core.torch_graph.frontend.calls import FlatCall
 
 
-class FrozenDecision(UserWarning):
-    """The model has Python control flow that the archive always executes as for the example inputs."""
-
-
 def trace_call(
     call: FlatCall, tensors: Sequence[torch.Tensor], modes: Sequence[TorchFunctionMode]
-) -> tuple[torch.jit.ScriptModule, list[FrozenDecision]]:
+) -> tuple[torch.jit.ScriptModule, list[FrozenDecisionWarning]]:
     """Return the call as TorchScript, and a warning for each line where Python reads a value of a tensor."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("ignore")
@@ -35,21 +32,23 @@ def trace_call(
     return script, _decisions(seen)
 
 
-def frozen_size(line: str, sizes: Mapping[str, int], limits: Mapping[str, tuple[int, int | None]]) -> FrozenDecision:
+def frozen_size(
+    line: str, sizes: Mapping[str, int], limits: Mapping[str, tuple[int, int | None]]
+) -> FrozenDecisionWarning:
     """Return the warning for a line that a trace at other sizes records differently, with the limits of the trace."""
     names = " and ".join(f"`{name}`" for name in sizes)
     held = SizeRange({name: limits.get(name, (size, size)) for name, size in sizes.items()})
-    return FrozenDecision(
+    return FrozenDecisionWarning(
         f"{line or 'the model'} depends on the size{'s' * (len(sizes) > 1)} {names} in a way that a trace cannot "
         f"follow; the archive computes it as for {', '.join(f'{name} = {size}' for name, size in sizes.items())}, and "
         f"holds only for {held}"
     )
 
 
-def _decisions(seen: Iterable[warnings.WarningMessage]) -> list[FrozenDecision]:
+def _decisions(seen: Iterable[warnings.WarningMessage]) -> list[FrozenDecisionWarning]:
     lines = ((w.filename, w.lineno) for w in seen if issubclass(w.category, TracerWarning) and _is_own(w.filename))
     return [
-        FrozenDecision(
+        FrozenDecisionWarning(
             f"{file}:{line}: `{linecache.getline(file, line).strip()}` reads a value of a tensor; the archive "
             "always uses that of the example inputs"
         )

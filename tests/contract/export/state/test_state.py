@@ -13,8 +13,8 @@ from torch import nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine.protocol import Engine
+from t2n_core.errors import StateWarning
 from t2n_core.export.result import ExportResult
-from t2n_core.torch_graph.frontend.state.first_call import StateWarning
 from tests.releases import NEWEST
 
 VERSIONS = ("0.19.15", "0.21.19", NEWEST)

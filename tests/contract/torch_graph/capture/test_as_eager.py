@@ -7,10 +7,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from t2n_core.errors import CaptureError
+from t2n_core.errors import CaptureError, RangeWarning
 from t2n_core.export.model import ModelExport
 from t2n_core.inference_target import TractNNEF
-from t2n_core.torch_graph.constraints.narrowing import RangeWarning
 from tests.nets import net_of
 from tests.releases import NEWEST
 

@@ -17,9 +17,9 @@ from packaging.version import Version
 from t2n_core.engine import ResolvedEngine, resolve_engines
 from t2n_core.engine.provision import resolution
 from t2n_core.engine.provision import store as store_module
-from t2n_core.engine.provision.index import EngineIndexWarning, forget_answers, list_versions
+from t2n_core.engine.provision.index import forget_answers, list_versions
 from t2n_core.engine.provision.store import EngineStore, default_cache_dir, platform_tag
-from t2n_core.errors import EngineProvisionError, EngineResolveError
+from t2n_core.errors import EngineIndexWarning, EngineProvisionError, EngineResolveError
 
 if TYPE_CHECKING:
     from tests.local_index import LocalIndex

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from t2n_core.torch_graph.compat.releases import TESTED, UntestedTorchWarning, untested_note, warn_if_untested
+from t2n_core.errors import UntestedTorchWarning
+from t2n_core.torch_graph.compat.releases import TESTED, untested_note, warn_if_untested
 
 
 @pytest.fixture(autouse=True)

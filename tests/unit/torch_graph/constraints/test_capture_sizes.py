@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.errors import CaptureError
+from t2n_core.errors import CaptureError, FrozenDecisionWarning
 from t2n_core.nnef.sizes.dims import FloorDiv, Modulo, symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer, bind_inputs
@@ -23,7 +23,6 @@ from t2n_core.torch_graph.constraints.capture_sizes import (
     resize_example,
 )
 from t2n_core.torch_graph.constraints.declared_axes import AxisSize
-from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision
 from tests.nets import net_of
 from tests.releases import NEWEST
 
@@ -208,7 +207,7 @@ def test_what_a_trace_freezes_is_frozen_as_the_example_decides() -> None:
     def branch(x: Tensor, start: Tensor) -> Tensor:
         return x * 2 if x.shape[1] < 10 else x * 3
 
-    with pytest.warns(FrozenDecision):
+    with pytest.warns(FrozenDecisionWarning):
         captured = capture(branch, torch.ones(2, 9, 4), "trace")
     (op,) = captured.graph.op_nodes
     assert op.arguments["other"] == 2

@@ -10,10 +10,9 @@ from torch import nn
 from torch.export import Dim
 
 from t2n_core import ModelExport
-from t2n_core.errors import CaptureError, InputError
+from t2n_core.errors import CaptureError, InputError, RangeWarning
 from t2n_core.nnef.sizes.ranges import Bounds, SizeRange
 from t2n_core.torch_graph.constraints.declared_axes import AxisSize, DynamicAxes, SizeFrom, normalise
-from t2n_core.torch_graph.constraints.narrowing import RangeWarning
 from tests.nets import net_of
 
 SHAPES = {"x": (2, 8, 4), "y": (2, 17)}

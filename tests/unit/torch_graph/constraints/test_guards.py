@@ -14,9 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from t2n_core import ModelExport, TractNNEF, rewriter
-from t2n_core.errors import CaptureError, UnsupportedOpsError
+from t2n_core.errors import CaptureError, RangeWarning, UnsupportedOpsError
 from t2n_core.rewriter.context import RewriteContext
-from t2n_core.torch_graph.constraints.narrowing import RangeWarning
 from tests.nets import OfFunction
 from tests.releases import NEWEST
 

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from t2n_core import ModelExport
+from t2n_core.errors import RangeWarning
 from t2n_core.torch_graph.constraints.declared_axes import SizeFrom
-from t2n_core.torch_graph.constraints.narrowing import RangeWarning
 from tests.nets import OfFunction, net_of
 
 

@@ -11,9 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.export import Dim
 
-from t2n_core.errors import CaptureError
+from t2n_core.errors import CaptureError, FrozenDecisionWarning
 from t2n_core.torch_graph.capture.tracer import TorchModuleTracer, bind_inputs
-from t2n_core.torch_graph.frontend.torchscript.traces import FrozenDecision
 from tests.nets import OfFunction
 
 
@@ -25,7 +24,7 @@ def frozen(model: nn.Module, axes: dict[int, str] | None = None) -> list[str]:
             TorchModuleTracer(model, args=inputs, dynamic_axes={"x": axes or {2: "T"}}, capture="trace").trace()
         except CaptureError as refused:
             return [refused.message]
-    return [str(one.message) for one in seen if issubclass(one.category, FrozenDecision)]
+    return [str(one.message) for one in seen if issubclass(one.category, FrozenDecisionWarning)]
 
 
 FROZEN: dict[str, Callable[[Tensor], Tensor]] = {
@@ -59,7 +58,7 @@ RANGES: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, int | None]]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::t2n_core.torch_graph.frontend.torchscript.traces.FrozenDecision")
+@pytest.mark.filterwarnings("ignore::t2n_core.FrozenDecisionWarning")
 @pytest.mark.parametrize("name", RANGES)
 def test_the_range_is_that_of_the_trace(name: str) -> None:
     function, bounds = RANGES[name]

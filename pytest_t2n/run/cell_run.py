@@ -156,11 +156,7 @@ class CellRun:
         self._fail_unless(outcome)
 
     def _generate(
-        self,
-        test: Callable[..., Any],
-        arguments: Mapping[str, Any],
-        options: CaseOptions,
-        generate: GenerateOptions,
+        self, test: Callable[..., Any], arguments: Mapping[str, Any], options: CaseOptions, generate: GenerateOptions
     ) -> None:
         """Export a model of transformers with its cache, and check the tokens that it generates."""
         from t2n_core.parity.outcome import Outcome
@@ -179,13 +175,15 @@ class CellRun:
             self._archives.append(folder)
             result = to_folder(export, options, self.cell.engine, folder)
         except Exception as exc:
-            outcome = Outcome.from_error(exc, "lower", engine=self.cell.engine.title)
-            self.add(outcome)
-            self._fail_unless(outcome)
+            failed = Outcome.from_error(exc, "lower", engine=self.cell.engine.title)
+            self.add(failed)
+            found: Outcome | GenerationOutcome = failed
         else:
             self.exports += 1
-            if options.check:
-                self._fail_unless(self._check_and_note(result, options, replace(generate, prompts=prompts)))
+            if not options.check:
+                return
+            found = self._check_and_note(result, options, replace(generate, prompts=prompts))
+        self._fail_unless(found)
 
     def _check_all(
         self,

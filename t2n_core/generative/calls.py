@@ -23,7 +23,7 @@ CHOSEN: Final = "logits_to_keep"
 """The argument of transformers' models for the positions whose logits are computed, as a number or a vector."""
 INPUT: Final = "input"
 """The value of `last_logits` that makes the positions an input of the archive."""
-_MASK: Final = "attention_mask"
+MASK: Final = "attention_mask"
 """The argument for padding, which a tokenizer returns beside the tokens; ones hide nothing."""
 _PROMPT = 3
 """Tokens in the cache of an example; a window has to be longer."""
@@ -73,12 +73,7 @@ def decoder_call(
     past = least - 1 + _PROMPT
     if ids.shape[-1] < past + _STEP:
         raise InputError(f"the prompt has {ids.shape[-1]} tokens, an example needs {past + _STEP}")
-    fixed = {name: value for name, value in prompt.items() if name not in (tokens, _MASK)}
-    if _MASK in prompt and not bool(torch.as_tensor(prompt[_MASK]).all()):
-        raise InputError(
-            f"the prompt's `{_MASK}` hides tokens, and a decoder's archive takes prompts without padding",
-            hint="pass a prompt for each length, or prompts of one length",
-        )
+    fixed = _fixed_arguments(model, prompt, tokens)
     cache = cache_argument(model)
     first = {**fixed, tokens: ids[:, :past], "use_cache": True}
     with torch.no_grad():
@@ -97,6 +92,43 @@ def decoder_call(
     if last_logits == INPUT and not many and not one_token:
         raise no_positions_error(model)
     return DecoderCall(cache, tokens, given, many, needs or ())
+
+
+def hides_nothing(mask: Any) -> bool:
+    """Return whether a mask for padding is all ones."""
+    return bool(torch.as_tensor(mask).all())
+
+
+def _fixed_arguments(model: torch.nn.Module, prompt: Mapping[str, Any], tokens: str) -> dict[str, Any]:
+    """Return the arguments that are the same in each step: all but the tokens, and values for each of them.
+
+    Of the latter, such as the types of tokens, a decoder's archive has none. Raises InputError for padding, and for
+    values that change the logits.
+    """
+    ids, rest = prompt[tokens], {name: value for name, value in prompt.items() if name not in (tokens, MASK)}
+    if MASK in prompt and not hides_nothing(prompt[MASK]):
+        raise InputError(
+            f"the prompt's `{MASK}` hides tokens, and a decoder's archive takes prompts without padding",
+            hint="pass a prompt for each length, or prompts of one length",
+        )
+    of_tokens = {
+        name: value for name, value in rest.items() if isinstance(value, torch.Tensor) and value.shape == ids.shape
+    }
+    fixed = {name: value for name, value in rest.items() if name not in of_tokens}
+    for name, value in of_tokens.items():
+        if not _same_logits(model, {**fixed, tokens: ids}, {**fixed, tokens: ids, name: value}):
+            raise InputError(
+                f"the prompt's `{name}` changes the logits, and a decoder's archive takes tokens alone",
+                hint="leave it out, if the model is to generate without it",
+            )
+    return fixed
+
+
+def _same_logits(model: torch.nn.Module, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two calls of a model have the same logits."""
+    with torch.no_grad():
+        logits, others = (model(**copy.deepcopy(dict(call))).logits for call in (one, other))
+    return torch.equal(logits, others)
 
 
 def _check_number(last_logits: bool | int | str) -> None:

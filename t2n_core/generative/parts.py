@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from t2n_core.errors import InputError
-from t2n_core.generative.calls import CHOSEN, DecoderCall, cache_argument, decoder_call
+from t2n_core.generative.calls import CHOSEN, MASK, DecoderCall, cache_argument, decoder_call, hides_nothing
 from t2n_core.torch_graph.constraints.state_axes import PAST
 from t2n_core.torch_graph.frontend.pytree.objects import parts_at_any_depth
 from t2n_core.torch_graph.frontend.state.names import state_name
@@ -236,6 +236,8 @@ def _with_encoder(
     limits: TokenLimits,
 ) -> Plan:
     tokens = given.pop("decoder_input_ids", None)
+    if len(given) > 1 and MASK in given and hides_nothing(given[MASK]):
+        del given[MASK]
     accepted = inspect.signature(model.get_encoder().forward).parameters
     unknown = [name for name in given if name not in accepted]
     if unknown or not given:
@@ -250,6 +252,13 @@ def _with_encoder(
     encoder = CrossAttention(model, int(start)).eval()
     with torch.no_grad():
         encoded = model.get_encoder()(**given)
+        if MASK in given:
+            whole = model(**given, decoder_input_ids=tokens).logits
+            if not torch.equal(whole, model(encoder_outputs=encoded, decoder_input_ids=tokens).logits):
+                raise InputError(
+                    f"the example's `{MASK}` hides parts of the encoded input, and a decoder's archive reads all of it",
+                    hint="pass an example without padding",
+                )
     call = decoder_call(model, {"decoder_input_ids": tokens, "encoder_outputs": encoded}, **steps)
     axes = {name: {**sizes, **({} if batch is None else {0: batch})} for name, sizes in dynamic_axes.items()}
     if batch is not None:

@@ -75,6 +75,8 @@ class T2NError(Exception):
         self.origin = origin
         self.target = target
         self.hint = hint
+        self.rule = ""
+        """The line of the user's own rule or extractor that raised it; empty for one of this package."""
 
     def __str__(self) -> str:
         lines = [self.message]
@@ -82,6 +84,8 @@ class T2NError(Exception):
             lines.append(f"  origin: {self.origin}")
         elif self.op:
             lines.append(f"  op: {self.op}")
+        if self.rule:
+            lines.append(f"  rule: {self.rule}")
         if self.target:
             lines.append(f"  target: {self.target}")
         if self.hint:

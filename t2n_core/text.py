@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
 import re
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -102,6 +104,19 @@ def _escape(match: re.Match[str]) -> str:
 def source_line(file: str, line: int | str, function: str, code: str) -> str:
     """Return a source line of a model as text for users."""
     return f"{file}:{line} in {function}" + (f": `{code}`" if code else "")
+
+
+def line_of_error(error: BaseException, without: Sequence[str]) -> str:
+    """Return the innermost source line that led to an exception, as text; '' if there is none.
+
+    Frames in files whose paths begin with one of `without` are left out.
+    """
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(tuple(without))]
+    if not frames:
+        return ""
+    frame = frames[-1]
+    code = linecache.getline(frame.filename, frame.lineno or 0).strip()
+    return source_line(frame.filename, frame.lineno or 0, frame.name, code)
 
 
 def source_in_trace(trace: str, without: Sequence[str] = ()) -> str:

@@ -193,7 +193,7 @@ class InferenceTarget:
 
         They are NNEF texts by their names, or a list of texts or of `Fragment`.
         """
-        return ()
+        return {}
 
     def post_trace(self, nnef_graph: Graph, active_custom_extensions: list[str]) -> None:
         """Inspect the NNEF graph before it is checked and written. An override may refuse or edit it.

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from t2n_core.errors import LowerError, Origin, SpecError
 from t2n_core.nnef import shapes
-from t2n_core.nnef.arguments import key_of, symbols_in
+from t2n_core.nnef.arguments import count_axes, key_of, symbols_in
 from t2n_core.nnef.dat import ArrayWeight, WeightSource
 from t2n_core.nnef.graph import BOOL, FLOAT16, FLOAT32, Fragment, Graph, Operation, Value, before_transposes, values_in
 from t2n_core.nnef.lexical import identifier_problem
@@ -147,11 +147,10 @@ class Emitter(ABC):
             raise self._with_origin(wrong) from wrong
         arguments = self._operands(signature, arguments)
         try:
-            results = (
-                [Expected(*shapes.infer(operator, arguments))]
-                if outs is None
-                else [Expected(tuple(as_dim(d) for d in o.shape), o.dtype) for o in outs]
-            )
+            if operator not in self.graph.fragments:
+                arguments = count_axes(operator, arguments)
+            known = [Expected(*shapes.infer(operator, arguments))] if outs is None else outs
+            results = [Expected(tuple(as_dim(d) for d in o.shape), o.dtype) for o in known]
         except LowerError as wrong:
             raise self._with_origin(wrong) from wrong
         return self.write(operator, arguments, results)
@@ -385,7 +384,7 @@ class Emitter(ABC):
         return self.squeeze(value, axes=sorted(axes)) if axes else value
 
     def permute(self, value: Value, axes: Sequence[int]) -> Value:
-        value, order = before_transposes(value, axes)
+        value, order = before_transposes(value, count_axes("transpose", {"axes": axes}, [value])["axes"])
         return value if order == list(range(value.rank)) else self.transpose(value, axes=order)
 
     def take(self, value: Value, axis: int, begin: Dim, end: Dim) -> Value:

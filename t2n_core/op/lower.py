@@ -19,6 +19,7 @@ from t2n_core.nnef.shapes import check_shape
 from t2n_core.nnef.sizes.dims import shape_text
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
+from t2n_core.op.authors import line_of_user
 from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.registry import OF_THE_CALL, Registry, Rule
 from t2n_core.op.stored.choice import storage_note
@@ -33,6 +34,7 @@ from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, To
 from t2n_core.torch_graph.simplify.exact_ops import exact_ops
 
 _ADD_ONE = "write a rule in your own package (docs, `Your own operator`), or replace the call with a rewriter"
+_BUG = "this is a bug of the exporter, please report it with the model"
 _RANDOM = "make them an input, or replace the call with a rewriter while exporting"
 
 
@@ -121,13 +123,19 @@ class _Lowering:
         except (LowerError, SpecError) as problem:
             if problem.origin is None:
                 problem.origin, problem.op = op.origin, op.kind
-            self.problems.append(problem)
-            self._poison(op)
+            self._add(op, rule, problem, problem)
         except T2NError:
             raise
         except Exception as cause:
-            self.problems.append(_error_of_rule(op, cause))
-            self._poison(op)
+            self._add(op, rule, _error_of_rule(op, cause), cause)
+
+    def _add(self, op: TorchOp, rule: Rule | None, problem: LowerError | SpecError, cause: Exception) -> None:
+        """Note the problem of an operator, with the line of its rule if that is a user's."""
+        problem.rule = line_of_user(rule.function, op, cause) if rule is not None else ""
+        if problem.rule and problem.hint == _BUG:
+            problem.hint = None
+        self.problems.append(problem)
+        self._poison(op)
 
     def _results(self, rule: Rule, op: TorchOp) -> list[Any]:
         """Return the results of a rule for an operator, as a list."""
@@ -173,7 +181,7 @@ class _Lowering:
             raise self.g.fail(
                 f"the rule returns {value.dtype}{shape_text(value.shape)} as {place}, "
                 f"PyTorch returns {expected.dtype}{shape_text(expected.shape)}",
-                hint="this is a bug of the exporter, please report it with the model",
+                hint=_BUG,
             )
 
     def _name_as_torch(self, op: TorchOp, operations: Sequence[Operation]) -> None:
@@ -280,9 +288,8 @@ def _error_of_rule(op: TorchOp, cause: Exception) -> LowerError:
         names = ", ".join(f"`{name}`" for name in computed)
         error = LowerError(f"{op.kind} does not support {names} computed from a dynamic size", origin=op.origin)
     else:
-        hint = "this is a bug of the exporter, please report it with the model"
         message = f"the rule of {op.kind} failed with {type(cause).__name__}: {cause}"
-        error = LowerError(message, origin=op.origin, hint=hint)
+        error = LowerError(message, origin=op.origin, hint=_BUG)
     error.__cause__ = cause
     return error
 

@@ -19,7 +19,7 @@ from t2n_core.errors import RewriteError
 from t2n_core.rewriter.context import CURRENT, get_context, running
 from t2n_core.rewriter.patches import intercept
 from t2n_core.rewriter.specs import Rewriter
-from t2n_core.torch_graph.custom_ops.module_calls import WholeCall, write_node
+from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL, WholeCall, write_node
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +28,11 @@ class FunctionNode:
 
     cls: type[torch.autograd.Function]
     rewriter: Rewriter
+    kind = MODULE_CALL
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        return self.rewriter.replacement  # type: ignore[no-any-return]
 
     def as_one_node(self, *args: Any, **kwargs: Any) -> Any:
         return write_node(

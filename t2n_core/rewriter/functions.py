@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 from t2n_core.errors import LowerError, T2NError
@@ -13,7 +14,7 @@ from t2n_core.op.registry import Registry, Rule, op
 from t2n_core.rewriter.context import Session, running
 from t2n_core.rewriter.selection import Selection
 from t2n_core.rewriter.specs import Rewriter
-from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL
+from t2n_core.torch_graph.custom_ops.module_calls import is_module_call
 from t2n_core.torch_graph.graph.ir import TorchOp
 
 
@@ -33,11 +34,12 @@ class RulesOfAnExport(Registry):
                     self.hits[rewriter] += 1
                 return rule
         found = self.base.find(kind, spec, options)
-        return self._in_session(found) if found is not None and kind == MODULE_CALL else found
+        return self._in_session(found) if found is not None and is_module_call(kind) else found
 
     def _in_session(self, rule: Rule) -> Rule:
         """Return the rule of autograd functions that are one node, whose own rules then have a context."""
 
+        @wraps(rule.function)
         def in_session(g: Any, *args: Any, **kwargs: Any) -> Any:
             with running(self.session.context(rule.function, _path_of(g))):
                 return rule.function(g, *args, **kwargs)
@@ -64,6 +66,7 @@ class RulesOfAnExport(Registry):
         op(key, registry=registry)(rewriter.replacement)
         (rule,) = registry
 
+        @wraps(rule.function)  # errors name its line
         def counting_rule(g: Any, *args: Any, **kwargs: Any) -> Any:
             self.hits[rewriter] += 1
             with running(self.session.context(self._original(g, key), _path_of(g))):

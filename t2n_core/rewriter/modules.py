@@ -12,10 +12,12 @@ from typing import Any
 
 import torch
 
-from t2n_core.errors import RewriteError
+from t2n_core.errors import Origin, RewriteError, T2NError
 from t2n_core.rewriter.context import Session, running
 from t2n_core.rewriter.specs import Rewriter
+from t2n_core.text import line_of_error
 from t2n_core.torch_graph.capture.containers import refill
+from t2n_core.torch_graph.compat.files import NOT_THE_USERS
 from t2n_core.torch_graph.frontend.inputs import ModelInputs
 from t2n_core.torch_graph.frontend.sources import Source
 from t2n_core.torch_graph.graph.from_export import memory_key
@@ -106,8 +108,17 @@ def _rewriter_for(module: torch.nn.Module, rewriters: Mapping[type, Rewriter]) -
 def _replacement(rewriter: Rewriter, module: torch.nn.Module, path: str, session: Session) -> torch.nn.Module:
     if isinstance(rewriter.replacement, torch.nn.Module):
         return rewriter.replacement
-    with running(session.context(module, path)) as context:
-        replacement = rewriter.replacement(context, module)
+    try:
+        with running(session.context(module, path)) as context:
+            replacement = rewriter.replacement(context, module)
+    except T2NError:
+        raise
+    except Exception as cause:
+        line = line_of_error(cause, NOT_THE_USERS) or rewriter.place
+        raise RewriteError(
+            f"the rewriter of {rewriter.subject_name} failed with {type(cause).__name__}: {cause}",
+            origin=Origin(type(cause).__name__, path, line),
+        ) from cause
     if not isinstance(replacement, torch.nn.Module):
         raise RewriteError(
             f"{rewriter.place}: the replacement of {rewriter.subject_name} is a "

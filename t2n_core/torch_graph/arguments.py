@@ -37,14 +37,27 @@ def overload_of(kind: str) -> Any:
     return found
 
 
+def overload_for(kind: str, op_ref: Any) -> Any:
+    """Return the operator for an `op_ref`: an overload, a function of PyTorch with the name in `kind`, or None.
+
+    Raises InputError for anything else.
+    """
+    if hasattr(op_ref, "_schema"):
+        return op_ref
+    name = kind.partition("::")[2].partition(".")[0]
+    homes = (torch, torch.nn.functional, torch.Tensor)
+    named = (find_packet(kind), *(getattr(home, name, None) for home in homes))
+    if op_ref is None or any(one is op_ref for one in named):
+        return overload_of(kind)
+    raise InputError(
+        f"op_ref of {kind} is {op_ref!r}, neither an overload of an operator nor PyTorch's function {name}",
+        hint="leave op_ref out, or give one such as torch.ops.aten.relu.default",
+    )
+
+
 def by_schema(kind: str, op_ref: Any, inputs: Sequence[Any]) -> dict[str, Any]:
     """Return positional arguments by name; those for keywords only follow the others. Raises InputError."""
-    schema = getattr(op_ref, "_schema", None)
-    if schema is None:
-        raise InputError(
-            f"op_ref of {kind} is {op_ref!r}, not an overload of an operator",
-            hint="leave op_ref out, or give one such as torch.ops.aten.relu.default",
-        )
+    schema = op_ref._schema
     if len(inputs) > len(schema.arguments):
         raise InputError(f"{kind} takes {len(schema.arguments)} arguments, not {len(inputs)}: {schema}")
     bound = bind_schema(op_ref, (), {a.name: given for a, given in zip(schema.arguments, inputs, strict=False)})

@@ -181,19 +181,105 @@ def test_ordered_args() -> None:
         ModelExport(Swapped().eval(), (torch.randn(1, 3), torch.randn(2, 3))).lower(TRACT)
 
 
-def test_generate_in_torch_graph_takes_the_place_of_forward() -> None:
+@pytest.mark.parametrize("module_class", [Twice, Reads])
+def test_generate_in_torch_graph_takes_the_place_of_forward(module_class: type[nn.Module]) -> None:
+    """A forward that reads data is run on the example as without the override."""
     called, written = [], extractor_of(nn.Identity).convert_to_nnef
 
     class Calls(ModuleInfoExtractor):
-        MODULE_CLASS = Twice
+        MODULE_CLASS = module_class
         convert_to_nnef = written
 
         def generate_in_torch_graph(self, call, *args, **kwargs):
             called.append(call.module)
             return super().generate_in_torch_graph(call, *args, **kwargs)
 
-    names(nn.Sequential(Twice()))
+    assert names(nn.Sequential(module_class())) == ["add"]
     assert called
+
+
+def test_get_by_kind_of_each_node() -> None:
+    class Thrice(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 3.0
+
+    class TwiceExtractor(ModuleInfoExtractor):
+        MODULE_CLASS = Twice
+
+    class ThriceExtractor(ModuleInfoExtractor):
+        MODULE_CLASS = Thrice
+
+    model = nn.Sequential(Twice(), Thrice(), nn.LSTM(3, 4)).eval()
+    nodes = ModelExport(model, torch.randn(2, 3)).captured.graph.op_nodes
+    kinds = [node.kind for node in nodes if "module_call" in node.kind or "lstm" in node.kind]
+    assert [type(ModuleInfoExtractor.get_by_kind(kind)) for kind in kinds] == [
+        TwiceExtractor,
+        ThriceExtractor,
+        custom_extractors.LSTMExtractor,
+    ]
+
+
+class OwnLSTM(nn.LSTM):
+    pass
+
+
+class OwnCell(nn.LSTMCell):
+    pass
+
+
+@pytest.mark.parametrize("way", ["export", "trace"])
+def test_convert_to_nnef_of_a_subclass_of_a_built_in_extractor(way: Any, tmp_path: Path) -> None:
+    orders = []
+
+    class Cell(custom_extractors.LSTMCellExtractor):
+        MODULE_CLASS = OwnCell
+
+        def ordered_args(self, torch_graph):
+            orders.append([tuple(value.shape) for value in torch_graph.inputs])
+            return torch_graph.inputs[::-1]
+
+        def convert_to_nnef(self, g, module, inputs, params):
+            c, h, x = inputs
+            sums = g.add(
+                g.add(g.matmul(x, params["weight_ih"], transposeB=True), params["bias_ih"]),
+                g.add(g.matmul(h, params["weight_hh"], transposeB=True), params["bias_hh"]),
+            )
+            i, f, u, o = (g.slice(sums, axes=[-1], begin=[n * 4], end=[n * 4 + 4]) for n in range(4))
+            c = g.add(g.mul(g.sigmoid(f), c), g.mul(g.sigmoid(i), g.tanh(u)))
+            return [g.mul(g.sigmoid(o), g.tanh(c)), c]
+
+    class Holder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = OwnCell(3, 4)
+
+        def forward(self, x: torch.Tensor, h: torch.Tensor, c: torch.Tensor) -> Any:
+            return self.cell(x, (h, c))
+
+    assert Cell().kind == "t2n_capture::module_call.Cell"
+    assert type(ModuleInfoExtractor.get_by_kind("aten::lstm_cell")) is custom_extractors.LSTMCellExtractor
+    args = (torch.randn(2, 3), torch.randn(2, 4), torch.randn(2, 4))
+    result = ModelExport(Holder().eval(), args, capture=way).to(TRACT, tmp_path / "m.tar")
+    assert orders == [[(2, 3), (2, 4), (2, 4)]]
+    assert not any(operation.name.startswith("lstm_cell") for operation in result.graph.operations)
+    assert result.assert_parity("approximate").passed
+
+
+def test_convert_to_nnef_of_a_net_is_called() -> None:
+    class Net(custom_extractors.LSTMExtractor):
+        MODULE_CLASS = OwnLSTM
+
+        def convert_to_nnef(self, g, module, inputs, params):
+            return super().convert_to_nnef(g, module, inputs, params)
+
+    with pytest.raises(LowerError, match=r"Net calls the convert_to_nnef of the extractor of OwnLSTM, which has none"):
+        ModelExport(nn.Sequential(OwnLSTM(3, 4)).eval(), torch.randn(2, 1, 3)).lower(TRACT)
+
+
+@pytest.mark.parametrize("name", ["ordered_args", "declare_outputs", "_call_original_mod_with_args"])
+def test_overrides_that_nothing_would_call_are_refused(name: str) -> None:
+    with pytest.raises(RegistryError, match=f"Mine overrides {name}(.|\n)*override convert_to_nnef too"):
+        type("Mine", (custom_extractors.GRUExtractor,), {"MODULE_CLASS": OwnCell, name: lambda self, *args: args})
 
 
 def test_convert_to_nnef_with_arguments_of_torch_to_nnef(tmp_path: Path) -> None:

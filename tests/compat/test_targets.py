@@ -142,6 +142,8 @@ class Editing(TractNNEF):
     fragments: Any
 
     def specific_fragments(self, model: nn.Module) -> Any:
+        if isinstance(self.fragments, dict):
+            return {**super().specific_fragments(model), **self.fragments}
         return self.fragments
 
     def post_trace(self, nnef_graph: Any, active_custom_extensions: list[str]) -> None:

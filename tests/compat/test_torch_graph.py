@@ -13,6 +13,7 @@ from torch import nn
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import InputError
 from t2n_core.nnef.archive import write_archive
+from t2n_core.op.custom_extractors import ModuleInfoExtractor
 from t2n_core.op.lower import lower
 from t2n_core.op.registry import load_default
 from t2n_core.torch_graph import (
@@ -102,12 +103,33 @@ def test_arguments_of_the_graph() -> None:
         TorchModuleIRGraph(NET)
 
 
-def test_operations_without_effect_are_not_written() -> None:
+def test_operations_on_devices_memory_and_gradients_are_no_nodes() -> None:
     def moved(x: torch.Tensor) -> torch.Tensor:
-        x = x.to("cpu").contiguous().detach().requires_grad_(False)
-        return torch.tanh(x.clone(memory_format=torch.contiguous_format))
+        x = x.to("cpu").contiguous().detach().requires_grad_(False).to(torch.device("cpu"), torch.float32)
+        return torch.tanh(x.clone(memory_format=torch.contiguous_format).cpu().float()).to("cpu", copy=True)
 
-    assert [operation.name for operation in lowered(graph_of(OfFunction(moved))).operations] == ["external", "tanh"]
+    assert kinds(graph_of(OfFunction(moved))) == ["aten::tanh"]
+    assert kinds(graph_of(OfFunction(lambda x: x.to("cpu", torch.float64)))) != []
+
+
+def test_registered_extractors_reroute_modules_by_class() -> None:
+    class Reads(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2.0 if float(x.sum()) > 0.0 else x
+
+    class ReadsExtractor(ModuleInfoExtractor):
+        MODULE_CLASS = Reads
+
+        def convert_to_nnef(self, g, module, inputs, params):
+            return [g.add(inputs[0], inputs[0])]
+
+    model = nn.Sequential(Reads(), nn.Tanh())
+    try:
+        assert kinds(graph_of(model)) == ["t2n_capture::module_call.ReadsExtractor", "aten::tanh"]
+        tracer = TorchModuleTracer(nn.Sequential(nn.Tanh()), args=(X,), find_extractor=lambda module: None)
+        assert kinds(TorchModuleIRGraph(tracer)) == ["aten::tanh"]
+    finally:
+        ReadsExtractor.unregister()
 
 
 def test_fixed_tensor_list() -> None:
@@ -229,13 +251,21 @@ def test_torch_op() -> None:
     torch.testing.assert_close(op.call_op(), torch.softmax(X, 1))
 
 
+@pytest.mark.parametrize("op_ref", [torch.softmax, nn.functional.softmax, torch.Tensor.softmax, torch.ops.aten.softmax])
+def test_op_ref_may_be_a_function_of_pytorch(op_ref: Any) -> None:
+    op = TorchOp("aten::softmax.int", "", [X_NODE, 1], [UNKNOWN], "softmax", op_ref, None)
+    assert op.op_ref is torch.ops.aten.softmax.int
+    torch.testing.assert_close(op.call_op(), torch.softmax(X, 1))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("relu", "", [X_NODE], [UNKNOWN], ""), "aten::relu"),
         (("aten::softmax.int", "", [X_NODE], [UNKNOWN], ""), "lacks its argument dim"),
         (("aten::relu", "", [X_NODE, 1], [UNKNOWN], ""), "takes 1 arguments, not 2"),
-        (("aten::relu", "", [X_NODE], [UNKNOWN], "", torch.relu), r"torch\.ops\.aten\.relu\.default"),
+        (("aten::relu", "", [X_NODE], [UNKNOWN], "", torch.tanh), r"torch\.ops\.aten\.relu\.default"),
+        (("aten::relu", "", [X_NODE], [UNKNOWN], "", lambda x: x.relu()), r"nor PyTorch's function relu"),
         (("aten::relu", "", [X_NODE], [UNKNOWN], "", None, "forward"), "leave call_name out"),
     ],
 )

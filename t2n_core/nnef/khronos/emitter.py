@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from t2n_core.errors import LowerError
+from t2n_core.nnef.arguments import count_axes
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import FLOAT32, Operation, Value
 from t2n_core.nnef.khronos.builder import KhronosBuilder
@@ -25,7 +26,7 @@ class KhronosEmitter(KhronosBuilder):
     ) -> tuple[Value, ...]:
         """Write an operation; operators that the standard lacks are expressed by those it has."""
         if operator in FORMS:
-            return (FORMS[operator](self, *args, **attributes),)
+            return (FORMS[operator](self, *args, **count_axes(operator, attributes, args)),)
         if operator in REAL and outs is None and any(isinstance(a, Value) and a.dtype.kind in "iu" for a in args):
             return (in_floats(self, operator, list(args), attributes),)
         return super().call(operator, *args, outs=outs, **attributes)

@@ -7,7 +7,6 @@ repair those that the release computes wrongly.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2n_core.errors import LowerError
+from t2n_core.nnef.arguments import count_axes
 from t2n_core.nnef.emitter import Expected, Operand, Scalar
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, INT64, Operation, Value
 from t2n_core.nnef.loop_emitter import Step
@@ -65,7 +65,9 @@ class TractEmitter(TractBuilder):
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
         form = FORMS.get(name.rstrip("_"))
-        return super().__getattr__(name) if form is None else functools.partial(form, self)
+        if form is None:
+            return super().__getattr__(name)
+        return lambda *args, **attributes: form(self, *args, **count_axes(name, attributes, args))
 
     def write(
         self, operator: str, arguments: dict[str, Any], results: Sequence[Expected], dtype: str = ""
@@ -165,7 +167,7 @@ class TractEmitter(TractBuilder):
         return self.tile(value, repeats=repeats)
 
     def pick(self, value: Value, indices: Value, axis: int) -> Value:
-        return slices.pick(self, value, indices, axis)
+        return slices.pick(self, value, indices, count_axes("gather", {"axis": axis}, [value])["axis"])
 
     def stacked_product(self, x: Value, w: Value) -> Value:
         is_split = self.traits.splits_dynamic_products and not is_static(x.shape[:-1])

@@ -24,7 +24,13 @@ from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.registry import op
 from t2n_core.torch_graph.compat.private import pytree
-from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL, ModuleCall, WholeCall
+from t2n_core.torch_graph.custom_ops.module_calls import (
+    MODULE_CALL,
+    ModuleCall,
+    WholeCall,
+    extractors,
+    registered_extractor,
+)
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp
 
 
@@ -38,10 +44,10 @@ class ModuleInfoExtractor:
     MODULE_CLASS: ClassVar[Any] = None
     """The class of modules that is kept whole; None for a base class of other extractors."""
     KIND: ClassVar[str] = ""
-    """Kind of the node in the torch graph; `t2n_capture::module_call` if empty."""
+    """Kind of the node in the torch graph; `t2n_capture::module_call.` and the name of the class if empty."""
     _replaced: ClassVar[ModuleInfoExtractor | None] = None
     """The extractor whose place this one took."""
-    _registered: ClassVar[dict[type[torch.nn.Module], ModuleInfoExtractor]] = {}
+    _registered: ClassVar[dict[type[torch.nn.Module], Any]] = extractors
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -64,12 +70,7 @@ class ModuleInfoExtractor:
 
         None if there is none, or if a class between the two has its own forward: that one must be captured.
         """
-        for base in type(module).__mro__:
-            extractor = cls._registered.get(base)
-            if extractor is not None:
-                own = type(module).forward is extractor.MODULE_CLASS.forward
-                return extractor if own else None
-        return None
+        return registered_extractor(module)  # type: ignore[return-value]
 
     @classmethod
     def get_by_kind(cls, kind: str) -> ModuleInfoExtractor:
@@ -77,10 +78,15 @@ class ModuleInfoExtractor:
 
         Raises RegistryError if there is none.
         """
-        found = [e for e in cls._registered.values() if (e.KIND or MODULE_CALL) == kind]
+        found = [e for e in cls._registered.values() if e.kind == kind]
         if not found:
             raise RegistryError(f"no extractor has nodes of the kind {kind}")
-        return found[-1]
+        return found[-1]  # type: ignore[no-any-return]
+
+    @property
+    def kind(self) -> str:
+        """Return the kind of its nodes in the torch graph."""
+        return self.KIND or f"{MODULE_CALL}.{type(self).__name__}"
 
     @classmethod
     def unregister(cls) -> None:
@@ -93,10 +99,7 @@ class ModuleInfoExtractor:
     @property
     def runs_forward(self) -> bool:
         """Return whether the outputs are declared by the module's own forward."""
-        own, base = type(self), ModuleInfoExtractor
-        return (
-            own.declare_outputs is base.declare_outputs and own.generate_in_torch_graph is base.generate_in_torch_graph
-        )
+        return type(self).declare_outputs is ModuleInfoExtractor.declare_outputs
 
     def declare_outputs(self, module: Any, *args: Any, **kwargs: Any) -> Any:
         """Return tensors of the right shapes and dtypes for these inputs; their elements do not matter.

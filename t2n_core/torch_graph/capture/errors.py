@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import linecache
 import re
-import traceback
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from t2n_core.errors import CaptureError, DataDependentError, InputError, Origin
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.text import first_lines, source_line
+from t2n_core.text import first_lines, line_of_error
+from t2n_core.torch_graph.compat.files import NOT_THE_USERS
 from t2n_core.torch_graph.constraints.declared_axes import DeclaredAxes
-from t2n_core.torch_graph.constraints.guards import NOT_THE_MODELS, Decision
+from t2n_core.torch_graph.constraints.guards import Decision
 from t2n_core.torch_graph.constraints.narrowing import SizeDecision
 
 _SHOWN = 3
 """Most lines of the model in an error message."""
-_HERE = f"{Path(__file__).parents[2]}/"
 _TENSORS = re.compile(r"inputs\['tensors(?:'\]\[|_)(\d+)(?:'\])?\]?")
 """An input in a message of torch.export: `inputs['tensors'][0]`, or `inputs['tensors_0']` from torch 2.14 on."""
 
@@ -137,10 +134,5 @@ def refusal_to_run(cause: Exception, model: str, inputs: str) -> InputError:
 
 def _origin(what: str, cause: Exception) -> Origin | None:
     """Return the model's innermost line among those that led to an exception."""
-    others = (*NOT_THE_MODELS, _HERE)
-    frames = [f for f in traceback.extract_tb(cause.__traceback__) if not f.filename.startswith(others)]
-    if not frames:
-        return None
-    frame = frames[-1]
-    code = linecache.getline(frame.filename, frame.lineno or 0).strip()
-    return Origin(what, "", source_line(frame.filename, frame.lineno or 0, frame.name, code))
+    line = line_of_error(cause, NOT_THE_USERS)
+    return Origin(what, "", line) if line else None

@@ -50,7 +50,7 @@ from t2n_core.torch_graph.constraints.narrowing import (
     warn_of_range,
 )
 from t2n_core.torch_graph.constraints.replay import computes_alike
-from t2n_core.torch_graph.custom_ops.module_calls import Extractor, whole_modules
+from t2n_core.torch_graph.custom_ops.module_calls import Extractor, registered_extractor, whole_modules
 from t2n_core.torch_graph.frontend.calls import FlatCall
 from t2n_core.torch_graph.frontend.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.frontend.sources import Source, source_of
@@ -91,7 +91,7 @@ class TorchModuleTracer:
         args: Any = None,
         *,
         dynamic_axes: DynamicAxes | None = None,
-        find_extractor: Callable[[torch.nn.Module], Extractor | None] = lambda _: None,
+        find_extractor: Callable[[torch.nn.Module], Extractor | None] = registered_extractor,
         modes: Sequence[TorchFunctionMode] = (),
         capture: CaptureWay = "export",
     ) -> None:
@@ -103,7 +103,8 @@ class TorchModuleTracer:
             fn_name: The method to capture.
             args: The example: a tensor, a tuple, a dict of named tensors, or the result of `bind_inputs`.
             dynamic_axes: The axes of the inputs that stay free; the others are those of the example.
-            find_extractor: Returns the extractor that turns a module into one node; None for a module that is traced.
+            find_extractor: Returns the extractor that turns a module into one node, by default the registered one; None
+                for a module that is traced.
             modes: Modes of the caller: they see the model's calls before the modes of capture do.
             capture: `trace` freezes data-dependent Python control flow, which torch.export refuses.
         """

@@ -15,8 +15,9 @@ from typing import Any, Protocol
 
 import torch
 
-from t2n_core.errors import CaptureError, T2NError
-from t2n_core.text import first_lines
+from t2n_core.errors import CaptureError, Origin, T2NError
+from t2n_core.text import first_lines, line_of_error
+from t2n_core.torch_graph.compat.files import NOT_THE_USERS
 from t2n_core.torch_graph.compat.private import detect_fake_mode, pytree
 from t2n_core.torch_graph.custom_ops.definition import NAMESPACE, define, library
 
@@ -27,15 +28,29 @@ class Extractor(Protocol):
     @property
     def runs_forward(self) -> bool: ...
 
+    @property
+    def kind(self) -> str: ...
+
     def generate_in_torch_graph(self, call: ModuleCall, *args: Any, **kwargs: Any) -> Any: ...
 
     def declare_outputs(self, module: Any, *args: Any, **kwargs: Any) -> Any: ...
+
+    @property
+    def convert_to_nnef(self) -> Callable[..., Any]: ...
 
     def write_node(self, g: Any, call: ModuleCall, node: WholeCall, inputs: Any, params: Any, given: Any) -> Any: ...
 
 
 class Writer(Protocol):
     """Interface of the object that writes a node in NNEF and computes its results."""
+
+    @property
+    def kind(self) -> str:
+        """Return the kind of the node: `MODULE_CALL`, with the name of an extractor in place of an overload."""
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """Return the user's function that writes the node."""
 
     def write(self, g: Any, node: WholeCall, inputs: Any, params: Any, given: Any) -> Any: ...
 
@@ -76,6 +91,14 @@ class ModuleCall:
     """The module's own forward."""
     seen: list[tuple[Any, Any]] = field(default_factory=list)
     """The shapes of the arguments and the results of each call in a run of the example."""
+
+    @property
+    def kind(self) -> str:
+        return self.extractor.kind
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        return self.extractor.convert_to_nnef
 
     @property
     def parameter_names(self) -> list[str]:
@@ -164,8 +187,10 @@ def _without_data(declare: Callable[[], Any], given: Sequence[torch.Tensor], dec
     except T2NError:
         raise
     except Exception as cause:
+        line = line_of_error(cause, NOT_THE_USERS)
         raise CaptureError(
             f"the shapes of the results cannot be found without data: {type(cause).__name__}: {first_lines(cause, 1)}",
+            origin=Origin(type(cause).__name__, "", line) if line else None,
             hint=hint,
         ) from cause
     before = free_unbacked_symbols([t.shape for t in given])
@@ -192,6 +217,24 @@ def _compute(inputs: Sequence[torch.Tensor], params: Sequence[torch.Tensor], key
 
 define(library, "module_call(Tensor[] inputs, Tensor[] params, int key) -> Tensor[]", _declare, _compute)
 MODULE_CALL = f"{NAMESPACE}::module_call"
+extractors: dict[type[torch.nn.Module], Extractor] = {}
+"""Class of modules -> its registered extractor."""
+
+
+def is_module_call(kind: str) -> bool:
+    """Return whether a kind is that of a node which a module or an autograd function became."""
+    return kind.partition(".")[0] == MODULE_CALL
+
+
+def registered_extractor(module: torch.nn.Module) -> Extractor | None:
+    """Return the extractor of the nearest registered base of the module's class.
+
+    None if there is none, or if a class between the two has its own forward: that one must be captured.
+    """
+    for base in type(module).__mro__:
+        if base in extractors:
+            return extractors[base] if type(module).forward is base.forward else None
+    return None
 
 
 @contextmanager

@@ -73,6 +73,7 @@ class NodeReader:
             arguments["start"] = begin
         if kind == MODULE_CALL:
             arguments["key"] = calls[arguments["key"]]
+            kind = arguments["key"].writer.kind
         if _is_useless(kind, arguments, value):
             self.env[node.name] = arguments["input" if "input" in arguments else "self"]
             return
@@ -128,16 +129,17 @@ class NodeReader:
 
 
 _SAME = frozenset({"aten::detach", "aten::detach_", "aten::alias", "aten::lift_fresh_copy"})
-_COPIES = frozenset({"aten::clone", "aten::contiguous"})
+_COPIES = frozenset({"clone", "contiguous", "to", "_to_copy"})
+"""Operators, without namespace and overload, that copy a tensor, to another device, dtype or memory format too."""
 _DROPOUTS = frozenset(f"aten::{name}dropout" for name in ("", "feature_", "alpha_", "feature_alpha_"))
 
 
 def _is_useless(kind: str, arguments: dict[str, Any], value: Any) -> bool:
-    """Return whether a node returns its argument: copies that keep the strides, and dropout in evaluation mode."""
+    """Return whether a node returns its argument: copies of the same dtype and strides, and dropout in evaluation."""
     if kind in _DROPOUTS:
         return not arguments["train"] or arguments["p"] == 0
-    if kind in _COPIES:
+    if kind.removeprefix("aten::").partition(".")[0] in _COPIES:
         source = arguments["self"]
         fake = source.fake if isinstance(source, TensorVariable) else None
-        return fake is not None and repr(fake.stride()) == repr(value.stride())
+        return fake is not None and fake.dtype == value.dtype and repr(fake.stride()) == repr(value.stride())
     return kind in _SAME and isinstance(arguments["self"], TensorVariable)

@@ -20,9 +20,9 @@ import torch
 from t2n_core.errors import InputError, Origin
 from t2n_core.nnef.options.weight_choice import WeightFormat
 from t2n_core.nnef.sizes.dims import Shape, evaluate, is_static, shape_text
-from t2n_core.torch_graph.arguments import by_schema, call_overload, overload_of, replace_sizes, sizes_in, sizes_of
+from t2n_core.torch_graph.arguments import by_schema, call_overload, overload_for, replace_sizes, sizes_in, sizes_of
 from t2n_core.torch_graph.constraints.dynamic_axes import SymbolTable
-from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL
+from t2n_core.torch_graph.custom_ops.module_calls import is_module_call
 from t2n_core.torch_graph.graph.data import Data, DataNodes
 
 
@@ -144,7 +144,7 @@ class TorchOp:
                 hint="leave call_name out, and give the operator as kind, such as aten::relu",
             )
         self.kind, self.outputs, self.scope = kind, tuple(outputs), scope
-        self.op_ref = overload_of(kind) if op_ref is None else op_ref
+        self.op_ref = overload_for(kind, op_ref)
         self.arguments = by_schema(kind, self.op_ref, inputs) if arguments is None else arguments
         self.origin = Origin(kind, module_path) if origin is None and module_path else origin
         self.returns_list, self.refusal = returns_list, refusal
@@ -174,7 +174,7 @@ class TorchOp:
         if len(given) != len(self.inputs):
             names = ", ".join(v.name for v in self.inputs)
             raise InputError(f"call_op of {self.kind} takes the tensors {names}, and was given {len(given)} tensors")
-        if self.kind == MODULE_CALL:
+        if is_module_call(self.kind):
             return self.arguments["key"].compute(given[: len(self.arguments["inputs"])])[0]
         symbols = sizes_of([v.shape or () for v in self.inputs], given) if sizes is None else sizes
         supply = iter(given)

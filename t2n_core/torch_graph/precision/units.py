@@ -6,7 +6,7 @@ from typing import Final
 
 import torch
 
-from t2n_core.torch_graph.custom_ops.module_calls import MODULE_CALL
+from t2n_core.torch_graph.custom_ops.module_calls import is_module_call
 from t2n_core.torch_graph.graph.ir import TorchOp
 
 Unit = tuple[str, str]
@@ -33,7 +33,7 @@ def name_of(kind: str) -> str:
 
 def unit_of(op: TorchOp) -> Unit | None:
     """Return the unit of an operator; None if it computes no float32, must stay in it, or only moves elements."""
-    if op.kind == MODULE_CALL or op.kind in _IN_FLOAT32 or name_of(op.kind) in MOVERS:
+    if is_module_call(op.kind) or op.kind in _IN_FLOAT32 or name_of(op.kind) in MOVERS:
         return None
     reads = any(v.dtype is torch.float32 for v in op.inputs)
     if not reads or not any(o is not None and o.dtype is torch.float32 for o in op.outputs):

@@ -66,10 +66,13 @@ def test_example_of_squeeze(tmp_path: Path) -> None:
             dims = [symbolic_helper._get_const(dim, "i", "dim")]
         return g.op("Squeeze", self, axes_i=dims)
 
-    result = export(lambda x: (x.relu().squeeze(), (-x).squeeze(2)), tmp_path, torch.randn(1, 3, 1, 5))
+    def model(x: torch.Tensor) -> Any:
+        return x.relu().squeeze(), (-x).squeeze(2), x.sign().squeeze(-2), x.abs().squeeze(-4)
+
+    result = export(model, tmp_path, torch.randn(1, 3, 1, 5))
     squeezes = [operation for operation in result.graph.operations if operation.name == "squeeze"]
-    assert [squeeze.arguments["axes"] for squeeze in squeezes] == [[0, 2], [2]]
-    assert result.rewrites.applied[next(iter(SYMBOLIC_REWRITER))] == 2
+    assert [squeeze.arguments["axes"] for squeeze in squeezes] == [[0, 2], [2], [2], [0]]
+    assert result.rewrites.applied[next(iter(SYMBOLIC_REWRITER))] == 4
     assert result.assert_parity("exact").passed
 
 

@@ -12,6 +12,27 @@ from t2n_core.nnef.graph import FLOAT32
 from t2n_core.nnef.spec import spec_for
 from tests.releases import NEWEST
 
+BY_AXES = {
+    "argmax_reduce": lambda g, x, n: g.argmax_reduce(x, axes=[n - 1]),
+    "concat": lambda g, x, n: g.concat([x, x], axis=n - 1),
+    "concat by place": lambda g, x, n: g.one("concat", [x, x], n - 2),
+    "gather": lambda g, x, n: g.pick(x, g.constant(np.array([1, 0])), n - 1),
+    "mean": lambda g, x, n: g.mean_of(x, [n - 2]),
+    "permute": lambda g, x, n: g.permute(x, [0, n - 1, n - 2]),
+    "scatter": lambda g, x, n: g.tract_core_scatter_elements(
+        x, indices=g.constant(np.zeros((2, 3, 1), np.int64)), updates=x, axis=n - 3
+    ),
+    "slice": lambda g, x, n: g.slice(x, axes=[n - 2], begin=[1], end=[2]),
+    "softmax": lambda g, x, n: g.softmax(x, axes=[n - 2]),
+    "squeeze": lambda g, x, n: g.squeeze(x, axes=[n - 1]),
+    "stack": lambda g, x, n: g.stack([x, x], axis=n or -1),
+    "sum": lambda g, x, n: g.sum_reduce(x, axes=[n - 1, n - 2]),
+    "take": lambda g, x, n: g.take(x, n - 2, 1, 3),
+    "transpose": lambda g, x, n: g.transpose(x, axes=[n - 1, n - 2, 0]),
+    "unsqueeze": lambda g, x, n: g.unsqueeze(x, axes=[n or -1]),
+}
+"""Operations of a tensor of rank 3 by axes from its end, or from its beginning with `n` of 3."""
+
 
 @pytest.mark.parametrize(("target", "version"), [("tract", "0.23.9"), ("khronos", "1.0.5")])
 def test_a_misspelt_attribute_is_an_error(target: str, version: str) -> None:
@@ -41,3 +62,25 @@ def test_a_label_is_one_variable_and_of_one_shape() -> None:
     assert g.variable("row", ArrayWeight(np.zeros(3, np.float32))) is row
     with pytest.raises(LowerError, match="two variables have the label row"):
         g.variable("row", ArrayWeight(np.zeros((1, 3), np.float32)))
+
+
+@pytest.mark.parametrize(("target", "version"), [("tract", "0.19.15"), ("tract", NEWEST), ("khronos", "1.0.5")])
+@pytest.mark.parametrize("name", BY_AXES)
+def test_negative_axes_count_from_the_end(name: str, target: str, version: str) -> None:
+    def written(rank: int) -> tuple[tuple[object, ...], list[str]]:
+        g = emitter_for(spec_for(target, version))
+        result = BY_AXES[name](g, g.external("x", (2, 3, 1), FLOAT32), rank)
+        return result.shape, [f"{operation.name} {operation.arguments}" for operation in g.graph.operations]
+
+    assert written(0) == written(3)
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [([3], "`sum_reduce` has no axis 3: its tensor has the rank 3"), ([-4], "no axis -4"), ([1, -2], "an axis twice")],
+)
+def test_axes_that_a_tensor_does_not_have_are_refused(axes: list[int], message: str) -> None:
+    for target, version in (("tract", NEWEST), ("khronos", "1.0.5")):
+        g = emitter_for(spec_for(target, version))
+        with pytest.raises(LowerError, match=message):
+            g.sum_reduce(g.external("x", (2, 3, 1), FLOAT32), axes=axes)

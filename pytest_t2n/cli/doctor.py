@@ -95,7 +95,7 @@ def _project(folder: Path) -> Iterator[Finding]:
         yield Finding("project", str(wrong), "note")
         return
     if configuration is None:
-        yield Finding("project", f"no pytest configuration in {folder} or above")
+        yield Finding("project", f"no pytest configuration in {folder} or above", "note")
         return
     path, options = configuration
     missing = missing_options(options)

@@ -55,9 +55,11 @@ def test_without_network_and_cache_nothing_works(
         raise EngineResolveError("the package index returned no versions of tract (no route to host)")
 
     monkeypatch.setattr(index, "run_pip", no_answer)
+    monkeypatch.chdir(tmp_path)
     assert main(["doctor", "--cache-dir", str(tmp_path / "none")]) == 1
     found = lines(capsys)
     assert found["network"].startswith("BAD the package index did not answer pip")
+    assert found["project"] == f"note no pytest configuration in {tmp_path} or above"
     assert found["engine"].startswith("note none in the cache yet")
     assert main(["doctor"]) == 0, "the cache has engines"
     assert lines(capsys)["network"].startswith("note ")

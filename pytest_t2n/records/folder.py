@@ -15,6 +15,7 @@ from pytest_t2n.records.schema import RecordError
 MATRIX_FILE = "matrix.jsonl"
 _LOCK_FILE = ".matrix.lock"
 """A file that stays in the folder; the system releases the lock when its process ends in any way."""
+_GITIGNORE = "# Created by pytest-t2n: a report is made anew by each run.\n*\n"
 _BEGINNING = 1 << 16
 """Bytes at the start of a file that identify its kind."""
 _PAGE_TITLE = b"t2n parity</title>"
@@ -29,7 +30,7 @@ _BADGE = {"schemaVersion", "label", "message", "color"}
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder against other sessions; it is created if missing.
+    """Lock a folder against other sessions; it is created if missing, and git then ignores what is in it.
 
     Raises:
         RecordError: another session has locked it.
@@ -37,7 +38,10 @@ def lock_folder(folder: Path) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
+    is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
+    if is_new:
+        (folder / ".gitignore").write_text(_GITIGNORE, encoding="utf-8")
     lock = FileLock(folder / _LOCK_FILE, thread_local=False)
     try:
         lock.acquire(timeout=0)

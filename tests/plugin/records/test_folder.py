@@ -35,6 +35,19 @@ def test_files_of_others_stay(suite):
     assert main(["matrix", "html", str(site / "matrix.jsonl"), "-o", str(site)]) == 0
 
 
+def test_git_ignores_a_new_folder_alone(suite):
+    """As the cache of pytest; a folder that was there belongs to somebody."""
+    suite.pytester.makepyfile(MODEL)
+    (suite.path / "docs").mkdir()
+    for folder in ("site", "docs"):
+        assert suite.run(f"--t2n-report={folder}", engines="0.23").ret == 0
+    assert (suite.path / "site" / ".gitignore").read_text().splitlines()[-1] == "*"
+    assert not (suite.path / "docs" / ".gitignore").exists()
+    merged = suite.path / "merged"
+    assert main(["matrix", "merge", str(suite.path / "site" / "matrix.jsonl"), "-o", str(merged)]) == 0
+    assert (merged / ".gitignore").exists()
+
+
 @pytest.mark.parametrize("name", ["index.html", "summary.md", "matrix.jsonl"])
 def test_a_file_of_somebody_else_is_not_overwritten(suite, name, capsys):
     suite.pytester.makepyfile(MODEL)

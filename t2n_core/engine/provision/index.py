@@ -60,9 +60,16 @@ def list_versions(cache_dir: Path, *, offline: bool = False) -> tuple[Version, .
     Queries the index once per process and caches the answer in `cache_dir/index.json`. Offline, or with a warning if
     the index does not answer, that file is used. Raises EngineResolveError without any answer.
     """
-    memory = cache_dir / "index.json"
+    versions, note = known_versions(cache_dir, offline=offline)
+    warn_of_stale(note)
+    return versions
+
+
+def known_versions(cache_dir: Path, *, offline: bool = False) -> tuple[tuple[Version, ...], str]:
+    """Return the versions of `list_versions`, and its warning for `warn_of_stale`; '' if there is none."""
+    memory, note = cache_dir / "index.json", ""
     if offline:
-        return _recall(memory)
+        return _recall(memory), note
     if memory not in _answers:
         try:
             answer = ask_index()
@@ -70,15 +77,17 @@ def list_versions(cache_dir: Path, *, offline: bool = False) -> tuple[Version, .
             answer = _recall(memory)
             if not answer:
                 raise
-            warnings.warn(
-                f"the package index did not answer, its versions as of {_age(memory)} are used ({cause.message})",
-                EngineIndexWarning,
-                stacklevel=2,
-            )
+            note = f"the package index did not answer, its versions as of {_age(memory)} are used ({cause.message})"
         else:
             _remember(memory, answer)
         _answers[memory] = answer
-    return _answers[memory]
+    return _answers[memory], note
+
+
+def warn_of_stale(note: str) -> None:
+    """Warn that the versions of an earlier answer are used, if that is noted."""
+    if note:
+        warnings.warn(note, EngineIndexWarning, stacklevel=3)
 
 
 def forget_answers() -> None:

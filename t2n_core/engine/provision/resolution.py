@@ -9,7 +9,7 @@ from typing import Final
 from packaging.version import Version
 
 from t2n_core.engine.provision.binary import resolve_binary
-from t2n_core.engine.provision.index import list_versions
+from t2n_core.engine.provision.index import known_versions, warn_of_stale
 from t2n_core.engine.provision.known import known_wheels
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.provision.store import EngineStore, Progress, StoredEngine, is_listed, newest_listed
@@ -46,7 +46,8 @@ def resolve_engines(
     binaries = {item.path.absolute(): item for item in items if item.kind == "path"}
     if allow_unlisted is None:
         allow_unlisted = os.environ.get(ALLOW_UNLISTED, "") not in ("", "0")
-    choices = choose_versions(items, _select_listed(items, _available(items, spec, store, offline), allow_unlisted))
+    available, note = _available(items, spec, store, offline)
+    choices = choose_versions(items, _select_listed(items, available, allow_unlisted))
     from_paths = [resolve_binary(path, item.text) for path, item in binaries.items()]
     if fetch:
         stored = store.fetch_many((choice.version for choice in choices), offline=offline, progress=progress)
@@ -56,22 +57,23 @@ def resolve_engines(
             ResolvedEngine("wheel", str(choice.version), store.folder(choice.version), "", choice.requested)
             for choice in choices
         ]
+    warn_of_stale(note)  # not where a release has to be fetched and cannot be: that error says it
     return [*wheels, *sorted(from_paths, key=lambda binary: Version(binary.version))]
 
 
-def _available(items: tuple[SpecItem, ...], spec: str, store: EngineStore, offline: bool) -> list[Version]:
-    """Return the versions to choose from."""
+def _available(items: tuple[SpecItem, ...], spec: str, store: EngineStore, offline: bool) -> tuple[list[Version], str]:
+    """Return the versions to choose from, and the note that the index did not answer."""
     wanted = [item for item in items if item.kind != "path"]
     if (complete := _complete_without_index(wanted, store)) is not None:
-        return complete
+        return complete, ""
     cached = store.versions_on_disk()
-    listed = list_versions(store.cache_dir, offline=offline)
+    listed, note = known_versions(store.cache_dir, offline=offline)
     if not listed and not cached:
         raise EngineResolveError(
             f"offline, and {store.cache_dir} has no answer of the index",
             hint=f"run `t2n engines fetch {_quote(spec)}` with a network first",
         )
-    return sorted({*listed, *cached})
+    return sorted({*listed, *cached}), note
 
 
 def _complete_without_index(wanted: list[SpecItem], store: EngineStore) -> list[Version] | None:

@@ -202,6 +202,19 @@ def test_without_a_network_the_remembered_answer_is_used_with_a_warning(local_in
         resolve_engines("0.21", cache_dir=cache)
 
 
+def test_without_a_network_and_the_release_its_error_stands_alone(quick_index: LocalIndex, cache: Path) -> None:
+    quick_index.add("0.21.3")
+    quick_index.add("0.21.4")
+    resolve_engines("0.21.3", cache_dir=cache)
+    resolve_engines("0.21", cache_dir=cache, fetch=False)  # the index lists both
+    quick_index.vanish()
+    new_session()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(EngineProvisionError, match=r"tract 0\.21\.4 was not found"):
+            resolve_engines("0.21.4", cache_dir=cache)
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[1, 2", '{"versions": 3}', '{"versions": [7]}'])
 def test_without_a_network_and_a_usable_memory_it_is_an_error(
     content: str, quick_index: LocalIndex, cache: Path

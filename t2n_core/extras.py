@@ -13,8 +13,8 @@ from t2n_core.errors import T2NError
 
 EXTRAS: Final = {
     "torch": "torch",
-    "sympy": "torch",
-    "mpmath": "torch",
+    "sympy": "upstream",
+    "mpmath": "upstream",
     "nnef": "khronos",
     "nnef_tools": "khronos",
     "distributed": "dask",

@@ -46,6 +46,9 @@ def main(dist: Path) -> None:
         call(small / "t2n", "--version", at=work)
         call(small / "t2n", "matrix", "run", "--bundle", "bundle", f"--tract={VERSION}", at=work)
         call(small / "python", "-W", "error", "-m", "pytest", "--version", at=work)
+        call(small / "python", "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", f"{wheel}[upstream]")
+        call(small / "python", "-c", NO_TORCH.replace('"sympy", ', ""))
+        call(small / "t2n", "profile", "bundle", f"--engine={VERSION}", at=work)
 
 
 NO_TORCH = """

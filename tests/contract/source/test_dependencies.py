@@ -89,7 +89,7 @@ LOAD = "from pathlib import Path\nfrom t2n_core.generative.load import load_mode
         ),
         (["torch"], CALL, "t2n_core.export_model_to_nnef needs torch: pip install 'pytest-t2n[torch]'"),
         (["transformers"], LOAD, "needs transformers: pip install 'pytest-t2n[llm]'"),
-        (["sympy"], "from t2n_core import TractNNEF", "needs sympy: pip install 'pytest-t2n[torch]'"),
+        (["sympy"], "from t2n_core import TractNNEF", "needs sympy: pip install 'pytest-t2n[upstream]'"),
     ],
 )
 def test_the_missing_package_is_named_with_its_command(missing: list[str], code: str, told: str) -> None:
@@ -133,6 +133,41 @@ def test_the_small_form_judges_without_the_packages_of_exports() -> None:
     )
     done = run(WITHOUT.format(names=names) + f"import {modules}")
     assert done.stderr == ""
+
+
+SOFT = """version 1.0;
+graph network(x) -> (y)
+{
+  x = external(shape = [2, 5]);
+  a = mul(x, 1000.0);
+  y = softplus(a);
+}
+"""
+"""Wrong in every release."""
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "told"),
+    [
+        ("reduce soft --engine 0.23.9 -o small", 0, "mismatch at compare, of `softplus`"),
+        ("bundle soft --engine 0.23.9 --format tract -o case", 0, "replayed in tract 0.23.9: mismatch at compare"),
+        ("profile soft --engine 0.23.9 --seconds 0.1", 0, "softplus"),
+        ("bisect-releases soft --bad 0.23.9", 0, "no boundary: the outcome is the same in all of them"),
+    ],
+)
+def test_archives_are_analysed_without_torch(command: str, status: int, told: str, tmp_path: Path) -> None:
+    (tmp_path / "soft").mkdir()
+    (tmp_path / "soft" / "graph.nnef").write_text(SOFT)
+    program = (
+        f"import os; os.chdir({str(tmp_path)!r})\nfrom pytest_t2n.cli import main\n"
+        f"sys.exit(main([*{command.split()}, '--offline']))"
+    )
+    done = run(WITHOUT.format(names=["torch", "nnef", "nnef_tools"]) + program)
+    assert (done.returncode, done.stderr) == (status, "")
+    assert told in done.stdout
+    refused = run(WITHOUT.format(names=["torch", "sympy", "mpmath"]) + program)
+    assert refused.returncode == 1
+    assert refused.stderr == f"error: t2n {command.split()[0]} needs sympy: pip install 'pytest-t2n[upstream]'\n"
 
 
 DIALECT = """

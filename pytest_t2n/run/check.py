@@ -58,7 +58,9 @@ def check_result(
         outcome = _with_profile(settings.profile, cell, result, outcome, timeout)
     outcome = replace(outcome, engine=cell.engine.title)  # with its tier and runtime, which a check does not know
     return (
-        outcome if outcome.passed else _with_explanations(settings, result, inputs, outcome, checked, criteria, timeout)
+        outcome
+        if outcome.passed
+        else _with_explanations(cell, settings, result, inputs, outcome, checked, criteria, timeout)
     )
 
 
@@ -102,6 +104,7 @@ def _with_profile(directory: Path, cell: Cell, result: ExportResult, outcome: Ou
 
 
 def _with_explanations(
+    cell: Cell,
     settings: Settings,
     result: ExportResult,
     inputs: CheckInputs | None,
@@ -115,6 +118,10 @@ def _with_explanations(
     `checked` is the outcome before any transform; None if that check did not run.
     """
     found = None
+    if cell.engine.kind == "tract":
+        from t2n_core.releases.loading import told_of_loading
+
+        outcome = told_of_loading(outcome, result.archive, str(result.target.version), cache_folder(settings))
     if settings.bisect:
         outcome, found = _with_first_wrong_node(outcome, result, checked, criteria, timeout)
     if settings.bisect_releases:

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_t2n.collect.judging import judgement_of
 from pytest_t2n.collect.markers import CaseOptions, MarkerError, file_options
-from pytest_t2n.config.engines import runner_of
+from pytest_t2n.config.engines import cache_folder, runner_of
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.run.bundles import CheckInputs, keep_in_bundle
@@ -87,6 +87,10 @@ def check_in_engine(run: FileRun, check: FileCheck) -> Iterator[tuple[Outcome, N
     if run.settings.bundle is not None:
         keep_in_bundle(run.settings.bundle, inputs, run.tell)
     outcome = replace(check_file(file, runner_of(cell.engine), cell.engine.target, request), engine=cell.engine.title)
+    if cell.engine.kind == "tract":
+        from t2n_core.releases.loading import told_of_loading
+
+        outcome = told_of_loading(outcome, file.path, cell.engine.version, cache_folder(run.settings))
     yield outcome if outcome.passed else _with_explanations(outcome, run.settings, inputs, file.origins), None
 
 

@@ -27,9 +27,10 @@ _REPLY_STATUS: Mapping[str, Status] = {
 }
 _STDERR_KEPT = 4000
 _TIMEOUT_HINT = "give it more time: --t2n-timeout=SECONDS, or timeout= of one test"
+_LOAD_HINT = f"`t2n bisect-releases` names the releases that load it; or {_TIMEOUT_HINT}"
 _FREE_SIZES_HINT = (
     "a pass of the engine may take time that grows exponentially with the expressions of the free sizes {names}: "
-    "give fewer axes a free size, or give it more time: --t2n-timeout=SECONDS, or timeout= of one test"
+    "give fewer axes a free size"
 )
 _VALUE_HINT = (
     "the example passes and other inputs of its sizes do not: a value was probably baked in during capture, or the "
@@ -66,9 +67,9 @@ def failure_outcome(
     if status is Status.TIMEOUT and timeout is not None:
         message = f"{message} ({timeout:g} seconds)"
         free = sorted({name for sample in samples for name in sample.sizes})
-        has_run = stage is Stage.RUN or not free
-        advice = _TIMEOUT_HINT if has_run else _FREE_SIZES_HINT.format(names=", ".join(free))
-        hint = "; ".join(filter(None, [hint, advice]))
+        loads = stage in (Stage.LOAD, Stage.OPTIMISE)
+        of_sizes = _FREE_SIZES_HINT.format(names=", ".join(free)) if loads and free else ""
+        hint = "; ".join(filter(None, [hint, of_sizes, _LOAD_HINT if loads else _TIMEOUT_HINT]))
     info = ErrorInfo.of(
         stage, error_name(status, stage), message, hint=hint, details=_stderr_tail(reply.stderr, message)
     )

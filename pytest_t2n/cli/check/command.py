@@ -36,6 +36,7 @@ from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.nnef.reading.file_kind import is_onnx
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.stage import Stage, Status
+from t2n_core.releases.loading import told_of_loading
 
 if TYPE_CHECKING:
     from pytest_t2n.records.cell import SelectedEngine
@@ -112,14 +113,16 @@ def run(options: argparse.Namespace) -> int:
             if request is None:
                 why = without[engine.target]
                 outcome = outcome_without_samples(file, runner, engine.target, why, options.timeout)
-                ended = [(engine.title, outcome)]
-            elif (outcome := check_file(file, runner, engine.target, request)).passed:
-                ended = [(engine.title, outcome), *_after_transforms(engine, request, transforms)]
             else:
-                if options.bisect and engine.target == "tract" and outcome.error is not None:
-                    at = on_path(runner, outcome.path, outcome.failed_sizes)
-                    outcome = outcome.with_details(_wrong_part(at, request))
-                ended = [(engine.title, outcome)]
+                outcome = check_file(file, runner, engine.target, request)
+            if engine.kind == "tract":
+                outcome = told_of_loading(outcome, file.path, engine.version, options.cache_dir)
+            if request is not None and options.bisect and engine.target == "tract" and not outcome.passed:
+                at = on_path(runner, outcome.path, outcome.failed_sizes)
+                outcome = outcome.with_details(_wrong_part(at, request))
+            ended = [(engine.title, outcome)]
+            if request is not None and outcome.passed:
+                ended += _after_transforms(engine, request, transforms)
             outcomes += ended
             if options.json:
                 for title, one in ended:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,15 @@ def test_an_engine_that_refuses_an_archive_says_so_where_no_inputs_can_be_drawn(
     found = checked(capsys, str(archive))
     assert (found["status"], found["stage"]) == ("error", "load")
     assert "no inputs could be drawn" not in found["error"]["message"]
+
+
+def test_a_time_out_at_load_names_a_release_that_loads_the_file(
+    archive: Path, resolved_engine: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    resolved_engine("0.22.4")
+    found = checked(capsys, str(archive), "--timeout", "0.0001")
+    assert (found["status"], found["stage"]) == ("timeout", "load")
+    assert re.match(r"tract 0\.22\.4 loads the same file in \d+\.\d s; ", found["error"]["hint"])
 
 
 def test_a_malformed_archive_is_named_with_its_statement(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,7 +112,7 @@ def test_a_hanging_engine_says_how_long_it_had(tmp_path: Path) -> None:
     assert "give it more time: --t2n-timeout=SECONDS" in text
     sample = Sample((x,), (x,), {"H": 2, "W": 3})
     loading = check_parity(Hanging("load"), CheckRequest(archive, [sample], ["y"], timeout=7)).describe()
-    assert "the free sizes H, W: give fewer axes a free size" in loading
+    assert "the free sizes H, W: give fewer axes a free size; `t2n bisect-releases` names the releases" in loading
 
 
 def test_values_print_in_one_line(tmp_path: Path) -> None:

@@ -63,7 +63,9 @@ FAMILIES: Mapping[str, Family] = {
         _FAIL, "pytest_t2n.cli.upstream.reduce", "find the smallest graph and tensors that still fail alike"
     ),
     "bundle": Family(
-        _FAIL, "pytest_t2n.cli.upstream.bundle", "write a failing case as its engine's repository keeps them"
+        _FAIL,
+        "pytest_t2n.cli.upstream.bundle",
+        "write a failing case as its engine's repository keeps them, or archives to judge",
     ),
     "matrix": Family(
         _RESULTS,

@@ -97,7 +97,10 @@ def read_bundle(directory: Path) -> Bundle:
     try:
         manifest = decode_json(read_file(path, _MOST_MANIFEST), _Manifest, str(path))
     except OSError as exc:
-        raise RecordError(f"{directory} is not a bundle: {exc.strerror}") from None
+        made = f"; `t2n bundle {directory} --format matrix -o bundle` makes one of a folder of archives"
+        there = directory.is_dir() and not path.exists()
+        why = f"it has no {MANIFEST}{made}" if there else exc.strerror
+        raise RecordError(f"{directory} is not a bundle: {why}") from None
     except ForeignFileError as exc:
         raise RecordError(str(exc)) from None
     if manifest.schema > SCHEMA:

@@ -1,4 +1,4 @@
-"""Which other release loads a file that an engine did not load in time."""
+"""Names the release that loads a file which another one does not load in time."""
 
 from __future__ import annotations
 

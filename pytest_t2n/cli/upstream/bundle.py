@@ -1,4 +1,4 @@
-"""`t2n bundle --format tract` writes cases in the layout of tract's own test cases, with the text of an issue."""
+"""`t2n bundle` writes cases in the layout of tract's own test cases, or files as a bundle for `t2n matrix run`."""
 
 from __future__ import annotations
 
@@ -30,16 +30,27 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     add_given(parser)
     add_engine(parser)
     parser.add_argument(
-        "--format", choices=["tract"], required=True, help="tract: graph or ONNX model, io.npz and runme.sh"
+        "--format",
+        choices=["tract", "matrix"],
+        required=True,
+        help="tract: graph or ONNX model, io.npz and runme.sh of a failing case; matrix: a bundle of the archives and "
+        "ONNX models in a folder, for `t2n matrix run`",
     )
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the case")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder that is written")
     parser.add_argument("--title", default="", help="the first line of the issue; default: the name of the case")
     parser.add_argument("--keep-symbols", action="store_true", help="the failure needs sizes that are free")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write each case, and replay it in the failing release and the nearest right one; return 1 if it does not show."""
+    """Write each case, and replay it in the failing release and the nearest right one; return 1 if it does not show.
+
+    A bundle of files is only written.
+    """
+    if options.format == "matrix":
+        from pytest_t2n.cli.upstream.archives import bundle_archives
+
+        return bundle_archives(options)
     from pytest_t2n.cli.upstream.given import with_outputs
     from t2n_core.reduce.tract_case import TractCase, write_tract_case
     from t2n_core.releases.judges import Releases, archive_judge

@@ -152,6 +152,7 @@ graph network(x) -> (y)
         ("reduce soft --engine 0.23.9 -o small", 0, "mismatch at compare, of `softplus`"),
         ("bundle soft --engine 0.23.9 --format tract -o case", 0, "replayed in tract 0.23.9: mismatch at compare"),
         ("profile soft --engine 0.23.9 --seconds 0.1", 0, "softplus"),
+        ("bundle . --format matrix -o bundle", 0, "soft: 6 sets of inputs, outputs by the definitions"),
         ("bisect-releases soft --bad 0.23.9", 0, "no boundary: the outcome is the same in all of them"),
     ],
 )

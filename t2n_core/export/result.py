@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2n_core.check.exported.archive import ExportedArchive
+from t2n_core.check.exported.manifest import manifest_of, write_manifest
 from t2n_core.check.exported.parity import Tolerance, check_exported, criteria_for
 from t2n_core.check.exported.pulsed import PulsedArchive, write_pulsed
 from t2n_core.export.exportable_model import ExportableModel
@@ -43,6 +44,14 @@ class ExportResult(ExportedArchive):
     def _repr_html_(self) -> str:
         """Return the graph as HTML for a notebook: each operation beside its line of the model."""
         return result_html(repr(self), self.graph, self.target.spec)
+
+    def manifest(self) -> dict[str, Any]:
+        """Return what a program that runs the archive has to know, as JSON has it: inputs, outputs, state, stream."""
+        return manifest_of(self, self.pulsed)
+
+    def write_manifest(self) -> Path:
+        """Write `manifest()` beside the archive, and return its path: `model.manifest.json` of `model.nnef.tgz`."""
+        return write_manifest(self, self.pulsed)
 
     def check_parity(self, tolerance: Tolerance = None, *, timeout: float = 60.0, **judged_by: Any) -> Outcome:
         """Run the archive in the target's engine on all samples. Failures are outcomes, never raised.

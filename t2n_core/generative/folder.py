@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from t2n_core.check.exported.manifest import FORMAT, part_of, states_of
 from t2n_core.errors import InputError
 from t2n_core.export.result import ExportResult
 from t2n_core.generative.calls import CHOSEN
@@ -52,23 +53,14 @@ def _manifest(result: GenerativeResult) -> dict[str, Any]:
     config = getattr(result.model, "config", None)
     decoder = result.decoder
     return {
-        "format": 1,
+        "format": FORMAT,
         "model_type": getattr(config, "model_type", type(result.model).__name__),
         "vocabulary": int(decoder.graph.outputs[0].shape[-1]),
         "tract": decoder.target.version,
         "tokens_per_step": "any" if result.plan.call.takes_many else 1,
         "logits": _logits(result),
-        "parts": {name: _part(one) for name, one in result.parts.items()},
-        "state": [
-            {
-                "input": pair.input,
-                "output": pair.output,
-                "grows": list(pair.growing),
-                "initial": list(pair.initial.shape),
-                "dtype": str(pair.initial.dtype),
-            }
-            for pair in result.state
-        ],
+        "parts": {name: part_of(one) for name, one in result.parts.items()},
+        "state": states_of(result.state),
         **({} if result.loss is None else {"loss": asdict(result.loss)}),
         **({} if result.cache is None else {"cache": asdict(result.cache)}),
         "scenarios": {name: SCENARIOS[name] for name in ("tg", "pp")} if result.plan.call.takes_many else {},
@@ -80,16 +72,6 @@ def _logits(result: GenerativeResult) -> str:
     call = result.plan.call
     count = call.arguments.get(CHOSEN)
     return f"of the positions in the input {CHOSEN}" if call.chosen else f"of the last {count}" if count else "all"
-
-
-def _part(one: ExportResult) -> dict[str, Any]:
-    shapes = {value.name: [str(extent) for extent in value.shape] for value in one.graph.inputs}
-    return {
-        "archive": one.archive.name,
-        "sizes": str(one.range),
-        "inputs": shapes,
-        "outputs": {value.name: [str(extent) for extent in value.shape] for value in one.graph.outputs},
-    }
 
 
 def _write_vectors(decoder: ExportResult, folder: Path) -> None:

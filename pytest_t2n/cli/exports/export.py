@@ -83,8 +83,10 @@ def run(options: argparse.Namespace) -> int:
         resolve_engines(options.tract, offline=options.offline, fetch=False)
     with busy(f"loading {options.model}") as show:
         result, outcome = _export(options, axes, more, show)
+        needs_manifest = bool(result.state) or result.target.pulse is not None
+        manifest = result.write_manifest() if needs_manifest else None
     if options.json:
-        print(json.dumps(_summary(result, outcome)))
+        print(json.dumps(_summary(result, outcome, manifest)))
         return 0
     for note in result.notes:
         print(visible(note), file=sys.stderr)
@@ -93,6 +95,8 @@ def run(options: argparse.Namespace) -> int:
         say(f"holds for {result.range}")
     if result.pulsed is not None:
         say(f"{result.pulsed.archive}: proven pulse by pulse")
+    if manifest is not None:
+        say(f"{manifest}: {'state' if result.state else 'stream'}, inputs and outputs, for the program that runs it")
     say("not checked" if outcome is None else _check_text(result, outcome))
     return 0
 
@@ -142,9 +146,10 @@ def _check_text(result: ExportResult, outcome: Outcome) -> str:
     return "; ".join([text, *outcome.notes])
 
 
-def _summary(result: ExportResult, outcome: Outcome | None) -> dict[str, Any]:
+def _summary(result: ExportResult, outcome: Outcome | None, manifest: Path | None) -> dict[str, Any]:
     return {
         "archive": str(result.archive),
+        "manifest": None if manifest is None else str(manifest),
         "pulsed": None if result.pulsed is None else str(result.pulsed.archive),
         "inputs": list(result.input_names),
         "outputs": list(result.output_names),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,12 +29,23 @@ class Tagger(nn.Module):
     def forward(self, frames):
         return self.out(self.rnn(frames)[0])
 
+class Cached(nn.Module):
+    def forward(self, x, cache):
+        whole = torch.cat([cache, x], 1)
+        return whole.sum(1), whole
+
 class Sized(nn.Module):
     def __init__(self, size):
         super().__init__()
 
 def make():
     return Tagger(), {"frames": torch.randn(2, 9, 8)}
+
+def cached():
+    return Cached(), {"x": torch.randn(2, 3, 4), "cache": torch.randn(2, 5, 4)}
+
+def stream():
+    return nn.Conv1d(4, 2, 3, stride=2), {"input": torch.randn(1, 4, 50)}
 
 def zeta():
     class Net(nn.Module):
@@ -60,6 +72,38 @@ def export(*words: str) -> int:
     return main(["export", *words, "--tract", NEWEST, "--offline"])
 
 
+def test_an_archive_with_state_has_a_manifest(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = ["--option", "state={'cache': 1}", "--option", "specific_properties={'sample_rate': '16000'}"]
+    assert export("user_nets:cached", "-o", "net.nnef.tgz", "--dynamic", "x:1=T", "--output-names", "y", *more) == 0
+    assert "net.manifest.json: state, inputs and outputs, for the program that runs it" in capsys.readouterr().out
+    manifest = json.loads((folder / "net.manifest.json").read_text())
+    assert manifest["format"] == 1
+    assert (manifest["archive"], manifest["tract"], manifest["sizes"]) == ("net.nnef.tgz", NEWEST, "P >= 0, T >= 1")
+    assert manifest["inputs"] == {"x": ["2", "T", "4"], "in_cache": ["2", "P", "4"]}
+    assert list(manifest["outputs"]) == ["y", "out_cache"]
+    assert set(manifest["dtypes"].values()) == {"float32"}
+    assert manifest["properties"] == {"sample_rate": "16000"}
+    pair = {"input": "in_cache", "output": "out_cache", "grows": [1], "initial": [2, 0, 4], "dtype": "float32"}
+    assert manifest["state"] == [pair]
+    assert "stream" not in manifest
+
+
+@pytest.mark.parametrize("pulsed", [True, False])
+def test_a_stream_has_a_manifest(pulsed: bool, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = ["--option", "pulse=8", "--option", f"pulsed_archive={pulsed}", "--output-names", "y", "--json"]
+    assert export("user_nets:stream", "-o", "net", "--dynamic", "input:2=T", *more) == 0
+    assert json.loads(capsys.readouterr().out)["manifest"] == "net.manifest.json"
+    manifest = json.loads((folder / "net.manifest.json").read_text())
+    of_archive = {
+        "archive": "net.pulsed",
+        "symbol": "T",
+        "inputs": {"input": {"axis": 2}},
+        "outputs": {"y": {"axis": 2, "delay": 1}},
+    }
+    assert manifest["stream"] == {"pulse": 8, **(of_archive if pulsed else {})}
+    assert manifest["state"] == []
+
+
 def test_a_function_that_returns_model_and_inputs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert export("user_nets:make", "-o", "net.nnef.tgz", "--dynamic", "frames:1=T:2:40", "--output-names", "tags") == 0
     told = capsys.readouterr().out.splitlines()
@@ -68,6 +112,7 @@ def test_a_function_that_returns_model_and_inputs(folder: Path, capsys: pytest.C
         "holds for 2 <= T <= 40",
         f"proven in tract {NEWEST} at `approximate`",
     ]
+    assert not list(folder.glob("*.json"))
     assert (folder / "net.nnef.tgz").is_file()
 
 

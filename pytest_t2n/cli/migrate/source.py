@@ -6,7 +6,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -191,15 +191,22 @@ class Source:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.name.split(".")[0] == OLD:
-                    self._change_plain(alias)
+                    self._change_plain(alias, [other.name for other in node.names if other is not alias])
         elif not node.level and (node.module or "").split(".")[0] == OLD:
             self._change_from(node)
 
-    def _change_plain(self, alias: ast.alias) -> None:
+    def _change_plain(self, alias: ast.alias, others: Sequence[str]) -> None:
+        """Change one part of `import …`, whose `others` are imported as well."""
         local = alias.asname or alias.name.split(".")[0]
         is_first = self._plain[local][0] is alias
         modules = list(dict.fromkeys(self._modules.get(local, []) if is_first else [])) or ["t2n_core"]
         start, end = self._span(alias)
+        if local not in self._kept and not alias.asname and set(modules) <= set(others):
+            self._find(alias, alias.name, "leave it out", False)
+            after = re.compile(rb"\s*,\s*").match(self._bytes, end)
+            before = len(self._bytes[:start].rstrip().removesuffix(b",").rstrip())
+            self.edits.append(Edit(start, after.end(), "") if after else Edit(before, end, ""))
+            return
         if local in self._kept:
             self._find(alias, alias.name, "leave it out when the uses below are changed", True)
             modules = [self._bytes[start:end].decode(), *modules] if self._modules.get(local) else []

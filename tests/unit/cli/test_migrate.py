@@ -42,6 +42,12 @@ def migrated(tmp_path: Path, text: str, *options: str) -> tuple[int, str]:
             "x = 1; from t2n_core import TractNNEF; from t2n_core.inference_target import SemanticVersion\n",
         ),
         (
+            "import torch_to_nnef, t2n_core\nt2n_core, torch_to_nnef.__version__\n",
+            "import t2n_core\nt2n_core, t2n_core.__version__\n",
+        ),
+        ("import os, t2n_core, torch_to_nnef\ntorch_to_nnef.TractNNEF\n", "import os, t2n_core\nt2n_core.TractNNEF\n"),
+        ("from torch_to_nnef import __version__\n", "from t2n_core import __version__\n"),
+        (
             "import os, torch_to_nnef\r\n'é', torch_to_nnef.TractNNEF.latest()\r\n",
             "import os, t2n_core\r\n'é', t2n_core.TractNNEF.latest()\r\n",
         ),

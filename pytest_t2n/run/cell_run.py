@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -20,7 +19,7 @@ from pytest_t2n.collect.rewriters import rewriters_of
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.run.cache import ExportCache
-from pytest_t2n.run.calls.requests import TO_CHECK, TO_RETURN_GENERATING, model_and_inputs, summary
+from pytest_t2n.run.calls.requests import TO_CHECK, TO_RETURN_GENERATING, model_and_inputs, refuse_async, summary
 from pytest_t2n.run.calls.surroundings import no_skips, reads_engine, seed_torch
 from pytest_t2n.run.calls.verdicts import HOW_TO_EXPECT, UNFINISHED, Check, Verdicts, decisive
 from pytest_t2n.run.check import check_result
@@ -210,7 +209,7 @@ class CellRun:
     def _generating(self, returned: Any, options: CaseOptions, generate: GenerateOptions) -> Any:
         """Return the export of a test's result, with its prompts; or the error of the export."""
         model, prompt = model_and_prompt(returned)
-        if model is None or inspect.iscoroutine(model) or isinstance(model, tuple | list):
+        if model is None or isinstance(model, tuple | list):
             pytest.fail(f"this test returned {summary(returned)}: {TO_RETURN_GENERATING}", pytrace=False)
         try:
             rewriters = rewriters_of(self.item, options.export.rewriters)
@@ -365,7 +364,7 @@ class CellRun:
     def _call(self, test: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
         __tracebackhide__ = True
         with seed_torch(self.cell.case):
-            return test(**arguments)
+            return refuse_async(test, test(**arguments))
 
     def _take(
         self, known: ModelExport | Exception | None, returned: Any, options: CaseOptions, key: object

@@ -121,7 +121,7 @@ def _with_explanations(
     if cell.engine.kind == "tract":
         from t2n_core.releases.loading import told_of_loading
 
-        outcome = told_of_loading(outcome, result.archive, str(result.target.version), cache_folder(settings))
+        outcome = told_of_loading(outcome, result.archive, cell.engine.version, cache_folder(settings))
     if settings.bisect:
         outcome, found = _with_first_wrong_node(outcome, result, checked, criteria, timeout)
     if settings.bisect_releases:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -38,12 +39,19 @@ TO_RETURN_FILE = (
 )
 
 
-def model_and_inputs(returned: Any) -> tuple[Any, Any]:
-    """Return the model and the inputs that a test returned. Fails a test that returned anything else."""
+def refuse_async(test: Callable[..., Any], returned: Any) -> Any:
+    """Return what a test returned. Fails an async one, whose result a plugin that awaits it drops."""
     __tracebackhide__ = True
     if inspect.iscoroutine(returned):
         returned.close()
+    if inspect.iscoroutinefunction(inspect.unwrap(test)):
         pytest.fail(f"this test is async: {TO_RETURN}", pytrace=False)
+    return returned
+
+
+def model_and_inputs(returned: Any) -> tuple[Any, Any]:
+    """Return the model and the inputs that a test returned. Fails a test that returned anything else."""
+    __tracebackhide__ = True
     if not isinstance(returned, tuple | list) or len(returned) != 2:
         pytest.fail(f"this test returned {summary(returned)}: {TO_RETURN}", pytrace=False)
     model, inputs = returned

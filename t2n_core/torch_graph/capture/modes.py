@@ -131,7 +131,8 @@ class CaptureMode(TorchFunctionMode):
         if real is None:
             raise CaptureError(
                 "the lengths of a packed sequence are not known at export",
-                hint="make them in forward from a Python list; lengths that come in as an input cannot be exported",
+                hint="take the padded tensor and a tensor of lengths as inputs, and pack them in forward: those of a "
+                "PackedSequence that is an input are not known",
             )
         with _disable_current_modes():
             return [int(n) for n in real.reshape(-1).tolist()]

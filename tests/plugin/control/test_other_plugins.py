@@ -247,3 +247,28 @@ def test_a_test_without_files_is_an_error_of_its_cell(suite, where):
         ("test_others[mismatch-tract-0.23.9]", "mismatch"),
         ("test_others[pass-tract-0.23.9]", "pass"),
     ]
+
+
+AWAITING = """
+import asyncio, functools, pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    test = pyfuncitem.obj
+
+    @functools.wraps(test)
+    def run(**arguments):
+        asyncio.run(test(**arguments))
+
+    pyfuncitem.obj = run
+"""
+"""What pytest-asyncio does with each test in its mode `auto`."""
+
+
+@pytest.mark.parametrize("plugin", ["", AWAITING], ids=["alone", "awaited"])
+def test_an_async_test_is_refused(suite, plugin):
+    suite.pytester.makeconftest(plugin)
+    suite.pytester.makepyfile("import pytest\n@pytest.mark.nnef_export\nasync def test_it(): return 'pass', (1,)")
+    result = suite.run(engines="0.23")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["this test is async: *"])

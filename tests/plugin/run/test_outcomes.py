@@ -149,13 +149,6 @@ def test_a_wrong_return_value_says_what_to_return(suite, body, words):
     assert suite.statuses == {"test_it[tract-0.23.9]": "error"}
 
 
-def test_an_async_test_is_refused(suite):
-    suite.pytester.makepyfile("import pytest\n@pytest.mark.nnef_export\nasync def test_it(): return 'pass', (1,)")
-    result = suite.run(engines="0.23")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["this test is async: *"])
-
-
 def test_skips_xfails_and_broken_fixtures(suite, mode):
     suite.pytester.makepyfile(
         """

@@ -105,17 +105,22 @@ def _project(folder: Path) -> Iterator[Finding]:
         yield Finding("project", f"{path} lacks {line}", "note")
 
 
+_USES = {"torch": "to export models", "upstream": "to export models, and to reduce and profile archives"}
+"""Extra -> what its packages are needed for."""
+
+
 def _packages() -> Iterator[Finding]:
-    """Yield the state of each declared requirement; those of extras are needed only for exports."""
+    """Yield the state of each declared requirement; those of extras are needed only for what _USES says."""
     for line in importlib.metadata.requires("pytest-t2n") or []:
         wanted = Requirement(line)
-        if wanted.name == "pytest-t2n" or (wanted.marker and not wanted.marker.evaluate({"extra": "torch"})):
-            continue
         base = wanted.marker is None
+        use = next((_USES[extra] for extra in _USES if wanted.marker and wanted.marker.evaluate({"extra": extra})), "")
+        if wanted.name == "pytest-t2n" or not (base or use):
+            continue
         try:
             installed = importlib.metadata.version(wanted.name)
         except importlib.metadata.PackageNotFoundError:
-            how = "" if base else f": {install_command(wanted.name)}, to export models"
+            how = "" if base else f": {install_command(wanted.name)}, {use}"
             yield Finding(wanted.name, f"not installed{how}", "bad" if base else "note")
             continue
         untested = untested_note(installed) if wanted.name == "torch" else ""

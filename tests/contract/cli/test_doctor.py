@@ -81,15 +81,25 @@ def test_what_is_not_installed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     told = lines(capsys)
     assert told["torch"] == "note not installed: pip install 'pytest-t2n[torch]', to export models"
     assert told["sympy"] == "note 1.0 is not >=1.13.3"
-    missing["torch"] = "2.90.0"
+    assert "duckdb" not in told
+    missing.update(torch="2.90.0", sympy=None)
     assert main(["doctor", "--offline"]) == 0
-    assert lines(capsys)["torch"].startswith("note torch 2.90.0 is newer than ")
+    told = lines(capsys)
+    assert told["torch"].startswith("note torch 2.90.0 is newer than ")
+    assert told["sympy"].startswith("note not installed: pip install 'pytest-t2n[upstream]', to export models, and to ")
     missing["numpy"] = None
     assert main(["doctor", "--offline"]) == 1
     assert lines(capsys)["numpy"] == "BAD not installed"
 
 
-REQUIREMENTS = ["numpy>=1.26", "rich>=13", 'torch<2.16,>=2.13; extra == "torch"', 'sympy>=1.13.3; extra == "torch"']
+REQUIREMENTS = [
+    "numpy>=1.26",
+    "rich>=13",
+    'torch<2.16,>=2.13; extra == "torch"',
+    'pytest-t2n[upstream]; extra == "torch"',
+    'sympy>=1.13.3; extra == "upstream"',
+    'duckdb>=2; extra == "history"',
+]
 
 
 def test_it_imports_no_torch() -> None:

@@ -53,15 +53,20 @@ class FloorDiv(sympy.Function):  # type: ignore[misc]
             simplified = _of_alternatives(a, b) or _without_multiples(a, b)
             if simplified is not None:
                 return simplified
-        if not a.is_polynomial() or not b.is_polynomial():
-            return None
-        sizes = sorted(a.free_symbols | b.free_symbols, key=str)
-        if not sizes:
-            return None
-        quotient, rest = sympy.div(a, b, *sizes, domain="QQ")
-        if rest == 0 and all(c.is_Integer for c in sympy.Poly(quotient, *sizes).coeffs()):
-            return quotient
+        return _exact_quotient(a, b)
+
+
+def _exact_quotient(a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
+    """Return the polynomial `a / b` in sizes and functions of them; None if it leaves a rest or has fractions."""
+    functions = {term: sympy.Dummy() for term in a.atoms(sympy.Function) | b.atoms(sympy.Function)}
+    dividend, divisor = a.xreplace(functions), b.xreplace(functions)
+    sizes = sorted(dividend.free_symbols | divisor.free_symbols, key=str)
+    if not sizes or not dividend.is_polynomial() or not divisor.is_polynomial():
         return None
+    quotient, rest = sympy.div(dividend, divisor, *sizes, domain="QQ")
+    if rest == 0 and all(c.is_Integer for c in sympy.Poly(quotient, *sizes).coeffs()):
+        return quotient.xreplace({dummy: term for term, dummy in functions.items()})
+    return None
 
 
 def _of_alternatives(a: sympy.Expr, b: sympy.Integer) -> sympy.Expr | None:

@@ -45,6 +45,8 @@ def test_symbols_with_other_ranges_are_other_symbols() -> None:
         (as_dim(T + Modulo(T, 4)), T + Modulo(T, 4)),
         (as_dim(Min(T, 32) + Max(0, T - 32)), T),
         (as_dim(B + 2 * Max(T, 8) + 2 * Min(T, 8)), B + 2 * T + 16),
+        (FloorDiv(B * (4 * FloorDiv(T + 3, 4) - 3), 4 * FloorDiv(T + 3, 4) - 3), B),
+        (FloorDiv(B * Max(T, 8) + Max(T, 8), Max(T, 8)), B + 1),
         (as_dim(Min(T, 32) + Max(0, T - 31)), Min(T, 32) + Max(0, T - 31)),
     ],
 )

@@ -52,7 +52,7 @@ COMPUTED = {
     "padding": lambda x: F.conv1d(x, torch.ones(4, 4, 3), padding=x.shape[2] // 4),
     "dilation": lambda x: F.conv1d(x, torch.ones(4, 4, 2), dilation=x.shape[2] // 2),
     "stride": lambda x: F.conv1d(x, torch.ones(4, 4, 1), stride=x.shape[2] // 4 + 1),
-    "alpha": lambda x: F.elu(x, alpha=x.shape[2] * 1.0),
+    "alpha": lambda x: F.celu(x, alpha=x.shape[2] * 1.0),
 }
 
 

@@ -135,8 +135,8 @@ PLAIN = """
 afmoe apertus arcee bitnet cohere2 cohere2_moe cwm diffllama doge dots1 ernie4_5 ernie4_5_moe exaone4 exaone_moe
 flex_olmo flint gemma3n_text glm glm4 glm4_moe gpt_oss granite granite_swa granitemoe granitemoe_swa
 granitemoeshared helium hrm_text hunyuan_v1_dense hunyuan_v1_moe hy_v3 hy_v4 internlm3 iquestcoder jais2
-kolibri1 laguna lfm2 lfm3 llama4_text mellum mimo_v2_flash minimax minimax_m2 ministral ministral3 modernbert-
-decoder nanochat nemotron olmo3 olmo_hybrid olmoe phimoe qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next
+kolibri1 laguna lfm2 lfm3 llama4_text mellum mimo_v2_flash minimax minimax_m2 ministral ministral3
+modernbert-decoder nanochat nemotron olmo3 olmo_hybrid olmoe phimoe qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next
 seed_oss solar_open starcoder2 vaultgemma xlstm
 """.split()
 LATENT = """

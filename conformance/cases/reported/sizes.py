@@ -74,6 +74,12 @@ def _unbound(_: Any, x: Tensor) -> Tensor:
     return torch.arange(int(height)) + x[0, 0, 0, 0]
 
 
+def _compared(_: Any, x: Tensor) -> Tensor:
+    """Decide by the last of positions, as rotary embeddings with dynamic scaling do."""
+    last = torch.max(torch.arange(x.shape[2]).unsqueeze(0)) + 1
+    return x * 2 if last > 4000 else x + last
+
+
 FORMS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "iterated": _iterated,
     "int": _int_of_element,
@@ -86,6 +92,7 @@ FORMS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "tolist": _as_list,
     "item": _item,
     "unbind": _unbound,
+    "comparison": _compared,
     "divisor": _of_levels(lambda h, _, x: x[0, 0, :, 0] / h),
     "linspace of seven": _of_levels(lambda h, _, x: torch.linspace(0.5, h - 0.5, 7) + x[0, 0, 0, 0]),
     "linspace of int": _of_levels(lambda h, _, x: torch.linspace(0.5, 3, int(h)) + x[0, 0, 0, 0]),

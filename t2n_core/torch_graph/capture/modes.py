@@ -152,6 +152,8 @@ class CaptureMode(TorchFunctionMode):
             number = self._sizes.number(args[0])
             if isinstance(number, int) or (name == "item" and number is not None):
                 return number
+        if name == "__bool__" and (truth := self._sizes.truth(args[0])) is not None:
+            return truth
         if name == "tolist" and (numbers := self._sizes.numbers(args[0])) is not None:
             return numbers
         plain = self._sizes.plain(name, args, kwargs)

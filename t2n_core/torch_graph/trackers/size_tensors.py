@@ -6,6 +6,7 @@ the size would depend on data. Here it is tracked as an expression beside the te
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -32,6 +33,9 @@ _OF_TENSOR_AND_SIZES = frozenset(
     """new_zeros new_ones new_full new_empty view reshape expand repeat triu tril tile unflatten narrow split getitem
     setitem interpolate pad""".split()
 )
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    name: getattr(operator, name) for name in ("gt", "ge", "lt", "le", "eq", "ne")
+}
 _NOT_WRITING = frozenset({"detach_", "requires_grad_"})
 _WRITING = frozenset(f"__{name}__" for name in ("setitem", "iadd", "isub", "imul", "ifloordiv", "imod"))
 
@@ -75,6 +79,8 @@ class SizeTensors:
     def __init__(self) -> None:
         self._known: Any = WeakIdKeyDictionary()
         """The Line of a tensor, or the elements of a small one of static shape."""
+        self._truths: Any = WeakIdKeyDictionary()
+        """The truth of a comparison of two numbers that are known."""
 
     def line(self, value: Any) -> Line | None:
         """Return the elements of a tensor, or one number, as a Line; None if they are not known to form one."""
@@ -94,7 +100,7 @@ class SizeTensors:
         known: Line | Elements | None = self._known.get(tensor)
         if not isinstance(known, Line):
             return known
-        if known.base is not None or any(isinstance(size, torch.SymInt) for size in tensor.shape):
+        if known.base is not None or any(isinstance(size, torch.SymInt) for size in tensor.shape) or tensor.dim() > 1:
             return None
         if tensor.dim() == 0:
             return of_data(known.start, self.elements)
@@ -104,6 +110,11 @@ class SizeTensors:
         """Return the value of a tensor without axes as a number or a size; None if it is unknown."""
         elements = self.elements(value) if isinstance(value, torch.Tensor) and value.dim() == 0 else None
         return None if elements is None else elements[()]
+
+    def truth(self, value: torch.Tensor) -> bool | None:
+        """Return the truth of a tensor that a comparison returned, a decision of the model; None if it is unknown."""
+        truth = self._truths.get(value)
+        return None if truth is None else bool(truth)
 
     def numbers(self, value: torch.Tensor) -> Any:
         """Return the elements of a tensor as nested lists; None if one is unknown."""
@@ -157,8 +168,13 @@ class SizeTensors:
             self._write(name, target, args)
             return
         kind = name.strip("_")
-        if isinstance(result, torch.Tensor) and result.dtype in INTEGERS and result.dim() <= 1:
-            line = self._line(kind, args, kwargs)
+        if kind in _COMPARISONS and isinstance(result, torch.Tensor) and result.dim() == 0 and len(args) == 2:
+            numbers = [self.number(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]
+            if all(isinstance(number, int | torch.SymInt) for number in numbers):
+                self._truths[result] = _COMPARISONS[kind](*numbers)
+            return
+        if isinstance(result, torch.Tensor) and result.dtype in INTEGERS:
+            line = self._line(kind, args, kwargs) if result.dim() <= 1 else self._rows(kind, args, result)
             if line is not None and (line.base is None or result.dim() == 0):
                 self._known[result] = line
                 return
@@ -199,15 +215,25 @@ class SizeTensors:
         axes = [isinstance(a, torch.Tensor) and a.dim() > 0 for a in args]
         return None if left is None or right is None or all(axes) else formula(left, right)
 
+    def _rows(self, kind: str, args: Any, result: torch.Tensor) -> Line | None:
+        """Return the Line of each row of a tensor of several axes, whose rows are all equal."""
+        if kind not in _COPIES and kind not in ("unsqueeze", "expand"):
+            return None
+        line, source = self.line(args[0]), args[0].shape
+        is_last_kept = len(source) > 0 and str(source[-1]) == str(result.shape[-1])  # `==` might add a guard
+        return line if is_last_kept else None
+
     def _element(self, kind: str, args: Any, kwargs: Any) -> Line | None:
         tensor, *index = args
-        line = self.line(tensor) if isinstance(tensor, torch.Tensor) and tensor.dim() == 1 else None
+        line = self.line(tensor) if isinstance(tensor, torch.Tensor) and tensor.dim() else None
         if line is None or kwargs or (kind == "select" and index[0] not in (0, -1)):
+            return None
+        if tensor.dim() > 1 and (kind not in _LAST or index):
             return None
         if kind in _LAST:
             rising = isinstance(line.step, int) and line.step > 0
             return (
-                replace(line, start=line.start + line.step * (tensor.shape[0] - 1) * _LAST[kind], step=0)
+                replace(line, start=line.start + line.step * (tensor.shape[-1] - 1) * _LAST[kind], step=0)
                 if (rising and not index)
                 else None
             )

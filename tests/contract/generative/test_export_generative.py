@@ -190,6 +190,16 @@ def test_declared_positions_choose_the_factors(positions: int, sizes: str, tmp_p
     assert result.proof.tokens == "24/24"
 
 
+def test_dynamic_positions_hold_up_to_those_without_scaling(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    rope = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
+    model = enlarged(transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL, rope_parameters=rope)))
+    result = export_generative(model, None, TARGET, tmp_path / "net", steps=8)
+    assert str(result.decoder.range) == "0 <= P <= 95"
+    assert result.proof is not None
+    assert result.proof.tokens == "24/24"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

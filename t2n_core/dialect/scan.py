@@ -24,11 +24,13 @@ def scan(run: Run, operation: Call, arguments: Mapping[str, Any]) -> tuple[Tenso
     Shapes: extent / |chunk| steps. With a negative chunk the steps go from the end of the axis to its beginning, and an
     output is put together from its end; inside a chunk the order stays.
     Domain: each scanned axis is a multiple of its chunk (the engine fills up the rest with uninitialised memory), and
-    gives the same number of steps; raises InputError. States begin anew in each call. The first `skip` steps are left
-    out of `full` outputs.
+    gives the same number of steps; `skip` is 0, since the engine runs no body in the first `skip` steps of a stream and
+    leaves their results uninitialised; raises InputError. States begin anew in each call.
     Special values: without any step a `full` output is empty, and a `last` one has its initial state.
     Source: tract core/src/ops/scan/optimized.rs, nnef/src/ops/core/scan.rs.
     """
+    if arguments["skip"]:
+        raise InputError(f"the results of the first {arguments['skip']} steps of the loop are undefined: it skips them")
     arguments = named_in_body(arguments)
     signature, _ = run.body_of(arguments["body"])
     scanned: list[tuple[str, Tensor, int, int]] = arguments["scan"]
@@ -52,8 +54,7 @@ def scan(run: Run, operation: Call, arguments: Mapping[str, Any]) -> tuple[Tenso
     for number in range(count):
         last = step(number)
         states = {name: last[result] for name, result in next_states.items()}
-        if number >= arguments["skip"]:
-            steps.append({name: last[name] for name in kept})
+        steps.append({name: last[name] for name in kept})
     if not last:
         last = step(0)  # over zeros, for the shapes of what is empty
         last.update({result: states[name] for name, result in next_states.items()})

@@ -219,7 +219,7 @@ class _Count:
         made = []
         for name, kind, axis, _ in bound["output"]:
             one = found[name]
-            times = max(0, steps - bound["skip"]) if kind == "full" else 1
+            times = steps if kind == "full" else 1
             shape = tuple(size * times if place == axis else size for place, size in enumerate(one.shape))
             made.append(_stand_in(shape, one.dtype))
         return made

@@ -45,8 +45,9 @@ def test_chunks_of_two() -> None:
     assert scanned(X, -2, 2) == {"y": [131, 142, 103, 104], "last": [131, 142], "state": [31, 42]}
 
 
-def test_skipped_steps_have_no_row() -> None:
-    assert scanned(X, 1, skip=2)["y"] == [223, 1334]
+def test_skipped_steps_have_no_meaning() -> None:
+    with pytest.raises(MeaningError, match="first 2 steps of the loop are undefined"):
+        scanned(X, 1, skip=2)
 
 
 @pytest.mark.parametrize("quoted", ['i"{}"', "{}"])

@@ -14,6 +14,7 @@ import onnx
 from t2n_core.dialect.graphs.drawing import INTEGER_BOUNDS, SIZES
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import DrawError, InputError, MeaningError
+from t2n_core.onnx_file.dimensions import names_in, size_of
 from t2n_core.onnx_file.model import OnnxModel, OnnxPort
 from t2n_core.onnx_file.references import Reference
 
@@ -101,14 +102,19 @@ def index_bounds(model: OnnxModel) -> dict[str, int]:
 
 
 def _check_sizes(model: OnnxModel, sizes: Mapping[str, int]) -> None:
-    if unknown := set(sizes) - set(model.symbols):
+    names = {name for symbol in model.symbols for name in names_in(symbol)}
+    if unknown := set(sizes) - set(model.symbols) - names:
         has = ", ".join(model.symbols) or "none"
         raise InputError(f"{model.path} has no dynamic dimension {', '.join(sorted(unknown))}", hint=f"it has {has}")
 
 
 def _assignments(symbols: Sequence[str], fixed: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Yield sizes of all symbols: different ones first, then equal ones, then all combinations."""
-    free = [name for name in symbols if name not in fixed]
+    """Yield sizes of all symbols, and of the names that they are computed from.
+
+    Different sizes come first, then equal ones, then all combinations.
+    """
+    names = [name for symbol in symbols if symbol not in fixed for name in names_in(symbol)]
+    free = [name for name in dict.fromkeys(names) if name not in fixed]
     if not free:
         yield from itertools.repeat(dict(fixed))
     rotated = [itertools.islice(itertools.cycle(SIZES), place, place + len(SIZES)) for place in range(len(free))]
@@ -119,7 +125,8 @@ def _assignments(symbols: Sequence[str], fixed: Mapping[str, int]) -> Iterator[d
         if sizes in seen:
             continue
         seen.add(sizes)
-        yield {**fixed, **dict(zip(free, sizes, strict=True))}
+        assigned = {**fixed, **dict(zip(free, sizes, strict=True))}
+        yield {**assigned, **{symbol: size_of(symbol, assigned) for symbol in symbols}}
 
 
 def _answered(

@@ -45,7 +45,7 @@ _HINTS: Final = {
     " fix the condition when the model is exported, or try `--repair`",
     Kind.SHAPE_ARITHMETIC: "this release computes sizes in a type of its own, and cannot do so at this node:"
     " try `--repair` or a newer release, or fix the sizes when the model is exported",
-    Kind.DIMENSION_NAME: "this release cannot parse the name of a dimension: `--repair` renames dimensions",
+    Kind.DIMENSION_NAME: "this release cannot parse the name of a dimension: `--repair` renames or removes it",
     Kind.SHAPE: "a shape that the file declares contradicts the one that tract infers:"
     " `--repair` removes the shapes of intermediate values",
     Kind.OPTIONAL_INPUT: "this release knows the operator with another number of inputs: try another opset or release",

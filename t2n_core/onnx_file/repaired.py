@@ -15,6 +15,7 @@ from t2n_core.onnx_file.samples import reference_samples, run_job
 from t2n_core.parity.comparison import compare_outputs
 from t2n_core.parity.outcome import Outcome
 from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.stage import Stage, Status
 
 _ROUNDS: Final = 3
 """Rounds of all repairs: one may help only after a later one, and missing operators show one by one."""
@@ -85,12 +86,19 @@ def _difference(request: CheckRequest, target: Path) -> str:
 
 
 def _is_further(outcomes: Sequence[Outcome], before: Sequence[Outcome]) -> bool:
-    """Return whether no engine that passed fails, and another one passes, or fails for another reason."""
+    """Return whether all engines come at least as far as before, and one that failed passes or fails elsewhere."""
     pairs = list(zip(before, outcomes, strict=True))
-    if any(old.passed and not new.passed for old, new in pairs):
+    if any(_progress(new) < _progress(old) for old, new in pairs):
         return False
     return any(not old.passed and (new.passed or _reason(new) != _reason(old)) for old, new in pairs)
 
 
+def _progress(outcome: Outcome) -> int:
+    """Return 2 for an engine that passed, 1 for one that ran the model, and 0 for one that did not."""
+    return 2 if outcome.passed else int(outcome.stage in (Stage.RUN, Stage.COMPARE))
+
+
 def _reason(outcome: Outcome) -> tuple[str, str]:
-    return outcome.stage.value, "" if outcome.error is None else outcome.error.message
+    """Return where an engine failed, and how; the text of a crash is another one each time."""
+    is_named = outcome.error is not None and outcome.status is not Status.CRASH
+    return outcome.stage.value, outcome.error.message if is_named and outcome.error else outcome.status.value

@@ -17,9 +17,8 @@ import onnx
 from onnx import TensorProto, numpy_helper, shape_inference, version_converter
 
 from t2n_core.errors import InputError
-from t2n_core.onnx_file.functions import inline_functions
 from t2n_core.onnx_file.model import MOST_BYTES
-from t2n_core.onnx_file.writer_repairs import WRITER_REPAIRS, element_types
+from t2n_core.onnx_file.writer_repairs import WRITER_REPAIRS, element_types, inline_functions
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*")
 _BATCH_AND_CHANNELS: Final = 2

@@ -7,13 +7,25 @@ from typing import Final
 
 import numpy as np
 import onnx
-from onnx import TensorProto, numpy_helper, shape_inference
+from onnx import TensorProto, inliner, numpy_helper, shape_inference
 from onnx.helper import make_node
-
-from t2n_core.onnx_file.functions import inline_functions
 
 _UNSIGNED: Final = frozenset({TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64})
 _SIGNED: Final = frozenset({TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64})
+
+
+def inline_functions(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
+    """Replace functions of the model, and missing operators that ONNX defines by others, by their nodes."""
+    functions = [*(("", name) for name in missing), *((one.domain, one.name) for one in model.functions)]
+    typed = shape_inference.infer_shapes(model)
+    stored = [onnx.helper.make_tensor_value_info(one.name, one.data_type, one.dims) for one in typed.graph.initializer]
+    typed.graph.value_info.extend(stored)  # some functions depend on the types of their inputs
+    inlined = inliner.inline_selected_functions(typed, functions, inline_schema_functions=True)
+    operators = [[node.op_type for node in one.graph.node] for one in (model, inlined)]
+    if operators[0] == operators[1]:
+        return model
+    del inlined.graph.value_info[:]  # only the functions needed these
+    return inlined
 
 
 def hide_gelu(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:

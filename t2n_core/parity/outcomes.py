@@ -141,14 +141,11 @@ def _beyond(
     level: TractCheckTolerance | None,
     common: Mapping[str, Any],
 ) -> Outcome:
-    """Return the mismatch of metrics that are beyond their bounds."""
+    """Return the mismatch of metrics that are beyond their bounds; each names the sizes of its worst sample."""
     told = [metric for metric in common["metrics"] if not metric.required]
     message = "; ".join(map(str, [*metrics, *told]))
     error = ErrorInfo.of(Stage.COMPARE, "ParityError", message)
-    sizes = tuple(unique_sizes(metric.sizes for metric in metrics))
-    return Outcome(
-        Status.MISMATCH, Stage.COMPARE, level=level, outputs=outputs, failed_sizes=sizes, error=error, **common
-    )
+    return Outcome(Status.MISMATCH, Stage.COMPARE, level=level, outputs=outputs, error=error, **common)
 
 
 def _pass_outcome(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -129,7 +130,9 @@ def run(options: argparse.Namespace) -> int:
                     print(json.dumps({**one.to_dict(), "engine": title}))
         if not options.json:
             _show(outcomes)
-        if options.repair and requests and not all(outcome.passed for _, outcome in outcomes):
+        if options.repair and all(outcome.passed for _, outcome in outcomes):
+            print(f"nothing to repair: {options.output} is not written", file=sys.stderr)
+        elif options.repair and requests:
             outcomes = _repair(file, requests, engines, outcomes, options)
     accepted = (Status.PASS,) if options.strict else (Status.PASS, Status.WEAK)
     return 0 if all(outcome.status in accepted for _, outcome in outcomes) else 1

@@ -6,6 +6,7 @@ t2n export-llm path/to/model -o exported --tract 0.23 --weights q4_0
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-loss",
-        type=float,
+        type=_share,
         metavar="SHARE",
         help="fail where the perplexity is above that of the model in float32 by more than this share of it: 0.01",
     )
@@ -162,6 +163,17 @@ def _load(options: argparse.Namespace, dtype: str | None) -> Any:
     if options.adapter is not None:
         options.merged = merge_adapter(model, options.adapter)
     return model
+
+
+def _share(text: str) -> float:
+    """Return a share below 1."""
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.inf
+    if not abs(share) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share below 1: 0.05 is 5 %")
+    return share
 
 
 def _count(text: str) -> int | str:

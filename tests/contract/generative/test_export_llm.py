@@ -191,3 +191,9 @@ def test_a_missing_tokenizer_is_told(folder: Path, tmp_path: Path, capsys: pytes
     assert t2n(folder, "-o", tmp_path / "out") == 1
     assert "holds no tokenizer" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_loss_is_a_share(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["export-llm", "net", "--max-loss", "5"])
+    assert "'5' is not a share below 1: 0.05 is 5 %" in capsys.readouterr().err

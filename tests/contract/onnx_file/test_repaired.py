@@ -85,6 +85,13 @@ def test_nothing_is_written_where_nothing_helps(tmp_path: Path, capsys: pytest.C
     assert not (tmp_path / "better.onnx").exists()
 
 
+def test_a_file_that_passes_is_not_written_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, target = saved(linear(), tmp_path / "net.onnx"), tmp_path / "better.onnx"
+    assert main(["check", str(path), "--tract", NEWEST, "--repair", "-o", str(target)]) == 0
+    assert f"nothing to repair: {target} is not written" in capsys.readouterr().err
+    assert not target.exists()
+
+
 def test_a_repair_that_changes_outputs_is_not_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,3 +99,12 @@ def test_sizes_of_inputs(tmp_path: Path) -> None:
     assert sizes_of(content, [np.zeros((7, 5))]) == {"B": 7}
     with pytest.raises(InputError, match="`x` has 2 dimensions, and 1 are given"):
         sizes_of(content, [np.zeros(5)])
+
+
+def test_a_dimension_that_is_computed_has_a_size_that_it_can_have(tmp_path: Path) -> None:
+    node = helper.make_node("Relu", ["x"], ["y"])
+    net = model([node], [tensor("x", ["B", "4*H", "H + 1"])], [tensor("y", None)])
+    shapes = [inputs[0].shape for _, inputs, _ in drawn(net, tmp_path)]
+    assert all(rows == 4 * (columns - 1) for _, rows, columns in shapes)
+    assert len({rows for _, rows, _ in shapes}) > 3
+    assert [inputs[0].shape[1:] for _, inputs, _ in drawn(net, tmp_path, {"H": 5})] == [(20, 6)] * 7

@@ -105,7 +105,7 @@ def test_a_metric_alone_decides(tmp_path: Path) -> None:
     wrong = checked(tmp_path, 0.5, metric=largest, bound=0.4)
     assert wrong.status is Status.MISMATCH
     assert "metric largest: 0.5, required <= 0.4, worst at T=3" in wrong.describe()
-    assert wrong.failed_sizes == ({"T": 3},)
+    assert not wrong.failed_sizes, "the worst sample is named, not all that are beyond the bound"
 
 
 @pytest.mark.parametrize("bound", [np.inf, ">= -inf"])

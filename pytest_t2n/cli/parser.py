@@ -12,7 +12,7 @@ from t2n_core.text import suggestion
 
 LEVEL_HELP = f"the least level of parity: {', '.join(TractCheckTolerance)}; {DEFAULT_LEVEL} if not given"
 """Help of an option that takes a tolerance level."""
-SIZE_HELP = "the size of a dynamic dimension of an ONNX model, in drawn inputs"
+SIZE_HELP = "the size of a dynamic dimension of an ONNX model, in drawn inputs, or NAME=N.. for its least size"
 """Help of the option `--size`."""
 SPEC_HELP = "releases: 0.21 (its newest), 0.21.13, '>=0.21,<0.23', latest, all-minors, all, path:FILE, or a comma list"
 """Help of an option that takes a specification of releases of tract."""
@@ -52,12 +52,16 @@ class Parser(argparse.ArgumentParser):
                 yield from action.choices
 
 
-def size_argument(text: str) -> tuple[str, int]:
-    """Return the name and the size of `NAME=N`. Raises argparse.ArgumentTypeError."""
+def size_argument(text: str) -> tuple[str, int | list[int]]:
+    """Return the name and the size of `NAME=N`, or the name and the least size, as a list, of `NAME=N..`.
+
+    Raises argparse.ArgumentTypeError.
+    """
     name, _, size = text.rpartition("=")
-    if not name or not size.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=N")
-    return name, int(size)
+    number = size.removesuffix("..")
+    if not name or not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is neither NAME=N nor NAME=N..")
+    return name, int(number) if number == size else [int(number)]
 
 
 def _hint(name: str, names: Any) -> str:

@@ -74,8 +74,8 @@ class CheckedFile(Protocol):
         """Return the outcome; one of an engine that refuses the file has a hint."""
 
 
-def open_checked(path: Path, sizes: Mapping[str, int]) -> CheckedFile:
-    """Return the file at a path; `sizes` fixes dynamic dimensions of an ONNX model.
+def open_checked(path: Path, sizes: Mapping[str, int | Sequence[int]]) -> CheckedFile:
+    """Return the file at a path; `sizes` are sizes of dynamic dimensions of an ONNX model, or lists of the least one.
 
     Raises InputError for any other file.
     """
@@ -206,12 +206,16 @@ class NnefArchive:
         return replace(outcome, error=replace(outcome.error, hint=hint))
 
 
+_OF_DRAWN_SIZES = "the sizes are drawn, and the file states no least one: `--size NAME=16..` does"
+"""The hint on a model that an engine does not run at some sizes."""
+
+
 class OnnxFile:
     """An ONNX model, whose outputs onnxruntime computes, or ONNX's own evaluator."""
 
     carries = True  # tract keeps the states of recurrent operators between calls
 
-    def __init__(self, path: Path, sizes: Mapping[str, int]) -> None:
+    def __init__(self, path: Path, sizes: Mapping[str, int | Sequence[int]]) -> None:
         """Read the model. Raises InputError, and MissingPackageError without the packages of the extra `onnx`."""
         require("an ONNX file", "onnx", "onnxruntime")
         from t2n_core.onnx_file.model import read_model
@@ -260,9 +264,13 @@ class OnnxFile:
     def with_hint(self, outcome: Outcome, engine: Engine, target: str) -> Outcome:
         from t2n_core.onnx_file.refusals import REFUSAL, refusal_of
 
-        if outcome.status is not Status.ERROR or outcome.error is None:
+        if outcome.error is None:
             return outcome
-        refusal = refusal_of(outcome.error.message, self._model.functions)
+        is_refusal = outcome.status is Status.ERROR
+        refusal = refusal_of(outcome.error.message, self._model.functions) if is_refusal else None
+        if refusal is None and outcome.stage is Stage.RUN and set(self._model.symbols) - set(self._sizes):
+            hint = "; ".join(filter(None, (outcome.error.hint, _OF_DRAWN_SIZES)))
+            return replace(outcome, error=replace(outcome.error, hint=hint))
         if refusal is None:
             return outcome
         hint = "; ".join(filter(None, (outcome.error.hint, refusal.hint)))

@@ -34,10 +34,11 @@ _INDEXED: Final = {"Gather": 1, "GatherElements": 1}
 
 
 def draw_samples(
-    model: OnnxModel, reference: Reference, sizes: Mapping[str, int], seconds: float
+    model: OnnxModel, reference: Reference, sizes: Mapping[str, int | Sequence[int]], seconds: float
 ) -> Iterator[tuple[dict[str, int], list[Array], list[Array]]]:
     """Yield sizes, inputs and outputs for several sizes of the dynamic dimensions, of which `sizes` fixes some.
 
+    For others it has a list of their least size.
     Floats are normally distributed. Integers are indices of a table where the model uses them so, otherwise from 0 to
     10, and from a smaller range if the reference refuses them. There are fewer sizes if half of the seconds is used.
     Raises DrawError if the reference answers to none.
@@ -47,8 +48,10 @@ def draw_samples(
     random = np.random.default_rng(0)
     bounds = index_bounds(model)
     drawn, reason = 0, ""
-    most = _COUNT if set(model.symbols) - set(sizes) else _COUNT_FIXED
-    for assignment in itertools.islice(_assignments(model.symbols, sizes), _MOST_TRIES):
+    fixed = {name: size for name, size in sizes.items() if isinstance(size, int)}
+    least = {name: size[0] for name, size in sizes.items() if not isinstance(size, int)}
+    most = _COUNT if set(model.symbols) - set(fixed) else _COUNT_FIXED
+    for assignment in itertools.islice(_assignments(model.symbols, fixed, least), _MOST_TRIES):
         for _ in range(1 if drawn else 2):  # the first twice, so that outputs of different inputs can be compared
             try:
                 inputs, outputs = _answered(model, reference, random, assignment, bounds)
@@ -101,14 +104,16 @@ def index_bounds(model: OnnxModel) -> dict[str, int]:
     return bounds
 
 
-def _check_sizes(model: OnnxModel, sizes: Mapping[str, int]) -> None:
+def _check_sizes(model: OnnxModel, sizes: Mapping[str, Any]) -> None:
     names = {name for symbol in model.symbols for name in names_in(symbol)}
     if unknown := set(sizes) - set(model.symbols) - names:
         has = ", ".join(model.symbols) or "none"
         raise InputError(f"{model.path} has no dynamic dimension {', '.join(sorted(unknown))}", hint=f"it has {has}")
 
 
-def _assignments(symbols: Sequence[str], fixed: Mapping[str, int]) -> Iterator[dict[str, int]]:
+def _assignments(
+    symbols: Sequence[str], fixed: Mapping[str, int], least: Mapping[str, int]
+) -> Iterator[dict[str, int]]:
     """Yield sizes of all symbols, and of the names that they are computed from.
 
     Different sizes come first, then equal ones, then all combinations.
@@ -125,7 +130,8 @@ def _assignments(symbols: Sequence[str], fixed: Mapping[str, int]) -> Iterator[d
         if sizes in seen:
             continue
         seen.add(sizes)
-        assigned = {**fixed, **dict(zip(free, sizes, strict=True))}
+        drawn = zip(free, sizes, strict=True)
+        assigned = {**fixed, **{name: size + least.get(name, 1) - 1 for name, size in drawn}}
         yield {**assigned, **{symbol: size_of(symbol, assigned) for symbol in symbols}}
 
 

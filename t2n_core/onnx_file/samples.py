@@ -36,15 +36,16 @@ class OnnxSamples:
 def reference_samples(
     path: Path,
     given: Sequence[tuple[Array, ...]] = (),
-    sizes: Mapping[str, int] | None = None,
+    sizes: Mapping[str, int | Sequence[int]] | None = None,
     *,
     references: Sequence[str] = REFERENCES,
     seconds: float = SECONDS,
 ) -> OnnxSamples:
     """Return a sample for each set of inputs, or for drawn ones, by the first of the references that computes all.
 
-    `sizes` fixes dynamic dimensions of drawn inputs. Raises InputError if the file cannot be read, or no inputs can be
-    drawn; MeaningError if no reference computes the outputs, and BudgetError if they take too much time or memory.
+    `sizes` fixes dynamic dimensions of drawn inputs, or has a list of the least size. Raises InputError if the file
+    cannot be read, or no inputs can be drawn; MeaningError if no reference computes the outputs, and BudgetError if
+    they take too much time or memory.
     """
     samples: list[Sample] = []
     names: list[str] = []

@@ -18,7 +18,7 @@ from t2n_core.onnx_file.references import RUNTIME, open_reference
 from tests.onnx_nets import FLOAT, INT64, embedding, linear, model, saved, tensor
 
 
-def drawn(net: onnx.ModelProto, folder: Path, sizes: Mapping[str, int] | None = None) -> list[tuple[Any, ...]]:
+def drawn(net: onnx.ModelProto, folder: Path, sizes: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
     content = read_model(saved(net, folder / "net.onnx"))
     return list(draw_samples(content, open_reference(RUNTIME, content), sizes or {}, 60))
 
@@ -108,3 +108,9 @@ def test_a_dimension_that_is_computed_has_a_size_that_it_can_have(tmp_path: Path
     assert all(rows == 4 * (columns - 1) for _, rows, columns in shapes)
     assert len({rows for _, rows, _ in shapes}) > 3
     assert [inputs[0].shape[1:] for _, inputs, _ in drawn(net, tmp_path, {"H": 5})] == [(20, 6)] * 7
+
+
+def test_a_least_size_is_kept(tmp_path: Path) -> None:
+    sizes = [sample[0]["B"] for sample in drawn(linear(), tmp_path, {"B": [16]})]
+    assert min(sizes) == 16
+    assert len(set(sizes)) == 6

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from t2n_core.check.file import CheckedFile
     from t2n_core.parity.judging.interface import Port
 
+IO_FILE = "io.npz"
+"""The file with inputs and outputs in the folder of a case, as tract's own have it."""
 _FLOAT = "float32"
 
 
@@ -25,10 +27,16 @@ def read_sets(
 ) -> tuple[list[tuple[NDArray[Any], ...]], list[tuple[NDArray[Any], ...]]]:
     """Return the inputs and the expected outputs in files, one for each set, in the order of a graph.
 
-    Folders of test data bring their own outputs. Raises InputError for arrays that do not fit the graph, or each other.
+    Without `inputs` they are those of the `io.npz` in an archive that is a folder, if it has one. Without `expected`
+    the outputs in the files of the inputs are the expected ones, if each file has all of them.
+
+    Raises InputError for arrays that do not fit the graph, or each other.
     """
     input_names, output_names = file.names
-    if not expected and inputs and all((path / "output_0.pb").exists() for path in inputs):
+    if not inputs and (file.path / IO_FILE).is_file():
+        inputs = [file.path / IO_FILE]
+        print(f"the inputs are those of {inputs[0]}", file=sys.stderr)
+    if not expected and _all_hold_outputs(inputs, input_names, output_names):
         expected = inputs
     if expected and len(inputs) != len(expected):
         raise InputError(f"{len(inputs)} files of --inputs and {len(expected)} of --expected: each has its own outputs")
@@ -40,6 +48,27 @@ def read_sets(
         if any(one.dtype != other.dtype for one, other in zip(arrays[place], read[place], strict=True)):
             outputs[place] = as_computed(path, outputs[place], file.path, arrays[place], output_names)
     return arrays, outputs
+
+
+def _all_hold_outputs(paths: Sequence[Path], inputs: Sequence[str], outputs: Sequence[str]) -> bool:
+    """Return whether each file of inputs also has all outputs; if not, a line on stderr names those that some have."""
+    present: dict[Path, list[str]] = {}
+    for path in paths:
+        if path.is_dir():
+            present[path] = list(outputs) if (path / "output_0.pb").exists() else []
+        else:
+            arrays = read_npz(path)
+            present[path] = [name for name in outputs if name in arrays]
+            if set(present[path]) <= set(inputs):  # a result that is an input is no output of its own
+                present[path] = []
+    if all(len(names) == len(outputs) for names in present.values()):
+        return True
+    for path, names in present.items():
+        if names:
+            missing = [name for name in outputs if name not in names]
+            why = f"it has no {', '.join(missing)}" if missing else "other files of inputs have none"
+            print(f"{path}: its outputs {', '.join(names)} are not used: {why}", file=sys.stderr)
+    return False
 
 
 def read_arrays(

@@ -63,8 +63,8 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="NPZ",
-        help="the outputs for each of these, by name; if missing, those by the definitions of the archive's operators, "
-        "or of onnxruntime for an ONNX model",
+        help="the outputs for each of these, by name; if missing, those in the files of --inputs, or those by the "
+        "definitions of the archive's operators, or of onnxruntime for an ONNX model",
     )
     parser.add_argument("--size", action="append", default=[], type=size_argument, metavar="NAME=N", help=SIZE_HELP)
     parser.add_argument("--tolerance", default=str(DEFAULT_LEVEL), metavar="LEVEL", help=LEVEL_HELP)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_t2n.cli.arrays import IO_FILE
 from pytest_t2n.cli.output import say
-from pytest_t2n.cli.upstream.given import IO_FILE, read_given, with_outputs
+from pytest_t2n.cli.upstream.given import read_given, with_outputs
 from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.run.bundles import CheckInputs, check_bundle_folder, write_check, write_manifest

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_t2n.cli.arrays import read_arrays, read_npz
+from pytest_t2n.cli.arrays import IO_FILE, read_arrays, read_npz
 from pytest_t2n.expect.entries import glob_fits
 from pytest_t2n.records.nodeids import names_of
 from pytest_t2n.records.schema import RecordError
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from t2n_core.parity.request import CheckRequest
     from t2n_core.parity.samples import Sample
 
-IO_FILE = "io.npz"
 _MODEL_FILES = ("model.nnef.tgz", "model.onnx")
 _OF_A_CASE = (IO_FILE, GRAPH_FILE, *_MODEL_FILES)
 """Files that a bundle does not have."""

@@ -115,6 +115,18 @@ def test_outputs_of_another_model_are_not_the_engines(
     assert "every statement is computed as it is defined" in found["error"]["details"]
 
 
+def test_outputs_beside_the_inputs_are_judged(
+    archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file as tract's `io.npz`, given or in the folder of the archive."""
+    for given in (["--inputs", str(tmp_path / "io.npz")], []):
+        path = Path(given[-1]) if given else archive / "io.npz"
+        np.savez(path, input=np.ones((2, 5), np.float32), y=np.zeros((2, 4), np.float32))
+        found = checked(capsys, str(archive), *given)
+        assert (found["status"], found["facts"]["author"]) == ("mismatch", "exporter")
+        assert "outputs differ from the expected outputs beyond" in found["error"]["message"]
+
+
 def test_an_operator_without_a_definition_is_named(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graph = archive / "graph.nnef"
     graph.write_text(graph.read_text().replace("= tanh(", "= tract_core_nothing(", 1))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from pytest_t2n.cli.arrays import as_declared, in_order
+from pytest_t2n.cli.arrays import as_declared, in_order, read_sets
 from t2n_core.errors import InputError
 from t2n_core.parity.judging.interface import Port
 
@@ -45,3 +47,37 @@ def test_another_type_is_refused_with_its_file(declared: str, array: np.ndarray)
         InputError, match=rf"io\.npz: `x` is {array.dtype}, and the graph declares (int64|float32|int)$"
     ):
         as_declared(IO, [array], [Port("x", declared)])
+
+
+def graph(path: Path) -> Any:
+    """The names of a graph with one input and two outputs; its definitions are not known."""
+    return SimpleNamespace(path=path, names=(["x"], ["y", "z"]), interface=None)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "outputs", "said"),
+    [
+        ("xyz", [[2.0], [3.0]], ""),
+        ("xy", [], "io.npz: its outputs y are not used: it has no z\n"),
+        ("x", [], ""),
+    ],
+)
+def test_outputs_beside_the_inputs_are_expected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arrays: str, outputs: list[list[float]], said: str
+) -> None:
+    path = tmp_path / "io.npz"
+    np.savez(path, **{name: np.ones(1) * "_xyz".index(name) for name in arrays})
+    inputs, expected = read_sets(graph(tmp_path / "net.nnef.tgz"), [path])
+    assert [[array.tolist() for array in one] for one in inputs] == [[[1.0]]]
+    assert [array.tolist() for one in expected for array in one] == outputs
+    assert capsys.readouterr().err.removeprefix(f"{tmp_path}/") == said
+    assert read_sets(graph(tmp_path), []) == (inputs, expected)
+    assert capsys.readouterr().err.startswith(f"the inputs are those of {path}\n")
+
+
+def test_outputs_of_some_sets_only_are_not_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [tmp_path / "0.npz", tmp_path / "1.npz"]
+    np.savez(files[0], x=np.ones(1), y=np.ones(1), z=np.ones(1))
+    np.savez(files[1], x=np.ones(1))
+    assert read_sets(graph(tmp_path / "net.nnef.tgz"), files)[1] == []
+    assert capsys.readouterr().err == f"{files[0]}: its outputs y, z are not used: other files of inputs have none\n"

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_t2n.cli.parser import Parser
 from t2n_core import __version__
-from t2n_core.errors import T2NError, T2NWarning
+from t2n_core.errors import EngineIndexWarning, T2NError, T2NWarning
 from t2n_core.extras import importing
 from t2n_core.text import reason_of, visible
 
@@ -96,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser(words[0] if words else "")
     try:
         options = parser.parse_args(words)
-        with importing(f"t2n {options.family}"):
+        with importing(f"t2n {options.family}"), _index_warnings_without_source():
             status: int = options.run(options)
             sys.stdout.flush()
     except BrokenPipeError:  # the reader of the output has closed it: `t2n doctor | head`
@@ -113,6 +115,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return 130
     return status
+
+
+@contextmanager
+def _index_warnings_without_source() -> Iterator[None]:
+    """Print the warning that the index did not answer as one line: no line of a source is its cause."""
+    before = warnings.formatwarning
+
+    def as_line(message: Warning | str, category: type[Warning], *at: Any, **line: Any) -> str:
+        if issubclass(category, EngineIndexWarning):
+            return f"warning: {visible(str(message))}\n"
+        return before(message, category, *at, **line)
+
+    warnings.formatwarning = as_line
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
 
 
 def _parser(named: str) -> Parser:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from packaging.version import Version
@@ -35,6 +35,8 @@ class ReleaseReport:
     releases: tuple[Version, ...]
     """All existing releases."""
     fetched: tuple[Version, ...] = ()
+    failures: Mapping[Version, str] = field(default_factory=dict)
+    """Release -> why it could not be fetched."""
 
     @property
     def endings(self) -> dict[Version, str]:
@@ -64,6 +66,11 @@ class ReleaseReport:
         lines = [f"{len(self.outcomes)} of {len(self.releases)} releases of tract tried"]
         if self.fetched:
             lines[0] += f", {len(self.fetched)} of them fetched"
+        if self.failures:
+            names = ", ".join(map(str, sorted(self.failures)))
+            lines.append(f"  not to be had: {names} ({next(iter(self.failures.values()))})")
+        if not self.outcomes:
+            return "\n".join(lines)
         lines += [f"  {stretch.describe()}" for stretch in self.stretches]
         found = self.boundaries
         lines.append("boundaries:" if found else "no boundary: the outcome is the same in all of them")
@@ -85,27 +92,30 @@ def search_releases(
     `fetches` releases that are not cached are tried in addition to the wanted ones; the newest boundaries come first.
     """
     outcomes: dict[Version, Outcome] = {}
-    failed: set[Version] = set()
+    failures: dict[Version, str] = {}
     fetched: list[Version] = []
 
     def attempt(release: Version) -> None:
-        if release not in cached:
-            fetched.append(release)
         try:
             outcomes[release] = judge(release)
-        except EngineProvisionError:
-            failed.add(release)
+        except EngineProvisionError as wrong:
+            failures[release] = wrong.message
+            return
+        if release not in cached:
+            fetched.append(release)
 
     for release in dict.fromkeys([*cached, *wanted]):
         attempt(release)
     left = fetches
-    while left > 0 and (following := _next(releases, outcomes, failed)) is not None:
+    while left > 0 and (following := _next(releases, outcomes, failures)) is not None:
         attempt(following)
         left -= 1
-    return ReleaseReport(outcomes, tuple(sorted(releases)), tuple(fetched))
+    return ReleaseReport(outcomes, tuple(sorted(releases)), tuple(fetched), failures)
 
 
-def _next(releases: Sequence[Version], outcomes: Mapping[Version, Outcome], failed: set[Version]) -> Version | None:
+def _next(
+    releases: Sequence[Version], outcomes: Mapping[Version, Outcome], failed: Collection[Version]
+) -> Version | None:
     """Return the release to fetch next; None if bisection has nothing left to learn."""
     endings = {release: ending_of(outcome) for release, outcome in outcomes.items()}
     for middle in _middles(endings, releases, failed):
@@ -117,7 +127,9 @@ def _next(releases: Sequence[Version], outcomes: Mapping[Version, Outcome], fail
     return next((one for one in ends if one not in endings and one not in failed), None)
 
 
-def _middles(endings: Mapping[Version, str], releases: Sequence[Version], failed: set[Version]) -> Iterator[Version]:
+def _middles(
+    endings: Mapping[Version, str], releases: Sequence[Version], failed: Collection[Version]
+) -> Iterator[Version]:
     """Yield the middle of each inexact boundary, that of the newest first."""
     for boundary in reversed(boundaries_of(endings, releases)):
         for branch in branches(releases):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from packaging.version import InvalidVersion, Version
 
 from pytest_t2n.cli.busy import busy
-from pytest_t2n.cli.output import say
+from pytest_t2n.cli.output import say, warn
 from pytest_t2n.config.settings import DEFAULT_TIMEOUT
 from t2n_core.errors import InputError
 from t2n_core.level import LEVELS
@@ -75,7 +75,7 @@ def version_given(text: str) -> Version:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the report of each case; return 1 if a release named good or bad is not."""
+    """Print the report of each case; return 1 if a release named good or bad is not, or none could be tried."""
     from t2n_core.releases.judges import Releases
 
     contradicted = False
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
                 print(json.dumps({"case": given.name, **_plain(report)}))
             else:
                 say(f"{given.name}: {report.describe()}")
-            contradicted |= _report_contradictions(options, report)
+            contradicted |= _report_contradictions(options, report) or not report.outcomes
     return int(contradicted)
 
 
@@ -125,19 +125,23 @@ def _plain(report: ReleaseReport) -> dict[str, object]:
         "endings": {str(release): ending for release, ending in sorted(report.endings.items())},
         "boundaries": [[str(one.before), str(one.after), one.was, one.becomes] for one in report.boundaries],
         "fetched": [str(release) for release in report.fetched],
+        "failures": {str(release): reason for release, reason in sorted(report.failures.items())},
     }
 
 
 def _report_contradictions(options: argparse.Namespace, report: ReleaseReport) -> bool:
-    """Print the releases whose results differ from the user's claims, and return whether there are any."""
+    """Print the releases whose results are not as the user claims, and return whether there are any."""
     from t2n_core.releases.boundaries import RIGHT
 
     wrong = []
     for texts, is_right in ((options.good, True), (options.bad, False)):
         for text in texts:
-            ending = report.endings.get(version_given(text))
-            if ending is not None and (ending == RIGHT) is not is_right:
-                wrong.append(f"tract {text} was given as {'good' if is_right else 'bad'}, but its result is: {ending}")
+            release, claim = version_given(text), "good" if is_right else "bad"
+            ending = report.endings.get(release)
+            if ending is None:
+                wrong.append(f"tract {text} was given as {claim}, but was not tried: {report.failures[release]}")
+            elif (ending == RIGHT) is not is_right:
+                wrong.append(f"tract {text} was given as {claim}, but its result is: {ending}")
     for line in wrong:
-        say(line)
+        (warn if options.json else say)(line)
     return bool(wrong)

@@ -78,6 +78,24 @@ def test_a_release_that_is_not_as_was_said_fails(stretched: Path, capsys: pytest
     assert "tract 0.23.9 was given as bad, but its result is: right" in capsys.readouterr().out
 
 
+def test_a_release_that_cannot_be_had_is_not_passed_over(stretched: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cache = stretched.parent / "cache"
+    engines = Path("engines", "tract")
+    (cache / engines).mkdir(parents=True)
+    (cache / engines / "0.23.9").symlink_to(Path(CACHE) / engines / "0.23.9")
+    index = {"distribution": "tract", "time": 0.0, "versions": ["0.21.19", "0.23.9"]}
+    (cache / "index.json").write_text(json.dumps(index))
+    arguments = ["bisect-releases", str(stretched), "--offline", "--cache-dir", str(cache), "--good", "0.21.19"]
+    assert main(arguments) == 1
+    out = capsys.readouterr().out
+    assert "1 of 1 releases of tract tried\n  not to be had: 0.21.19 (" in out
+    assert "tract 0.21.19 was given as good, but was not tried: " in out
+    assert main([*arguments, "--json"]) == 1
+    told = capsys.readouterr()
+    assert [json.loads(told.out)[key] for key in ("endings", "fetched")] == [{"0.23.9": "right"}, []]
+    assert "0.21.19 was given as good" in told.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -153,3 +153,25 @@ def test_a_warning_that_a_filter_makes_an_error_is_no_traceback(
     monkeypatch.setattr("pytest_t2n.cli.doctor.add_commands", lambda parser: parser.set_defaults(run=run))
     assert main(["doctor"]) == 1
     assert "turned OptionWarning into an error: weights had no effect" in capsys.readouterr().err
+
+
+WITHOUT_INDEX = """
+import sys
+from pytest_t2n.cli.command import main
+from t2n_core.engine.provision import index
+from t2n_core.errors import EngineResolveError
+
+def refused(*arguments):
+    raise EngineResolveError("no network")
+
+index.run_pip = refused
+sys.exit(main(["engines", "list", "--index"]))
+"""
+
+
+def test_a_warning_of_the_index_is_one_line(cache: Path) -> None:
+    (cache / "index.json").write_text(json.dumps({"distribution": "tract", "time": 0.0, "versions": ["0.23.9"]}))
+    done = subprocess.run([sys.executable, "-c", WITHOUT_INDEX], capture_output=True, text=True, timeout=60, check=True)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("warning: the package index did not answer, its versions as of ")
+    assert line.endswith(" are used (no network)")

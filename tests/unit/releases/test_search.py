@@ -122,6 +122,17 @@ def test_a_release_that_cannot_be_had_is_passed_over() -> None:
 
     report = search_releases(ALL, judge, cached=versions("0.19.2", "0.23.9"), fetches=20)
     assert boundaries(report) == ["0.21.5 right, 0.21.8 mismatch at compare (2 between them were not tried)"]
+    assert report.failures == dict.fromkeys(versions("0.21.7", "0.21.6"), "no network")
+    assert not {*report.failures} & {*report.fetched}
+    assert "\n  not to be had: 0.21.6, 0.21.7 (no network)\n" in report.describe()
+
+
+def test_without_any_release_nothing_is_said_of_boundaries() -> None:
+    def judge(release: Version) -> Outcome:
+        raise EngineProvisionError("no network")
+
+    report = search_releases(ALL, judge, cached=[], wanted=versions("0.21.19"), fetches=0)
+    assert report.describe() == "0 of 54 releases of tract tried\n  not to be had: 0.21.19 (no network)"
 
 
 def test_the_ends_are_fetched_where_all_that_is_known_ends_alike() -> None:

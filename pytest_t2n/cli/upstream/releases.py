@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +19,12 @@ from t2n_core.level import LEVELS
 
 if TYPE_CHECKING:
     from pytest_t2n.cli.upstream.given import Given
+    from t2n_core.parity.outcome import Outcome
     from t2n_core.releases.judges import Releases
     from t2n_core.releases.search import ReleaseReport
+
+_SECONDS = 10.0
+"""Time between two lines of progress without a terminal."""
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -81,11 +87,11 @@ def run(options: argparse.Namespace) -> int:
     contradicted = False
     with Releases(offline=options.offline, cache_dir=options.cache_dir) as releases:
         for given in given_of(options):
-            with busy(f"{given.name}: running releases of tract"):
+            with busy(f"{given.name}: running releases of tract", seconds=_SECONDS) as show:
                 if options.by == "time":
                     _show_times(options, releases, given)
                     continue
-                report = _search(options, releases, given)
+                report = _search(options, releases, given, show)
             if options.json:
                 print(json.dumps({"case": given.name, **_plain(report)}))
             else:
@@ -94,7 +100,9 @@ def run(options: argparse.Namespace) -> int:
     return int(contradicted)
 
 
-def _search(options: argparse.Namespace, releases: Releases, given: Given) -> ReleaseReport:
+def _search(
+    options: argparse.Namespace, releases: Releases, given: Given, show: Callable[[str], None]
+) -> ReleaseReport:
     from pytest_t2n.cli.upstream.given import with_outputs, with_outputs_of
     from t2n_core.releases.judges import archive_judge
     from t2n_core.releases.search import MOST_FETCHES
@@ -104,7 +112,16 @@ def _search(options: argparse.Namespace, releases: Releases, given: Given) -> Re
         given = with_outputs_of(given, releases.engine(good[0])) if good else with_outputs(given)
     wanted = [*good, *(version_given(text) for text in options.bad)]
     fetches = MOST_FETCHES if options.fetches is None else options.fetches
-    return releases.search(archive_judge(releases, given.request), wanted, fetches)
+    judge = archive_judge(releases, given.request)
+    sure = list(dict.fromkeys([*releases.cached, *wanted]))
+    numbers = count(1)
+
+    def outcome_of(release: Version) -> Outcome:
+        place = f"{next(numbers)} of {len(sure)}" if release in sure else "fetched for a boundary"
+        show(f"{given.name}: tract {release}, {place}")
+        return judge(release)
+
+    return releases.search(outcome_of, wanted, fetches)
 
 
 def _show_times(options: argparse.Namespace, releases: Releases, given: Given) -> None:

@@ -164,7 +164,8 @@ def test_archives_are_analysed_without_torch(command: str, status: int, told: st
         f"sys.exit(main([*{command.split()}, '--offline']))"
     )
     done = run(WITHOUT.format(names=["torch", "nnef", "nnef_tools"]) + program)
-    assert (done.returncode, done.stderr) == (status, "")
+    errors = [line for line in done.stderr.splitlines() if not line.startswith("soft: tract 0.")]  # slow: progress
+    assert (done.returncode, errors) == (status, [])
     assert told in done.stdout
     refused = run(WITHOUT.format(names=["torch", "sympy", "mpmath"]) + program)
     assert refused.returncode == 1

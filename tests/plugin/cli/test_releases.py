@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pytest_t2n.cli import main
+from pytest_t2n.cli.upstream import releases as upstream_releases
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.starter import FOR_EXPORTS
 
@@ -51,6 +52,17 @@ def test_the_window_of_a_release_is_named(stretched: Path, capsys: pytest.Captur
     assert found["case"] == "stretched"
     assert found["fetched"] == []
     assert ["0.21.7", "0.21.8", "right", "mismatch at compare"] in found["boundaries"]
+
+
+def test_progress_is_on_stderr(
+    stretched: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(upstream_releases, "_SECONDS", 0.0)
+    assert t2n(stretched, "--json") == 0
+    told = capsys.readouterr()
+    count = len(json.loads(told.out)["endings"])
+    lines = told.err.splitlines()
+    assert (len(lines), lines[-1]) == (count, f"stretched: tract 0.23.9, {count} of {count}")
 
 
 def test_the_definitions_say_what_has_to_come_out(stretched: Path, capsys: pytest.CaptureFixture[str]) -> None:

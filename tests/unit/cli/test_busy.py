@@ -1,12 +1,15 @@
-"""The line of a command that works: on a terminal alone, and never in what it prints."""
+"""The line of a command that works: on a terminal, elsewhere now and then, and never in what it prints."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import time
 
 import pytest
+
+from pytest_t2n.cli.busy import busy
 
 CODE = """
 from pytest_t2n.cli.busy import busy
@@ -35,3 +38,15 @@ def test_the_line_is_on_the_terminal_and_not_in_a_pipe() -> None:
 def test_without_a_terminal_there_is_no_line() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, timeout=60, check=True)
     assert (done.stdout, done.stderr) == (b"printed\n", b"")
+
+
+def test_a_long_command_tells_now_and_then_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with busy("running", seconds=10) as show:
+        for number in range(1, 9):
+            now[0] += 4
+            show(f"{number} of 8")
+    assert capsys.readouterr().err == "3 of 8\n6 of 8\n"

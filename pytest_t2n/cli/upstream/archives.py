@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_t2n.cli.arrays import IO_FILE
 from pytest_t2n.cli.output import say
-from pytest_t2n.cli.upstream.given import read_given, with_outputs
+from pytest_t2n.cli.upstream.given import read_given, stem_of, with_outputs
 from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.run.bundles import CheckInputs, check_bundle_folder, write_check, write_manifest
@@ -70,7 +70,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 def _arrays_of(file: Path) -> Path | None:
     """Return the arrays beside a file, `x.npz` of `x.nnef.tgz`; None if there are none."""
-    beside = [file / IO_FILE] if file.is_dir() else [file.with_name(f"{file.name.partition('.')[0]}.npz")]
+    beside = [file / IO_FILE] if file.is_dir() else [file.with_name(f"{stem_of(file)}.npz")]
     return next((path for path in beside if path.exists()), None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from t2n_core.parity.samples import Sample
 
 _MODEL_FILES = ("model.nnef.tgz", "model.onnx")
+_ENDING = re.compile(r"((\.nnef)?(\.tgz|\.tar\.gz|\.tar)?|\.onnx)$", re.IGNORECASE)
 _OF_A_CASE = (IO_FILE, GRAPH_FILE, *_MODEL_FILES)
 """Files that a bundle does not have."""
 
@@ -64,9 +66,15 @@ def read_given(path: Path, inputs: Path | None = None, case: str | None = None) 
             archive = next((path / name for name in _MODEL_FILES if (path / name).exists()), path)
             io_file = path / IO_FILE
             return [_of_file(path.resolve().name, archive, io_file if io_file.exists() else None)]
-        return [_of_file(path.name.partition(".")[0] or path.name, path, inputs)]
+        return [_of_file(stem_of(path), path, inputs)]
     except (RecordError, OSError, ValueError, KeyError) as wrong:
         raise InputError(str(wrong)) from None
+
+
+def stem_of(path: Path) -> str:
+    """Return the name of an archive or an ONNX model without its ending: `kws0.23` of `kws0.23.nnef.tgz`."""
+    name = path.absolute().name
+    return name if path.is_dir() else _ENDING.sub("", name, count=1) or name
 
 
 def _of_bundles(path: Path, case: str | None) -> Iterable[Given]:

@@ -26,7 +26,7 @@ _REPLY_STATUS: Mapping[str, Status] = {
     "oom": Status.OOM,
 }
 _STDERR_KEPT = 4000
-_TIMEOUT_HINT = "give it more time: --t2n-timeout=SECONDS, or timeout= of one test"
+_TIMEOUT_HINT = "give it more time: --timeout of `t2n`, or of a test --t2n-timeout or timeout="
 _LOAD_HINT = f"`t2n bisect-releases` names the releases that load it; or {_TIMEOUT_HINT}"
 _FREE_SIZES_HINT = (
     "a pass of the engine may take time that grows exponentially with the expressions of the free sizes {names}: "

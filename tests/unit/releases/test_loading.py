@@ -64,7 +64,7 @@ def test_hint_of_a_time_out_at_load(replies: dict[str, EngineReply], asked: list
     assert machine.asked == asked
     assert outcome.error is not None
     assert outcome.error.hint.startswith(hint)
-    assert "give it more time: --t2n-timeout=SECONDS" in outcome.error.hint
+    assert "give it more time: --timeout of `t2n`, or of a test --t2n-timeout" in outcome.error.hint
 
 
 @pytest.mark.parametrize("reply", [REFUSED, EngineReply("timeout", "run", "killed"), EngineReply("crash", "load", "")])

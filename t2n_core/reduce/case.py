@@ -6,6 +6,7 @@ import io
 import shlex
 import shutil
 import tempfile
+import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,7 +39,7 @@ from t2n_core.reduce.oracles import DefinitionsOracle, Float64Oracle, OnnxOracle
 from t2n_core.reduce.program import ONNX_FILE, Array, Program
 from t2n_core.reduce.reducer import Reduced, reduce_program
 from t2n_core.releases.judges import Releases, archive_judge
-from t2n_core.releases.search import ReleaseReport
+from t2n_core.releases.search import ReleaseReport, search_right
 from t2n_core.scratch import home_in_memory
 
 IO_FILE: Final = "io.npz"
@@ -116,9 +117,10 @@ def reduce_case(
 
     `oracle` is a release of tract, `definitions` or `float64`; by default, the release nearest to the engine's that is
     right, or the definitions of the operators, or the Khronos interpreter in float64. Of an ONNX model it is the
-    reference by default. `seconds` is the time for the reduction, `timeout` that for one run. Raises InputError if the
-    case does not fail, or `output` has other files.
+    reference by default. `seconds` is the time for the reduction, at most half of it for the search of that release;
+    `timeout` is that for one run. Raises InputError if the case does not fail, or `output` has other files.
     """
+    started = time.monotonic()
     _check_folder(output)
     if case.engine is None and is_onnx(case.request.archive):
         raise InputError("the tools of Khronos read no ONNX files", hint="name a release of tract with --engine")
@@ -135,8 +137,9 @@ def reduce_case(
             engine = SecondCalls(engine)  # a first call in a new State gives the right values
         else:
             engine = on_path(engine, outcome.path, [sample.sizes])
-            report, right = _oracle(case, sample, releases, oracle, program, Path(memory), timeout)
-        judge = Judge(engine, right, Path(memory), timeout=timeout, seconds=seconds)
+            report, right = _oracle(case, sample, releases, oracle, program, Path(memory), timeout, seconds / 2)
+        left = max(seconds / 2, seconds - (time.monotonic() - started))
+        judge = Judge(engine, right, Path(memory), timeout=timeout, seconds=left)
         if is_onnx(case.request.archive):
             _require_same_failure(judge, case.request.archive, sample, program, timeout)
 
@@ -209,8 +212,9 @@ def _oracle(
     program: Program,
     memory: Path,
     timeout: float,
+    seconds: float,
 ) -> tuple[ReleaseReport | None, Oracle | None]:
-    """Return the requested oracle, or the best one, with the report of the search for it."""
+    """Return the requested oracle, or the best one, with the report of the search for it in so many seconds."""
     report = None
     if is_onnx(case.request.archive) and wanted in ("", DefinitionsOracle.name, FLOAT64):
         if wanted:
@@ -220,9 +224,11 @@ def _oracle(
         return None, OnnxOracle(case.request.reference, memory, timeout)
     if not wanted:
         tried = archive_judge(releases, replace(case.request, samples=[sample], timeout=timeout))
-        report = releases.search(tried, fetches=0)
         near = max(releases.all) if case.engine is None and releases.all else _version(case.engine)
-        right = report.nearest_right(near) if near is not None else None
+        right = None
+        if near is not None:
+            report = search_right(releases.all, tried, near, cached=releases.cached, seconds=seconds)
+            right = report.nearest_right(near)
         wanted = str(right) if right is not None else _without_release(case, program, timeout)
     if wanted == DefinitionsOracle.name:
         return report, DefinitionsOracle(timeout)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -57,9 +58,7 @@ class ReleaseReport:
 
     def nearest_right(self, release: Version) -> Version | None:
         """Return the right release with the fewest others between it and this one; the newer of two."""
-        order = sorted({*self.releases, release})
-        place = order.index(release)
-        return min(self.right, key=lambda one: (abs(order.index(one) - place), -order.index(one)), default=None)
+        return next(iter(_nearest_first(self.right, release, self.releases)), None)
 
     def describe(self) -> str:
         """Return stretches and boundaries as text for a terminal."""
@@ -111,6 +110,33 @@ def search_releases(
         attempt(following)
         left -= 1
     return ReleaseReport(outcomes, tuple(sorted(releases)), tuple(fetched), failures)
+
+
+def search_right(
+    releases: Sequence[Version], judge: Judge, near: Version, *, cached: Sequence[Version], seconds: float
+) -> ReleaseReport:
+    """Try the `cached` releases, the nearest to `near` first, until one is right; none is started after `seconds`."""
+    outcomes: dict[Version, Outcome] = {}
+    failures: dict[Version, str] = {}
+    end = time.monotonic() + seconds
+    for release in _nearest_first(cached, near, releases):
+        if time.monotonic() >= end:
+            break
+        try:
+            outcomes[release] = judge(release)
+        except EngineProvisionError as wrong:
+            failures[release] = wrong.message
+            continue
+        if ending_of(outcomes[release]) == RIGHT:
+            break
+    return ReleaseReport(outcomes, tuple(sorted(releases)), failures=failures)
+
+
+def _nearest_first(some: Iterable[Version], near: Version, releases: Iterable[Version]) -> list[Version]:
+    """Return some of the releases by the number of others between each and `near`; the newer of two first."""
+    order = sorted({*releases, near})
+    place = order.index(near)
+    return sorted(some, key=lambda one: (abs(order.index(one) - place), -order.index(one)))
 
 
 def _next(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -11,7 +12,7 @@ from t2n_core.engine.provision.branches import branches, predecessor
 from t2n_core.errors import EngineProvisionError
 from t2n_core.parity.outcome import Outcome
 from t2n_core.parity.stage import Stage, Status
-from t2n_core.releases.search import ReleaseReport, search_releases
+from t2n_core.releases.search import ReleaseReport, search_releases, search_right
 
 PATCHES = {
     "0.19": "2 3 5 6 7 8 10 11 12 13 14 15",
@@ -138,3 +139,22 @@ def test_without_any_release_nothing_is_said_of_boundaries() -> None:
 def test_the_ends_are_fetched_where_all_that_is_known_ends_alike() -> None:
     report = search_releases(ALL, wrong_in("0.21.5"), cached=versions("0.21.5"), fetches=1)
     assert report.fetched == (Version("0.23.9"),)
+
+
+def test_the_nearest_right_release_is_tried_without_those_beyond() -> None:
+    judge = wrong_in(first="0.21.8", before="0.21.11")
+    report = search_right(ALL, judge, Version("0.21.9"), cached=ALL, seconds=60)
+    assert sorted(report.outcomes) == versions("0.21.8", "0.21.9", "0.21.10", "0.21.11")
+    assert report.nearest_right(Version("0.21.9")) == Version("0.21.11")
+
+
+def test_the_search_for_a_right_release_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def judge(release: Version) -> Outcome:
+        now[0] += 10
+        return DEAD
+
+    report = search_right(ALL, judge, Version("0.23.9"), cached=ALL, seconds=20)
+    assert sorted(report.outcomes) == versions("0.23.8", "0.23.9")

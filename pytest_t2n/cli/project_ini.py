@@ -1,4 +1,4 @@
-"""Advice on the pytest configuration of a project: options that keep tests from passing unchecked."""
+"""The pytest configuration of a project: the folders it adds for imports, and options that it should have."""
 
 from __future__ import annotations
 
@@ -37,6 +37,18 @@ def find_configuration(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
             if path.is_file() and (options := _options(path, sections)) is not None:
                 return path, options
     return None
+
+
+def python_path(folder: Path) -> list[Path]:
+    """Return the folders that `pythonpath` of the configuration of a folder adds to the search path for imports."""
+    try:
+        configuration = find_configuration(folder)
+    except ValueError:  # `t2n doctor` reports it
+        return []
+    if configuration is None:
+        return []
+    path, options = configuration
+    return [path.parent / one for one in _as_list(options.get("pythonpath"))]
 
 
 def missing_options(options: Mapping[str, Any]) -> list[str]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import importlib
-import importlib.util
 import inspect
 import json
 import re
@@ -20,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_t2n.cli.arrays import read_npz
 from pytest_t2n.cli.busy import busy
+from pytest_t2n.cli.exports.user_module import import_user_module
 from pytest_t2n.cli.output import say
 from pytest_t2n.cli.parser import LEVEL_HELP
 from t2n_core.engine import resolve_engines
@@ -105,7 +104,8 @@ def _export(
     options: argparse.Namespace, axes: Any, more: dict[str, Any], show: Callable[[str], None]
 ) -> tuple[ExportResult, Outcome | None]:
     """Return the export of the model that the options name, and its check if there is one. Raises T2NError."""
-    model, args, marked = _model(options.model, options.target or ("khronos" if options.khronos else "tract"))
+    target_name = options.target or ("khronos" if options.khronos else "tract")
+    model, args, marked = _model(options.model, target_name, no_check=options.no_check)
     more = {**marked, **more}
     axes = axes or more.get("dynamic_axes")
     more.pop("dynamic_axes", None)
@@ -193,7 +193,7 @@ def _target(options: argparse.Namespace, axes: Any, more: dict[str, Any]) -> tup
     return kind(dynamic_axes=axes, check_io=False, **of_target), of_export
 
 
-def _model(text: str, target: str) -> tuple[Any, Any, dict[str, Any]]:
+def _model(text: str, target: str, *, no_check: bool) -> tuple[Any, Any, dict[str, Any]]:
     """Return a model, its inputs or None, and the options that markers of the test set. Raises InputError."""
     if text.endswith(_FILES):
         return Path(text), None, {}
@@ -202,7 +202,7 @@ def _model(text: str, target: str) -> tuple[Any, Any, dict[str, Any]]:
         raise InputError(f"{text} is an ONNX model, which is not exported", hint=f"t2n convert {text} -o ARCHIVE")
     if not module_name or not name:
         raise InputError(f"{text} is neither MODULE:CALLABLE nor a file", hint=f"files end in {', '.join(_FILES)}")
-    owners = [_module(module_name)]
+    owners = [import_user_module(module_name)]
     for part in name.split("."):
         if not hasattr(owners[-1], part):
             raise InputError(f"{module_name} has no `{name}`")
@@ -217,7 +217,7 @@ def _model(text: str, target: str) -> tuple[Any, Any, dict[str, Any]]:
 
         is_method = len(owners) > 2 and inspect.isclass(owners[-2]) and inspect.isfunction(subject)
         make = getattr(owners[-2](), name.rpartition(".")[2]) if is_method else subject
-        returned, marked = _call(text, make), options_of_marks(owners, target)
+        returned, marked = _call(text, make), options_of_marks(owners, target, no_check=no_check)
     if isinstance(returned, tuple | list) and len(returned) == 2:
         return returned[0], returned[1], marked
     return returned, None, marked
@@ -251,24 +251,6 @@ def _call(text: str, make: Any) -> Any:
             f"{text} needs arguments: {', '.join(needed)}", hint="write a function without any that calls it"
         )
     return make()
-
-
-def _module(name: str) -> Any:
-    """Return a module by its dotted name or file, also in the current folder. Raises InputError if there is none."""
-    path = Path(name)
-    if path.suffix == ".py":
-        if not path.is_file():
-            raise InputError(f"there is no file {name}")
-        sys.path.insert(0, str(path.resolve().parent))  # as `python nets/encoder.py` would
-        name = path.stem
-    else:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as missing:
-        if missing.name is not None and (name == missing.name or name.startswith(f"{missing.name}.")):
-            raise InputError(f"there is no module {name}", hint="from the current folder, or installed") from None
-        raise
 
 
 def _option(text: str) -> tuple[str, Any]:

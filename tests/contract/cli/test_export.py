@@ -300,10 +300,49 @@ def test_the_marker_of_a_test_counts(folder: Path, capsys: pytest.CaptureFixture
     assert export("marked_nets.py:test_tagger", "-o", "out.tar") == 1
     assert "frames" in capsys.readouterr().err  # the axes of the module's marker
     assert export("marked_nets.py:test_judged", "-o", "out.tar") == 1
-    assert "judges by atol, and `t2n export` by one level" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "judges by atol, and `t2n export` by one level" in told
+    assert "give --no-check: the test judges" in told
+    assert export("marked_nets.py:test_judged", "-o", "out.tar", "--no-check") == 0
+    assert "not checked" in capsys.readouterr().out
     assert export("marked_nets.py:test_tokens", "-o", "out.tar") == 1
     assert "export-llm" in capsys.readouterr().err
     sys.modules.pop("marked_nets", None)
+
+
+IMPORTING = """
+from audio import make
+from {sibling} import NAME
+
+def test_net():
+    return make()
+"""
+
+
+@pytest.mark.parametrize("in_package", [False, True])
+def test_a_test_imports_as_in_pytest(
+    in_package: bool, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the folders of `pythonpath`, and relative to its package."""
+    for name in ("audio", "helper", "user_tests", "user_tests.helper", "user_tests.test_net", "test_net"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    (folder / "user_nets.py").rename(folder / "audio.py")
+    tests = folder / "user_tests"
+    tests.mkdir()
+    (tests / "test_net.py").write_text(IMPORTING.format(sibling=".helper" if in_package else "helper"))
+    (tests / "helper.py").write_text("NAME = 'net'\n")
+    if in_package:
+        (tests / "__init__.py").write_text("")
+    words = "user_tests/test_net.py::test_net", "-o", "net.nnef.tgz"
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path not in ("", str(folder))])
+    if not in_package:
+        assert export(*words) == 1
+        error = capsys.readouterr().err
+        assert "user_tests/test_net.py imports the module `audio`, which is not found" in error
+        assert "PYTHONPATH=." in error
+        assert len(error.splitlines()) <= 3
+    (folder / "pyproject.toml").write_text("[tool.pytest.ini_options]\npythonpath = ['.']\n")
+    assert export(*words) == 0, capsys.readouterr().err
 
 
 def test_the_node_id_of_a_test_names_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_t2n.cli.doctor import _project
-from pytest_t2n.cli.project_ini import find_configuration, missing_options
+from pytest_t2n.cli.project_ini import find_configuration, missing_options, python_path
 
 COMPLETE = {
     "pyproject.toml": """
@@ -89,3 +89,20 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (finding,) = _project(tmp_path)
     assert finding.state == "note"
     assert finding.text.startswith(f"{path} cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pyproject.toml", "[tool.pytest.ini_options]\npythonpath = ['.', 'src']"),
+        ("pytest.ini", "[pytest]\npythonpath = . src"),
+        ("setup.cfg", "[tool:pytest]\npythonpath =\n    .\n    src"),
+    ],
+)
+def test_folders_for_imports(name: str, text: str, tmp_path: Path) -> None:
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tmp_path / name).write_text(text)
+    assert python_path(tests) == [tmp_path, tmp_path / "src"]
+    (tmp_path / name).write_text("no configuration")
+    assert python_path(tests) == []

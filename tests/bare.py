@@ -28,12 +28,12 @@ exec(compile(open(script).read(), script, "exec"))
 """
 
 
-def bare_packages(folder: Path, *more: str) -> Path:
-    """Return a folder with the package of tract, and links to numpy and more; both folders in `folder` are made."""
+def bare_packages(folder: Path, *more: str, tract: str = "0.23") -> Path:
+    """Return a folder with a release of tract, and links to numpy and more; both folders in `folder` are made."""
     packages, wheels = folder / "bare", folder / "wheels"
     for one in (packages, wheels):
         one.mkdir()
-    with zipfile.ZipFile(download_wheel(Version(TractNNEF("0.23").version), wheels)) as wheel:
+    with zipfile.ZipFile(download_wheel(Version(TractNNEF(tract).version), wheels)) as wheel:
         wheel.extractall(packages)
     installed = Path(np.__file__).parents[1]
     for part in (part for name in ("numpy", *more) for part in installed.glob(f"{name}*")):

@@ -26,7 +26,7 @@ from t2n_core.engine.processor import this_processor
 from t2n_core.engine.provision.store import EngineStore, is_listed
 from t2n_core.engine.provision.versions import UNUSABLE
 from t2n_core.errors import T2NError
-from t2n_core.extras import install_command
+from t2n_core.extras import EXTRAS, install_command
 from t2n_core.torch_graph.compat.releases import untested_note
 
 _GRAPH = """version 1.0;
@@ -105,18 +105,20 @@ def _project(folder: Path) -> Iterator[Finding]:
         yield Finding("project", f"{path} lacks {line}", "note")
 
 
-_USES = {"torch": "to export models", "upstream": "to export models, and to reduce and profile archives"}
+_USES = {"torch": "to export models", "upstream": "to reduce and profile archives"}
 """Extra -> what its packages are needed for."""
 
 
 def _packages() -> Iterator[Finding]:
-    """Yield the state of each declared requirement; those of extras are needed only for what _USES says."""
+    """Yield the state of each declared package; those of extras are needed only for what _USES says."""
+    shown = set()
     for line in importlib.metadata.requires("pytest-t2n") or []:
         wanted = Requirement(line)
         base = wanted.marker is None
-        use = next((_USES[extra] for extra in _USES if wanted.marker and wanted.marker.evaluate({"extra": extra})), "")
-        if wanted.name == "pytest-t2n" or not (base or use):
+        use = _USES.get(EXTRAS.get(wanted.name, ""), "")
+        if wanted.name in shown or not (base or use):
             continue
+        shown.add(wanted.name)  # several extras may name it
         try:
             installed = importlib.metadata.version(wanted.name)
         except importlib.metadata.PackageNotFoundError:

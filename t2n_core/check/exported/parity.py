@@ -79,7 +79,7 @@ def _with_metrics_as_stored(mismatch: Outcome, result: ExportedArchive, request:
         return mismatch
     within = "within its bound" if all(one.passed for one in metrics) else "beyond its bound too"
     values = ", ".join(f"{one.name} {one.value:.3g}" for one in metrics)
-    hint = f"against the weights as stored ({result.stored_text}) it is {within}: {values}"
+    hint = f"against the weights as stored ({result.stored_text}), as the errors in the table, it is {within}: {values}"
     error = replace(mismatch.error, hint="; ".join(filter(None, [mismatch.error.hint, hint])))
     return replace(mismatch, error=error)
 

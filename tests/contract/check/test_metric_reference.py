@@ -58,7 +58,10 @@ def test_a_metric_beyond_its_bound_says_what_storing_costs(tmp_path: Path) -> No
     assert outcome.status is Status.MISMATCH
     assert outcome.error is not None
     assert "required <= 0.001, against the model's own weights" in outcome.error.message
-    assert "against the weights as stored (2 as q4_0) it is within its bound: largest " in outcome.error.hint
+    assert (
+        "against the weights as stored (2 as q4_0), as the errors in the table, it is within its bound: largest "
+        in outcome.error.hint
+    )
     assert outcome.outputs[0].passed
 
 

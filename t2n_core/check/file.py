@@ -199,7 +199,8 @@ class NnefArchive:
         return with_author(mismatch, engine, request)
 
     def with_hint(self, outcome: Outcome, engine: Engine, target: str) -> Outcome:
-        if outcome.stage is not Stage.LOAD or outcome.error is None or outcome.error.hint:
+        refused = outcome.stage in (Stage.LOAD, Stage.OPTIMISE)
+        if not refused or outcome.error is None or outcome.error.hint:
             return outcome
         option = "--khronos" if target == STANDARD else f"--tract {engine.version}"
         hint = f"an archive is for the release that it was exported for: export it for this one with {option}"

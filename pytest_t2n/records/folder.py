@@ -15,7 +15,8 @@ from pytest_t2n.records.schema import RecordError
 MATRIX_FILE = "matrix.jsonl"
 _LOCK_FILE = ".matrix.lock"
 """A file that stays in the folder; the system releases the lock when its process ends in any way."""
-_GITIGNORE = "# Created by pytest-t2n: a report is made anew by each run.\n*\n"
+GITIGNORE_FILE = ".gitignore"
+_GITIGNORE = "# Created by pytest-t2n: each run makes these files anew. Empty this one to keep them in git.\n*\n"
 _BEGINNING = 1 << 16
 """Bytes at the start of a file that identify its kind."""
 _PAGE_TITLE = b"t2n parity</title>"
@@ -30,7 +31,9 @@ _BADGE = {"schemaVersion", "label", "message", "color"}
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder against other sessions; it is created if missing, and git then ignores what is in it.
+    """Lock a folder against other sessions; it is created if missing.
+
+    Git ignores what is in it if it is new, or holds an earlier report alone.
 
     Raises:
         RecordError: another session has locked it.
@@ -40,8 +43,8 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    if is_new:
-        (folder / ".gitignore").write_text(_GITIGNORE, encoding="utf-8")
+    if is_new or _holds_report_alone(folder):
+        ignore_in_git(folder)
     lock = FileLock(folder / _LOCK_FILE, thread_local=False)
     try:
         lock.acquire(timeout=0)
@@ -52,6 +55,13 @@ def lock_folder(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def ignore_in_git(folder: Path) -> None:
+    """Let git ignore all of a folder, unless it has a .gitignore. Raises OSError."""
+    path = folder / GITIGNORE_FILE
+    if not os.path.lexists(path):
+        path.write_text(_GITIGNORE, encoding="utf-8")
 
 
 def check_folder(folder: Path) -> None:
@@ -81,13 +91,23 @@ def remove_report(folder: Path) -> None:
 def remove_parts(folder: Path, keep: str = "") -> None:
     """Remove the parts of large pages from the folder of a report, except those of one page."""
     for path in folder.glob("page-*"):
-        if path.name != keep and _PARTS.fullmatch(path.name) and not path.is_symlink() and _is_parts(path):
+        if path.name != keep and _is_page_parts(path):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _refuse_foreign(path: Path, is_ours: Callable[[Path], bool], kind: str) -> None:
     if os.path.lexists(path) and not is_ours(path):
         raise RecordError(f"{path} is not from a {kind}, and would be overwritten: name another directory")
+
+
+def _holds_report_alone(folder: Path) -> bool:
+    if not (folder / _LOCK_FILE).exists():
+        return False
+    kinds = {MATRIX_FILE: _is_records, "index.html": _is_page, "summary.md": _is_summary, _LOCK_FILE: Path.is_file}
+    return all(
+        kinds[path.name](path) if path.name in kinds else _is_badge(path) or _is_page_parts(path)
+        for path in folder.iterdir()
+    )
 
 
 def _is_records(path: Path) -> bool:
@@ -110,9 +130,10 @@ def _is_badge(path: Path) -> bool:
     return isinstance(found, dict) and set(found) == _BADGE and str(found["label"]).startswith(("tract", "khronos"))
 
 
-def _is_parts(path: Path) -> bool:
+def _is_page_parts(path: Path) -> bool:
     try:
-        return all(_PART.fullmatch(file.name) for file in path.iterdir())
+        named = _PARTS.fullmatch(path.name) and not path.is_symlink()
+        return bool(named) and all(_PART.fullmatch(file.name) for file in path.iterdir())
     except OSError:
         return False
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pytest_t2n.records.cell import Cell
+from pytest_t2n.records.folder import GITIGNORE_FILE, ignore_in_git
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.schema import PlatformLine, RunLine
 from t2n_core.errors import InputError
@@ -36,6 +37,8 @@ SCHEMA = 1
 MANIFEST = "manifest.json"
 ENTRIES = "entries"
 """Folder with one file per check while the session runs; workers share nothing else."""
+_CONTENTS = ("archives", "samples")
+"""Folders with the files of the checks."""
 
 
 class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -119,15 +122,19 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def check_bundle_folder(directory: Path) -> None:
-    """Create the directory if it is missing.
+    """Create the directory if it is missing; git ignores what is in it if it is new, or holds a bundle alone.
 
     Raises:
         InputError: it cannot be created, or holds something else.
     """
     try:
+        is_new = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
-        if any(directory.iterdir()) and not (directory / MANIFEST).exists():
+        names = {path.name for path in directory.iterdir()} - {GITIGNORE_FILE}
+        if names and MANIFEST not in names:
             raise InputError(f"--t2n-bundle={directory}: the directory holds something that is not a bundle")
+        if is_new or (names and names <= {MANIFEST, ENTRIES, *_CONTENTS}):
+            ignore_in_git(directory)
     except OSError as exc:
         raise InputError(f"--t2n-bundle={directory}: {exc.strerror or exc}") from None
 
@@ -144,7 +151,7 @@ def start_bundle(directory: Path, kept: Sequence[CheckEntry] = ()) -> None:
         for check in kept:
             _write_entry(directory, check)
         if not kept:
-            for name in ("archives", "samples"):
+            for name in _CONTENTS:
                 shutil.rmtree(directory / name, ignore_errors=True)
         write_manifest(directory, (), this_platform(), "its session did not end")
     except OSError as exc:

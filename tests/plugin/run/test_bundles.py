@@ -71,7 +71,7 @@ def test_a_bundle_is_judged_without_torch_as_the_session_judged_it(suite, where)
     result.stdout.fnmatch_lines([f"bundle of 6 checks: t2n matrix run --bundle {suite.path}/bundle --tract all"])
     result.stdout.fnmatch_lines(["by the definitions of the operators: 2 exporter errors, 0 engine errors"])
     bundle = suite.path / "bundle"
-    assert sorted(path.name for path in bundle.iterdir()) == ["archives", "manifest.json", "samples"]
+    assert sorted(path.name for path in bundle.iterdir()) == [".gitignore", "archives", "manifest.json", "samples"]
     assert len(list((bundle / "archives").iterdir())) == 3, "engines share what is the same"
     assert len(list((bundle / "samples").iterdir())) == 1
 

@@ -150,7 +150,8 @@ def test_a_directory_that_is_no_bundle_is_left_alone(suite):
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --t2n-bundle=*: the directory holds something that is not a bundle"])
     done = t2n("matrix", "run", "--bundle", ".", "--tract", "0.23", cwd=suite.path)
-    assert (done.returncode, done.stderr.strip()) == (1, "error: . is not a bundle: No such file or directory")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: . is not a bundle: it has no manifest.json; `t2n bundle . ")
 
 
 SLOW = """

@@ -44,7 +44,10 @@ CASES = [
     case("nearest by factors of sizes", lambda t, x: positions("nearest", t, x), randn(1, 2, 5, 4), randn(1, 2, 6, 9))
     .dynamic(HW)
     .refused("the scale_factor of interpolate is computed from sizes"),
-    case("padding with a number of sizes", lambda x: F.pad(x, (0, 1), value=1 / x.shape[2]), randn(1, 2, 5))
+    case("padding with a number of sizes", lambda x: F.pad(x, (0, 1), value=1 / x.shape[2]), randn(1, 2, 5)).dynamic(
+        {0: {2: "T"}}
+    ),
+    case("steps of a number of sizes", lambda x: x + torch.arange(0, 1, 1 / x.shape[2])[: x.shape[2]], randn(1, 2, 5))
     .dynamic({0: {2: "T"}})
     .refused("computes a number from sizes where PyTorch takes one that is known at capture"),
     to("nearest 1d, times 2", LINE, scale_factor=2).dynamic(SPACE),

@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -159,7 +160,9 @@ def _repair(
         repaired = search_repairs(requests[engines[0].target], check, before, Path(folder))
         if repaired.repairs:
             write_whole(options.output, repaired.path.read_bytes())
-    ended = [(engine.title, outcome) for engine, outcome in zip(engines, repaired.outcomes, strict=True)]
+    ended = [
+        (engine.title, _without_advice(outcome)) for engine, outcome in zip(engines, repaired.outcomes, strict=True)
+    ]
     if options.json:
         for title, outcome in ended:
             print(json.dumps({**outcome.to_dict(), "engine": title, "repairs": repaired.repairs}))
@@ -169,6 +172,14 @@ def _repair(
             print(f"  not used: {name}: {reason}")
         _show(ended)
     return ended
+
+
+def _without_advice(outcome: Outcome) -> Outcome:
+    """Return the outcome of a repaired model without the advice to repair it."""
+    if outcome.error is None or "--repair" not in (outcome.error.hint or ""):
+        return outcome
+    hint = "no repair helps further: try another release, or an archive by `t2n export`"
+    return replace(outcome, error=replace(outcome.error, hint=hint))
 
 
 def _wrong_part(engine: Engine, request: CheckRequest) -> str:

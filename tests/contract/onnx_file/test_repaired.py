@@ -85,6 +85,13 @@ def test_nothing_is_written_where_nothing_helps(tmp_path: Path, capsys: pytest.C
     assert not (tmp_path / "better.onnx").exists()
 
 
+def test_what_no_repair_mends_is_not_advised_to_be_repaired(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    net = model([helper.make_node("Unique", ["x"], ["y"])], [tensor("x", [7])], [tensor("y", None)])
+    _, (before, after) = repaired(capsys, saved(net, tmp_path / "net.onnx"), tmp_path / "better.onnx")
+    assert "--repair" in before["error"]["hint"]
+    assert "--repair" not in after["error"]["hint"]
+
+
 def test_a_file_that_passes_is_not_written_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, target = saved(linear(), tmp_path / "net.onnx"), tmp_path / "better.onnx"
     assert main(["check", str(path), "--tract", NEWEST, "--repair", "-o", str(target)]) == 0

@@ -53,8 +53,10 @@ def count_axes(operator: str, arguments: Mapping[str, Any], operands: Iterable[A
     """
     counted = dict(arguments)
     name = next((name for name in ("axis", "axes") if name in counted), None)
+    if name is None or operator in _OTHER:
+        return counted
     operand = next((v for argument in (*operands, *counted.values()) for v in values_in(argument)), None)
-    if name is None or operand is None or operator in _OTHER:
+    if operand is None:
         return counted
     given = counted[name]
     axes = [given] if name == "axis" else list(given)

@@ -94,15 +94,9 @@ def continuations_of(
 
 
 def is_divisible(stepper: Stepper, prompt: Array, level: TractCheckTolerance) -> bool:
-    """Return whether a prompt `[1, S]` may be fed in parts.
-
-    The archive has to hold for a first part of one token, and PyTorch itself to have the same logits after parts as
-    after the full prompt.
-    """
+    """Return whether PyTorch itself has the same logits after a prompt `[1, S]` in parts as after the full prompt."""
     ids = torch.from_numpy(prompt)
     with torch.no_grad(), without_rewrites():
-        if not stepper.takes(ids[:, :1]):
-            return False
         whole, _ = stepper.step(ids, stepper.initial)
         state = stepper.initial
         for part in torch.split(ids, 1, 1):
@@ -175,22 +169,27 @@ class Stepper:
             logits, state = self._read(self._call(part, state)[1])
         return logits, state
 
-    def takes(self, ids: torch.Tensor) -> bool:
-        """Return whether the range of the archive has these tokens as a first step."""
-        sample, _ = self.sampled_step(ids, self.initial)
-        return self._result.range.holds(sample.sizes)
+    def takes_first(self, ids: torch.Tensor) -> bool:
+        """Return whether the range of the archive has a first step with these tokens."""
+        return self._result.range.holds(self._sizes(self._tensors(ids, self.initial)))
 
     def sampled_step(self, ids: torch.Tensor, state: State) -> tuple[Sample, State]:
         """Return all inputs and outputs of a step as a sample, and the next state."""
         tensors, outputs = self._call(ids, state)
-        sizes = sizes_of([value.shape for value in self._result.captured.graph.inputs], tensors)
+        sizes = self._sizes(tensors)
         arrays = [tuple(tensor.detach().cpu().numpy() for tensor in part) for part in (tensors, outputs)]
         return Sample(arrays[0], arrays[1], sizes), self._read(outputs)[1]
 
-    def _call(self, ids: torch.Tensor, state: State) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    def _tensors(self, ids: torch.Tensor, state: State) -> list[torch.Tensor]:
         given = {**self.fixed, **state, self.tokens: ids}
         examples = zip(self._inputs.names, self._inputs.tensors, strict=True)
-        tensors = [given.get(name, example) for name, example in examples]
+        return [given.get(name, example) for name, example in examples]
+
+    def _sizes(self, tensors: Sequence[torch.Tensor]) -> dict[str, int]:
+        return sizes_of([value.shape for value in self._result.captured.graph.inputs], tensors)
+
+    def _call(self, ids: torch.Tensor, state: State) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        tensors = self._tensors(ids, state)
         args, kwargs = self._inputs.arguments_with([tensor.clone() for tensor in tensors])
         return tensors, tensors_of(self._run(args, kwargs))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import torch
 from torch import nn
 
 from t2n_core.check.exported.archive import ExportedArchive
@@ -47,6 +48,8 @@ def check_result(
         raise InputError(f"{engine.name} has no sessions, so that it cannot generate: tract has")
     continuations, notes = continuations_of(result, prompts, steps, model=model, state=state, fixed=fixed)
     longest = max((one.prompt for one in continuations), key=lambda prompt: prompt.shape[1])
+    stepper = Stepper(result, state, fixed)
+    takes_one = stepper.takes_first(torch.from_numpy(longest[:, :1]))
     generation = check_generation(
         engine,
         result.archive,
@@ -54,7 +57,8 @@ def check_result(
         continuations,
         tolerance=level,
         timeout=timeout,
-        divisible=is_divisible(Stepper(result, state, fixed), longest, level),
+        divisible=takes_one and is_divisible(stepper, longest, level),
+        takes_one=takes_one,
         notes=notes,
     )
     return replace(generation, outcome=generation.outcome.with_times(result.times))

@@ -11,7 +11,7 @@ from typing import Any
 
 from t2n_core.engine.paths import EnginePath
 from t2n_core.engine.pool import TractRunner
-from t2n_core.errors import EngineRunError, InputError
+from t2n_core.errors import InputError
 from t2n_core.files import archive_digest
 from t2n_core.parity.comparison import OutputComparison, compare
 from t2n_core.parity.generation.continuation import Continuation
@@ -44,6 +44,7 @@ def check_generation(
     timeout: float = 60.0,
     memory_limit: int | None = None,
     divisible: bool = True,
+    takes_one: bool = True,
     notes: Sequence[str] = (),
 ) -> GenerationOutcome:
     """Run each prompt at the initial state, then its greedy steps, in one session of the engine.
@@ -52,8 +53,9 @@ def check_generation(
     than the level can distinguish, the other one is a tie. The same prompts are then fed in chunks, token by token, as
     a batch, with a return to an earlier state, on each further path of the engine, and with state that the engine
     holds, as far as the archive and the engine support that. A pass is weak if all tokens are the same, or if the state
-    does not change the logits. `divisible` is False for a model that is itself outside the level for a prompt in parts;
-    `notes` are kept. `timeout` is in seconds for each step. Failures of the engine are outcomes, never exceptions.
+    does not change the logits. `divisible` is False for a model that is itself outside the level for a prompt in parts,
+    `takes_one` for an archive that needs its state, since its range has no first step of one token. `notes` are kept.
+    `timeout` is in seconds for each step. Failures of the engine are outcomes, never exceptions.
 
     Raises:
         InputError: `tolerance` is not a level, or there is no step to compare.
@@ -81,7 +83,7 @@ def check_generation(
             for number, one in prompts.items():
                 decoder.start()
                 steps.extend(decoder.follow({number: one}, level))
-            stateless = bool(state) and _is_stateless(decoder, continuations[-1], level)
+            stateless = bool(state) and takes_one and _is_stateless(decoder, continuations[-1], level)
             further = further_checks(decoder, prompts, level, divisible=divisible)
             for path in paths[1:]:
                 again = stack.enter_context(engine.session(archive, **options, initial=initial, path=path))
@@ -111,17 +113,11 @@ def _pairs(state: Sequence[StatePair]) -> list[tuple[str, str]]:
 
 
 def _is_stateless(decoder: Decoder, one: Continuation, level: TractCheckTolerance) -> bool:
-    """Return whether the last token has the same logits without the state of all tokens before it.
-
-    An archive whose range has no first step of one token needs its state.
-    """
+    """Return whether the last token has the same logits without the state of all tokens before it."""
     if one.steps < 2:
         return False
     decoder.start()
-    try:
-        alone = decoder.feed(one.tokens[None, -2:-1], one.fixed)[0]
-    except EngineRunError:
-        return False
+    alone = decoder.feed(one.tokens[None, -2:-1], one.fixed)[0]
     return compare(as_type_of(one.logits[-1], alone), alone, criteria=Judgement(level)).passed
 
 

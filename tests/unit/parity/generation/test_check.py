@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2n_core.errors import EngineCrash, InputError, ParityError
+from t2n_core.errors import EngineCrash, EngineRunError, InputError, ParityError
 from t2n_core.level import TractCheckTolerance
 from t2n_core.parity.generation.check import check_generation
 from t2n_core.parity.generation.continuation import Continuation
@@ -125,6 +125,16 @@ def test_a_state_that_cannot_be_set_back_shows(checked):
     found = checked(ToyEngine(takes=lambda past: past.shape[1] == 0))
     assert further(found)["back to an earlier state"] is FurtherStatus.MISMATCH
     assert found.outcome.status is Status.MISMATCH
+
+
+def test_a_first_step_of_one_token_fails_only_if_the_range_has_it(checked):
+    def refuses_one(past):
+        if past.shape[1] == 1:
+            raise EngineRunError("one token")
+        return logits_of(past)
+
+    assert checked(ToyEngine(refuses_one), divisible=False).outcome.status is Status.ERROR
+    assert checked(ToyEngine(refuses_one), divisible=False, takes_one=False).outcome.status is Status.PASS
 
 
 def test_an_archive_of_one_token_a_step_takes_the_prompt_token_by_token(checked):

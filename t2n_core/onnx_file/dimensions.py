@@ -24,16 +24,19 @@ def names_in(dimension: str) -> list[str]:
 
 
 def size_of(dimension: str, sizes: Mapping[str, int]) -> int:
-    """Return the size of a dimension by those of its names, or by its own."""
+    """Return the size of a dimension by those of its names, or its own; 0 or less if these sizes do not fit."""
     node = None if dimension in sizes else _parsed(dimension)
-    return sizes[dimension] if node is None else _value(node, sizes)
+    try:
+        return sizes[dimension] if node is None else _value(node, sizes)
+    except ZeroDivisionError:
+        return 0
 
 
 def _parsed(dimension: str) -> ast.expr | None:
     """Return a dimension as an expression; None if it is another text."""
     try:
         node = ast.parse(dimension, mode="eval").body
-    except SyntaxError:
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # names in files of others are any text
         return None
     return node if _is_arithmetic(node) else None
 

@@ -47,7 +47,7 @@ def draw_samples(
     end = time.monotonic() + seconds / 2
     random = np.random.default_rng(0)
     bounds = index_bounds(model)
-    drawn, reason = 0, ""
+    drawn, reason = 0, "no sizes fit its dimensions"
     fixed = {name: size for name, size in sizes.items() if isinstance(size, int)}
     least = {name: size[0] for name, size in sizes.items() if not isinstance(size, int)}
     most = _COUNT if set(model.symbols) - set(fixed) else _COUNT_FIXED
@@ -132,7 +132,9 @@ def _assignments(
         seen.add(sizes)
         drawn = zip(free, sizes, strict=True)
         assigned = {**fixed, **{name: size + least.get(name, 1) - 1 for name, size in drawn}}
-        yield {**assigned, **{symbol: size_of(symbol, assigned) for symbol in symbols}}
+        computed = {symbol: size_of(symbol, assigned) for symbol in symbols if symbol not in assigned}
+        if all(size > 0 for size in computed.values()):
+            yield {**assigned, **computed}
 
 
 def _answered(

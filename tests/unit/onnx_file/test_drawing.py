@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from t2n_core.errors import InputError
+from t2n_core.errors import DrawError, InputError
 from t2n_core.onnx_file.drawing import draw_samples, index_bounds, sizes_of
 from t2n_core.onnx_file.model import read_model
 from t2n_core.onnx_file.references import RUNTIME, open_reference
@@ -108,6 +108,20 @@ def test_a_dimension_that_is_computed_has_a_size_that_it_can_have(tmp_path: Path
     assert all(rows == 4 * (columns - 1) for _, rows, columns in shapes)
     assert len({rows for _, rows, _ in shapes}) > 3
     assert [inputs[0].shape[1:] for _, inputs, _ in drawn(net, tmp_path, {"H": 5})] == [(20, 6)] * 7
+
+
+def of_dimension(dimension: str) -> onnx.ModelProto:
+    return model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", [dimension])], [tensor("y", None)])
+
+
+@pytest.mark.parametrize("dimension", ["H - 5", "H // 3", "a\0b", "(" * 300 + "H"])
+def test_a_computed_dimension_has_a_size_or_is_a_name(dimension: str, tmp_path: Path) -> None:
+    assert min(inputs[0].shape[0] for _, inputs, _ in drawn(of_dimension(dimension), tmp_path)) >= 1
+
+
+def test_a_dimension_without_any_size_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DrawError, match="no inputs could be drawn"):
+        drawn(of_dimension("H // 0 + 1"), tmp_path)
 
 
 def test_a_least_size_is_kept(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from pytest_t2n.records.schema import RecordError
 from pytest_t2n.run.bundle_reader import archive_of, bundle_folders, read_bundle, read_samples
 from pytest_t2n.run.bundles import CheckEntry
 from t2n_core.errors import InputError, MeaningError
+from t2n_core.nnef.reading.file_kind import SUFFIX, split_archive_name
 from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.nnef.reading.origins import read_origins
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from t2n_core.parity.samples import Sample
 
 _MODEL_FILES = ("model.nnef.tgz", "model.onnx")
-_ENDING = re.compile(r"((\.nnef)?(\.tgz|\.tar\.gz|\.tar)?|\.onnx)$", re.IGNORECASE)
 _OF_A_CASE = (IO_FILE, GRAPH_FILE, *_MODEL_FILES)
 """Files that a bundle does not have."""
 
@@ -74,7 +73,9 @@ def read_given(path: Path, inputs: Path | None = None, case: str | None = None) 
 def stem_of(path: Path) -> str:
     """Return the name of an archive or an ONNX model without its ending: `kws0.23` of `kws0.23.nnef.tgz`."""
     name = path.absolute().name
-    return name if path.is_dir() else _ENDING.sub("", name, count=1) or name
+    if path.is_dir():
+        return name
+    return (path.stem if path.suffix.lower() == SUFFIX else split_archive_name(name)[0]) or name
 
 
 def _of_bundles(path: Path, case: str | None) -> Iterable[Given]:

@@ -6,7 +6,6 @@ Inputs and outputs by position, the state that a program passes from call to cal
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -15,10 +14,10 @@ from t2n_core.check.exported.archive import ExportedArchive
 from t2n_core.check.exported.pulsed import PulsedArchive
 from t2n_core.files import write_whole
 from t2n_core.nnef.graph import Value
+from t2n_core.nnef.reading.file_kind import split_archive_name
 from t2n_core.parity.state_pairs import StatePair
 
 FORMAT: Final = 1
-_SUFFIX: Final = re.compile(r"(?:\.nnef)?(?:\.tgz|\.tar\.gz|\.tar)?$", re.IGNORECASE)
 
 
 def manifest_of(result: ExportedArchive, pulsed: PulsedArchive | None = None) -> dict[str, Any]:
@@ -37,7 +36,7 @@ def manifest_of(result: ExportedArchive, pulsed: PulsedArchive | None = None) ->
 
 def write_manifest(result: ExportedArchive, pulsed: PulsedArchive | None = None) -> Path:
     """Write the manifest beside the archive, and return its path: `model.manifest.json` of `model.nnef.tgz`."""
-    path = result.archive.with_name(f"{_SUFFIX.sub('', result.archive.name, count=1)}.manifest.json")
+    path = result.archive.with_name(f"{split_archive_name(result.archive.name)[0]}.manifest.json")
     write_whole(path, f"{json.dumps(manifest_of(result, pulsed), indent=2)}\n")
     return path
 

@@ -19,6 +19,7 @@ from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.tract.stream import STREAM, Stream
 from t2n_core.errors import InputError
 from t2n_core.nnef.archive import check_archive_name, remove_archive, write_files
+from t2n_core.nnef.reading.file_kind import split_archive_name
 from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.outcome import Outcome
@@ -26,7 +27,6 @@ from t2n_core.parity.outcomes import failure_outcome
 from t2n_core.scratch import scratch_folder
 
 _REGISTRY: Final = re.compile(r"^extension tract_registry (\w+);$", re.MULTILINE)
-_SUFFIXES: Final = re.compile(r"((?:\.nnef)?(?:\.tgz|\.tar\.gz|\.tar)?)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ class PulsedArchive:
 
 def pulsed_path(archive: Path) -> Path:
     """Return the place of the pulsed archive beside another: `model.pulsed.nnef.tgz` for `model.nnef.tgz`."""
-    return archive.with_name(_SUFFIXES.sub(r".pulsed\1", archive.name, count=1))
+    name, suffix = split_archive_name(archive.name)
+    return archive.with_name(f"{name}.pulsed{suffix}")
 
 
 def write_pulsed(

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
 SUFFIX: Final = ".onnx"
+_ARCHIVE_SUFFIX: Final = re.compile(r"(?:\.nnef)?(?:\.tgz|\.tar\.gz|\.tar)?$", re.IGNORECASE)
 _IR_VERSION: Final = b"\x08"
 """The tag of `ModelProto.ir_version`, which is required: fields are written in the order of their numbers."""
+
+
+def split_archive_name(name: str) -> tuple[str, str]:
+    """Return the name of an archive without its suffix, and the suffix: `kws0.23` and `.nnef.tgz`."""
+    match = _ARCHIVE_SUFFIX.search(name)
+    start = len(name) if match is None else match.start()
+    return name[:start], name[start:]
 
 
 def is_onnx(path: Path) -> bool:

@@ -35,46 +35,33 @@ def test_files_of_others_stay(suite):
     assert main(["matrix", "html", str(site / "matrix.jsonl"), "-o", str(site)]) == 0
 
 
-def test_git_ignores_a_folder_of_ours_alone(suite):
+@pytest.mark.parametrize("option", ["--t2n-report", "--t2n-bundle"])
+def test_git_ignores_a_folder_of_ours_alone(option, suite):
     """As the cache of pytest; a folder that was there with other files, or with none, belongs to somebody."""
     suite.pytester.makepyfile(MODEL)
     (suite.path / "docs").mkdir()
-    for folder in ("site", "docs"):
-        assert suite.run(f"--t2n-report={folder}", engines="0.23").ret == 0
-    ignored, docs = suite.path / "site" / ".gitignore", suite.path / "docs" / ".gitignore"
+    for folder in ("out", "docs"):
+        assert suite.run(f"{option}={folder}", engines="0.23").ret == 0
+    ignored, docs = suite.path / "out" / ".gitignore", suite.path / "docs" / ".gitignore"
     assert ignored.read_text().splitlines()[-1] == "*"
     assert not docs.exists()
+    ignored.write_text("")
+    (suite.path / "docs" / "notes.md").write_text("mine")
+    for folder in ("out", "docs"):
+        assert suite.run(f"{option}={folder}", engines="0.23").ret == 0
+    assert ignored.read_text() == ""
+    assert not docs.exists()
+    (suite.path / "docs" / "notes.md").unlink()
+    assert suite.run(f"{option}=docs", engines="0.23").ret == 0
+    assert docs.exists()
+
+
+def test_git_ignores_the_folder_of_a_merged_report(suite):
+    suite.pytester.makepyfile(MODEL)
+    assert suite.run("--t2n-report=site", engines="0.23").ret == 0
     merged = suite.path / "merged"
     assert main(["matrix", "merge", str(suite.path / "site" / "matrix.jsonl"), "-o", str(merged)]) == 0
     assert (merged / ".gitignore").exists()
-    ignored.write_text("")
-    (suite.path / "docs" / "notes.md").write_text("mine")
-    for folder in ("site", "docs"):
-        assert suite.run(f"--t2n-report={folder}", engines="0.23").ret == 0
-    assert ignored.read_text() == ""
-    assert not docs.exists()
-    (suite.path / "docs" / "notes.md").unlink()
-    assert suite.run("--t2n-report=docs", engines="0.23").ret == 0
-    assert docs.exists()
-
-
-def test_git_ignores_the_folder_of_a_bundle(suite):
-    suite.pytester.makepyfile(MODEL)
-    (suite.path / "docs").mkdir()
-    for folder in ("bundle", "docs"):
-        assert suite.run(f"--t2n-bundle={folder}", engines="0.23").ret == 0
-    ignored, docs = suite.path / "bundle" / ".gitignore", suite.path / "docs" / ".gitignore"
-    assert ignored.read_text().splitlines()[-1] == "*"
-    assert not docs.exists()
-    ignored.write_text("")
-    (suite.path / "docs" / "notes.md").write_text("mine")
-    for folder in ("bundle", "docs"):
-        assert suite.run(f"--t2n-bundle={folder}", engines="0.23").ret == 0
-    assert ignored.read_text() == ""
-    assert not docs.exists()
-    (suite.path / "docs" / "notes.md").unlink()
-    assert suite.run("--t2n-bundle=docs", engines="0.23").ret == 0
-    assert docs.exists()
 
 
 @pytest.mark.parametrize("name", ["index.html", "summary.md", "matrix.jsonl"])

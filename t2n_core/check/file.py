@@ -270,10 +270,8 @@ class OnnxFile:
         is_refusal = outcome.status is Status.ERROR
         refusal = refusal_of(outcome.error.message, self._model.functions) if is_refusal else None
         if refusal is None and outcome.stage is Stage.RUN and set(self._model.symbols) - set(self._sizes):
-            hint = "; ".join(filter(None, (outcome.error.hint, _OF_DRAWN_SIZES)))
-            return replace(outcome, error=replace(outcome.error, hint=hint))
+            return replace(outcome, error=outcome.error.with_hint(_OF_DRAWN_SIZES))
         if refusal is None:
             return outcome
-        hint = "; ".join(filter(None, (outcome.error.hint, refusal.hint)))
-        error = replace(outcome.error, hint=hint, op=refusal.op)
+        error = replace(outcome.error.with_hint(refusal.hint), op=refusal.op)
         return replace(outcome, error=error, facts={**outcome.facts, REFUSAL: refusal.kind.value})

@@ -51,6 +51,10 @@ class ErrorInfo:
         told = {name: clip(storable(text)) for name, text in more.items()}
         return cls(error_class, message, fingerprint=fingerprint(stage, error_class, message), **told)
 
+    def with_hint(self, hint: str) -> ErrorInfo:
+        """Return the same error with one more hint after its own."""
+        return replace(self, hint="; ".join(filter(None, [self.hint, hint])))
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Outcome:

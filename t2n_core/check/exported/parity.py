@@ -65,7 +65,7 @@ def check_exported(result: ExportedArchive, criteria: Judgement, *, timeout: flo
 
 
 def _with_metrics_as_stored(mismatch: Outcome, result: ExportedArchive, request: CheckRequest) -> Outcome:
-    """Return the mismatch of a metric with a hint what it is against the weights as the archive stores them.
+    """Return the mismatch of a metric with a hint on its value against the weights as the archive stores them.
 
     The check runs once more, only if the metric was measured against the model's own weights.
     """
@@ -80,8 +80,7 @@ def _with_metrics_as_stored(mismatch: Outcome, result: ExportedArchive, request:
     within = "within its bound" if all(one.passed for one in metrics) else "beyond its bound too"
     values = ", ".join(f"{one.name} {one.value:.3g}" for one in metrics)
     hint = f"against the weights as stored ({result.stored_text}), as the errors in the table, it is {within}: {values}"
-    error = replace(mismatch.error, hint="; ".join(filter(None, [mismatch.error.hint, hint])))
-    return replace(mismatch, error=error)
+    return replace(mismatch, error=mismatch.error.with_hint(hint))
 
 
 def _add_causes(mismatch: Outcome, result: ExportedArchive, request: CheckRequest) -> Outcome:

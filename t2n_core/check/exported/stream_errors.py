@@ -26,7 +26,7 @@ def with_reason(outcome: Outcome, graph: Graph) -> Outcome:
         hint = "tract cannot run this pulse by pulse: leave it out of the stream, or give the model whole sequences"
     origin = _origin_of(error.message, graph)
     more = {} if origin is None else {"op": origin.op, "module_path": origin.module_path, "source": origin.source}
-    return replace(outcome, error=replace(error, hint="; ".join(filter(None, [error.hint, hint])), **more))
+    return replace(outcome, error=replace(error.with_hint(hint), **more))
 
 
 def _origin_of(message: str, graph: Graph) -> Origin | None:

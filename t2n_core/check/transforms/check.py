@@ -146,4 +146,4 @@ def _with_archive(mismatch: Outcome, result: ExportedArchive, own: Judgement, ti
     hint = f"without the transform the archive {verdict}"
     if error is None:
         return mismatch
-    return replace(mismatch, error=replace(error, hint="; ".join(filter(None, [error.hint, hint]))))
+    return replace(mismatch, error=error.with_hint(hint))

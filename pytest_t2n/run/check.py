@@ -119,9 +119,9 @@ def _with_explanations(
     """
     found = None
     if cell.engine.kind == "tract":
-        from t2n_core.releases.loading import told_of_loading
+        from t2n_core.releases.loading import with_hint_on_loading
 
-        outcome = told_of_loading(outcome, result.archive, cell.engine.version, cache_folder(settings))
+        outcome = with_hint_on_loading(outcome, result.archive, cell.engine.version, cache_folder(settings))
     if settings.bisect:
         outcome, found = _with_first_wrong_node(outcome, result, checked, criteria, timeout)
     if settings.bisect_releases:

@@ -88,9 +88,9 @@ def check_in_engine(run: FileRun, check: FileCheck) -> Iterator[tuple[Outcome, N
         keep_in_bundle(run.settings.bundle, inputs, run.tell)
     outcome = replace(check_file(file, runner_of(cell.engine), cell.engine.target, request), engine=cell.engine.title)
     if cell.engine.kind == "tract":
-        from t2n_core.releases.loading import told_of_loading
+        from t2n_core.releases.loading import with_hint_on_loading
 
-        outcome = told_of_loading(outcome, file.path, cell.engine.version, cache_folder(run.settings))
+        outcome = with_hint_on_loading(outcome, file.path, cell.engine.version, cache_folder(run.settings))
     yield outcome if outcome.passed else _with_explanations(outcome, run.settings, inputs, file.origins), None
 
 

@@ -42,7 +42,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """The numbers of tokens, those of the past and of a step together, for which a decoder holds."""
+    """The lengths of sequences, past and current step together, for which a decoder is valid."""
 
     least: int = 1
     most: int | None = None
@@ -145,11 +145,11 @@ def _decoder(
 
 
 def token_limits(model: nn.Module, positions: int | None = None) -> TokenLimits:
-    """Return the numbers of tokens for which a decoder holds: up to `positions`, by default those of the model.
+    """Return the sequence lengths for which a decoder is valid: up to `positions`, by default the model's maximum.
 
-    A decoder with LongRoPE holds on one side of the change of its factors: up to the positions of the short ones, by
-    default, or for sequences that are longer from the first call on. At the change, transformers computes the whole
-    cache again, which no decoder with a cache does. Raises InputError for more positions than the model has.
+    A decoder with LongRoPE is valid on one side of the switch between its factors: up to the positions of the short
+    ones, by default, or for sequences that are longer from the first call on. At the switch, transformers computes the
+    whole cache again, which no decoder with a cache does. Raises InputError for more positions than the model has.
     """
     config = _text_config(model)
     numbers = (getattr(config, name, None) for name in _LIMITS)

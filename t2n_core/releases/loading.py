@@ -30,7 +30,7 @@ class Cached(Protocol):
     def engine(self, release: Version) -> Any: ...
 
 
-def told_of_loading(outcome: Outcome, archive: Path, version: str, cache_dir: Path | None = None) -> Outcome:
+def with_hint_on_loading(outcome: Outcome, archive: Path, version: str, cache_dir: Path | None = None) -> Outcome:
     """Return the outcome of a release of tract, with what other releases in the cache do if it did not load in time."""
     if outcome.status is not Status.TIMEOUT or outcome.stage is not Stage.LOAD:
         return outcome

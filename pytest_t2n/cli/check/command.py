@@ -38,7 +38,7 @@ from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.nnef.reading.file_kind import is_onnx
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.stage import Stage, Status
-from t2n_core.releases.loading import told_of_loading
+from t2n_core.releases.loading import with_hint_on_loading
 
 if TYPE_CHECKING:
     from pytest_t2n.records.cell import SelectedEngine
@@ -118,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
             else:
                 outcome = check_file(file, runner, engine.target, request)
             if engine.kind == "tract":
-                outcome = told_of_loading(outcome, file.path, engine.version, options.cache_dir)
+                outcome = with_hint_on_loading(outcome, file.path, engine.version, options.cache_dir)
             if request is not None and options.bisect and engine.target == "tract" and not outcome.passed:
                 at = on_path(runner, outcome.path, outcome.failed_sizes)
                 outcome = outcome.with_details(_wrong_part(at, request))

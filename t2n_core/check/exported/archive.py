@@ -179,7 +179,7 @@ class ExportedArchive:
 
     @property
     def stored_text(self) -> str:
-        """Return the numbers of weights in each storage format as text: `24 as int8, 1 as float16`; '' if none has."""
+        """Return the count of weights per storage format as text: `24 as int8, 1 as float16`; '' without any."""
         formats = Counter(weight.format for _, weight in self.stored)
         return ", ".join(f"{count} as {name}" for name, count in formats.most_common())
 

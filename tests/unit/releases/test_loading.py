@@ -11,7 +11,7 @@ from packaging.version import Version
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import EngineProvisionError
 from t2n_core.parity.outcomes import failure_outcome
-from t2n_core.releases.loading import told_of_loading, with_loading_release
+from t2n_core.releases.loading import with_hint_on_loading, with_loading_release
 
 LATE = EngineReply("timeout", "load", "killed, since it did not answer in time")
 REFUSED = EngineReply("error", "load", "no such operator")
@@ -70,6 +70,6 @@ def test_hint_of_a_time_out_at_load(replies: dict[str, EngineReply], asked: list
 @pytest.mark.parametrize("reply", [REFUSED, EngineReply("timeout", "run", "killed"), EngineReply("crash", "load", "")])
 def test_other_failures_try_no_release(reply: EngineReply) -> None:
     outcome = failure_outcome(reply, (), {}, 60)
-    assert told_of_loading(outcome, ARCHIVE, "0.23.9", Path("/nowhere")) is outcome
+    assert with_hint_on_loading(outcome, ARCHIVE, "0.23.9", Path("/nowhere")) is outcome
     assert outcome.error is not None
     assert "bisect-releases" not in outcome.error.hint

@@ -25,7 +25,7 @@ ROWS, COLUMNS = FloorDiv(H + 3, 4), FloorDiv(W + 3, 4)
     ids=["an axis that is a product", "axes alone"],
 )
 def test_a_merged_axis_is_the_product_of_the_axes_as_they_are(before: Shape, merged: object, text: str) -> None:
-    """Tract 0.21 and 0.22 compare the numbers of elements as they are written."""
+    """tract 0.21 and 0.22 compare element counts syntactically."""
     g = TractEmitter(spec_for("tract", "0.21.19"))
     g.graph.sizes = SizeRange(dict.fromkeys("BHW", (1, None)))
     g.external("image", (B, H, W), FLOAT32)

@@ -31,6 +31,8 @@ TURN = 0.02
 """Seconds that one archive runs before it is the next one's turn."""
 LEAST_RUNS = 2
 """In one turn."""
+LOADS, LOAD_SECONDS = 5, 0.5
+"""An archive is loaded so often, as long as that takes no longer; the fastest load counts."""
 CLOSE = (1e-4, 5e-4)
 """Absolute and relative error, as tract's level `approximate`."""
 
@@ -39,9 +41,14 @@ class TimedArchive:
     """A loaded archive with its inputs inside the engine."""
 
     def __init__(self, driver: TractDriver, archive: Path, inputs: Sequence[np.ndarray[Any, Any]]) -> None:
-        watch = Stopwatch()
-        self.runnable: TractRunnable = driver.load(archive).into_runnable(optimise=True)
-        self.load_seconds = watch.cpu
+        self.load_seconds = float("inf")
+        whole = Stopwatch()
+        for _ in range(LOADS):
+            watch = Stopwatch()
+            self.runnable: TractRunnable = driver.load(archive).into_runnable(optimise=True)
+            self.load_seconds = min(self.load_seconds, watch.cpu)
+            if whole.cpu > LOAD_SECONDS:
+                break
         self.operators = operators(driver, archive)
         self.driver = driver
         watch = Stopwatch()

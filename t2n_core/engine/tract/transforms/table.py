@@ -44,6 +44,7 @@ class TransformEntry:
 ROUND_TRIP: Final = "round_trip"
 """The archive as the engine writes it, which is not a transform of the engine."""
 _BY_JSON: Final = Releases.of("0.23")
+_SELECTION: Final = Releases.of("0.23.1")
 _TEXT: Final = Releases.of("0.21.2", "0.23")
 _ANY: Final = Releases.of("0.21.2")
 _CACHES: Final = Releases.of("0.22.1")
@@ -70,6 +71,7 @@ KNOWN: Final[Mapping[str, TransformEntry]] = {
     "transformers_detect_all": TransformEntry(Releases.of("0.21.13"), of_registry=True),
     "quantize_kv_storage": TransformEntry(Releases.of("0.23.5"), Loss.EIGHT_BITS, begins=_CACHE_PASSES),
     "quantize_kv_storage_int4": TransformEntry(Releases.of("0.23.5"), Loss.FOUR_BITS, begins=_CACHE_PASSES),
+    "fuse_inplace_kv_sdpa": TransformEntry(Releases.of("0.23.5", "0.23.9")),
     "batchify": TransformEntry(Releases.of("0.23.8")),
     "batchify_data_free": TransformEntry(
         Releases.of("0.23.6"), refused=f"it prepares wires that no input feeds for a stream: {_STREAM}"
@@ -78,13 +80,14 @@ KNOWN: Final[Mapping[str, TransformEntry]] = {
     "blockify": TransformEntry(_BY_JSON, refused=f"it cuts the time axis into blocks, for a stream: {_STREAM}"),
     "patch": TransformEntry(_BY_JSON, refused="it adds operations to the model for which PyTorch has no counterpart"),
     "select_inputs": TransformEntry(
-        _BY_JSON, refused="it cuts the model open at inner nodes, for which samples have no values: `bisect` runs parts"
+        _SELECTION,
+        refused="it cuts the model open at inner nodes, for which samples have no values: `bisect` runs parts",
     ),
-    "select_outputs": TransformEntry(_BY_JSON),
+    "select_outputs": TransformEntry(_SELECTION),
     "set_property": TransformEntry(Releases.of("0.23.9")),
     "set_symbols": TransformEntry(_BY_JSON),
     "export_scan_state": TransformEntry(Releases.of("0.23.5")),
-    "force_scan_external_state": TransformEntry(_BY_JSON),
+    "force_scan_external_state": TransformEntry(Releases.of("0.23.1")),
 }
 
 

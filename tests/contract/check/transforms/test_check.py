@@ -107,10 +107,22 @@ def test_what_is_right_passes(model: str, transform: str, version: str, tmp_path
     assert (outcome.facts[TRANSFORMS], outcome.facts[CHANGED]) == ([transform], [True])
 
 
-def test_several_are_applied_in_turn(tmp_path: Path) -> None:
-    outcome = exported("decoder", NEWEST, tmp_path).assert_transform("detect_kv_cache", "unfold_kv_cache", "round_trip")
+@pytest.mark.parametrize(
+    ("release", "transforms"),
+    [
+        (NEWEST, ("detect_kv_cache", "unfold_kv_cache", "round_trip")),
+        ("0.23.8", ("detect_kv_cache", "fuse_inplace_kv_sdpa")),
+    ],
+)
+def test_several_are_applied_in_turn(release: str, transforms: tuple[str, ...], tmp_path: Path) -> None:
+    outcome = exported("decoder", release, tmp_path).assert_transform(*transforms)
     assert outcome.status is Status.PASS, outcome.describe()
-    assert outcome.facts[CHANGED] == [True, True, True]
+    assert outcome.facts[CHANGED] == [True] * len(transforms)
+
+
+def test_a_transform_of_later_releases_alone(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no transform select_outputs"):
+        exported("decoder", "0.23.0", tmp_path).check_transform('{"name": "select_outputs", "outputs": ["output_0"]}')
 
 
 @pytest.mark.parametrize(

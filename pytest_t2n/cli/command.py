@@ -78,6 +78,9 @@ FAMILIES: Mapping[str, Family] = {
     "doctor": Family(
         _MACHINE, "pytest_t2n.cli.doctor", "report what is installed, what is missing, and whether an engine runs here"
     ),
+    "releases": Family(
+        _MACHINE, "pytest_t2n.cli.upstream.scan", "what a release of tract changes in comparison with another: scan"
+    ),
     "engines": Family(_MACHINE, "pytest_t2n.cli.engines", "the tract engines on this machine: list, fetch, clean"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from t2n_core.engine.provision.known import known_wheels
 LINES = tuple({Version(release).release[:2]: release for release in sorted(known_wheels(), key=Version)}.values())
 """The newest release of each minor line, ascending."""
 OLDEST, NEWEST = LINES[0], LINES[-1]
+SCANNED = os.environ.get("T2N_SCANNED_RELEASE", "").split()
+"""Releases that `conformance.lab.release` tries the errata in, besides those of the tests; none in all other runs."""
 
 
 def on_each_line(*always: str, since: str = OLDEST) -> list[Any]:

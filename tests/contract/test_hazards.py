@@ -18,9 +18,9 @@ from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.legality import check_graph
 from t2n_core.nnef.sizes.dims import FloorDiv, symbol
 from t2n_core.nnef.spec import spec_for
-from tests.releases import NEWEST
+from tests.releases import NEWEST, SCANNED
 
-VERSIONS = ["0.19.15", "0.20.22", "0.21.6", "0.21.8", "0.21.10", "0.21.19", "0.22.4", "0.23.0", NEWEST]
+VERSIONS = ["0.19.15", "0.20.22", "0.21.6", "0.21.8", "0.21.10", "0.21.19", "0.22.4", "0.23.0", NEWEST, *SCANNED]
 Array: TypeAlias = NDArray[Any]
 Case: TypeAlias = tuple[Graph, Array, Array]
 """A graph of one input, the input, and what the standard says comes out."""
@@ -395,6 +395,6 @@ def test_refused_exactly_if_wrong(version: str, name: str, build: Any, tract_eng
         same_kind = got.dtype == want.dtype and got.shape == want.shape
         right = same_kind and np.allclose(got, want, rtol=2e-3 if want.dtype == np.float16 else 1e-4, atol=1e-5)
     if right:
-        assert bool(problems) == (version in CAUTIOUS.get(name, ()))
+        assert bool(problems) == (version in CAUTIOUS.get(name, ())), "refused, and right"
     else:
         assert problems, f"{version} answers {reply.status}: {reply.message[-300:]}"

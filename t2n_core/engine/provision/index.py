@@ -84,6 +84,12 @@ def known_versions(cache_dir: Path, *, offline: bool = False) -> tuple[tuple[Ver
     return _answers[memory], note
 
 
+def last_answer(cache_dir: Path) -> tuple[Version, ...]:
+    """Return the index's last answer, of this process or of an earlier one; empty if it was never queried."""
+    memory = cache_dir / "index.json"
+    return _answers.get(memory) or _recall(memory)
+
+
 def warn_of_stale(note: str) -> None:
     """Warn that the versions of an earlier answer are used, if that is noted."""
     if note:

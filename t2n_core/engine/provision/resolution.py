@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Final
 
 from packaging.version import Version
 
 from t2n_core.engine.provision.binary import resolve_binary
-from t2n_core.engine.provision.index import known_versions, warn_of_stale
+from t2n_core.engine.provision.index import known_versions, last_answer, warn_of_stale
 from t2n_core.engine.provision.known import known_wheels
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.provision.store import EngineStore, Progress, StoredEngine, is_listed, newest_listed
 from t2n_core.engine.provision.versions import Choice, SpecItem, choose_versions, matches, parse_spec
-from t2n_core.errors import EngineResolveError
+from t2n_core.errors import EngineIndexWarning, EngineResolveError
 
 ALLOW_UNLISTED: Final = "T2N_ALLOW_UNLISTED"
 """The variable that allows explicitly named versions whose digests are not known."""
@@ -48,6 +49,7 @@ def resolve_engines(
         allow_unlisted = os.environ.get(ALLOW_UNLISTED, "") not in ("", "0")
     available, note = _available(items, spec, store, offline)
     choices = choose_versions(items, _select_listed(items, available, allow_unlisted))
+    _warn_of_newer(items, store)
     from_paths = [resolve_binary(path, item.text) for path, item in binaries.items()]
     if fetch:
         stored = store.fetch_many((choice.version for choice in choices), offline=offline, progress=progress)
@@ -108,6 +110,21 @@ def _select_listed(items: tuple[SpecItem, ...], available: list[Version], allow_
         if matching and not any(is_listed(version) and matches(item, version) for version in available):
             raise _unlisted(matching, item.text)
     return [version for version in available if is_listed(version) or version in named]
+
+
+def _warn_of_newer(items: tuple[SpecItem, ...], store: EngineStore) -> None:
+    """Warn that `latest` leaves out a newer release, by the index's last answer: it is not queried for that."""
+    if not any(item.kind == "latest" for item in items):
+        return
+    unlisted = [one for one in last_answer(store.cache_dir) if not is_listed(one) and not one.is_prerelease]
+    newer = [one for one in unlisted if one > newest_listed()]
+    if newer:
+        warnings.warn(
+            f"`latest` is tract {newest_listed()}, the newest release that this version of pytest-t2n knows; "
+            f"the index has {newer[-1]}, which --t2n-allow-unlisted runs by its number",
+            EngineIndexWarning,
+            stacklevel=3,
+        )
 
 
 def _unlisted(versions: list[Version], spec: str = "") -> EngineResolveError:

@@ -89,6 +89,7 @@ def test_the_index_is_asked_once_per_process_and_not_for_exact_cached_versions(
     assert pip_calls.count("index") == 1
 
 
+@pytest.mark.filterwarnings("ignore:`latest` is tract 0.22.4")
 @pytest.mark.parametrize(
     ("spec", "stored", "selected", "asks"),
     [

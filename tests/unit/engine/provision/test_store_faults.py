@@ -19,7 +19,7 @@ from t2n_core.engine.provision import store as store_module
 from t2n_core.engine.provision.index import WheelRecord, forget_answers
 from t2n_core.engine.provision.known import KnownWheel, known_wheels
 from t2n_core.engine.provision.store import EngineStore, platform_tag
-from t2n_core.errors import EngineProvisionError, EngineResolveError
+from t2n_core.errors import EngineIndexWarning, EngineProvisionError, EngineResolveError
 from tests.releases import NEWEST
 
 if TYPE_CHECKING:
@@ -313,7 +313,11 @@ def test_a_version_without_known_digests_is_taken_by_its_name_alone_and_where_th
         quick_index.add(version)
     known = {"0.21.3": {wheel.name: KnownWheel(hashlib.sha256(wheel.read_bytes()).hexdigest())}}
     monkeypatch.setattr(store_module, "known_wheels", lambda: known)
-    for spec in ("0.21", "latest", ">=0.21", "all", "0.21.3"):
+    with pytest.warns(EngineIndexWarning, match=r"`latest` is tract 0\.21\.3, .*; the index has 0\.22\.0"):
+        resolve_engines("latest", cache_dir=cache)
+    with pytest.warns(EngineIndexWarning, match="the index has 0"):  # by its last answer
+        resolve_engines("latest", cache_dir=cache, offline=True)
+    for spec in ("0.21", ">=0.21", "all", "0.21.3"):
         for allowed in (False, True):
             assert [one.version for one in resolve_engines(spec, cache_dir=cache, allow_unlisted=allowed)] == ["0.21.3"]
     with pytest.raises(EngineResolveError, match=r"tract 0\.22\.0 is newer than what .* knows, 0\.21\.3"):

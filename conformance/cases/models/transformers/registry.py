@@ -124,7 +124,9 @@ class Logits(nn.Module):
         return logits
 
 
-def _case(family: str, axes: Any = TEXT, **sizes: Any) -> ModelCase:
+def case_of_family(family: str, axes: Any = TEXT, **sizes: Any) -> ModelCase:
+    """Return the case of a family; `sizes` are those of its configuration that are not small by their names."""
+
     def make() -> nn.Module:
         return Logits(getattr(hf, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[family])(small_config(family, **sizes)))
 
@@ -149,7 +151,7 @@ REFUSED = "deepseek_v4 jetmoe".split()
 OF_LATENT = {"num_key_value_heads": 4, "head_dim": 4}
 
 CASES = {
-    **{family: _case(family) for family in [*PLAIN, *REFUSED]},
-    **{family: _case(family, **OF_LATENT) for family in LATENT},
-    **{family: _case(family, axes=STEPS) for family in IN_STEPS},
+    **{family: case_of_family(family) for family in [*PLAIN, *REFUSED]},
+    **{family: case_of_family(family, **OF_LATENT) for family in LATENT},
+    **{family: case_of_family(family, axes=STEPS) for family in IN_STEPS},
 }

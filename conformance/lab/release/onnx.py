@@ -12,8 +12,8 @@ from conformance.onnx.session import judge_release, read_verdicts
 def compare_onnx(release: str, against: str, folder: Path) -> Sequence[str]:
     """Return the tests whose status is another one than in the release before."""
     folder.mkdir(parents=True, exist_ok=True)
-    statuses = []
-    for one in (against, release):
-        judge_release(one, folder)
-        statuses.append({name: verdict.status for name, verdict in read_verdicts(one, folder).items()})
-    return describe_differences("node tests", *statuses)
+    statuses: list[dict[str, str]] = []
+    for version in (against, release):
+        judge_release(version, folder)
+        statuses.append({name: verdict.status for name, verdict in read_verdicts(version, folder).items()})
+    return describe_differences("node tests", statuses[0], statuses[1])

@@ -44,8 +44,8 @@ def cells_by_version(file: Path) -> dict[str, dict[str, CellLine]]:
 
 def describe_suites(before: Cells, now: Cells) -> list[str]:
     """Return the lines about cells in two releases: statuses, operators after optimising, times."""
-    statuses = ({case: _status(cell) for case, cell in cells.items()} for cells in (before, now))
-    lines = describe_differences("cells", *statuses)
+    first, second = ({case: _status(cell) for case, cell in cells.items()} for cells in (before, now))
+    lines = describe_differences("cells", first, second)
     common = [case for case in before if case in now]
     fused = [line for case in common for line in _fusions(case, before[case], now[case])]
     lines += ["", "Operators after optimising:", "", *fused[:MOST_LINES]] if fused else []

@@ -47,11 +47,15 @@ def test_what_became_worse_comes_first() -> None:
     before = {"a": "right", "b": "wrong", "c": "right", "d": "refused"}
     lines = describe_differences("cases", before, {**before, "b": "right", "c": "wrong", "e": "refused"})
     assert lines == [
-        "2 of 4 cases end as before. 1 are new: refused e.",
+        "2 of 4 cases end as before. 1 are new: 1 of `e` refused.",
         "",
         "- `c`: right before, wrong now",
         "- `b`: wrong before, right now",
     ]
+    grouped = describe_differences(
+        "cases", {"f 1": "right", "f 2": "right"}, {"f 1": "wrong", "f 2": "wrong"}, lambda _: "f"
+    )
+    assert grouped[-1] == "- `f`, 2 of them: right before, wrong now"
     many = {str(number): "right" for number in range(MOST_LINES + 5)}
     assert describe_differences("cases", many, dict.fromkeys(many, "wrong"))[-1] == "- and 5 more"
 

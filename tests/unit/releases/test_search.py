@@ -13,6 +13,7 @@ from t2n_core.errors import EngineProvisionError
 from t2n_core.parity.outcome import Outcome
 from t2n_core.parity.stage import Stage, Status
 from t2n_core.releases.search import ReleaseReport, search_releases, search_right
+from tests.each import check_each
 
 PATCHES = {
     "0.19": "2 3 5 6 7 8 10 11 12 13 14 15",
@@ -92,20 +93,22 @@ def test_another_kind_of_failure_is_a_boundary_too() -> None:
     assert report.nearest_right(Version("0.23.9")) is None
 
 
-@pytest.mark.parametrize("since", ALL[1:], ids=str)
-def test_one_boundary_is_found_with_seven_fetches(since: Version) -> None:
+def test_one_boundary_is_found_with_seven_fetches() -> None:
     """The case fails in the releases made from `since`, which is on the branch to the newest one or is not."""
 
-    def judge(release: Version) -> Outcome:
-        made_from: Version | None = release
-        while made_from is not None and made_from != since:
-            made_from = predecessor(made_from, ALL)
-        return RIGHT if made_from is None else WRONG
+    def check(since: Version) -> None:
+        def judge(release: Version) -> Outcome:
+            made_from: Version | None = release
+            while made_from is not None and made_from != since:
+                made_from = predecessor(made_from, ALL)
+            return RIGHT if made_from is None else WRONG
 
-    bad = max(one for one in ALL if judge(one) is WRONG)
-    report = search_releases(ALL, judge, cached=[bad])
-    assert len(report.fetched) <= 7
-    assert boundaries(report) == [f"{predecessor(since, ALL)} right, {since} mismatch at compare"]
+        bad = max(one for one in ALL if judge(one) is WRONG)
+        report = search_releases(ALL, judge, cached=[bad])
+        assert len(report.fetched) <= 7
+        assert boundaries(report) == [f"{predecessor(since, ALL)} right, {since} mismatch at compare"]
+
+    check_each(ALL[1:], check)
 
 
 def test_what_was_not_tried_between_is_said() -> None:

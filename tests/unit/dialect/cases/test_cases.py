@@ -13,6 +13,7 @@ from t2n_core.dialect.operators import operators as defined
 from t2n_core.errors import RegistryError, SpecError
 from t2n_core.nnef.signatures import Parameter, Signature
 from t2n_core.nnef.spec import known_operators, signatures_of
+from tests.each import check_each
 
 WITHOUT_CASES = {
     "tract_core_complex_to_inner_dim": "no graph of one statement has a complex input",
@@ -40,14 +41,16 @@ def test_every_operator_that_is_defined_has_cases() -> None:
     assert set(operators()) <= set(defined())
 
 
-@pytest.mark.parametrize("op", operators())
-def test_the_definition_gives_a_result_for_every_case(op: str) -> None:
-    drawn = list(cases(op))
-    assert len(drawn) == CASES == 40
-    names = {parameter.name for parameter in next(iter(signatures_of(op))).parameters}
-    for case in drawn:
-        assert set(case.arguments) <= names
-        assert all(isinstance(one, np.ndarray) for one in case.expected(functions().get(op)))
+def test_the_definition_gives_a_result_for_every_case() -> None:
+    def check(op: str) -> None:
+        drawn = list(cases(op))
+        assert len(drawn) == CASES == 40
+        names = {parameter.name for parameter in next(iter(signatures_of(op))).parameters}
+        for case in drawn:
+            assert set(case.arguments) <= names
+            assert all(isinstance(one, np.ndarray) for one in case.expected(functions().get(op)))
+
+    check_each(operators(), check)
 
 
 def test_the_cases_of_the_standard_are_various() -> None:
@@ -62,15 +65,16 @@ def test_the_cases_of_the_standard_are_various() -> None:
         assert any(case.dynamic for case in drawn) == (op not in STATIC), op
 
 
-@pytest.mark.parametrize("op", operators())
-def test_cases_differ_and_are_drawn_again(op: str) -> None:
-    first, again = list(cases(op, 8)), list(cases(op, 8))
-
+def test_cases_differ_and_are_drawn_again() -> None:
     def content(case: Case) -> list[bytes]:
         return [repr(case.arguments).encode(), *(array.tobytes() for _, _, array in case.tensors())]
 
-    assert [content(case) for case in first] == [content(case) for case in again]
-    assert len({b"".join(content(case)) for case in first}) > 4
+    def check(op: str) -> None:
+        first, again = list(map(content, cases(op, 8))), list(map(content, cases(op, 8)))
+        assert first == again
+        assert len(set(map(b"".join, first))) > 4
+
+    check_each(operators(), check)
 
 
 def test_an_operator_without_a_recipe() -> None:

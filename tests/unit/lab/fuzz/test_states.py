@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 import torch
 
 from conformance.lab.fuzz.states.program import generate_state
 from conformance.lab.fuzz.states.trees import Leaf, Node, build, leaves, read
+from tests.each import check_each
 
 SEEDS = range(60)
 TREE = Node("dict", (Leaf("row", 0), Node("Fields", (Leaf("rows", 1), Node("tuple", (Leaf("row", 2),))))))
@@ -30,15 +30,17 @@ def test_a_tree_is_made_and_read() -> None:
     assert [read(TREE, path, "s") for path in paths] == ["s['a']", "s['b'].a", "s['b'].b[0]"]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_calls_in_a_row(seed: int) -> None:
-    program = generate_state(seed)
-    model, tree, after = program.load()
-    state = tree(program.start())
-    for _ in range(3):
-        outputs, state = after(model(torch.randn(1, 2), state), state)
-        assert all(isinstance(one, torch.Tensor) for one in outputs)
-    assert len(program.names) == len(program.start()) == len(program.example())
+def test_calls_in_a_row() -> None:
+    def check(seed: int) -> None:
+        program = generate_state(seed)
+        model, tree, after = program.load()
+        state = tree(program.start())
+        for _ in range(3):
+            outputs, state = after(model(torch.randn(1, 2), state), state)
+            assert all(isinstance(one, torch.Tensor) for one in outputs)
+        assert len(program.names) == len(program.start()) == len(program.example())
+
+    check_each(SEEDS, check)
 
 
 def test_the_models_are_of_many_kinds() -> None:

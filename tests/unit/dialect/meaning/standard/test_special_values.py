@@ -10,6 +10,7 @@ import pytest
 
 from t2n_core.dialect.operators import functions
 from t2n_core.dialect.sizes import Size
+from tests.each import check_each
 
 INF, NAN = np.inf, np.nan
 
@@ -153,18 +154,21 @@ TABLE: list[tuple[str, tuple[Any, ...], Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "arguments", "expected"), TABLE, ids=[f"{n}-{k}" for k, (n, *_) in enumerate(TABLE)])
-def test_a_special_value(name: str, arguments: tuple[Any, ...], expected: Any) -> None:
-    with np.errstate(all="ignore"):
-        found = of(name)(*arguments)
-    if not isinstance(expected, tuple):
-        found, expected = (found,), (expected,)
-    assert len(found) == len(expected)
-    for one, wanted in zip(found, expected, strict=True):
-        assert one.shape == wanted.shape
-        np.testing.assert_allclose(one, wanted, rtol=1e-12, atol=1e-12)
-        if wanted.dtype.kind in "iub":
-            assert one.dtype == wanted.dtype
+def test_special_values() -> None:
+    def check(row: tuple[str, tuple[Any, ...], Any]) -> None:
+        name, arguments, expected = row
+        with np.errstate(all="ignore"):
+            results = of(name)(*arguments)
+        if not isinstance(expected, tuple):
+            results, expected = (results,), (expected,)
+        assert len(results) == len(expected)
+        for result, value in zip(results, expected, strict=True):
+            assert result.shape == value.shape
+            np.testing.assert_allclose(result, value, rtol=1e-12, atol=1e-12)
+            if value.dtype.kind in "iub":
+                assert result.dtype == value.dtype
+
+    check_each(TABLE, check)
 
 
 REFUSED: list[tuple[str, tuple[Any, ...], type[Exception]]] = [
@@ -192,9 +196,10 @@ REFUSED: list[tuple[str, tuple[Any, ...], type[Exception]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "arguments", "error"), REFUSED, ids=[f"{n}-{k}" for k, (n, *_) in enumerate(REFUSED)])
-def test_what_is_outside_of_the_domain_is_refused(
-    name: str, arguments: tuple[Any, ...], error: type[Exception]
-) -> None:
-    with pytest.raises(error):
-        of(name)(*arguments)
+def test_what_is_outside_of_the_domain_is_refused() -> None:
+    def check(row: tuple[str, tuple[Any, ...], type[Exception]]) -> None:
+        name, arguments, error = row
+        with pytest.raises(error):
+            of(name)(*arguments)
+
+    check_each(REFUSED, check)

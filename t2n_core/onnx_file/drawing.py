@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -11,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import onnx
 
-from t2n_core.dialect.graphs.drawing import INTEGER_BOUNDS, SIZES
+from t2n_core.dialect.graphs.drawing import INTEGER_BOUNDS, SIZES, draw_array
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import DrawError, InputError, MeaningError
 from t2n_core.onnx_file.dimensions import names_in, size_of
@@ -24,7 +23,6 @@ _MOST_TRIES: Final = 200
 _COUNT: Final = 7
 _COUNT_FIXED: Final = 3
 """Sets of inputs for a model, and for one without dynamic dimensions."""
-_MOST_ELEMENTS: Final = 1 << 28
 _KEEP_ELEMENTS: Final = frozenset(
     {"Cast", "Concat", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 )
@@ -159,15 +157,7 @@ def _draw(random: np.random.Generator, port: OnnxPort, sizes: Mapping[str, int],
     if port.shape is None:
         raise InputError(f"the model states no shape of its input `{port.name}`", hint="give some: --inputs x.npz")
     shape = [sizes[d] if isinstance(d, str) else d for d in port.shape]
-    if math.prod(shape) > _MOST_ELEMENTS:
-        raise InputError(f"no input `{port.name}` of the shape {shape} can be drawn", hint="give some: --inputs x.npz")
-    if port.dtype.kind == "f":
-        return random.standard_normal(shape).astype(port.dtype)
+    bounds = (0, most)
     if port.dtype.itemsize == 1 and port.dtype.kind in "iu":  # quantised values
-        return random.integers(*_full_range(port.dtype), shape, port.dtype, endpoint=True)
-    return random.integers(0, 2 if port.dtype.kind == "b" else most, shape).astype(port.dtype)
-
-
-def _full_range(dtype: np.dtype[Any]) -> tuple[int, int]:
-    limits = np.iinfo(dtype)
-    return int(limits.min), int(limits.max)
+        bounds = int(np.iinfo(port.dtype).min), int(np.iinfo(port.dtype).max) + 1
+    return draw_array(random, port.name, shape, port.dtype, bounds)

@@ -67,8 +67,14 @@ def divide_for_remainders(model: onnx.ModelProto, missing: Collection[str]) -> o
 
 
 def element_types(model: onnx.ModelProto) -> dict[str, int]:
-    """Return the types of the elements of values that the file states, or that follow from it."""
-    typed = shape_inference.infer_shapes(model).graph
+    """Return the types of the elements of values that the file states, or that follow from it.
+
+    Nothing follows where the installed onnx does not know an operator.
+    """
+    try:
+        typed = shape_inference.infer_shapes(model).graph
+    except Exception:
+        typed = model.graph
     types = {value.name: value.type.tensor_type.elem_type for value in (*typed.input, *typed.value_info, *typed.output)}
     return types | {tensor.name: tensor.data_type for tensor in typed.initializer}
 

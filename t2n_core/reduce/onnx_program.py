@@ -17,6 +17,7 @@ from onnx import numpy_helper, shape_inference
 from t2n_core.errors import InputError
 from t2n_core.nnef.reading.document import Argument, Assignment, Name
 from t2n_core.onnx_file.model import MOST_BYTES, OnnxModel, read_model
+from t2n_core.onnx_file.writer_repairs import element_types
 from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.program import ONNX_FILE, Array, Program, Weight
 
@@ -98,7 +99,8 @@ class OnnxProgram(Program):
         model = onnx.load(str(path))
         if model.ByteSize() > MOST_BYTES:
             raise InputError(f"{path} has more than 2 GB, and is not taken apart")
-        types = _types(model)
+        stored = {tensor.name for tensor in model.graph.initializer}
+        types = {name: kind for name, kind in element_types(model).items() if kind and name not in stored}
         weights: dict[str, Weight] = {}
         nodes = list(model.graph.node)
         for tensor in model.graph.initializer:
@@ -123,16 +125,6 @@ class OnnxProgram(Program):
         pruned = program.prune()
         assert isinstance(pruned, OnnxProgram)
         return pruned
-
-
-def _types(model: onnx.ModelProto) -> dict[str, int]:
-    """Return the element types of all tensors that the model states, or that can be inferred."""
-    try:
-        graph = shape_inference.infer_shapes(model).graph
-    except Exception:  # for an operator that the installed onnx does not know
-        graph = model.graph
-    values = (*graph.value_info, *graph.output)
-    return {one.name: kind for one in values if (kind := one.type.tensor_type.elem_type)}
 
 
 def _symbols(model: OnnxModel) -> dict[str, dict[int, Any]]:

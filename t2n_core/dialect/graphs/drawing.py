@@ -135,9 +135,15 @@ def _is_allowed(extensions: Sequence[str], sizes: Mapping[str, int]) -> bool:
 def _draw(
     random: np.random.Generator, name: str, one: External, sizes: Mapping[str, int], of_integers: tuple[int, int]
 ) -> NDArray[Any]:
-    shape = [size_of(node, sizes) for node in one.shape]
+    return draw_array(random, name, [size_of(node, sizes) for node in one.shape], one.dtype, of_integers)
+
+
+def draw_array(
+    random: np.random.Generator, name: str, shape: Sequence[int], dtype: np.dtype[Any], of_integers: tuple[int, int]
+) -> NDArray[Any]:
+    """Return a random array, of integers in a range without its end. Raises InputError if it would be too large."""
     if any(size < 0 for size in shape) or math.prod(shape) > _MOST_ELEMENTS:
         raise InputError(f"no input `{name}` of the shape {shape} can be drawn", hint="give some: --inputs x.npz")
-    if one.dtype.kind == "f":
-        return random.standard_normal(shape).astype(one.dtype)
-    return random.integers(*((0, 2) if one.dtype.kind == "b" else of_integers), shape).astype(one.dtype)
+    if dtype.kind == "f":
+        return random.standard_normal(shape).astype(dtype)
+    return random.integers(*((0, 2) if dtype.kind == "b" else of_integers), shape).astype(dtype)

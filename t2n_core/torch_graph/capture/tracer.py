@@ -121,8 +121,6 @@ class TorchModuleTracer:
         self.modes, self.capture = modes, capture
         self._constants: Constants | None = None
         """Elements of constants, for the model's Python code to read; None while it reads none."""
-        self._assertions: tuple[str, ...] = ()
-        """Lines of the last capture that the program leaves out."""
         self._dicts: SizeKeyedDicts | None = None
         """The model's dicts, if it looks up sizes in one."""
         self._declared: DeclaredAxes
@@ -279,7 +277,7 @@ class TorchModuleTracer:
                 refuse_smaller_trace(self._declared, limits, frozen)
                 module, modes = ScriptCall(script), ()
             with fakes.recording():
-                program = self._export(module, axes, modes, tensors, decisions)
+                program, assertions = self._export(module, axes, modes, tensors, decisions)
 
             def again(at: Mapping[str, int], static: frozenset[str]) -> Recaptured | None:
                 others = fit_example(axes, self.inputs.names, self.inputs.tensors, at, self._runs)
@@ -292,7 +290,6 @@ class TorchModuleTracer:
                     return other if computes_alike(other.program, asked, others, as_captured=True) else None
                 return None
 
-            assertions = self._assertions
             captured = self._reader.read(program, axes, results, again, tensors, decisions, limits)
             captured = replace(captured, graph=replace(captured.graph, assertions=assertions))
             for at in () if self._dicts is None else self._dicts.sizes(captured):
@@ -321,7 +318,7 @@ class TorchModuleTracer:
             for name, of_input in axes.items()
         }
         decisions = Decisions()
-        program = self._export(module, free, modes, tensors, decisions)
+        program, _ = self._export(module, free, modes, tensors, decisions)
         fakes = dict(zip(self.inputs.names, user_fakes(program), strict=True))
         sizes = [(fakes[name].shape[axis], size) for name, of in axes.items() for axis, size in of.items()]
         return Recaptured(program, sizes, [*decisions.all(), *implied_decisions(program)])
@@ -333,7 +330,8 @@ class TorchModuleTracer:
         modes: Sequence[TorchFunctionMode],
         tensors: Sequence[torch.Tensor],
         decisions: Decisions,
-    ) -> torch.export.ExportedProgram:
+    ) -> tuple[torch.export.ExportedProgram, tuple[str, ...]]:
+        """Return the program, and the lines of the model with assertions that it leaves out. Raises CaptureError."""
         _LOG.debug("capture of %s at %s", self.source.name, [tuple(tensor.shape) for tensor in tensors])
         # sizes are then never assumed to differ from 0 and 1, so that one graph serves them all
         with symbolic_config.patch(backed_size_oblivious=True):
@@ -349,8 +347,7 @@ class TorchModuleTracer:
                         strict=False,
                         prefer_deferred_runtime_asserts_over_guards=True,
                     )
-                self._assertions = (*own.assertions.lines,)
-                return functional(program)
+                return functional(program), (*own.assertions.lines,)
             except CaptureError as refused:
                 raise with_source_line(refused) from refused.__cause__
             except Exception as cause:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 from conformance.dialect.known import KNOWN
 from t2n_core.dialect import operators
@@ -17,10 +15,8 @@ from t2n_core.dialect.cases import operators as with_cases
 from t2n_core.dialect.without_meaning import WITHOUT_MEANING
 from t2n_core.nnef.tract.quirks.hazards import HAZARDS
 from t2n_core.nnef.tract.quirks.table import QUIRKS
-from tools.definitions import hook, pages
+from tools.definitions import pages
 from tools.definitions.parts import array_text, definition_text, releases_of
-
-ROOT = Path(__file__).parents[3]
 
 
 @cache
@@ -67,13 +63,6 @@ def test_the_index_links_to_every_operator() -> None:
         assert f"## `{name}`\n" in of_site()[family]
     assert f"`{next(iter(WITHOUT_MEANING))}`" in index
     assert len(re.findall(r"\.md#", index)) == len(operators())
-
-
-def test_the_navigation_has_the_pages() -> None:
-    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
-    assert "tools/definitions/hook.py" in site["hooks"]
-    listed = re.findall(rf"- {hook.FOLDER}/(\w+)\.md", (ROOT / "mkdocs.yml").read_text("utf-8"))
-    assert listed == list(of_site())
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from dataclasses import replace
@@ -21,7 +22,7 @@ from conformance.onnx.page import CASES, INDEX, pages
 from conformance.onnx.session import read_verdicts
 from conformance.onnx.table import Row, Table, Verdict, read, spans, totals, write
 from tests.releases import LINES, NEWEST
-from tools import onnx_pages
+from tools.site_pages import FOLDERS
 
 ROOT = Path(__file__).parents[3]
 EXPECTED = np.array([1.0, -2.0, np.nan, np.inf], "f4")
@@ -119,7 +120,8 @@ def test_the_pages_have_the_totals_and_every_case() -> None:
         assert cause.reason in texts[INDEX]
 
 
-def test_the_navigation_has_the_pages() -> None:
+def test_the_navigation_has_the_pages_that_are_made_of_data() -> None:
     text = (ROOT / "mkdocs.yml").read_text("utf-8")
-    assert "tools/onnx_pages.py" in yaml.safe_load(text)["hooks"]
-    assert re.findall(rf"- {onnx_pages.FOLDER}/(\w+)\.md", text) == list(pages())
+    assert "tools/site_pages.py" in yaml.safe_load(text)["hooks"]
+    for folder, module in FOLDERS.items():
+        assert re.findall(rf"- {folder}/(\w+)\.md", text) == list(importlib.import_module(module).pages())

@@ -6,11 +6,9 @@ import multiprocessing
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -18,7 +16,6 @@ from conformance.cases.aten import AtenCase, AtenSample, SampleSource, all_aten_
 from conformance.checks import aten_outcomes as found
 from conformance.lab.measure.peers.exporters import Export, exporter
 from t2n_core.engine import engine_for, resolve_engines
-from t2n_core.engine.protocol import EngineReply
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.outcome import Outcome
 from t2n_core.parity.request import CheckRequest
@@ -28,41 +25,13 @@ SECONDS = 60
 """For one sample: export and run."""
 
 
-class OnnxEngine:
-    """tract on ONNX files, in the calling process: the worker that calls it is the one that may die."""
-
-    name = "tract"
-    kept_states = None
-
-    def __init__(self, resolved: Any) -> None:
-        self.resolved, self.version = resolved, resolved.version
-
-    def run(self, archive: Path, batches: Sequence[Sequence[Any]], *, timeout: float = 60.0) -> EngineReply:
-        from t2n_core.engine.tract.driver import TractDriver
-        from t2n_core.errors import EngineError, EngineOptimiseError
-
-        stage: Any = "load"
-        try:
-            runnable = TractDriver(self.resolved.library).load(archive).into_runnable(optimise=True)
-            stage = "run"
-            return EngineReply("ok", "run", outputs=tuple(tuple(runnable.run(batch)) for batch in batches))
-        except EngineOptimiseError as error:
-            return EngineReply("error", "optimise", error.message)
-        except EngineError as error:
-            return EngineReply("error", stage, error.message)
-
-
 class Peer:
     """An exporter, a folder for what it writes, and the engine that reads it."""
 
     def __init__(self, name: str, release: str, folder: Path) -> None:
         self.name, self.release, self._write = name, release, exporter(name)
         self.path = folder / ("model.onnx" if name == "torch-onnx" else "model.nnef.tgz")
-        self._resolved = resolve_engines(release)[0]
-
-    def engine(self) -> Any:
-        """Return the engine of this process."""
-        return OnnxEngine(self._resolved) if self.name == "torch-onnx" else engine_for(self._resolved)
+        self.engine = engine_for(resolve_engines(release)[0])
 
     def export(self, sample: AtenSample, outputs: int) -> Path:
         """Return the file of a sample. Raises what the exporter does."""
@@ -86,7 +55,7 @@ def check_sample(peer: Peer, sample: AtenSample, answer: Connection) -> Outcome:
     except Exception as cause:
         return Outcome.from_error(cause, "lower")
     answer.send((sample.id, "engine"))
-    return check_parity(peer.engine(), CheckRequest(path, [Sample(inputs, expected)], timeout=30))
+    return check_parity(peer.engine, CheckRequest(path, [Sample(inputs, expected)], timeout=30))
 
 
 def run_case(peer: Peer, case: AtenCase, most: int | None, done: int, answer: Connection) -> None:

@@ -1,15 +1,17 @@
-"""What torch.export would capture differently is as in eager PyTorch, or refused."""
+"""What torch.export would capture differently is as in eager PyTorch, or refused: `tensor.data` and torch.vmap too."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
+from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import CaptureError, RangeWarning
-from t2n_core.export.model import ModelExport
-from t2n_core.inference_target import TractNNEF
 from tests.nets import net_of
 from tests.releases import NEWEST
 
@@ -93,3 +95,103 @@ def test_that_an_axis_stays_is_a_decision(squeezed):
     with pytest.warns(RangeWarning, match="T != 1"):
         captured = ModelExport(net, {"x": torch.randn(2, 5)}, dynamic_axes={"x": {1: "T"}}).captured
     assert str(captured.range) == "T >= 2"
+
+
+class Reads(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.linear(x.data, self.linear.weight.data, self.linear.bias) * x.data.sum()
+
+
+class Writes(Reads):
+    def forward(self, x: Tensor) -> Tensor:
+        self.linear.weight.data.mul_(2)
+        return self.linear(x)
+
+
+@pytest.mark.parametrize("version", ["0.21.19", NEWEST])
+def test_data_of_weights_and_inputs(version: str, tmp_path: Path) -> None:
+    export = ModelExport(Reads().eval(), torch.randn(2, 7, 4), dynamic_axes={"x": {1: "T"}}, sizes=[..., {"T": 1}])
+    result = export.to(TractNNEF(version), tmp_path / "model.nnef.tar")
+    assert str(result.range) == "T >= 1"
+    result.assert_parity("approximate")
+
+
+class WritesItself(Reads):
+    def forward(self, x: Tensor) -> Tensor:
+        self.linear.weight.mul_(2)
+        return self.linear(x)
+
+
+class RescalesByOne(Reads):
+    """Rescale the layers by a power of two that is 1 for the first ones, as RWKV does in its first call."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            self.linear.weight.div_(2**0)
+        return self.linear(x)
+
+
+def test_a_write_that_changes_nothing_is_none(tmp_path: Path) -> None:
+    model = RescalesByOne().eval()
+    ModelExport(model, torch.randn(2, 7, 4)).to(TractNNEF(NEWEST), tmp_path / "model.nnef.tar").assert_parity()
+
+
+@pytest.mark.parametrize("make", [Writes, WritesItself])
+def test_a_write_into_a_weight_is_refused(make: type[Reads]) -> None:
+    model = make().eval()
+    with pytest.raises(CaptureError, match=r"writes its parameter `linear.weight`"):
+        ModelExport(model, torch.randn(2, 7, 4)).lower(TractNNEF(NEWEST))
+
+
+VERSIONS = ("0.21.19", NEWEST)
+
+
+class Net(nn.Module):
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.function = function
+        self.weights = nn.Parameter(torch.randn(3, 5, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(self, x)
+
+
+def over_rows(net: Net, x: Tensor) -> Tensor:
+    return torch.vmap(lambda row: row @ row.T)(x)
+
+
+def over_the_last_axis(net: Net, x: Tensor) -> Tensor:
+    return torch.vmap(lambda column: column.softmax(-1) * column.sum(), in_dims=2)(x)
+
+
+def over_weights(net: Net, x: Tensor) -> Tensor:
+    return torch.vmap(lambda weight: functional.linear(x, weight))(net.weights).mean(0)
+
+
+def nested(net: Net, x: Tensor) -> Tensor:
+    return torch.vmap(torch.vmap(lambda row: row - row.mean()))(x)
+
+
+def with_a_write(net: Net, x: Tensor) -> Tensor:
+    def changed(row: Tensor) -> Tensor:
+        row = row * 2
+        row[:, 0] = 3
+        return row
+
+    return torch.vmap(changed)(x)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("function", [over_rows, over_the_last_axis, over_weights, nested, with_a_write])
+def test_vmap(function: Callable[..., Tensor], version: str, tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    export = ModelExport(
+        Net(function).eval(), torch.randn(2, 7, 4), dynamic_axes={"x": {1: "T"}}, sizes=[..., {"T": 1}]
+    )
+    result = export.to(TractNNEF(version), tmp_path / "model.nnef.tar")
+    assert str(result.range) == "T >= 1"
+    result.assert_parity("approximate")

@@ -22,12 +22,7 @@ from t2n_core.nnef.signatures import Signature
 
 Status = Literal["right", "wrong", "refused", "crashed", "timed out"]
 STATUSES: Final[tuple[Status, ...]] = ("right", "wrong", "refused", "crashed", "timed out")
-OF_REPLY: Final[dict[str, Status]] = {
-    "error": "refused",
-    "crash": "crashed",
-    "oom": "crashed",
-    "timeout": "timed out",
-}
+OF_REPLY: Final[dict[str, Status]] = {"error": "refused", "crash": "crashed", "oom": "crashed", "timeout": "timed out"}
 """The status of a case that has no results."""
 _RELATIVE: Final = {np.dtype(np.float16): 4e-3, np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-9}
 """Error that sums and approximations of a kernel may have, relative to the largest value of the result."""

@@ -30,11 +30,7 @@ def process_pool(jobs: int, preload: str) -> ProcessPoolExecutor:
 
 
 def run_module(
-    module: str,
-    *words: object,
-    job: object = None,
-    python: Path | str = sys.executable,
-    timeout: float | None = None,
+    module: str, *words: object, job: object = None, python: Path | str = sys.executable, timeout: float | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a module of this checkout with a job in JSON as its input, and return what it printed."""
     command = [str(python), "-W", "ignore", "-m", module, *map(str, words)]

@@ -39,26 +39,16 @@ CAUSES: Final = (
         "test_attention_bidirectional_window",
         ("test_attention_*local_window*",),
     ),
-    Cause(
-        "onnx-celu-alpha",
-        "`Celu` computes exp(x / alpha) - 1 without the factor alpha",
-        "test_celu_float16",
-    ),
+    Cause("onnx-celu-alpha", "`Celu` computes exp(x / alpha) - 1 without the factor alpha", "test_celu_float16"),
     Cause(
         "onnx-reduce-max-of-infinities",
         "`ReduceMax` of -inf alone is the least finite value, so that a row without keys is not found and stays NaN",
         "test_attention_23_boolmask_fullymasked_row_nan_robustness_expanded",
         ("test_attention_23_fullymasked_*_expanded", "test_attention_*_structural_empty_expanded"),
     ),
+    Cause("onnx-swish-alpha", "`Swish` ignores `alpha`", "test_swiglu_alpha_expanded"),
     Cause(
-        "onnx-swish-alpha",
-        "`Swish` ignores `alpha`",
-        "test_swiglu_alpha_expanded",
-    ),
-    Cause(
-        "onnx-space-to-depth-crd",
-        "`SpaceToDepth` of opset 28 ignores `mode` CRD",
-        "test_spacetodepth_crd_mode_example",
+        "onnx-space-to-depth-crd", "`SpaceToDepth` of opset 28 ignores `mode` CRD", "test_spacetodepth_crd_mode_example"
     ),
     Cause(
         "onnx-bit-shift-beyond-the-width",
@@ -77,11 +67,7 @@ CAUSES: Final = (
         "`DFT` with `inverse` and `onesided` halves the axis instead of restoring the other half",
         "test_dft_irfft_opset19",
     ),
-    Cause(
-        "onnx-lp-normalization-of-zeros",
-        "`LpNormalization` of zeros is NaN",
-        "test_l2normalization_axis_0",
-    ),
+    Cause("onnx-lp-normalization-of-zeros", "`LpNormalization` of zeros is NaN", "test_l2normalization_axis_0"),
     Cause(
         "onnx-pool-dilations",
         "`MaxPool` and `AveragePool` ignore `dilations`",

@@ -11,15 +11,7 @@ import torch
 from torch import nn
 from torch.nn.utils import rnn
 
-from conformance.cases.recurrent import (
-    BATCH,
-    HIDDEN,
-    INPUT,
-    TIME,
-    RecurrentCase,
-    all_cases,
-    representative_cases,
-)
+from conformance.cases.recurrent import BATCH, HIDDEN, INPUT, TIME, RecurrentCase, all_cases, representative_cases
 from conformance.checks.at_one import export_at_one
 from t2n_core import ModelExport
 

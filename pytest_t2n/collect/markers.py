@@ -15,14 +15,7 @@ from pytest_t2n.collect.generating import GENERATING, GenerateOptions
 from pytest_t2n.collect.judging import JUDGING, judgement_of, seconds_of
 from pytest_t2n.collect.names import FILE, GENERATE, MARKER, PROGRAM, marker_of
 from pytest_t2n.collect.rewriters import check_rewriters
-from pytest_t2n.collect.targets import (
-    ELSEWHERE,
-    OTHER_NAMES,
-    TARGETS,
-    OwnTarget,
-    options_of_target,
-    read_targets,
-)
+from pytest_t2n.collect.targets import ELSEWHERE, OTHER_NAMES, TARGETS, OwnTarget, options_of_target, read_targets
 from pytest_t2n.config.engines import parse_versions
 from t2n_core.export.options import ExportOptions, choices_of, marker_options
 from t2n_core.text import suggestion

@@ -172,10 +172,7 @@ class Settings:
     """Files of expectations, in order of precedence."""
     accept: bool = option("Rewrite the file of --t2n-expect to match the results of this session", ini=None)
     shard: Shard | None = option(
-        "Run the I-th of N parts of the suite; `t2n matrix merge` merges their reports",
-        _shard,
-        metavar="I/N",
-        ini=None,
+        "Run the I-th of N parts of the suite; `t2n matrix merge` merges their reports", _shard, metavar="I/N", ini=None
     )
     durations: Path | None = option(
         "matrix.jsonl of an earlier run, or a directory with one: the parts of --t2n-shard take equally long",

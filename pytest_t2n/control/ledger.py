@@ -24,15 +24,7 @@ from pytest_t2n.records.nodeids import case_id
 from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.run_line import engine_line, run_line
-from pytest_t2n.records.schema import (
-    SCHEMA,
-    CellLine,
-    GraphLine,
-    PlanLine,
-    Record,
-    RecordError,
-    cells_of,
-)
+from pytest_t2n.records.schema import SCHEMA, CellLine, GraphLine, PlanLine, Record, RecordError, cells_of
 from t2n_core.parity.stage import Stage, Status
 from t2n_core.text import storable
 

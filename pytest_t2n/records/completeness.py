@@ -7,15 +7,7 @@ from dataclasses import dataclass
 
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.records.nodeids import case_id
-from pytest_t2n.records.schema import (
-    SCHEMA,
-    CellLine,
-    EngineLine,
-    ErrorLine,
-    PlanLine,
-    Record,
-    RunLine,
-)
+from pytest_t2n.records.schema import SCHEMA, CellLine, EngineLine, ErrorLine, PlanLine, Record, RunLine
 from t2n_core.parity.stage import Stage, Status
 
 

@@ -15,12 +15,7 @@ from typing import BinaryIO
 import msgspec
 
 from pytest_t2n.records.folder import MATRIX_FILE
-from pytest_t2n.records.schema import (
-    SCHEMA,
-    CellLine,
-    Record,
-    RecordError,
-)
+from pytest_t2n.records.schema import SCHEMA, CellLine, Record, RecordError
 from t2n_core.files import replacing
 from t2n_core.foreign import ForeignFileError, open_file
 from t2n_core.text import all_storable, text_of

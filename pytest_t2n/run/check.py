@@ -147,12 +147,7 @@ def _with_explanations(
 
 
 def _inputs(
-    cell: Cell,
-    result: ExportResult,
-    criteria: Judgement,
-    timeout: float,
-    properties: Mapping[str, object],
-    place: int,
+    cell: Cell, result: ExportResult, criteria: Judgement, timeout: float, properties: Mapping[str, object], place: int
 ) -> CheckInputs | None:
     """Return the inputs of the check; None if PyTorch cannot compute the samples, which the check then reports."""
     from pytest_t2n.run.bundles import CheckInputs, Subject

@@ -56,12 +56,7 @@ def new_export(
     fixed = options.has_fixed_sizes(target)
     if fixed:
         of_target |= {"dynamic_axes": None, "sizes": None}
-    export = load_converter().model_export(
-        model,
-        args,
-        kwargs,
-        **replace(options.export, **of_target).arguments(),
-    )
+    export = load_converter().model_export(model, args, kwargs, **replace(options.export, **of_target).arguments())
     if fixed and callable(options.export.extra_inputs) and options.export.dynamic_axes is not None:
         _keep_sizes(export, options.export.dynamic_axes)
     return export

@@ -13,17 +13,7 @@ from t2n_core.dialect.sizes import Size
 from t2n_core.dialect.tensors import Tensor
 from t2n_core.errors import InputError, MalformedArchiveError
 from t2n_core.nnef.reading.flat import operation_of
-from t2n_core.nnef.reading.tree import (
-    Call,
-    Comprehension,
-    Conditional,
-    Items,
-    Literal,
-    Name,
-    Node,
-    Operator,
-    Subscript,
-)
+from t2n_core.nnef.reading.tree import Call, Comprehension, Conditional, Items, Literal, Name, Node, Operator, Subscript
 
 CallOperator: TypeAlias = Callable[[Call, Sequence[tuple[str, Any]]], Any]
 

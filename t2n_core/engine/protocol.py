@@ -83,13 +83,7 @@ class Engine(Protocol):
         """Return the behaviour of States that the engine keeps; None if it keeps none."""
         ...
 
-    def run(
-        self,
-        archive: Path,
-        batches: Sequence[Sequence[Array]],
-        *,
-        timeout: float = 60.0,
-    ) -> EngineReply:
+    def run(self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = 60.0) -> EngineReply:
         """Load `archive` once, run each batch (inputs in graph order); never raises because of the engine."""
         ...
 

@@ -202,10 +202,7 @@ class GridImages:
     @property
     def of_step(self) -> Statement:
         """Return the statement that sets the positions of the next token."""
-        return let(
-            position_ids=["full", items(3, 1, 1), "place", text("int64")],
-            place=["add", "place", 1],
-        )
+        return let(position_ids=["full", items(3, 1, 1), "place", text("int64")], place=["add", "place", 1])
 
 
 def _number(array: Expression) -> Expression:

@@ -55,11 +55,7 @@ class VectorStep(nn.Module):
 
 
 def multimodal_program(
-    model: Any,
-    examples: Sequence[Mapping[str, torch.Tensor]],
-    steps: int = 24,
-    *,
-    encoder: nn.Module | None = None,
+    model: Any, examples: Sequence[Mapping[str, torch.Tensor]], steps: int = 24, *, encoder: nn.Module | None = None
 ) -> Program:
     """Return the program of a model of transformers that reads a prompt with images or sounds.
 

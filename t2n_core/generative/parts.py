@@ -119,11 +119,7 @@ def _arguments(model: nn.Module, example: Any, limits: TokenLimits) -> dict[str,
 
 
 def _decoder(
-    model: nn.Module,
-    call: DecoderCall,
-    batch: str | None,
-    kept: Mapping[str, Mapping[int, str]],
-    limits: TokenLimits,
+    model: nn.Module, call: DecoderCall, batch: str | None, kept: Mapping[str, Mapping[int, str]], limits: TokenLimits
 ) -> Part:
     tokens: dict[int, Any] = {} if batch is None else {0: batch}
     if call.takes_many:

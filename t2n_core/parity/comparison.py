@@ -86,11 +86,7 @@ class OutputComparison:
 
 
 def compare(
-    expected: Array,
-    actual: Array,
-    *,
-    name: str = "output",
-    criteria: Judgement = DEFAULT_CRITERIA,
+    expected: Array, actual: Array, *, name: str = "output", criteria: Judgement = DEFAULT_CRITERIA
 ) -> OutputComparison:
     """Compare `actual` of an engine with `expected` of PyTorch; a mismatch is a value, never an exception."""
     words = criteria.criterion_text(name)

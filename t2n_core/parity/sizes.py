@@ -132,10 +132,7 @@ def _ask(engine: KeepsGoing, archive: Path, samples: Sequence[Sample], timeout: 
 
 
 def _judge(
-    answers: _Answers,
-    accepts: Callable[[Sizes], bool],
-    request: CheckRequest,
-    common: Mapping[str, Any],
+    answers: _Answers, accepts: Callable[[Sizes], bool], request: CheckRequest, common: Mapping[str, Any]
 ) -> Outcome:
     """Return the outcome: wrong results come first, then crashes, then refusals of sizes within the range."""
     outcome = None

@@ -141,12 +141,7 @@ def _mismatch(
 
 
 def _first_wrong_call(
-    program: Program,
-    manifest: Manifest,
-    parts: Mapping[str, ExportResult],
-    place: int,
-    criteria: Judgement,
-    call: Call,
+    program: Program, manifest: Manifest, parts: Mapping[str, ExportResult], place: int, criteria: Judgement, call: Call
 ) -> str:
     """Return the first call in the engine whose outputs are not those of its module, as text."""
     modules = ModuleCalls(parts)

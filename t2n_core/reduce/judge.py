@@ -36,12 +36,7 @@ class AdaptiveEngine:
         self._deaths, self._tried = 0, False
 
     def run(
-        self,
-        archive: Path,
-        batches: Sequence[Sequence[Array]],
-        *,
-        timeout: float = 60.0,
-        **options: Any,
+        self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = 60.0, **options: Any
     ) -> EngineReply:
         inside = self._tried and not self._deaths  # the first run has a memory limit, so it is safe
         reply = (self._inside if inside else self._forked).run(archive, batches, timeout=timeout, **options)

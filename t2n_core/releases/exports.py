@@ -24,12 +24,7 @@ WriteFor: TypeAlias = Callable[[ResolvedEngine, Path], ExportedArchive]
 
 
 def export_judge(
-    releases: Releases,
-    write: WriteFor,
-    folder: Path,
-    *,
-    criteria: Judgement,
-    timeout: float = 60.0,
+    releases: Releases, write: WriteFor, folder: Path, *, criteria: Judgement, timeout: float = 60.0
 ) -> Judge:
     """Return a judge that writes a captured model for each release.
 

@@ -12,14 +12,7 @@ from packaging.version import Version
 from t2n_core.engine.provision.branches import branches
 from t2n_core.errors import EngineProvisionError
 from t2n_core.parity.outcome import Outcome
-from t2n_core.releases.boundaries import (
-    RIGHT,
-    Boundary,
-    Stretch,
-    boundaries_of,
-    ending_of,
-    stretches_of,
-)
+from t2n_core.releases.boundaries import RIGHT, Boundary, Stretch, boundaries_of, ending_of, stretches_of
 
 MOST_FETCHES: Final = 7
 """Releases that a search fetches at most: 30 MB and 4 seconds each."""

@@ -127,11 +127,7 @@ def module(
 
 
 def symbolic(
-    subject: Any,
-    *,
-    target: str | None = None,
-    versions: str | None = None,
-    outputs: Callable[..., Any] | None = None,
+    subject: Any, *, target: str | None = None, versions: str | None = None, outputs: Callable[..., Any] | None = None
 ) -> Decorator:
     """Set the rule of an operator: `def rule(g, *arguments by the names of the schema) -> value or values`.
 

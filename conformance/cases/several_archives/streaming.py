@@ -95,7 +95,4 @@ def chunks(encoder: ChunkedEncoder, body: Sequence[Statement]) -> list[Statement
     """Return a loop over the chunks of `features`."""
     initial = zip(CACHES, encoder.initial(), strict=True)
     caches = {name: zeros(*value.shape, dtype=str(value.dtype).removeprefix("torch.")) for name, value in initial}
-    return [
-        let(**caches, at=0),
-        while_(["less", "at", ["size", "features", 1]], *body, let(at=["add", "at", CHUNK])),
-    ]
+    return [let(**caches, at=0), while_(["less", "at", ["size", "features", 1]], *body, let(at=["add", "at", CHUNK]))]

@@ -49,12 +49,7 @@ class Joint(nn.Module):
 PREDICTED = ["predicted", "h_next", "c_next"]
 PREDICT = run("predictor", {"token": "token", "h": "h", "c": "c"}, dict(zip(PREDICTED, "ghc", strict=True)))
 BEGIN: tuple[Statement, ...] = (
-    let(
-        h=zeros(1, HIDDEN),
-        c=zeros(1, HIDDEN),
-        tokens=zeros(0, dtype="int64"),
-        token=zeros(1, dtype="int64"),
-    ),
+    let(h=zeros(1, HIDDEN), c=zeros(1, HIDDEN), tokens=zeros(0, dtype="int64"), token=zeros(1, dtype="int64")),
     PREDICT,
 )
 """The state before the first frame: the predictor has seen token 0."""
@@ -68,19 +63,13 @@ def frame_loop() -> tuple[Statement, ...]:
         while_(
             ["less", "t", ["size", "frames", 1]],
             let(
-                emitted=0,
-                more=True,
-                frame=["reshape", ["slice", "frames", 1, "t", ["add", "t", 1]], items(1, JOINED)],
+                emitted=0, more=True, frame=["reshape", ["slice", "frames", 1, "t", ["add", "t", 1]], items(1, JOINED)]
             ),
             while_(
                 ["and", "more", ["less", "emitted", MOST]],
                 run("joint", {"frame": "frame", "predicted": "g"}, {"logits": "logits"}),
                 let(best=["argmax", "logits", -1]),
-                if_(
-                    ["equal", item("best"), BLANK],
-                    [let(more=False)],
-                    [let(emitted=["add", "emitted", 1]), *EMIT],
-                ),
+                if_(["equal", item("best"), BLANK], [let(more=False)], [let(emitted=["add", "emitted", 1]), *EMIT]),
             ),
             let(t=["add", "t", 1]),
         ),

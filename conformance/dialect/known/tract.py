@@ -50,13 +50,7 @@ OF_TRACT: Final = (
         "a stride of 1 is taken for the identity, although `modulo` drops elements",
         lambda case: case.arguments["stride"] == 1 and bool(case.arguments.get("modulo")),
     ),
-    Known(
-        ("tract_core_silu", "tract_transformers_silu"),
-        ("wrong",),
-        "NaN becomes -6.5e-6",
-        has_nan,
-        since="0.23",
-    ),
+    Known(("tract_core_silu", "tract_transformers_silu"), ("wrong",), "NaN becomes -6.5e-6", has_nan, since="0.23"),
     Known(
         ("tract_core_silu", "tract_transformers_silu"),
         ("wrong",),
@@ -112,12 +106,7 @@ OF_TRACT: Final = (
         "it reads `groups`, although its argument is `group`; without it each channel is a group of its own",
         since="0.23",
     ),
-    Known(
-        ("tract_core_qconv",),
-        ("refused",),
-        "it needs `groups`, although its argument is `group`",
-        before="0.23",
-    ),
+    Known(("tract_core_qconv",), ("refused",), "it needs `groups`, although its argument is `group`", before="0.23"),
     Known(("tract_onnx_ml_reverse_lookup",), ("refused",), "it takes `keys` for `fallback` and `fallback` for `keys`"),
     Known(
         ("tract_onnx_ml_tree_ensemble_classifier",),
@@ -209,13 +198,7 @@ OF_TRACT: Final = (
         since="0.21.2",
         before="0.21.3",
     ),
-    Known(
-        ("tract_core_matmul",),
-        ("timed out",),
-        "the optimiser does not end",
-        since="0.20.5",
-        before="0.20.18",
-    ),
+    Known(("tract_core_matmul",), ("timed out",), "the optimiser does not end", since="0.20.5", before="0.20.18"),
     Known(
         ("tract_core_topk",),
         ("refused",),

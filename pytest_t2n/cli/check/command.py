@@ -25,13 +25,7 @@ from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, eng
 from pytest_t2n.cli.output import show_table
 from pytest_t2n.cli.parser import LEVEL_HELP, SIZE_HELP, size_argument
 from pytest_t2n.config.engines import runner_of
-from t2n_core.check.file import (
-    CheckedFile,
-    check_file,
-    file_request,
-    open_checked,
-    outcome_without_samples,
-)
+from t2n_core.check.file import CheckedFile, check_file, file_request, open_checked, outcome_without_samples
 from t2n_core.engine.paths import on_path
 from t2n_core.errors import DrawError, InputError, MeaningError, T2NError
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance

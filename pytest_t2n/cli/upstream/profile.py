@@ -17,10 +17,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     add_given(parser)
     parser.add_argument("--engine", default="", metavar="SPEC", help="0.21.8, or several with commas, side by side")
     parser.add_argument(
-        "--paths",
-        default="declutter",
-        metavar="NAMES",
-        help="optimise-only, fixed-symbols; default: declutter",
+        "--paths", default="declutter", metavar="NAMES", help="optimise-only, fixed-symbols; default: declutter"
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="time of the plain runs; default 1")
     parser.add_argument("--most", type=int, default=20, metavar="N", help="lines that are shown; default 20")

@@ -54,11 +54,7 @@ class Module:
 
 
 def page_of_failure(
-    settings: Settings,
-    inputs: CheckInputs,
-    outcome: Outcome,
-    result: ExportResult,
-    nodes: Sequence[NodeError],
+    settings: Settings, inputs: CheckInputs, outcome: Outcome, result: ExportResult, nodes: Sequence[NodeError]
 ) -> str:
     """Write the page of a failure into its bundle, and files for Model Explorer; return a line with its path.
 

@@ -48,12 +48,7 @@ class StreamedAxis:
 
 
 def check_streaming(
-    result: ExportedArchive,
-    pulse: int,
-    criteria: Judgement,
-    *,
-    symbol: str | None = None,
-    timeout: float = 60.0,
+    result: ExportedArchive, pulse: int, criteria: Judgement, *, symbol: str | None = None, timeout: float = 60.0
 ) -> Outcome:
     """Run the archive as a stream, `pulse` steps at a time, and compare with PyTorch on the full sequence.
 

@@ -199,10 +199,7 @@ def _alike(run: Run, other: Run) -> int:
 
 
 def leaves_open(
-    model: Any,
-    run: Callable[[Sequence[torch.Tensor]], Any],
-    runs: Sequence[Run],
-    samples: Sequence[Sample],
+    model: Any, run: Callable[[Sequence[torch.Tensor]], Any], runs: Sequence[Run], samples: Sequence[Sample]
 ) -> bool:
     """Return whether a model's own code compares sizes such that the samples do not cover both answers.
 

@@ -133,8 +133,7 @@ def _matches(item: SpecItem, everything: Sequence[Version]) -> list[Version]:
         wanted = Version(item.text)
         if wanted in UNUSABLE:
             raise EngineResolveError(
-                f"tract {wanted} cannot load tract_core operators, so it cannot be used",
-                hint=_nearby(wanted, releases),
+                f"tract {wanted} cannot load tract_core operators, so it cannot be used", hint=_nearby(wanted, releases)
             )
         matching = [v for v in everything if v == wanted]
     elif item.kind == "line":

@@ -68,12 +68,7 @@ class EngineSession:
         self._lock, self._owner = threading.Lock(), os.getpid()
 
     def open(
-        self,
-        symbols: Mapping[str, int],
-        memory_limit: int,
-        initial: Sequence[Array] | None,
-        *,
-        declutter: bool = True,
+        self, symbols: Mapping[str, int], memory_limit: int, initial: Sequence[Array] | None, *, declutter: bool = True
     ) -> None:
         """Load the archive, by default decluttered, and set the state before the first step.
 

@@ -74,10 +74,7 @@ def write_loop(
         full=parameters.outer["full"],
         state=[(*old, new.name) for old, new in zip(parameters.outer["state"], news, strict=True)],
         output=[*((v.name, "last", 0, 1) for v in news), *((v.name, "full", 0, pace) for v in rows)],
-        outs=[
-            *(Expected(v.shape, v.dtype) for v in states),
-            *(Expected((count, *v.shape[1:]), v.dtype) for v in rows),
-        ],
+        outs=[*(Expected(v.shape, v.dtype) for v in states), *(Expected((count, *v.shape[1:]), v.dtype) for v in rows)],
     )
     return list(of_scan[: len(news)]), list(of_scan[len(news) :])
 

@@ -16,11 +16,7 @@ from torch.overrides import TorchFunctionMode
 from t2n_core.errors import CaptureError, DataDependentError, FrozenDecisionWarning, InputError
 from t2n_core.torch_graph.capture.constants import Constants
 from t2n_core.torch_graph.capture.containers import preserve_containers
-from t2n_core.torch_graph.capture.errors import (
-    refusal,
-    refuse_smaller_trace,
-    with_source_line,
-)
+from t2n_core.torch_graph.capture.errors import refusal, refuse_smaller_trace, with_source_line
 from t2n_core.torch_graph.capture.leftovers import FakeTensors
 from t2n_core.torch_graph.capture.modes import CaptureMode
 from t2n_core.torch_graph.capture.own_run import run_unchanged
@@ -45,10 +41,7 @@ from t2n_core.torch_graph.constraints.capture_sizes import (
 from t2n_core.torch_graph.constraints.declared_axes import DeclaredAxes, DynamicAxes, normalise
 from t2n_core.torch_graph.constraints.guards import Decisions
 from t2n_core.torch_graph.constraints.implied import implied_decisions
-from t2n_core.torch_graph.constraints.narrowing import (
-    SizeDecision,
-    warn_of_range,
-)
+from t2n_core.torch_graph.constraints.narrowing import SizeDecision, warn_of_range
 from t2n_core.torch_graph.constraints.replay import computes_alike
 from t2n_core.torch_graph.custom_ops.module_calls import Extractor, registered_extractor, whole_modules
 from t2n_core.torch_graph.frontend.calls import FlatCall

@@ -106,8 +106,7 @@ def missing_name_error(path: str) -> TorchVersionError:
     import torch
 
     return TorchVersionError(
-        f"torch {torch.__version__} has no {path}, which the converter needs",
-        hint=f"pip install torch=={TESTED[-1]}",
+        f"torch {torch.__version__} has no {path}, which the converter needs", hint=f"pip install torch=={TESTED[-1]}"
     )
 
 

@@ -34,11 +34,7 @@ def table_of(
 
 
 def sizes_in(
-    names: Sequence[str],
-    table: SymbolTable,
-    fakes: Sequence[torch.Tensor],
-    axes: Axes,
-    tensors: Sequence[torch.Tensor],
+    names: Sequence[str], table: SymbolTable, fakes: Sequence[torch.Tensor], axes: Axes, tensors: Sequence[torch.Tensor]
 ) -> dict[str, int]:
     """Return symbol -> its size in these tensors."""
     by_symbol: dict[str, int] = {}

@@ -64,10 +64,7 @@ def of_emptiness(sizes: SizeRange) -> list[SizeDecision]:
 
 
 def narrow_range(
-    sizes: SizeRange,
-    decisions: Iterable[SizeDecision],
-    captured: Sizes,
-    proves: Callable[[Any, SizeRange], bool],
+    sizes: SizeRange, decisions: Iterable[SizeDecision], captured: Sizes, proves: Callable[[Any, SizeRange], bool]
 ) -> tuple[SizeRange, list[SizeDecision], list[SizeDecision]]:
     """Return the part of a range for which a graph is valid, and the decisions.
 

@@ -77,10 +77,7 @@ def _diagonal(a: Tensor) -> Tensor:
 _Computed = Callable[..., Any]
 _OPERATORS: dict[str, tuple[_Computed, _Computed]] = {
     "cholesky(Tensor a) -> (Tensor, Tensor)": (_cholesky, lambda a: (torch.empty_like(a), _diagonal(a))),
-    "lu(Tensor a) -> (Tensor, Tensor)": (
-        _lu,
-        lambda a: (torch.empty_like(a), _diagonal(a).to(torch.int32)),
-    ),
+    "lu(Tensor a) -> (Tensor, Tensor)": (_lu, lambda a: (torch.empty_like(a), _diagonal(a).to(torch.int32))),
     "order(Tensor pivots, SymInt rows) -> Tensor": (
         _order,
         lambda pivots, rows: pivots.new_empty([*pivots.shape[:-1], rows], dtype=torch.int64),
@@ -89,10 +86,7 @@ _OPERATORS: dict[str, tuple[_Computed, _Computed]] = {
         _solve,
         lambda a, b, upper, unit: torch.empty_like(b),
     ),
-    "reflections(Tensor a) -> (Tensor, Tensor)": (
-        torch.geqrf,
-        lambda a: (torch.empty_like(a), _diagonal(a)),
-    ),
+    "reflections(Tensor a) -> (Tensor, Tensor)": (torch.geqrf, lambda a: (torch.empty_like(a), _diagonal(a))),
     "reflect(Tensor packed, Tensor scales, Tensor other, bool transpose) -> Tensor": (
         _reflect,
         lambda packed, scales, other, transpose: torch.empty_like(other),

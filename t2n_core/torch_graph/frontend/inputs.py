@@ -42,10 +42,7 @@ class ModelInputs:
 
 
 def bind_inputs(
-    model: Any,
-    args: Any,
-    kwargs: Mapping[str, Any] | None = None,
-    input_names: Sequence[str] | None = None,
+    model: Any, args: Any, kwargs: Mapping[str, Any] | None = None, input_names: Sequence[str] | None = None
 ) -> ModelInputs:
     """Return the call for `args`: a tensor, a sequence of arguments, or a dict of named tensors.
 

@@ -12,10 +12,7 @@ import torch
 from t2n_core.torch_graph.overrides.registry import override
 from t2n_core.torch_graph.reachable import is_foreign
 
-_ORDERS = {
-    torch.channels_last: (1, 3, 2, 0),
-    torch.channels_last_3d: (1, 4, 3, 2, 0),
-}
+_ORDERS = {torch.channels_last: (1, 3, 2, 0), torch.channels_last_3d: (1, 4, 3, 2, 0)}
 """Memory format -> its axes, innermost first."""
 
 

@@ -54,8 +54,7 @@ class SilentEngine(OffEngine):
 
 
 @pytest.mark.parametrize(
-    ("output", "by", "status"),
-    [(0, 0.05, Status.WEAK), (0, 3.0, Status.MISMATCH), (1, 5e3, Status.MISMATCH)],
+    ("output", "by", "status"), [(0, 0.05, Status.WEAK), (0, 3.0, Status.MISMATCH), (1, 5e3, Status.MISMATCH)]
 )
 def test_a_difference_of_numbers_that_cancel(output: int, by: float, status: Status, tmp_path: Path) -> None:
     assert checked(OffEngine, tmp_path, output, by) is status

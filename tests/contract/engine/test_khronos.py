@@ -17,11 +17,7 @@ import numpy as np
 import pytest
 
 from t2n_core.engine.khronos import child, nnef_file
-from t2n_core.engine.khronos.engine import (
-    KhronosEngine,
-    KhronosInterpreter,
-    KhronosSession,
-)
+from t2n_core.engine.khronos.engine import KhronosEngine, KhronosInterpreter, KhronosSession
 from t2n_core.engine.processes.memory import MOST, limit_memory
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.legality import check_graph

@@ -53,9 +53,7 @@ def test_a_command_that_ends_in_time_is_not(seconds: Callable[[], float]) -> Non
 
 
 def test_a_job_is_ended(
-    seconds: Callable[[], float],
-    resolved_engine: Callable[[str], ResolvedEngine],
-    write_graph: Callable[[str], Path],
+    seconds: Callable[[], float], resolved_engine: Callable[[str], ResolvedEngine], write_graph: Callable[[str], Path]
 ) -> None:
     with closing(TractEngine(resolved_engine("0.21.19"))) as engine:
         assert engine.run(write_graph(GRAPH), [[X]]).status == "ok"

@@ -49,11 +49,7 @@ def test_a_number_comes_first_where_that_is_fast(tmp_path: Path) -> None:
             return torch.relu(x * 0.25 - 2.0)
 
     _, old = statements("0.21.5", tmp_path, Few(), torch.randn(4, 3))
-    assert [line.partition("= ")[2] for line in old] == [
-        "mul(0.25, x)",
-        "add(-2.0, mul_mul)",
-        "max(0.0, sub_add)",
-    ]
+    assert [line.partition("= ")[2] for line in old] == ["mul(0.25, x)", "add(-2.0, mul_mul)", "max(0.0, sub_add)"]
     _, new = statements("0.21.6", tmp_path, Few(), torch.randn(4, 3))
     assert [line.partition("= ")[2].partition("(")[0] for line in new] == ["mul", "sub", "relu"]
 

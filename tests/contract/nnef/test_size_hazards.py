@@ -62,8 +62,7 @@ CASES: dict[str, tuple[Callable[[Any], Graph], frozenset[str]]] = {
 
 @pytest.mark.parametrize("name", sorted(CASES))
 @pytest.mark.parametrize(
-    "version",
-    "0.20.18 0.20.19 0.20.20 0.20.21 0.21.0 0.21.1 0.21.2 0.21.3 0.21.4 0.21.13 0.21.14 0.21.15".split(),
+    "version", "0.20.18 0.20.19 0.20.20 0.20.21 0.21.0 0.21.1 0.21.2 0.21.3 0.21.4 0.21.13 0.21.14 0.21.15".split()
 )
 def test_refused_exactly_if_it_does_not_run(
     version: str, name: str, build: Any, tract_engine: Any, tmp_path: Path

@@ -116,11 +116,7 @@ def test_the_first_wrong_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_commands_for_archives_alone(
-    command: list[str],
-    reason: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    command: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     saved(linear(), tmp_path / "net.onnx")

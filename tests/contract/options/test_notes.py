@@ -44,12 +44,7 @@ class Mixed(nn.Module):
 CONV, TOKENS = nn.Conv1d(32, 32, 3), torch.zeros(2, 5, dtype=torch.int64)
 NO_OPERATOR = "reify_sdpa_operator had no effect: no attention of the model can be written as that operator"
 CASES: dict[str, tuple[nn.Module, Any, dict[str, Any], list[str]]] = {
-    "no attention": (
-        nn.ReLU(),
-        QUERY,
-        {"reify_sdpa_operator": True},
-        [NO_OPERATOR],
-    ),
+    "no attention": (nn.ReLU(), QUERY, {"reify_sdpa_operator": True}, [NO_OPERATOR]),
     "computed mask": (
         Masked(),
         QUERY,

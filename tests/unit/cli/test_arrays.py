@@ -56,11 +56,7 @@ def graph(path: Path) -> Any:
 
 @pytest.mark.parametrize(
     ("arrays", "outputs", "said"),
-    [
-        ("xyz", [[2.0], [3.0]], ""),
-        ("xy", [], "io.npz: its outputs y are not used: it has no z\n"),
-        ("x", [], ""),
-    ],
+    [("xyz", [[2.0], [3.0]], ""), ("xy", [], "io.npz: its outputs y are not used: it has no z\n"), ("x", [], "")],
 )
 def test_outputs_beside_the_inputs_are_expected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arrays: str, outputs: list[list[float]], said: str

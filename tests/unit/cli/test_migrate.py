@@ -82,11 +82,7 @@ def test_write_changes_imports_and_keeps_the_rest(
     [
         ("from torch_to_nnef import *\n", 1, "import each name from its new module"),
         ("from torch_to_nnef import VERSION\n", 1, "write `t2n_core.__version__`"),
-        (
-            "from torch_to_nnef import (\n    TractNNEF,  # a\n    VERSION,\n)\n",
-            2,
-            "from t2n_core import",
-        ),
+        ("from torch_to_nnef import (\n    TractNNEF,  # a\n    VERSION,\n)\n", 2, "from t2n_core import"),
         ("import torch_to_nnef\nprint(torch_to_nnef.VERSION)\n", 2, "write `t2n_core.__version__`"),
         ("import torch_to_nnef\ntorch_to_nnef = 1\ntorch_to_nnef.TractNNEF\n", 3, "write `t2n_core.TractNNEF`"),
         (

@@ -11,11 +11,7 @@ from t2n_core.parity.tolerance import TractCheckTolerance, bounds_of
 
 
 def tract_close_enough(
-    expected: NDArray[Any],
-    actual: NDArray[Any],
-    level: str | TractCheckTolerance,
-    *,
-    allow_float_casts: bool = True,
+    expected: NDArray[Any], actual: NDArray[Any], level: str | TractCheckTolerance, *, allow_float_casts: bool = True
 ) -> bool:
     """Return the verdict of `tract … run --assert-output-bundle --approx LEVEL`, its gaps included.
 

@@ -25,12 +25,7 @@ DECIDING: dict[Operator, float] = {
 }
 """Operator -> how often in models that decide on sizes."""
 
-RUNNING: dict[Operator, float] = {
-    **running.OPERATORS,
-    numbers.unary: 3,
-    numbers.binary: 2,
-    shapes.transpose: 1,
-}
+RUNNING: dict[Operator, float] = {**running.OPERATORS, numbers.unary: 3, numbers.binary: 2, shapes.transpose: 1}
 """Operator -> how often in models of running operators, whose axes are long."""
 
 __all__ = ["DECIDING", "OPERATORS", "RUNNING", "Operator"]

@@ -36,10 +36,7 @@ def input_shapes(model: TractModel) -> list[tuple[tuple[int | str, ...], Any]]:
 
 
 def with_cache(
-    driver: TractDriver,
-    runnable: TractRunnable,
-    empty: Sequence[Array],
-    of_one_token: TractRunnable | None = None,
+    driver: TractDriver, runnable: TractRunnable, empty: Sequence[Array], of_one_token: TractRunnable | None = None
 ) -> Step:
     """Return a step of a new sequence whose caches are given again at each step, as tensors of the engine.
 

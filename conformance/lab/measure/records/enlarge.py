@@ -18,16 +18,7 @@ from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.completeness import plan_for
 from pytest_t2n.records.file import each_record, write_records
 from pytest_t2n.records.folder import MATRIX_FILE
-from pytest_t2n.records.schema import (
-    SCHEMA,
-    CellLine,
-    EndLine,
-    EngineLine,
-    GraphLine,
-    PlatformLine,
-    Record,
-    RunLine,
-)
+from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, EngineLine, GraphLine, PlatformLine, Record, RunLine
 
 _STARTED = "2026-01-02T03:04:05+00:00"
 

@@ -11,14 +11,7 @@ from t2n_core.dialect.arrays import Array
 from t2n_core.dialect.registry import defines
 from t2n_core.errors import SpecError
 
-_COMPARISONS: Final = {
-    1: operator.eq,
-    2: operator.ne,
-    3: operator.lt,
-    4: operator.gt,
-    5: operator.le,
-    6: operator.ge,
-}
+_COMPARISONS: Final = {1: operator.eq, 2: operator.ne, 3: operator.lt, 4: operator.gt, 5: operator.le, 6: operator.ge}
 _NAN_IS_TRUE: Final = 0x100
 
 

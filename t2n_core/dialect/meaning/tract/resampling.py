@@ -219,11 +219,7 @@ def _taps(x: Array, mode: str) -> list[tuple[Array, Array]]:
 
 @defines("tract_core_grid_sample", "tract_onnx_grid_sample")
 def grid_sample(
-    input: Array,
-    grid: Array,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool = False,
+    input: Array, grid: Array, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
 ) -> Array:
     """Return the input, interpolated at the points of a grid.
 

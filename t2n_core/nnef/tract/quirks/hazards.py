@@ -73,9 +73,7 @@ HAZARDS: Final[tuple[Hazard, ...]] = (
         safe="border `ignore`, or `pad` before it",
     ),
     hazard(
-        "max_pool_with_index",
-        reason="the index is not the one inside the window",
-        safe="`max_pool` for the values",
+        "max_pool_with_index", reason="the index is not the one inside the window", safe="`max_pool` for the values"
     ),
     hazard(
         "debox",
@@ -141,12 +139,7 @@ HAZARDS: Final[tuple[Hazard, ...]] = (
         reason="unsupported padding mode",
         safe="`concat` of edge slices",
     ),
-    hazard(
-        "pad",
-        when=(is_negative("padding"),),
-        reason="a negative amount aborts the process",
-        safe="`slice`",
-    ),
+    hazard("pad", when=(is_negative("padding"),), reason="a negative amount aborts the process", safe="`slice`"),
     hazard(
         "slice",
         when=(is_negative("stride"),),

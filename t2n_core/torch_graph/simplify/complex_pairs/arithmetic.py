@@ -89,10 +89,7 @@ def _bilinear(product: Callable[[Any, Any], Any]) -> Callable[[Operand, Operand]
             b = as_pair(other)
             return Pair(product(self, b.re), product(self, b.im))
         a, b = as_pair(self), as_pair(other)
-        return Pair(
-            product(a.re, b.re) - product(a.im, b.im),
-            product(a.re, b.im) + product(a.im, b.re),
-        )
+        return Pair(product(a.re, b.re) - product(a.im, b.im), product(a.re, b.im) + product(a.im, b.re))
 
     return multiply
 

@@ -78,10 +78,7 @@ for _names, _make in ((_ONE_TENSOR, _on_one), (_SEVERAL_TENSORS, _on_several)):
 @on_pairs("aten::constant_pad_nd")
 def constant_pad_nd(self: Pair, pad: Sequence[Any], value: complex = 0) -> Pair:
     filled = as_pair(value)
-    return Pair(
-        torch.constant_pad_nd(self.re, pad, filled.re),
-        torch.constant_pad_nd(self.im, pad, filled.im),
-    )
+    return Pair(torch.constant_pad_nd(self.re, pad, filled.re), torch.constant_pad_nd(self.im, pad, filled.im))
 
 
 @on_pairs("aten::masked_fill")

@@ -119,11 +119,7 @@ _DEBOX = (
 ENGINE = {
     "softplus of large values": (nn.functional.softplus, torch.tensor([95.0, -3.0, 2.0]), "softplus(x)"),
     "round of a negative half": (torch.round, torch.tensor([-2.5, 3.2, -0.4]), "round(x)"),
-    "debox": (
-        lambda x: x.repeat_interleave(2, 2).repeat_interleave(2, 3) / 4,
-        torch.randn(1, 2, 3, 5),
-        _DEBOX,
-    ),
+    "debox": (lambda x: x.repeat_interleave(2, 2).repeat_interleave(2, 3) / 4, torch.randn(1, 2, 3, 5), _DEBOX),
 }
 
 

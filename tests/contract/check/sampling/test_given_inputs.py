@@ -144,11 +144,7 @@ def test_khronos_asks_for_the_sizes_of_the_example() -> None:
 
 @pytest.mark.parametrize(
     "args",
-    [
-        np.ones((2, 6), np.float32),
-        (np.ones((2, 6), np.float32)[:, ::-1],),
-        {"input": np.ones((2, 6), ">f4")},
-    ],
+    [np.ones((2, 6), np.float32), (np.ones((2, 6), np.float32)[:, ::-1],), {"input": np.ones((2, 6), ">f4")}],
     ids=["alone", "of a view", "of another byte order"],
 )
 def test_numpy_arrays_are_inputs(args: Any, tmp_path: Path) -> None:

@@ -181,11 +181,7 @@ def harmonics(pitch: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 NETS: dict[str, tuple[nn.Module, dict[str, Tensor], dict[str, Any]]] = {
     "a distribution along rays": (
         net_of(lambda _, bins, weights, u: sampled_along_rays(bins, weights, u)),
-        {
-            "bins": torch.sort(drawn(3, 9), -1)[0],
-            "weights": drawn(3, 8) * (drawn(8, 3).mT > 0.3),
-            "u": drawn(1, 5),
-        },
+        {"bins": torch.sort(drawn(3, 9), -1)[0], "weights": drawn(3, 8) * (drawn(8, 3).mT > 0.3), "u": drawn(1, 5)},
         {"bins": {0: "R", 1: torch.export.Dim("K") + 1}, "weights": {0: "R", 1: "K"}, "u": {1: "S"}},
     ),
     "a pitch": (

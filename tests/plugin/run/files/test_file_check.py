@@ -88,11 +88,7 @@ class Other(Net):
         ("nnef_file", "MODEL, Net(), torch.randn(4, 5)", ""),
         ("nnef_file()", "PATH, Net(), [(torch.randn(n, 5),) for n in (2, 3)]", ""),
         ("nnef_file('linear.onnx')", "Net(), {'x': torch.randn(4, 5)}", ""),
-        (
-            "nnef_file",
-            "MODEL, Other(), torch.randn(4, 5)",
-            "who is wrong: the exporter",
-        ),
+        ("nnef_file", "MODEL, Other(), torch.randn(4, 5)", "who is wrong: the exporter"),
         ("nnef_file", "MODEL, Net(), {'z': torch.randn(4, 5)}", "arrays for z, and the file has x"),
         ("nnef_file", "MODEL, lambda x: (x, x), torch.randn(4, 5)", "module has 2 outputs"),
         ("nnef_file", "3, Net(), torch.randn(4, 5)", "where an ONNX model or its path is expected"),

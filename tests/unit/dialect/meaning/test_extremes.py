@@ -10,12 +10,7 @@ from t2n_core.dialect.meaning.extremes import highest, lowest
 
 @pytest.mark.parametrize(
     ("kind", "low", "high"),
-    [
-        (np.float32, -np.inf, np.inf),
-        (np.bool_, False, True),
-        (np.int16, -32768, 32767),
-        (np.uint8, 0, 255),
-    ],
+    [(np.float32, -np.inf, np.inf), (np.bool_, False, True), (np.int16, -32768, 32767), (np.uint8, 0, 255)],
 )
 def test_the_extremes_of_a_data_type(kind: type, low: float, high: float) -> None:
     assert lowest(np.dtype(kind)) == low

@@ -74,9 +74,7 @@ def test_nothing_is_dropped_that_the_failure_needs() -> None:
 
 def test_steps_are_named_in_their_order() -> None:
     mixed = replace(
-        PROGRAM,
-        steps=(Step("v9", "x * 2"), Step("v1", "v9 + x"), Step("v0", "v1 - v9")),
-        outputs=("v0", "v9"),
+        PROGRAM, steps=(Step("v9", "x * 2"), Step("v1", "v9 + x"), Step("v0", "v1 - v9")), outputs=("v0", "v9")
     )
     named = renumber_steps(mixed)
     assert [f"{s.name} = {s.text}" for s in named.steps] == ["v0 = x * 2", "v1 = v0 + x", "v2 = v1 - v0"]

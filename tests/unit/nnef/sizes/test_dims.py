@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from t2n_core.nnef.sizes.dims import (
-    Dim,
-    FloorDiv,
-    Max,
-    Min,
-    Size,
-    evaluate,
-    floor_div,
-    product,
-    same,
-    symbol,
-)
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Size, evaluate, floor_div, product, same, symbol
 
 T, B = symbol("T"), symbol("B")
 

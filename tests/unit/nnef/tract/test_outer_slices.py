@@ -91,10 +91,7 @@ def test_slices_that_move_before_other_operations() -> None:
     x = g.external("x", (3, 9), FLOAT32)
     turned = g.transpose(g.tanh(x), axes=[1, 0])
     later = g.unsqueeze(g.exp(x), axes=[0])
-    g.graph.outputs = [
-        g.slice(turned, axes=[0], begin=[2], end=[4]),
-        g.slice(later, axes=[2], begin=[5], end=[8]),
-    ]
+    g.graph.outputs = [g.slice(turned, axes=[0], begin=[2], end=[4]), g.slice(later, axes=[2], begin=[5], end=[8])]
     assert apart(g) == ["pad"]
 
 

@@ -98,14 +98,8 @@ def test_a_tie_is_no_wrong_token_and_the_next_step_takes_pytorchs(checked):
 @pytest.mark.parametrize(
     ("spoil", "fails"),
     [
-        (
-            lambda past, new, held: past[:, : -new + 1] if 1 < new < past.shape[1] else past,
-            {"prompt in chunks"},
-        ),
-        (
-            lambda past, new, held: past * (past[0, 0] != 1 or past.shape[1] != 3),
-            {"prompt token by token"},
-        ),
+        (lambda past, new, held: past[:, : -new + 1] if 1 < new < past.shape[1] else past, {"prompt in chunks"}),
+        (lambda past, new, held: past * (past[0, 0] != 1 or past.shape[1] != 3), {"prompt token by token"}),
         (lambda past, new, held: past[:1].repeat(len(past), 0), {"prompts in a batch"}),
         (lambda past, new, held: past + (held and past.shape[1] > 5), {"state held by the engine"}),
     ],

@@ -36,8 +36,7 @@ def test_a_router_is_recognised(gate: str, function: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "reason"),
-    [(cases.scaled, "no softmax, sigmoid or logits"), (cases.smallest, "not the largest")],
+    ("function", "reason"), [(cases.scaled, "no softmax, sigmoid or logits"), (cases.smallest, "not the largest")]
 )
 def test_what_no_gate_of_the_operator_computes_stays(function: Any, reason: str) -> None:
     graph = routed(mixture("unit", function))

@@ -22,8 +22,7 @@ def outcome(**changed: object) -> float:
 
 
 @pytest.mark.parametrize(
-    ("gate", "wanted"),
-    [("softmax_topk", 7.75), ("softmax_all", 6.2), ("sigmoid", 8.0), ("raw", 10 * math.log(3.0))],
+    ("gate", "wanted"), [("softmax_topk", 7.75), ("softmax_all", 6.2), ("sigmoid", 8.0), ("raw", 10 * math.log(3.0))]
 )
 def test_gates(gate: str, wanted: float) -> None:
     assert outcome(gate=gate) == pytest.approx(wanted)

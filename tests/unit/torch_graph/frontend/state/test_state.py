@@ -247,10 +247,7 @@ BY_PATH: dict[str, tuple[Any, Any]] = {
         lambda x, s: (x, {"a": {"c": s["a"]["c"] + 1, "h": s["a"]["h"] + 2}}),
         {"a": {"h": full(10), "c": full(20)}},
     ),
-    "attributes in another order": (
-        lambda x, s: (x, Both(c=s.c + 1, h=s.h + 2)),
-        Both(h=full(10), c=full(20)),
-    ),
+    "attributes in another order": (lambda x, s: (x, Both(c=s.c + 1, h=s.h + 2)), Both(h=full(10), c=full(20))),
     "a dataclass": (lambda x, s: (x, Pair(c=s.c + 1, h=s.h + 2)), Pair(full(10), full(20))),
     "other shapes": (lambda x, s: (x, {"c": s["c"] + 1, "h": s["h"] + 2}), {"h": full(10), "c": full(20, 3)}),
     "an object in place of a dict": (

@@ -33,31 +33,20 @@ __version__ = "0.1.0"
 """The version of the distribution: the build, `t2n --version` and `pytest_t2n` take it from here."""
 
 _HOMES = {
-    "DroppedResultWarning": "t2n_core.errors",
-    "EngineIndexWarning": "t2n_core.errors",
     "ExportResult": "t2n_core.export.result",
-    "ExtractorWarning": "t2n_core.errors",
-    "FrozenDecisionWarning": "t2n_core.errors",
     "InferenceTarget": "t2n_core.inference_target",
     "KhronosNNEF": "t2n_core.inference_target",
     "ModelExport": "t2n_core.export.model",
-    "OptionWarning": "t2n_core.errors",
-    "PrecisionWarning": "t2n_core.errors",
-    "RangeWarning": "t2n_core.errors",
-    "RewriteWarning": "t2n_core.errors",
-    "StateWarning": "t2n_core.errors",
     "StoredAs": "t2n_core.nnef.options.weight_choice",
-    "T2NError": "t2n_core.errors",
-    "T2NWarning": "t2n_core.errors",
     "TractCheckTolerance": "t2n_core.parity.tolerance",
     "TractFeatureFlag": "t2n_core.inference_target",
     "TractNNEF": "t2n_core.inference_target",
-    "UntestedTorchWarning": "t2n_core.errors",
     "assert_nnef_parity": "t2n_core.export.assertion",
     "export_model_to_nnef": "t2n_core.export.entry",
     "export_tensors": "t2n_core.export.tensors",
     "replace_tensors": "t2n_core.export.tensors",
 }
+"""The modules of the names that are not in `t2n_core.errors`."""
 
 __all__ = [
     "DroppedResultWarning",
@@ -88,15 +77,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from t2n_core.extras import importing, loading_modules
 
     with importing(f"t2n_core.{name}"), loading_modules():
-        value = getattr(import_module(_HOMES[name]), name)
+        value = getattr(import_module(_HOMES.get(name, "t2n_core.errors")), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted({*globals(), *__all__})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from conformance.dialect.judge import Verdict
 from conformance.dialect.known import explanation
 from conformance.dialect.session import smallest
 from pytest_t2n.cli import main
+from t2n_core.dialect.arrays import Array
 from t2n_core.nnef.reading.archive import read_archive
 
 
@@ -30,15 +31,16 @@ def write_upstream_cases(found: Iterable[Verdict], release: str, folder: Path) -
         seen[verdict.case.op] += 1
         name = f"{verdict.case.op}-{seen[verdict.case.op]}".replace("_", "-")
         title = f"`{verdict.case.op}` in tract {release}: {cause.reason if cause else verdict.reason}"
-        if _bundled(verdict, folder / name, release, title):
+        if write_case(verdict.case.write, verdict.case.inputs(), folder / name, release, title):
             names.append(name)
     return names
 
 
-def _bundled(verdict: Verdict, output: Path, release: str, title: str) -> bool:
+def write_case(write: Callable[[Path], Path], arrays: Sequence[Array], output: Path, release: str, title: str) -> bool:
+    """Return whether an archive with these inputs fails in a release, and write its case then."""
     with tempfile.TemporaryDirectory(prefix="t2n-upstream-") as scratch:
-        archive, inputs = verdict.case.write(Path(scratch) / output.name), Path(scratch) / "inputs.npz"
+        archive, inputs = write(Path(scratch) / output.name), Path(scratch) / "inputs.npz"
         names = read_archive(archive).document.inputs
-        np.savez(inputs, **dict(zip(names, verdict.case.inputs(), strict=True)))  # type: ignore[arg-type]
+        np.savez(inputs, **dict(zip(names, arrays, strict=True)))  # type: ignore[arg-type]
         given = ["--inputs", str(inputs), "--engine", release, "--title", title, "--offline"]
         return main(["bundle", str(archive), *given, "--format", "tract", "-o", str(output)]) == 0

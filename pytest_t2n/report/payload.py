@@ -9,7 +9,7 @@ import base64
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -19,7 +19,6 @@ from pytest_t2n.records.platform import describe_platform
 from pytest_t2n.records.schema import CellLine, EngineLine
 from pytest_t2n.report.causes import Cause, cause_key
 from pytest_t2n.report.matrix import Matrix, Row, is_surprise
-from pytest_t2n.report.operators import NONE, OperatorCounts
 from pytest_t2n.report.support import ladder_of, row_support
 from pytest_t2n.report.tiers import releases_of, row_changes
 from t2n_core.engine.provision.resolved import CPU
@@ -36,6 +35,10 @@ _GRAPH_BLOCK = 200_000
 """Characters per block of graphs."""
 _GRAPHS = 1_600_000
 """Most compressed characters of graphs on a page; those of failures come first."""
+_MOST_COUNTS = 20_000
+"""Most distinct counts of operators on a page; cells with further ones have theirs in `matrix.jsonl` alone."""
+_NO_COUNT = -1
+"""The number of a cell without operators."""
 _DETAILS_PER_CAUSE = 8
 _DETAILS = 4_000_000
 """Most characters of stderr and tracebacks on a page."""
@@ -241,7 +244,7 @@ def _write_baseline(sink: _Sink, matrix: Matrix | None, operators: OperatorCount
     sink.write(_json(head)[:-1] + ',"rows":[')
     for count, row in enumerate(matrix.rows):
         codes = [-1 if cell is None else _code(cell) for cell in row.cells]
-        counted = [NONE if cell is None else operators.number(cell.operators) for cell in row.cells]
+        counted = [_NO_COUNT if cell is None else operators.number(cell.operators) for cell in row.cells]
         sink.write(("," if count else "") + _json([row.case, codes, counted]))
     sink.write("]}")
 
@@ -256,6 +259,28 @@ def _code(cell: CellLine) -> int:
     flags = (bool(cell.expected)) | cell.reused << 4 | is_surprise(cell) << 8
     level = _LEVEL[cell.level] if cell.level else 0
     return _STATUS[cell.status] | _STAGE[cell.stage] << 4 | level << 8 | flags << 12
+
+
+class OperatorCounts:
+    """A numbered list of distinct counts of operators."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[tuple[str, int], ...], int] = {}
+        self._names: dict[str, int] = {}
+
+    def number(self, operators: Mapping[str, int]) -> int:
+        """Return the number of a count, which is new or known."""
+        key = tuple(sorted(operators.items()))
+        if not key or (key not in self._numbers and len(self._numbers) >= _MOST_COUNTS):
+            return _NO_COUNT
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def fields(self) -> dict[str, Any]:
+        """Return the names, and each count as a flat list of pairs: the place of a name, and its number of nodes."""
+        place = self._names.setdefault
+        counts = [[part for name, count in key for part in (place(name, len(self._names)), count)]
+                  for key in self._numbers]  # fmt: skip
+        return {"names": list(self._names), "counts": counts}
 
 
 class _TextList:

@@ -8,8 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-import numpy as np
-
+from conformance.lab.measure.peers.architectures import read_examples
 from conformance.lab.measure.peers.process import Worker
 from t2n_core.check.file import CheckedFile, check_file, file_request, open_checked, outcome_without_samples
 from t2n_core.engine.protocol import Array, Engine
@@ -56,7 +55,7 @@ def judge(folder: Path, engine: Engine) -> Json:
     examples, where PyTorch's outputs are expected; `file` how the outputs of the file's reference differ from these.
     """
     file = open_checked(folder / FILE, {})
-    inputs, expected = examples(folder, file.names[0])
+    inputs, expected = read_examples(folder, file.names[0])
     return {
         "reference": _verdict(file, engine, [], []),
         "pytorch": _verdict(file, engine, inputs, expected),
@@ -78,17 +77,6 @@ def repair(folder: Path, engine: Engine) -> Json:
     except T2NError as wrong:
         return _unjudged(wrong)
     return {**_row(repaired.outcomes[0]), "repairs": repaired.repairs}
-
-
-def examples(folder: Path, names: list[str]) -> tuple[list[Arrays], list[Arrays]]:
-    """Return the inputs of the examples in the order of the file, and PyTorch's outputs."""
-    inputs, expected = [], []
-    for path in sorted(folder.glob("inputs_*.npz")):
-        with np.load(path) as arrays:
-            inputs.append(tuple(arrays[name] for name in names))
-        with np.load(path.with_name(path.name.replace("inputs", "outputs"))) as arrays:
-            expected.append(tuple(arrays[name] for name in arrays.files))
-    return inputs, expected
 
 
 def _verdict(file: CheckedFile, engine: Engine, inputs: list[Arrays], expected: list[Arrays]) -> Json:

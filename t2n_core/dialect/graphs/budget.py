@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from t2n_core.dialect.binding import bind, bind_to, tensors_in
 from t2n_core.dialect.evaluator import Evaluation, last_uses
 from t2n_core.dialect.expressions import Scope, evaluate_expression
-from t2n_core.dialect.graphs.products import PRODUCTS
-from t2n_core.dialect.graphs.shapes import OF_SIZES, RULES, VIEWS, Arguments
+from t2n_core.dialect.graphs.shapes import OF_SIZES, RULES, VIEWS, Arguments, Shape, extents_of
 from t2n_core.dialect.scan import named_in_body
 from t2n_core.dialect.statements import variable
 from t2n_core.dialect.tensors import Tensor
@@ -194,8 +193,8 @@ class _Count:
             found = self._evaluation.definitions[name].function(**taken)
             return [_StandIn(one, dtype) for one in found] if isinstance(found, tuple) else _StandIn(found, dtype)
         shapes = RULES[name](bound)
-        if name in PRODUCTS and isinstance(shapes, tuple):
-            self._products += self._steps * PRODUCTS[name](bound, shapes)
+        if name in _PRODUCTS and isinstance(shapes, tuple):
+            self._products += self._steps * _PRODUCTS[name](bound, shapes)
         return [_stand_in(one, dtype) for one in shapes] if isinstance(shapes, list) else _stand_in(shapes, dtype)
 
     def _fragment(self, statements: Sequence[Statement], values: dict[str, Any], names: Sequence[str]) -> Any:
@@ -258,3 +257,29 @@ def _address(value: Tensor) -> int:
 def _is_known(value: Tensor) -> bool:
     """Return whether the elements of a tensor are those of the evaluation, and not many."""
     return not isinstance(value, _StandIn) and math.prod(value.shape) <= _MOST_KNOWN
+
+
+def _deconv(arguments: Arguments, result: Shape) -> int:
+    """Each element of the input is multiplied with the filters of all channels of its group."""
+    shape: Shape = arguments["input"].shape
+    window: Shape = arguments["filter"].shape[2:]
+    return math.prod(shape) * (result[1] // (arguments.get("groups", 1) or shape[1])) * math.prod(window)
+
+
+def _einsum(arguments: Arguments, _: Shape) -> int:
+    return math.prod(extents_of(arguments).values()) if len(arguments["inputs"]) > 1 else 0
+
+
+_PRODUCTS: Final[dict[str, Callable[[Arguments, Shape], int]]] = {
+    **dict.fromkeys(("linear", "conv"), lambda given, result: math.prod(result) * math.prod(given["filter"].shape[1:])),
+    **dict.fromkeys(("tract_core_einsum", "tract_onnx_einsum"), _einsum),
+    "matmul": lambda given, result: math.prod(result) * int(given["A"].shape[-2 if given.get("transposeA") else -1]),
+    "deconv": _deconv,
+    "tract_transformers_sdpa": lambda given, result: (
+        (math.prod(given["q"].shape) + math.prod(result)) * given["k"].shape[-2]
+    ),
+}
+"""The multiply-adds of operators that compute more numbers than they return, by their arguments and their result.
+
+Their definitions compute each one, without an order of sums that takes fewer.
+"""

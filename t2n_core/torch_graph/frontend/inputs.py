@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from t2n_core.errors import InputError
-from t2n_core.torch_graph.frontend.pytree.arrays import with_tensors
 from t2n_core.torch_graph.frontend.pytree.objects import holds_tensor, own_copy
 from t2n_core.torch_graph.frontend.pytree.structure import Path, leaves, leaves_with_path, map_leaves
 from t2n_core.torch_graph.frontend.sources import Source, source_of
@@ -58,7 +58,7 @@ def bind_inputs(
     not find, since they would be constants of the archive.
     """
     source = model if isinstance(model, Source) else source_of(model)
-    args, keywords = with_tensors(args), with_tensors(dict(kwargs or {}))
+    args, keywords = _with_tensors(args), _with_tensors(dict(kwargs or {}))
     given_names: list[str] | None = None
     signature = source.signature()
     if args is None:
@@ -211,3 +211,23 @@ def _leaf_name(path: Path, by_position: Sequence[str], state: ModelState | None)
 def _tensor_name(argument: str, path: Path) -> str:
     """Return the name of the tensor at this path in an argument."""
     return re.sub(r"\W", "_", "_".join([argument, *(str(key) for key in path[2:])]))
+
+
+def _with_tensors(arguments: Any) -> Any:
+    """Return arguments with a new tensor in place of each numpy array, at any depth.
+
+    Raises InputError for an array whose dtype PyTorch does not support.
+    """
+    return map_leaves(arguments, _tensor)
+
+
+def _tensor(leaf: Any) -> Any:
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    try:
+        return torch.from_numpy(leaf.astype(leaf.dtype.newbyteorder("="), order="C", copy=True))
+    except TypeError:
+        raise InputError(
+            f"no tensor has the type {leaf.dtype} of a numpy array of shape {list(leaf.shape)} among the inputs",
+            hint="convert it with .astype(…)",
+        ) from None

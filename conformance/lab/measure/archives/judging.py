@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 from numpy.typing import NDArray
 
 from conformance.dialect.judge import OF_REPLY
+from conformance.lab.measure.peers.architectures import read_examples
 from t2n_core import dialect
 from t2n_core.engine.protocol import Engine, EngineReply
 from t2n_core.errors import MalformedArchiveError, T2NError
@@ -34,7 +34,7 @@ def judge_archive(archive: Path, folder: Path, engine: Engine) -> dict[str, Any]
     """
     try:
         content = read_archive(archive)
-        batches, expected = _examples(folder, content.document.inputs)
+        batches, expected = read_examples(folder, content.document.inputs)
     except (T2NError, KeyError) as wrong:
         return {"definitions": "not evaluated", "reason": _text(wrong)}
     names = list(content.document.outputs)
@@ -85,14 +85,3 @@ def _difference(names: Sequence[str], expected: Arrays, found: Arrays) -> str:
 
 def _text(wrong: Exception) -> str:
     return f"{type(wrong).__name__}: {wrong}"[:300]
-
-
-def _examples(folder: Path, names: Sequence[str]) -> tuple[list[Arrays], list[Arrays]]:
-    """Return inputs in the order of the graph, and PyTorch's outputs. Raises KeyError for an unknown input."""
-    given, expected = [], []
-    for path in sorted(folder.glob("inputs_*.npz")):
-        with np.load(path) as arrays:
-            given.append(tuple(arrays[name] for name in names))
-        with np.load(path.with_name(path.name.replace("inputs", "outputs"))) as arrays:
-            expected.append(tuple(arrays[name] for name in arrays.files))
-    return given, expected

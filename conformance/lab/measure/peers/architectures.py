@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import time
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 EXAMPLES = 2
 TIMED_SECONDS = 0.3
 ARCHIVE = "model.nnef.tgz"
+Arrays = tuple[np.ndarray[Any, Any], ...]
 
 
 def case_of(name: str) -> ModelCase:
@@ -60,6 +62,17 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
         export(asked)
         seconds = time.perf_counter() - began
         return {"seconds": seconds, "torch_ms": _least_ms(model, example)}
+
+
+def read_examples(folder: Path, names: Sequence[str]) -> tuple[list[Arrays], list[Arrays]]:
+    """Return inputs in the order of these names, and PyTorch's outputs. Raises KeyError for an unknown input."""
+    inputs, expected = [], []
+    for path in sorted(folder.glob("inputs_*.npz")):
+        with np.load(path) as arrays:
+            inputs.append(tuple(arrays[name] for name in names))
+        with np.load(path.with_name(path.name.replace("inputs", "outputs"))) as arrays:
+            expected.append(tuple(arrays[name] for name in arrays.files))
+    return inputs, expected
 
 
 def larger(flat: Flat, example: Inputs, axes: Axes) -> Inputs:

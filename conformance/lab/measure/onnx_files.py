@@ -18,7 +18,7 @@ from typing import Any
 
 from conformance.lab.archives import time_in_process
 from conformance.lab.command import add_tract, command_parser, say
-from conformance.lab.measure.architectures.__main__ import EXPORT_SECONDS, save_arrays
+from conformance.lab.measure.architectures.exports import SECONDS, save_arrays
 from conformance.lab.measure.peers.process import Worker
 from conformance.lab.pages.tables import figures_table, show
 from t2n_core.engine import ResolvedEngine, resolve_engines
@@ -69,7 +69,7 @@ def _export(net: str, engine: ResolvedEngine, worker: Worker, folder: Path, file
     """Return the file of a net, beside its arrays. Raises RuntimeError if none is written."""
     folder.mkdir()
     job = {"name": net, "release": engine.version, "folder": str(folder), "file": file, "axes": "batch"}
-    answer = worker.ask("architectures", EXPORT_SECONDS, **job, check=False)
+    answer = worker.ask("architectures", SECONDS, **job, check=False)
     if "error" in answer:
         raise RuntimeError(f"{net}, {file}: {answer['error']}")
     save_arrays(folder, folder / "arrays.npz")

@@ -59,8 +59,13 @@ class Exports:
         """Keep the first example of an export for the architecture; those beside an archive go."""
         examples = sorted(folder.glob("*puts_*.npz"))
         if not self.arrays.exists() and (folder / "outputs_0.npz").exists():
-            with np.load(folder / "inputs_0.npz") as inputs, np.load(folder / "outputs_0.npz") as outputs:
-                named = {f"input{i}": inputs[key] for i, key in enumerate(inputs.files)}
-                np.savez(self.arrays, **named, **{f"output{i}": outputs[key] for i, key in enumerate(outputs.files)})
+            save_arrays(folder, self.arrays)
         for path in examples:
             path.unlink()
+
+
+def save_arrays(folder: Path, path: Path) -> None:
+    """Save the first example as `time_in_process` reads it."""
+    with np.load(folder / "inputs_0.npz") as inputs, np.load(folder / "outputs_0.npz") as outputs:
+        named = {f"input{i}": inputs[key] for i, key in enumerate(inputs.files)}
+        np.savez(path, **named, **{f"output{i}": outputs[key] for i, key in enumerate(outputs.files)})

@@ -13,10 +13,9 @@ from typing import Any
 
 import msgspec
 
-from conformance.lab.command import command_parser
 from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.completeness import plan_for
-from pytest_t2n.records.file import each_record, write_records
+from pytest_t2n.records.file import each_record
 from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, EngineLine, GraphLine, PlatformLine, Record, RunLine
 
@@ -105,18 +104,3 @@ def _perturb(rng: random.Random, value: Any) -> Any:
     if isinstance(value, list):
         return [_perturb(rng, one) for one in value]
     return value
-
-
-def main() -> None:
-    """Write the file that the options name."""
-    parser = command_parser("conformance.lab.measure.records.enlarge", __doc__)
-    parser.add_argument("template", type=Path, help="matrix.jsonl of a real run, or a directory with one")
-    parser.add_argument("output", type=Path, help="file to write")
-    parser.add_argument("--cells", type=int, default=1_000_000)
-    parser.add_argument("--engines", type=int, default=54)
-    options = parser.parse_args()
-    write_records(options.output, enlarge(options.template, options.cells, options.engines))
-
-
-if __name__ == "__main__":
-    main()

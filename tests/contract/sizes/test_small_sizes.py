@@ -1,20 +1,22 @@
-"""A batch that is declared to be empty at times: archives are right there, or say that they hold from 1 on."""
+"""Archives that hold from the size 0 or 1 on, or are padded up to a least size, are right there."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 from torch.export import Dim
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import LowerError, RangeWarning
 from t2n_core.torch_graph.constraints.declared_axes import SizeFrom
-from tests.nets import OfFunction
+from tests.nets import OfFunction, net_of
 from tests.releases import NEWEST, OLDEST, on_each_line
 
 VERSIONS = on_each_line(OLDEST, "0.21.19", NEWEST)
@@ -61,3 +63,55 @@ def test_a_declared_size_is_never_left_out(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     assert 'Dim("B", min=1, max=…)' in str(no.value)
     export.to(TractNNEF(NEWEST), tmp_path / "model.nnef.tar").assert_parity()
+
+
+def overwritten(x: Tensor) -> Tensor:
+    y = x.clone()
+    y[:, 2:] = 0
+    y[:, :-1] = y[:, 1:] * 2
+    return y
+
+
+def sliced_beside_a_pad(x: Tensor) -> tuple[Tensor, Tensor]:
+    return F.pad(x.mT, (1, 1), mode="circular").mT * 2, x[:, 1:].relu()[:, 1:]
+
+
+SHORT: dict[str, Callable[[Tensor], Any]] = {
+    "overwritten": overwritten,
+    "sliced_beside_a_pad": sliced_beside_a_pad,
+    "sliced_twice": lambda x: x[:, 1:].relu()[:, 1:],
+    "transform_of_5": lambda x: torch.fft.rfft(x, n=5, dim=1).abs(),
+}
+
+
+def short_net(name: str) -> nn.Module:
+    return net_of(lambda self, x: self.function(x), function=SHORT[name])
+
+
+@pytest.mark.parametrize("version", ["0.19.15", "0.21.19", NEWEST])
+@pytest.mark.parametrize("name", SHORT)
+def test_sizes_from_one_on_are_right(name: str, version: str, tmp_path: Path) -> None:
+    torch.manual_seed(len(name))
+    others = [torch.randn(2, size, 4) for size in (1, 2, 3, 5, 9)]
+    export = ModelExport(short_net(name), torch.randn(2, 8, 4), dynamic_axes={"x": {1: "T"}}, extra_inputs=others)
+    result = export.to(TractNNEF(version, check_io=False), tmp_path / "model.nnef.tar")
+    assert str(result.range) == "T >= 1"
+    result.assert_parity()
+
+
+@pytest.mark.parametrize("version", ["0.21.19", NEWEST])
+@pytest.mark.parametrize(
+    "model",
+    [
+        net_of(lambda _, x: F.pad(x, (0, torch.sym_max(5 - x.shape[1], 0))) * 2.0),
+        net_of(lambda _, x: torch.cat([x, x.new_zeros(x.shape[0], torch.sym_max(5 - x.shape[1], 0))], 1) * 2.0),
+        net_of(lambda _, x: x[:, :5].sum(1)),
+    ],
+    ids=["padded", "joined", "cropped"],
+)
+def test_both_sides_of_a_least_size_are_right(model: nn.Module, version: str, tmp_path: Path) -> None:
+    export = ModelExport(model, {"x": torch.randn(2, 7)}, dynamic_axes={"x": {1: "T"}})
+    outcome = export.to(TractNNEF(version), tmp_path / "m.tar").assert_parity("approximate")
+    sizes = {size["T"] for size in outcome.sizes}
+    assert outcome.range == "T >= 1"
+    assert min(sizes) < 5 < max(sizes)

@@ -8,13 +8,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from t2n_core.check.generation.reference import LENGTHS, Prompts
 from t2n_core.check.generation.result_check import check_result
-from t2n_core.errors import EngineError, InputError
+from t2n_core.errors import EngineError
 from t2n_core.generative.archives import GenerativeArchives
 from t2n_core.generative.loss import measure_cache, measure_loss
 from t2n_core.parity.generation.cache_loss import CacheLoss
@@ -65,8 +64,7 @@ class GenerativeResult(GenerativeArchives):
             engine = self.decoder.target.engine()
             return GenerationOutcome(Outcome.from_error(failed, engine=f"{engine.name} {engine.version}"))
         prompts = self._long_enough(prompts)
-        self._refuse_too_many(prompts, steps)
-        known: dict[str, Any] = {"model": model, "fixed": fixed, "timeout": timeout}
+        known: dict[str, Any] = {"model": model, "fixed": fixed, "timeout": timeout, "most": self.plan.limits.most}
         found = check_result(self.decoder, prompts, steps, tolerance, state=self.state, **known)
         if self.step is None or not found.passed:
             return found
@@ -83,16 +81,6 @@ class GenerativeResult(GenerativeArchives):
         config: Any = self.model.config
         vocabulary, drawn = config.get_text_config(decoder=True).vocab_size, torch.Generator().manual_seed(0)
         return [torch.randint(0, vocabulary, (1, least - 1 + length), generator=drawn) for length in lengths]
-
-    def _refuse_too_many(self, prompts: Prompts, steps: int) -> None:
-        """Raise InputError for prompts with more tokens, steps included, than the decoder holds for."""
-        most = self.plan.limits.most
-        lengths = LENGTHS if prompts is None or isinstance(prompts, int) else [np.shape(one)[-1] for one in prompts]
-        if most is not None and max(lengths, default=0) + steps > most:
-            raise InputError(
-                f"a prompt of {max(lengths)} tokens and {steps} steps: the decoder takes {most} tokens",
-                hint=f"check {most - max(lengths)} steps" if most > max(lengths) else None,
-            )
 
     def assert_generation(
         self,

@@ -50,6 +50,7 @@ def continuations_of(
     model: nn.Module | None = None,
     state: Sequence[StatePair] | None = None,
     fixed: Mapping[str, Array] | None = None,
+    most: int | None = None,
 ) -> tuple[list[Continuation], list[str]]:
     """Return the greedy continuations of prompts, and notes on gaps of the prompts. The model is not changed.
 
@@ -57,7 +58,9 @@ def continuations_of(
     transformers' `generate` of `model`, by default that of the export, without any processing of logits and without an
     end of text. If it has none, or the archive takes further inputs, the exported model is called step by step, from
     `state`, by default that of the export. `fixed` are these further inputs, such as outputs of an encoder, for a model
-    whose `generate` computes them by itself. The weights are those of the archive; bfloat16 is computed in float32.
+    whose `generate` computes them by itself. `most` is the number of tokens, steps included, that the archive holds
+    for, where these are fewer than the model takes. The weights are those of the archive; bfloat16 is computed in
+    float32.
 
     Raises:
         InputError: a prompt is empty or too long, or the model's `generate` is not greedy.
@@ -70,7 +73,8 @@ def continuations_of(
     if fixed is None:
         fixed = {name: tensor.detach().cpu().numpy() for name, tensor in stepper.fixed.items()}
     config = getattr(model, "config", None)
-    window, most = _number(config, "sliding_window"), _number(config, "max_position_embeddings")
+    window, positions = _number(config, "sliding_window"), _number(config, "max_position_embeddings")
+    most = min((number for number in (most, positions) if number is not None), default=None)
     continuations: list[Continuation] = []
     with torch.no_grad(), without_rewrites():
         generate = _by_generate(model, steps, _weights(result)) if has_own else _by_steps(stepper, steps)
@@ -78,9 +82,11 @@ def continuations_of(
         for prompt in _prompts(prompts, steps, window, vocabulary, continuations):
             if not prompt.shape[1]:
                 raise InputError("a prompt has one token or more")
-            if most is not None and prompt.shape[1] + steps > most:
+            length = prompt.shape[1]
+            if most is not None and length + steps > most:
                 raise InputError(
-                    f"a prompt of {prompt.shape[1]} tokens and {steps} steps: the model takes {most} tokens"
+                    f"a prompt of {length} tokens and {steps} steps: the decoder takes {most} tokens",
+                    hint=f"check {most - length} steps" if most > length else None,
                 )
             tokens, logits = (tensor.detach().cpu().numpy() for tensor in generate(prompt))
             continuations.append(Continuation(prompt.numpy(), tokens, logits, fixed))

@@ -29,11 +29,12 @@ def check_result(
     model: nn.Module | None = None,
     state: Sequence[StatePair] | None = None,
     fixed: Mapping[str, Array] | None = None,
+    most: int | None = None,
     timeout: float = 60.0,
 ) -> GenerationOutcome:
     """Return the outcome of generating `steps` tokens after each prompt.
 
-    `prompts`, `model`, `state` and `fixed` are those of `continuations_of`. `timeout` is in seconds for each step.
+    All options but `timeout`, in seconds for each step, and `tolerance` are those of `continuations_of`.
 
     Raises:
         InputError: an unknown level, prompts that the model cannot take, or a target without an engine that generates.
@@ -46,7 +47,7 @@ def check_result(
         return GenerationOutcome(Outcome.from_error(cause, Stage.SETUP))
     if not isinstance(engine, TractRunner):
         raise InputError(f"{engine.name} has no sessions, so that it cannot generate: tract has")
-    continuations, notes = continuations_of(result, prompts, steps, model=model, state=state, fixed=fixed)
+    continuations, notes = continuations_of(result, prompts, steps, model=model, state=state, fixed=fixed, most=most)
     longest = max((one.prompt for one in continuations), key=lambda prompt: prompt.shape[1])
     stepper = Stepper(result, state, fixed)
     takes_one = stepper.takes_first(torch.from_numpy(longest[:, :1]))

@@ -81,7 +81,7 @@ def test_a_window_is_passed_or_named(export_of: Export) -> None:
 @pytest.mark.parametrize(
     ("prompts", "steps", "reason"),
     [
-        ([[1] * 60], 5, "a prompt of 60 tokens and 5 steps: the model takes 64 tokens"),
+        ([[1] * 60], 5, "a prompt of 60 tokens and 5 steps: the decoder takes 64 tokens"),
         (0, 5, "give one prompt or more"),
         ([], 5, "give one prompt or more"),
         ([[1]], 0, "a generation has one step or more"),

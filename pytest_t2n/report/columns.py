@@ -140,13 +140,6 @@ class ColumnFold:
         return {index: values for index, values in times_of.items() if values}
 
 
-def columns_of(matrix: Matrix) -> list[Column]:
-    """Return the columns in the order of the matrix."""
-    columns = ColumnFold(matrix)
-    matrix.fold(columns)
-    return columns.columns()
-
-
 def run_seconds(cell: CellLine | None) -> float | None:
     """Return a cell's seconds for one run if measured, else for all samples; None if it did not run in this session."""
     if cell is None or cell.status != "pass" or cell.reused:

@@ -85,13 +85,6 @@ class SupportFold:
         ]
 
 
-def op_support(matrix: Matrix) -> list[OpSupport]:
-    """Return the support of operators under test, by name."""
-    found = SupportFold(matrix)
-    matrix.fold(found)
-    return found.support()
-
-
 def ladder_of(matrix: Matrix) -> list[list[int]]:
     """Return the columns of each release in order, with all its kernel tiers, runtimes and platforms.
 

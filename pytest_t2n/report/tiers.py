@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -103,13 +102,6 @@ class TierFold:
     def changes(self) -> list[TierChange]:
         """Return the first changes, other statuses before other levels, by case."""
         return [*self._kept[True], *self._kept[False]][: self._most]
-
-
-def tier_changes(matrix: Matrix) -> list[TierChange]:
-    """Return the changes between the tiers of a release, other statuses before other levels, by case."""
-    found = TierFold(matrix, sys.maxsize)
-    matrix.fold(found)
-    return found.changes
 
 
 def row_changes(matrix: Matrix, row: Row, releases: Iterable[Release]) -> Iterator[TierChange]:

@@ -29,6 +29,12 @@ _LEVELS = ("exact", "close", "approximate", "very")
 _FAILURES = ("mismatch", "crash", "error", "timeout", "unsupported")
 
 
+def folded(matrix, part):
+    """Return a part of the report after all rows of a matrix."""
+    matrix.fold(part)
+    return part
+
+
 def many_records(cells: int, labels: tuple[str, ...] = LABELS, *, seed: int = 7) -> list[Record]:
     """A run line, then `cells` cells of all labels, with a graph per case."""
     rng = random.Random(seed)

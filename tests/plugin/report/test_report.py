@@ -25,11 +25,11 @@ from pytest_t2n.records.schema import (
     cells_of,
 )
 from pytest_t2n.report.causes import find_causes
-from pytest_t2n.report.columns import columns_of
+from pytest_t2n.report.columns import ColumnFold
 from pytest_t2n.report.matrix import Matrix
 from pytest_t2n.report.support import Share, support_ranges
 from pytest_t2n.report.write import write_report
-from tests.plugin.report.many_records import many_records, whole
+from tests.plugin.report.many_records import folded, many_records, whole
 
 NASTY = "</script><img src=x onerror=alert(1)>|`{{ 7 * 7 }}`\u2028&amp;"
 
@@ -276,7 +276,8 @@ def test_latency_is_of_the_cases_that_pass_everywhere():
     cells = [timed(name, "0.21.19", value) for name, value in (("a", 1.0), ("b", 2.0), ("c", 4.0), ("slow", 99.0))]
     cells += [timed(name, "0.23.9", value) for name, value in (("a", 2.0), ("b", 1.0), ("c", 2.0))]
     cells += [timed("slow", "0.23.9", 1.0, "mismatch"), timed("old", "0.21.19", 5.0, reused=True)]
-    first, second = columns_of(Matrix.of([run_line("0.21.19", "0.23.9"), *cells]))
+    matrix = Matrix.of([run_line("0.21.19", "0.23.9"), *cells])
+    first, second = folded(matrix, ColumnFold(matrix)).columns()
     assert (first.latency.cases, first.latency.middle, first.latency.ratio) == (3, 2.0, None)
     assert (second.latency.middle, second.latency.ratio) == (2.0, 0.5)
     assert first.segments == [("level", "close", 5)]

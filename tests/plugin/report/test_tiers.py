@@ -12,17 +12,17 @@ import pytest
 
 from pytest_t2n.records.schema import SCHEMA, CellLine, EngineLine, PlatformLine, RunLine
 from pytest_t2n.report.badges import badges
-from pytest_t2n.report.columns import columns_of
+from pytest_t2n.report.columns import ColumnFold
 from pytest_t2n.report.exports import matrix_csv, matrix_ctrf
 from pytest_t2n.report.markdown import summary_markdown
 from pytest_t2n.report.matrix import Matrix
 from pytest_t2n.report.payload import select_option
-from pytest_t2n.report.support import ladder_of, op_support, row_support
-from pytest_t2n.report.tiers import releases_of, tier_changes, worst_of
+from pytest_t2n.report.support import SupportFold, ladder_of, row_support
+from pytest_t2n.report.tiers import TierFold, releases_of, worst_of
 from pytest_t2n.report.write import write_report
 from t2n_core.level import LEVELS
 from t2n_core.parity.stage import Status
-from tests.plugin.report.many_records import whole
+from tests.plugin.report.many_records import folded, whole
 from tests.plugin.report.test_report import payload
 
 TIERS = ("native", "no-avx512", "no-fma")
@@ -64,12 +64,12 @@ def matrix() -> Matrix:
 
 
 def test_other_statuses_come_before_other_levels(matrix):
-    found = [(change.case, change.status_differs, change.worst) for change in tier_changes(matrix)]
-    assert found == [
+    changes = folded(matrix, TierFold(matrix, 9)).changes
+    assert [(change.case, change.status_differs, change.worst) for change in changes] == [
         ("b.py::status", True, "mismatch at compare (no-avx512)"),
         ("a.py::level", False, "pass approximate (no-fma)"),
     ]
-    assert tier_changes(matrix)[0].text == ("native: pass exact, no-avx512: mismatch at compare, no-fma: crash at run")
+    assert changes[0].text == ("native: pass exact, no-avx512: mismatch at compare, no-fma: crash at run")
 
 
 def test_the_page_begins_with_them(matrix, tmp_path):
@@ -115,12 +115,13 @@ def test_the_badge_of_a_release_counts_its_worst_tier(matrix):
 def test_what_works_in_a_release_works_in_all_its_tiers(matrix):
     texts = {row.case: row_support(matrix, row, ladder_of(matrix)) for row in matrix.rows}
     assert texts == {"a.py::same": "all", "a.py::level": "all", "b.py::status": "until 0.22.4"}
-    (support,) = op_support(matrix)
+    (support,) = folded(matrix, SupportFold(matrix)).support()
     assert support.text == "until 0.22.4, partly 0.23.9 (2 of 3)"
 
 
 def test_times_are_those_of_the_release_before(matrix):
-    ratios = [column.latency.ratio if column.latency else None for column in columns_of(matrix)]
+    columns = folded(matrix, ColumnFold(matrix)).columns()
+    ratios = [column.latency.ratio if column.latency else None for column in columns]
     assert ratios[0] is None
     assert all(ratio == 1.0 for ratio in ratios[1:])
 

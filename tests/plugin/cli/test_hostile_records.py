@@ -95,6 +95,8 @@ def called(command, folder, data, capsys):
 
 @pytest.mark.parametrize("name", READ)
 def test_strange_records_are_read(name, tmp_path, monkeypatch, capsys):
+    """Those with a long message take ten seconds: each command reads 100 MB."""
+
     def check(command):
         folder = tmp_path / command / "deep" / "er"
         folder.mkdir(parents=True)

@@ -1,7 +1,7 @@
-"""Asks a library for names: `python -m t2n_core.releases.scan.child LIBRARY KIND`, with names on the standard input.
+"""Asks a library for names: `python -m t2n_core.releases.scan.child LIBRARY KIND FOLDER`, with names on standard input.
 
 Prints the number of each name before it asks, since some operators end the process at a call without arguments, and
-then what the engine has of it, as JSON. `KIND` is one of `KINDS`.
+then what the engine has of it, as JSON. `KIND` is one of `KINDS`; graphs are written into `FOLDER`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -35,8 +34,8 @@ _Ask: TypeAlias = Callable[[str], Iterator[dict[str, Any]]]
 class _Graphs:
     """Graphs of one statement, which the engine is asked to load."""
 
-    def __init__(self, driver: TractDriver) -> None:
-        self._driver, self._folder = driver, Path(tempfile.mkdtemp(prefix="t2n-scan-"))
+    def __init__(self, driver: TractDriver, folder: Path) -> None:
+        self._driver, self._folder = driver, folder
         names = (name if name.startswith("tract_") else f"tract_{name}" for name in driver.registries)
         self._head = "version 1.0;\n" + "".join(f"extension tract_registry {name};\n" for name in names)
 
@@ -51,9 +50,9 @@ class _Graphs:
         return ""
 
 
-def _ask_operator(driver: TractDriver) -> _Ask:
+def _ask_operator(driver: TractDriver, folder: Path) -> _Ask:
     """Return a function that yields the registry of an operator, if there is one."""
-    graphs = _Graphs(driver)
+    graphs = _Graphs(driver, folder)
 
     def ask(name: str) -> Iterator[Any]:
         message = graphs.load(f"{name}()")
@@ -65,13 +64,13 @@ def _ask_operator(driver: TractDriver) -> _Ask:
     return ask
 
 
-def _ask_arguments(driver: TractDriver) -> _Ask:
+def _ask_arguments(driver: TractDriver, folder: Path) -> _Ask:
     """Return a function that yields the arguments of an operator without defaults: [[name, type], …].
 
     The engine names the first one that is missing. A type is the first one of which it takes a value. Arguments are
     printed as they are learned, since a value that does not fit may end the process.
     """
-    graphs = _Graphs(driver)
+    graphs = _Graphs(driver, folder)
 
     def ask(name: str) -> Iterator[Any]:
         arguments: dict[str, str] = {}
@@ -97,8 +96,7 @@ def _type_of(graphs: _Graphs, name: str, text: str, argument: str) -> str:
     return ""
 
 
-def _ask_transform(driver: TractDriver) -> _Ask:
-    folder = Path(tempfile.mkdtemp(prefix="t2n-scan-"))
+def _ask_transform(driver: TractDriver, folder: Path) -> _Ask:
     text = "version 1.0;\ngraph g(x) -> (y)\n{\n  x = external(shape = [3, 4]);\n  y = neg(x);\n}\n"
     (folder / "graph.nnef").write_text(text, "utf-8")
 
@@ -113,7 +111,7 @@ def _ask_transform(driver: TractDriver) -> _Ask:
     return ask
 
 
-def _ask_runtime(driver: TractDriver) -> _Ask:
+def _ask_runtime(driver: TractDriver, folder: Path) -> _Ask:
     find, handle = driver.find("tract_runtime_for_name"), c.c_void_p()
 
     def ask(name: str) -> Iterator[Any]:
@@ -129,7 +127,7 @@ def _ask_runtime(driver: TractDriver) -> _Ask:
     return ask
 
 
-def _ask_function(driver: TractDriver) -> _Ask:
+def _ask_function(driver: TractDriver, folder: Path) -> _Ask:
     def ask(name: str) -> Iterator[Any]:
         if driver.find(name) is not None:
             yield {}
@@ -137,7 +135,7 @@ def _ask_function(driver: TractDriver) -> _Ask:
     return ask
 
 
-KINDS: Final[Mapping[str, Callable[[TractDriver], _Ask]]] = {
+KINDS: Final[Mapping[str, Callable[[TractDriver, Path], _Ask]]] = {
     "operator": _ask_operator,
     "arguments": _ask_arguments,
     "transform": _ask_transform,
@@ -148,12 +146,12 @@ KINDS: Final[Mapping[str, Callable[[TractDriver], _Ask]]] = {
 
 def main() -> int:
     """Answer for each name of the standard input."""
-    library, kind = sys.argv[1:]
+    library, kind, folder = sys.argv[1:]
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     null = os.open(os.devnull, os.O_WRONLY)  # what the engine prints about a panic
     os.dup2(null, 1)
     os.dup2(null, 2)
-    ask = KINDS[kind](TractDriver(Path(library)))
+    ask = KINDS[kind](TractDriver(Path(library)), Path(folder))
     for number, line in enumerate(sys.stdin):
         print(number, file=out)
         for answer in ask(line.strip()):

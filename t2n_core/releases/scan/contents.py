@@ -8,14 +8,18 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import msgspec
 
+from t2n_core.errors import EngineLoadError
 from t2n_core.releases.scan.names import function_names, operator_names, word_names
 
 _CHILD: Final = "t2n_core.releases.scan.child"
 RUNTIMES: Final = ("cuda", "metal", "default")
+_SECONDS: Final = 1200.0
+"""Limit of one process, which is asked for some ten thousand names."""
 _ENABLE: Final = "tract_nnef_enable_"
 _NO_REGISTRIES: Final = ("tract_nnef_enable_extended_identifier_syntax",)
 
@@ -78,25 +82,33 @@ def _enabled(functions: Sequence[str]) -> list[str]:
 
 
 def ask(library: Path, kind: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the answers about the names that the library has; {} for one at which its process ends."""
+    """Return the answers about the names that the library has; {} for one at which its process ends.
+
+    Raises EngineLoadError if the library cannot be used, or does not answer in time.
+    """
     answers: dict[str, dict[str, Any]] = {}
     first = 0
-    while first < len(names):
-        last = _ask_from(library, kind, names[first:], answers)
-        if last is None:
-            break
-        answers.setdefault(names[first + last], {})
-        first += last + 1
+    with TemporaryDirectory(prefix="t2n-scan-") as folder:
+        while first < len(names):
+            last = _ask_from([str(library), kind, folder], names[first:], answers)
+            if last is None:
+                break
+            answers.setdefault(names[first + last], {})
+            first += last + 1
     return answers
 
 
-def _ask_from(library: Path, kind: str, names: Sequence[str], answers: dict[str, dict[str, Any]]) -> int | None:
+def _ask_from(words: Sequence[str], names: Sequence[str], answers: dict[str, dict[str, Any]]) -> int | None:
     """Add the answers of one process; return the index of the name at which it ended, or None."""
-    command = [sys.executable, "-W", "ignore", "-m", _CHILD, str(library), kind]
-    done = subprocess.run(
-        command, input="\n".join(names), text=True, capture_output=True, check=False,
-        env={**os.environ, "RUST_BACKTRACE": "0"},
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-m", _CHILD, *words], input="\n".join(names), text=True,
+            capture_output=True, check=False, env={**os.environ, "RUST_BACKTRACE": "0"}, timeout=_SECONDS,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as cause:
+        raise EngineLoadError(f"{words[0]} did not answer about its names within {_SECONDS:.0f} s") from cause
+    if done.returncode and not done.stdout:
+        raise EngineLoadError(f"{words[0]} cannot be asked for its names: {done.stderr.strip()[-500:]}")
     at = 0
     for line in done.stdout.splitlines():
         if line.isdecimal():

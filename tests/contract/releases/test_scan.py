@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from packaging.version import Version
 
 from t2n_core.engine import ResolvedEngine
 from t2n_core.engine.tract.transforms.table import KNOWN, ROUND_TRIP
+from t2n_core.errors import EngineLoadError
 from t2n_core.nnef.spec import spec_for
 from t2n_core.releases.scan.contents import ask, read_contents
 from tests.releases import NEWEST, OLDEST, on_each_line
@@ -33,6 +35,12 @@ def test_transforms_and_runtimes(resolved_engine: Callable[[str], ResolvedEngine
     library = resolved_engine(NEWEST).library
     assert ask(library, "transform", ["set_symbols", "nothing", "conv_nhwc"]).keys() == {"set_symbols", "conv_nhwc"}
     assert ask(library, "runtime", ["cuda", "nothing"]).keys() == {"cuda"}
+
+
+def test_a_file_that_is_no_library(tmp_path: Path) -> None:
+    (tmp_path / "tract.so").write_bytes(b"no library")
+    with pytest.raises(EngineLoadError, match="cannot be asked for its names"):
+        ask(tmp_path / "tract.so", "function", ["tract_version"])
 
 
 @pytest.mark.nightly

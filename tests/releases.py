@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from t2n_core.engine.provision.known import known_wheels
+from t2n_core.engine.provision.known import newest_of_lines
 
-LINES = tuple({Version(release).release[:2]: release for release in sorted(known_wheels(), key=Version)}.values())
+LINES = newest_of_lines()
 """The newest release of each minor line, ascending."""
 OLDEST, NEWEST = LINES[0], LINES[-1]
+RECENT = next(release for release in LINES if release.startswith("0.23."))
+"""The newest release of the line that tests and pages select: `0.23`. Later lines do not change it."""
 SCANNED = os.environ.get("T2N_SCANNED_RELEASE", "").split()
 """Releases that `conformance.lab.release` tries the errata in, besides those of the tests; none in all other runs."""
 

@@ -12,6 +12,8 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
+from packaging.version import Version
+
 FILE: Final = "known_wheels.tsv"
 
 
@@ -33,3 +35,9 @@ def known_wheels() -> Mapping[str, Mapping[str, KnownWheel]]:
         wheel, *digests = line.split("\t")
         found.setdefault(wheel.split("-")[1], {})[wheel] = KnownWheel(*digests)
     return found
+
+
+@cache
+def newest_of_lines() -> tuple[str, ...]:
+    """Return the newest known release of each minor line, ascending."""
+    return tuple({Version(release).release[:2]: release for release in sorted(known_wheels(), key=Version)}.values())

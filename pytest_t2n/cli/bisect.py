@@ -1,6 +1,6 @@
 """`t2n bisect` is pytest with --t2n-bisect, for users who start from a failure.
 
-t2n bisect 'test_encoder.py::test_encoder[False-tract-0.23.9]' --t2n-tract=0.23.9
+t2n bisect 'test_encoder.py::test_encoder[False-tract-0.22.4]' --t2n-tract=0.22.4
 """
 
 from __future__ import annotations

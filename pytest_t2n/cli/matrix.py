@@ -59,7 +59,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
     diffing = command("diff", _diff, "what changed between two runs, or two engines of one run")
     diffing.add_argument("other", type=Path, nargs="?", help="the newer matrix.jsonl")
-    diffing.add_argument("--engines", nargs=2, metavar=("BEFORE", "AFTER"), help="as 'tract 0.21.19' 'tract 0.23.9'")
+    diffing.add_argument("--engines", nargs=2, metavar=("BEFORE", "AFTER"), help="as 'tract 0.21.19' 'tract 0.22.4'")
     diffing.add_argument("--json", action="store_true", help="print JSON lines")
     for fact, text in (
         ("sources", "runs of different states of the project's Python files"),

@@ -115,7 +115,7 @@ def engines_for(
 
 
 def header_line(engines: Sequence[SelectedEngine], cache_dir: Path | None) -> str:
-    """Return `t2n: tract 0.21.19 (0.21), 0.23.9 (0.23); cache /…`."""
+    """Return `t2n: tract 0.21.19 (0.21), 0.22.4 (0.22); cache /…`."""
     from pytest_t2n.config.variants import without_variant
 
     parts = []

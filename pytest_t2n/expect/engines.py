@@ -1,4 +1,4 @@
-"""Engine specifiers of entries: `tract>=0.20,<0.21` with all kernel tiers, or one tier: `tract==0.23.9 no-fma`.
+"""Engine specifiers of entries: `tract>=0.20,<0.21` with all kernel tiers, or one tier: `tract>=0.23 no-fma`.
 
 The engines of a user's own target are named by that target.
 """
@@ -24,7 +24,7 @@ def check_engine(text: str) -> None:
     targets = ("tract", "khronos")
     if match is None or (match[1] not in targets and difflib.get_close_matches(match[1].lower(), targets)):
         raise ValueError(
-            f"{text!r} names no engine; write 'tract', 'tract>=0.20,<0.21', 'tract==0.23.9 no-fma' or 'khronos'"
+            f"{text!r} names no engine; write 'tract', 'tract>=0.20,<0.21', 'tract>=0.23 no-fma' or 'khronos'"
         )
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
@@ -50,7 +50,7 @@ def fits_engine(text: str, target: str, version: str, label: str) -> bool:
 
 
 def variant_of(label: str) -> set[str]:
-    """Return the tier and the runtime of an engine from its label: `0.23.9 no-fma` is no-fma on the cpu."""
+    """Return the tier and the runtime of an engine from its label: `0.23.8 no-fma` is no-fma on the cpu."""
     words = label.split()[1:]
     tiers = [word for word in words if word.startswith("no-")]
     return {*(tiers or [NATIVE]), *([word for word in words if word not in tiers] or [CPU])}

@@ -2,7 +2,7 @@
 
     [[expect]]
     case = "test_model.py::test_encoder[*]"   # or a list; * and ? stand for any letters, `\\*` is a star
-    engine = "tract>=0.20,<0.21"              # or "khronos", "tract==0.23.9 no-fma" for one kernel tier, or a list
+    engine = "tract>=0.20,<0.21"              # or "khronos", "tract>=0.23 no-fma" for one kernel tier, or a list
     stage = "optimise"
     status = "crash"
     error = "EngineCrash"                     # optional: the class of the error, any without it

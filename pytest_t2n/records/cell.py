@@ -18,7 +18,7 @@ class SelectedEngine:
     """`tract`, `khronos`, or the name of a target of the user."""
     version: str
     label: str
-    """Unique within the target: `0.23.9`, `0.23.9 no-fma` of a tier, `path-0.23.5` of a binary."""
+    """Unique within the target: `0.23.8`, `0.23.8 no-fma` of a tier, `path-0.23.5` of a binary."""
     resolved: Mapping[str, str] | None = None
     """The files of the engine, as `ResolvedEngine.to_dict` returns them; None for an engine that is not tract."""
     platform: str = ""
@@ -26,7 +26,7 @@ class SelectedEngine:
 
     @property
     def id(self) -> str:
-        """Return the end of test ids: `tract-0.21.19`, `tract-0.23.9-no-fma`, `khronos`."""
+        """Return the end of test ids: `tract-0.21.19`, `tract-0.23.8-no-fma`, `khronos`."""
         return engine_id(self.target, self.label)
 
     @property

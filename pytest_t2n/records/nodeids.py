@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def engine_id(target: str, label: str) -> str:
-    """Return the end of the node ids of an engine: `tract-0.21.19`, `tract-0.23.9-no-fma`, `khronos`."""
+    """Return the end of the node ids of an engine: `tract-0.21.19`, `tract-0.23.8-no-fma`, `khronos`."""
     return target if target == "khronos" else f"{target}-{label.replace(' ', '-')}"
 
 

@@ -71,7 +71,7 @@ class EngineLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def id(self) -> str:
-        """Return the end of test ids: `tract-0.21.19`, `tract-0.23.9-no-fma`, `khronos`."""
+        """Return the end of test ids: `tract-0.21.19`, `tract-0.23.8-no-fma`, `khronos`."""
         return engine_id(self.target, self.label)
 
 
@@ -301,7 +301,7 @@ Record = RunLine | CellLine | PlanLine | GraphLine | EndLine
 
 
 def column_title(target: str, label: str, on: str = "") -> str:
-    """Return the title of a column: `tract 0.23.9 no-fma`, with the platform `tract 0.23.9 on aarch64`."""
+    """Return the title of a column: `tract 0.23.8 no-fma`, with the platform `tract 0.23.8 on aarch64`."""
     return f"{target} {label} on {on}" if on else f"{target} {label}"
 
 

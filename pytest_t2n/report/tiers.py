@@ -58,7 +58,7 @@ def releases_of(columns: Sequence[EngineLine]) -> list[Release]:
 
 
 def without_tier(engine: EngineLine) -> str:
-    """Return the title of a column without its tier: `tract 0.23.9` of `tract 0.23.9 no-fma`."""
+    """Return the title of a column without its tier: `tract 0.23.8` of `tract 0.23.8 no-fma`."""
     return " ".join(word for word in engine.title.split(" ") if word != engine.tier)
 
 

@@ -147,6 +147,11 @@ def spec_for(target: TargetName, version: str | Version) -> Spec:
         raise SpecError(f"{version!r} is not a version of {target}") from wrong
 
 
+def newest_spec(target: TargetName) -> Spec:
+    """Return the operators of the newest version in the table."""
+    return _spec_for(target, str(_table(target).newest))
+
+
 def known_operators(target: TargetName) -> Iterable[str]:
     """Return the names of all operators that any version of a target has."""
     return _table(target).rows.keys()

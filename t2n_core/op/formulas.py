@@ -1,6 +1,6 @@
 """Small formulas that every tract version computes correctly for every dtype; rules of all families use them.
 
-Some versions lack `abs` of float64 (before 0.23), `sign` of integers (before 0.23.9), `sigmoid`, `erf` and `round` of
+Some versions lack `abs` of float64 (before 0.23), `sign` of integers (up to 0.23.8), `sigmoid`, `erf` and `round` of
 float64, comparisons of bool and float16. `max` and `min` return the other operand if one is NaN, where PyTorch returns
 the NaN: the option `keep_nan` adds the selections that restore it.
 """

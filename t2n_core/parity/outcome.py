@@ -64,7 +64,7 @@ class Outcome:
     stage: Stage
     """The last stage that was entered."""
     engine: str = ""
-    """Name and version, as `tract 0.23.9`."""
+    """Name and version, as `tract 0.22.4`."""
     path: str = ""
     """The path through the engine on which it failed; empty for a pass, and for an engine with one path."""
     paths: tuple[str, ...] = ()

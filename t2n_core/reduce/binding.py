@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, replace
 from t2n_core.errors import SpecError
 from t2n_core.nnef.reading.document import Assignment, FragmentText
 from t2n_core.nnef.signatures import Signature, fragment_signature
-from t2n_core.nnef.spec import Spec, TargetName, spec_for
-
-_NEWEST = {"tract": "0.23.9", "khronos": "1.0.5"}
+from t2n_core.nnef.spec import Spec, TargetName, newest_spec, spec_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,7 @@ class Signatures:
     @classmethod
     def of(cls, target: TargetName, version: str = "") -> Signatures:
         """Return the signatures of a version, by default the newest known one. Raises SpecError."""
-        return cls(spec_for(target, version or _NEWEST[target]))
+        return cls(spec_for(target, version) if version else newest_spec(target))
 
     @property
     def target(self) -> TargetName:

@@ -16,6 +16,7 @@ from packaging.version import Version
 
 from t2n_core.check.file import open_checked
 from t2n_core.engine.protocol import Array, Engine
+from t2n_core.engine.provision.known import newest_of_lines
 from t2n_core.errors import InputError
 from t2n_core.level import TractCheckTolerance
 from t2n_core.nnef.reading.archive import read_archive
@@ -45,7 +46,6 @@ _FLAGS: Final = {
 }
 _WITH_APPROX: Final = Releases.of("0.21.7")
 _WITH_TRACT_CLI: Final = Releases.of("0.23.0")
-_NEWEST: Final = "0.23.9"
 _SCRIPT: Final = """#!/bin/sh
 
 cd $(dirname $0)
@@ -79,8 +79,8 @@ class TractCase:
         return cls(archive, inputs, dict(zip(document.outputs, sample.expected, strict=True)), comment, **more)
 
 
-def write_tract_case(case: TractCase, folder: Path, release: str = _NEWEST) -> Path:
-    """Write the folder of a case for the repository at a release, and return its path.
+def write_tract_case(case: TractCase, folder: Path, release: str = "") -> Path:
+    """Write the folder of a case for the repository at a release, by default the newest, and return its path.
 
     The graph's text is that of the archive, or the ONNX model with its weights, unchanged. Raises InputError for a
     folder with other files.
@@ -97,7 +97,8 @@ def write_tract_case(case: TractCase, folder: Path, release: str = _NEWEST) -> P
     has_float16 = any(array.dtype == np.float16 for array in arrays.values())
     (folder / IO_FILE).write_bytes(npz_bytes({name: _storable(array) for name, array in arrays.items()}))
     script = folder / SCRIPT
-    script.write_text(_script(case, model, Version(release), has_float16), encoding="utf-8", newline="\n")
+    version = Version(release or newest_of_lines()[-1])
+    script.write_text(_script(case, model, version, has_float16), encoding="utf-8", newline="\n")
     script.chmod(0o755)
     return folder
 

@@ -46,7 +46,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", type=Path, required=True, help="a .tgz, a .tar or a folder")
     target = parser.add_mutually_exclusive_group()
-    target.add_argument("--tract", default="latest", metavar="VERSION", help="one version: 0.23, 0.23.9, latest")
+    target.add_argument("--tract", default="latest", metavar="VERSION", help="one version: 0.23, 0.23.8, latest")
     target.add_argument("--target", metavar="NAME", help="a target that an installed package brings, in place of tract")
     target.add_argument("--khronos", action="store_true", help="for the reference tools in place of tract")
     parser.add_argument("--inputs", type=Path, metavar="NPZ", help="example inputs by the names of the parameters")

@@ -32,7 +32,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         parser.translate = rename_options
     parser.add_argument("folder", help="a folder with config.json and safetensors, or a name in the hub's cache")
     parser.add_argument("-o", "--output", type=Path, required=True, help="the folder to write")
-    parser.add_argument("--tract", default="latest", metavar="VERSION", help="one version: 0.23, 0.23.9, latest")
+    parser.add_argument("--tract", default="latest", metavar="VERSION", help="one version: 0.23, 0.23.8, latest")
     parser.add_argument("--dtype", choices=_DTYPES, help="that of the folder if not given")
     parser.add_argument(
         "--weights",

@@ -1,4 +1,4 @@
-"""One ctypes driver for the shared library of every tract wheel, 0.19.2 to 0.23.9.
+"""One ctypes driver for the shared library of every tract wheel, from 0.19.2 on.
 
     driver = TractDriver(library)
     model = driver.load(archive)

@@ -71,7 +71,7 @@ class TractEngine(WorkerEngine):
         """Return why the engine cannot work on this machine, '' if it can; its worker is started if necessary.
 
         A runtime other than the processor's computes a graph: before its first one tract compiles the kernels, which
-        takes a minute or more (77 s for 0.23.9 on an H100) and would exceed the time limit of a job. It keeps them in
+        takes a minute or more (77 s on an H100) and would exceed the time limit of a job. It keeps them in
         the user's cache.
         """
         problem = super().why_unusable()

@@ -15,7 +15,7 @@ from t2n_core.torch_graph.simplify.decompositions import decomposition
 MOST_PRODUCTS: Final = 8
 """Most groups for which each is a separate product.
 
-Compared with gathering, in tract 0.23.9: with 8 groups, 2 for each token, a token takes 0.6 (width 1024) to 1.1 (width
+Compared with gathering, in tract 0.23: with 8 groups, 2 for each token, a token takes 0.6 (width 1024) to 1.1 (width
 256) of the time, and a prompt of 48 tokens 0.01 to 0.03; with 32 groups, 4 for each token, 2.3 and 0.1.
 """
 

@@ -1,10 +1,10 @@
 """Judge the operators of tract's dialect in chosen releases by their definitions.
 
-    python -m conformance.dialect --tract 0.21.19,0.23.9
+    python -m conformance.dialect --tract 0.21,0.23
     python -m conformance.dialect tract_core_silu tract_core_resize --tract all
     python -m conformance.dialect --tract all --jobs 2 --folder .tox/dialect/results --page docs/reference/dialect.md
     python -m conformance.dialect --tract latest --upstream cases
-    python -m conformance.dialect --tract 0.23.0,0.23.9 --runtime cuda
+    python -m conformance.dialect --tract 0.23.0,0.23 --runtime cuda
     python -m conformance.dialect --tract all --path optimise-only --findings conformance/dialect/findings.tsv
 
 Prints for each path of the engine the table operator × release with the cases that were right, wrong, refused, crashed

@@ -5,9 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 
-MINORS = "0.19,0.20,0.21,0.22,0.23"
-"""The newest release of each minor line of tract."""
-
 
 def command_parser(module: str, text: str | None) -> argparse.ArgumentParser:
     """Return the parser of `python -m MODULE`, whose help is the module's docstring as it is written."""
@@ -15,8 +12,8 @@ def command_parser(module: str, text: str | None) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(prog=f"python -m {module}", description=text, formatter_class=form)
 
 
-def add_tract(parser: argparse.ArgumentParser, default: str = MINORS) -> None:
-    """Add the option that names the engines, as --t2n-tract does for the plugin."""
+def add_tract(parser: argparse.ArgumentParser, default: str = "all-minors") -> None:
+    """Add the option that names the engines, as --t2n-tract does for the plugin; default: the newest of each line."""
     parser.add_argument("--tract", default=default, metavar="SPEC", help="engines, as --t2n-tract")
 
 

@@ -10,9 +10,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from t2n_core.engine.provision.known import newest_of_lines
+
 ROOT = Path(__file__).resolve().parents[2]
-VERSIONS = ("0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9")
-"""What the costs are measured with: the newest releases of the lines, and the last alone where one is enough."""
+VERSIONS = newest_of_lines()
+"""What the costs are measured with: the newest release of each line, and the last alone where one is enough."""
 
 
 def describe_machine() -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Run ONNX's own backend tests in chosen releases of tract, and judge them by ONNX's tolerance.
 
-    python -m conformance.onnx --tract 0.22.4,0.23.9
+    python -m conformance.onnx --tract 0.22,0.23
     python -m conformance.onnx --tract all --jobs 2 --folder .tox/onnx/verdicts --table conformance/onnx/verdicts.tsv
     python -m conformance.onnx --tract all --folder .tox/onnx/verdicts --upstream cases
 

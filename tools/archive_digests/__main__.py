@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from pytest_t2n.control.sources import source_digest
+from t2n_core.engine.provision.known import newest_of_lines
 from tools.archive_digests import __doc__ as about
 from tools.archive_digests.folder import ARCHIVE, Cells, Folder
 
@@ -21,7 +22,7 @@ SUITES = {
     **{path.stem.removeprefix("test_"): path for path in sorted((ROOT / "conformance" / "suites").glob("test_*.py"))},
     "options": Path(__file__).with_name("test_options.py"),
 }
-VERSIONS = "0.19.15,0.20.22,0.21.19,0.22.4,0.23.9"
+VERSIONS = ",".join(newest_of_lines())
 """The newest release of each line of tract; an engine has to be in the cache, though none runs."""
 
 

@@ -1,6 +1,6 @@
 """Judge programs around what the engine's passes rewrite, on each path of chosen releases.
 
-    python -m conformance.dialect.passes --tract 0.21.19,0.23.9
+    python -m conformance.dialect.passes --tract 0.21,0.23
     python -m conformance.dialect.passes slices scans --tract all --count 40 --folder .tox/passes
     python -m conformance.dialect.passes --tract 0.22.4 --path optimise-only
     python -m conformance.dialect.passes --tract latest --upstream cases

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.lab.command import command_parser, say
-from conformance.lab.machine import ROOT, describe_machine
+from conformance.lab.machine import ROOT, VERSIONS, describe_machine
 from conformance.lab.measure import checks, decoding, growth, memory, startup
 from conformance.lab.measure.engine import speed
 from conformance.lab.measure.nets.exported import CHAIN_LENGTHS, EXPORTED
@@ -58,7 +58,7 @@ def export_times(peer: Worker | None, longest: int) -> dict[str, Any]:
 
 def _seconds(peer: Worker, job: dict[str, Any], budget: float = BUDGET) -> float | str:
     """Return the median, or why there is none."""
-    answer = peer.ask("nets", budget, **job, release="0.23.9")
+    answer = peer.ask("nets", budget, **job, release=VERSIONS[-1])
     return (
         str(answer["error"]) if answer.get("error") else float(sorted(answer["seconds"])[len(answer["seconds"]) // 2])
     )

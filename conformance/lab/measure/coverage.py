@@ -1,11 +1,11 @@
 """Measure how much of PyTorch's operator database is exported, print the figures and write them.
 
-python -m conformance.lab.measure.coverage --tract 0.23.9                  # first 2 samples per operator, float32
-python -m conformance.lab.measure.coverage --tract 0.23.9 --complete       # all usable samples
+python -m conformance.lab.measure.coverage --tract latest                  # first 2 samples per operator, float32
+python -m conformance.lab.measure.coverage --tract latest --complete       # all usable samples
 python -m conformance.lab.measure.coverage --from outcomes.jsonl           # figures of an earlier run
 python -m conformance.lab.measure.coverage --tract 0.21,0.23 --all-dtypes --json numbers.json --outcomes outcomes.jsonl
 python -m conformance.lab.measure.coverage --tract all-minors --dynamic    # every axis dynamic: suite `aten_dynamic`
-python -m conformance.lab.measure.coverage --tract 0.23.9 --dtypes float64,int8 --part 1/8
+python -m conformance.lab.measure.coverage --tract latest --dtypes float64,int8 --part 1/8
 """
 
 from __future__ import annotations

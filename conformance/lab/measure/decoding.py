@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from conformance.lab.machine import pin_to_one_core
+from conformance.lab.machine import VERSIONS, pin_to_one_core
 from conformance.lab.measure.engine.steps import Step, load, run_steps, with_cache, with_state
 from conformance.lab.measure.nets.decoder import Products, Size, build, example
 from conformance.lab.pages.tables import figures_table as table
@@ -78,7 +78,7 @@ def export_times(folder: Path, size: Size) -> dict[str, float]:
         inputs, options = example(model)
         watch = Stopwatch()
         written = ModelExport(model, inputs, **options).to(
-            TractNNEF("0.23.9", check_io=False), folder / "timed.nnef.tar"
+            TractNNEF(VERSIONS[-1], check_io=False), folder / "timed.nnef.tar"
         )
         ours = watch.cpu
         written.archive.unlink()

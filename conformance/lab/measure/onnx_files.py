@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--nets", default=",".join(NETS), metavar="NAMES", help="architectures, by commas")
     parser.add_argument("--rounds", type=int, default=10, help="turns of each file")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the table into this page")
-    add_tract(parser, "0.23.9")
+    add_tract(parser, "latest")
     options = parser.parse_args(arguments)
     (engine,) = resolve_engines(options.tract)
     show(table_of(measure(engine, options)), _MARK, options.page)

@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_parser("conformance.lab.measure.weight_losses", __doc__)
     parser.add_argument("--nets", default=",".join(NETS), metavar="NAMES", help="architectures, by commas")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the table into this page")
-    add_tract(parser, "0.23.9")
+    add_tract(parser, "latest")
     options = parser.parse_args(arguments)
     (engine,) = resolve_engines(options.tract)
     rows = [row for net in options.nets.split(",") for row in measure(net, engine)]

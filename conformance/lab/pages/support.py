@@ -3,7 +3,7 @@
 python -m conformance.lab.measure.coverage --tract all-minors --all-dtypes --outcomes tract.jsonl
 python -m conformance.lab.measure.coverage --tract all-minors --dynamic --outcomes dynamic.jsonl
 python -m conformance.lab.measure.coverage --khronos --all-dtypes --outcomes khronos.jsonl
-python -m conformance.lab.measure.coverage --tract 0.23.9 --dtypes float64,bfloat16,int8,int16,int32,uint8 --part 1/6 \\
+python -m conformance.lab.measure.coverage --tract latest --dtypes float64,bfloat16,int8,int16,int32,uint8 --part 1/6 \\
     --outcomes dtypes.jsonl
 python -m conformance.lab.pages.support tract.jsonl dynamic.jsonl khronos.jsonl dtypes.jsonl
 """

@@ -1,7 +1,7 @@
 """Judge torch.onnx's files of the architectures of the suite `models` in chosen releases of tract.
 
-    python -m conformance.onnx.architectures --folder nets --tract 0.23.9 --repair
-    python -m conformance.onnx.architectures --folder nets --tract 0.21.19,0.22.4,0.23.9 --table
+    python -m conformance.onnx.architectures --folder nets --tract latest --repair
+    python -m conformance.onnx.architectures --folder nets --tract 0.21,0.22,0.23 --table
 
 Each architecture is written by torch.onnx with the dynamic axes of the suite, or at the sizes of its example where that
 fails; then judged as `t2n check model.onnx` judges it, and by PyTorch's outputs at examples of two sizes. Needs the
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--models", default="", metavar="TEXT", help="only architectures with one of these, by commas")
     parser.add_argument("--repair", action="store_true", help="try repairs on what a release does not compute")
     parser.add_argument("--table", action="store_true", help="write the table of the documentation")
-    add_tract(parser, "0.21.19,0.22.4,0.23.9")
+    add_tract(parser, "0.21,0.22,0.23")
     chosen = parser.parse_args(arguments)
     folder = chosen.folder
     exports = _export(folder, chosen.models.split(","))

@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=10, help="turns of each archive")
     parser.add_argument("--peers", type=Path, default=ROOT / ".tox" / "peers", help="where environments are made")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the tables into this page, a plot beside it")
-    add_tract(parser, "0.21.19,0.23.9")
+    add_tract(parser, "0.21,0.23")
     options = parser.parse_args(arguments)
     engines = resolve_engines(options.tract)
     exports = write_exports(options, [engine.version for engine in engines])

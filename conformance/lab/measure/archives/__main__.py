@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--dynamic", action="store_true", help="with the dynamic axes of the suite; default none")
     parser.add_argument("--again", action="store_true", help="judge once more what is exported")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the page of the documentation, and do no more")
-    add_tract(parser, "0.21.19,0.23.9")
+    add_tract(parser, "0.21,0.23")
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
     results = options.folder / "results.jsonl"

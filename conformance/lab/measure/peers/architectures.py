@@ -1,6 +1,6 @@
 """Jobs that export architectures of the suite `models`.
 
-{"name": "timm-beit", "release": "0.23.9", "axes": "suite", "check": true, "folder": …, "file": "model.nnef.tgz"}.
+{"name": "timm-beit", "release": "0.22.4", "axes": "suite", "check": true, "folder": …, "file": "model.nnef.tgz"}.
 Beside the archive are the inputs and PyTorch's outputs of several examples, as arrays by name and by position. With
 "larger": true there is one more, with one element more along every dynamic axis that the model takes so.
 """

@@ -8,9 +8,9 @@ import tomllib
 import venv
 from pathlib import Path
 
-from conformance.lab.machine import ROOT
+from conformance.lab.machine import ROOT, VERSIONS
 
-ENGINE = "0.23.9"
+ENGINE = VERSIONS[-1]
 PEERS = {
     "torch-to-nnef": ["torch-to-nnef==0.24.12"],
     "torch-onnx": ["onnx", "onnxscript", f"tract=={ENGINE}"],

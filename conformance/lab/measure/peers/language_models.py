@@ -11,10 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from conformance.lab.machine import memory_of_process
+from conformance.lab.machine import VERSIONS, memory_of_process
 from conformance.lab.timing import Stopwatch
-
-VERSION = "0.23.9"
 
 
 def ours(steps: bool) -> Callable[[Path, Path], Path]:
@@ -24,7 +22,7 @@ def ours(steps: bool) -> Callable[[Path, Path], Path]:
     from t2n_core.generative.load import load_model, load_tokenizer
 
     def export(folder: Path, out: Path) -> Path:
-        target = TractNNEF(VERSION, check_io=False)
+        target = TractNNEF(VERSIONS[-1], check_io=False)
         model, tokenizer = load_model(folder), load_tokenizer(folder)
         options: dict[str, Any] = {"last_logits": True, "tokenizer": tokenizer, "step_archive": steps}
         return export_generative(model, None, target, out, **options).decoder.archive
@@ -42,7 +40,7 @@ def peer() -> Callable[[Path, Path], Path]:
         dump_llm(
             local_dir=folder,
             export_dirpath=out,
-            tract_specific_path=binary(VERSION, out.parent),
+            tract_specific_path=binary(VERSIONS[-1], out.parent),
             no_verify=True,
             check_inference_modes=False,
             dump_with_tokenizer_and_conf=True,

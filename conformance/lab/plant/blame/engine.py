@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 from packaging.version import Version
 
+from conformance.lab.machine import VERSIONS
 from conformance.lab.plant.blame.trial import Blame
 from t2n_core.check.mismatch.author import with_author
 from t2n_core.engine.protocol import Engine
@@ -30,7 +31,8 @@ from tests.contract.nnef import test_quirks as quirks
 
 Engines = Callable[[str], Engine]
 RELEASES = (
-    "0.19.15", "0.20.3", "0.20.18", "0.20.22", "0.21.6", "0.21.8", "0.21.10", "0.21.19", "0.22.4", "0.23.0", "0.23.9",
+    "0.19.15", "0.20.3", "0.20.18", "0.20.22", "0.21.6", "0.21.8", "0.21.10", "0.21.19", "0.22.4", "0.23.0",
+    VERSIONS[-1],
 )  # fmt: skip
 
 

@@ -11,12 +11,13 @@ from typing import Final
 import torch
 from torch import nn
 
+from conformance.lab.machine import VERSIONS
 from conformance.lab.plant.blame.trial import Blame
 from conformance.lab.plant.mutants.tamper import Mutant, mutants_of
 from t2n_core import ExportResult, ModelExport, TractNNEF
 
 Made = tuple[nn.Module, torch.Tensor]
-RELEASES: Final = ("0.23.9", "0.22.4", "0.21.19", "0.20.22")
+RELEASES: Final = VERSIONS[:0:-1]
 
 
 def _of_images(*layers: nn.Module) -> Made:

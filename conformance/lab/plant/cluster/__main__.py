@@ -157,7 +157,7 @@ def main() -> int:
     parser = command_parser("conformance.lab.plant.cluster", __doc__)
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--cases", type=int, default=200)
-    add_tract(parser, "0.21.19,0.23.9")
+    add_tract(parser, "0.21,0.23")
     parser.add_argument("--fault", action="append", choices=list(FAULTS))
     parser.add_argument("--kill-every", type=float, metavar="SECONDS", help="instead of the faults")
     options = parser.parse_args()

@@ -32,10 +32,11 @@ from t2n_core.parity.check import check_parity
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
 from t2n_core.engine.protocol import EngineReply
+from t2n_core.engine.provision.known import newest_of_lines
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.errors import EngineResolveError, InputError, LowerError, Origin, UnsupportedOpsError
 
-RELEASES = ["0.21.13", "0.21.19", "0.22.4", "0.23.9"]
+RELEASES = ["0.21.13", *newest_of_lines()[2:5]]
 LOG = Path(__file__).with_name("log.txt")
 
 
@@ -50,7 +51,7 @@ def resolve(spec, *, offline=False, cache_dir=None, progress=None, fetch=True, a
     for item in spec.split(","):
         matching = [one for one in RELEASES if one == item or one.startswith(f"{item}.")]
         if not matching:
-            raise EngineResolveError(f"no release of tract matches {item!r}", hint="newest is 0.23.9")
+            raise EngineResolveError(f"no release of tract matches {item!r}", hint=f"newest is {RELEASES[-1]}")
         found.append(ResolvedEngine("wheel", matching[-1], Path("/none/libtract.so"), "ab" * 32, item))
     return found
 

@@ -10,8 +10,9 @@ import pytest
 
 from pytest_t2n.cli import main
 from t2n_core.engine.provision.store import default_cache_dir
+from tests.releases import RECENT
 
-ENGINES_IN_CACHE = ("0.22.4", "0.23.9")
+ENGINES_IN_CACHE = ("0.22.4", RECENT)
 CACHE = str(default_cache_dir())
 GRAPH = """version 1.0;
 graph network(x) -> (y)
@@ -38,7 +39,7 @@ def archives(tmp_path: Path) -> Path:
 
 
 def run(bundle: Path, report: Path) -> int:
-    options = ["--tract", "0.22.4,0.23.9", "--report", str(report), "--offline", "--cache-dir", CACHE]
+    options = ["--tract", f"0.22.4,{RECENT}", "--report", str(report), "--offline", "--cache-dir", CACHE]
     return main(["matrix", "run", "--bundle", str(bundle), *options])
 
 

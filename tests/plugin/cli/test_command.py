@@ -15,6 +15,7 @@ from pytest_t2n.cli.command import FAMILIES, main
 from pytest_t2n.cli.output import show_table
 from t2n_core.engine import ResolvedEngine
 from t2n_core.level import TractCheckTolerance
+from tests.releases import RECENT
 
 
 def test_help_lists_each_command_once_in_its_group(capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,11 +56,11 @@ def test_levels_are_listed_where_they_are_arguments(command: str, capsys: pytest
 
 
 def test_a_table_in_a_pipe_has_a_line_for_each_row_and_no_border(capsys: pytest.CaptureFixture[str]) -> None:
-    show_table(("case", "engine"), [("test_a[1]", "tract 0.23.9"), ("x" * 300, "two\nlines \x1b[31m")])
+    show_table(("case", "engine"), [("test_a[1]", f"tract {RECENT}"), ("x" * 300, "two\nlines \x1b[31m")])
     head, first, second = capsys.readouterr().out.splitlines()
     assert head.split() == ["case", "engine"]
     assert first.split("  ")[0] == "test_a[1]"
-    assert first.endswith("  tract 0.23.9")
+    assert first.endswith(f"  tract {RECENT}")
     assert second == "x" * 300 + "  two lines \\x1b[31m"
 
 

@@ -15,8 +15,9 @@ from pytest_t2n.records.file import encode
 from pytest_t2n.records.schema import CellLine, ErrorLine, OutputLine
 from tests.plugin.report.many_records import whole
 from tests.plugin.report.test_report import cell, run_line
+from tests.releases import RECENT
 
-OLD, NEW = "0.21.19", "0.23.9"
+OLD, NEW = "0.21.19", RECENT
 
 
 def write(path, *records):
@@ -189,7 +190,7 @@ def test_accept_and_merge_of_other_engines(matrix, tmp_path, capsys, monkeypatch
     monkeypatch.chdir(tmp_path)
     assert main(["matrix", "accept", matrix, "--expect", "known.toml"]) == 0
     assert capsys.readouterr().out.startswith("1 cases written, 0 removed, known.toml")
-    assert 'engine = "tract==0.23.9"' in (tmp_path / "known.toml").read_text()
+    assert f'engine = "tract=={RECENT}"' in (tmp_path / "known.toml").read_text()
     one = write(tmp_path / "one.jsonl", run_line(OLD), cell("a", OLD))
     two = write(tmp_path / "two.jsonl", run_line(NEW), cell("a", NEW))
     assert main(["matrix", "merge", one, two, "-o", "both.jsonl"]) == 0
@@ -211,5 +212,5 @@ def test_junit_properties_are_opt_in(suite):
     suite.pytester.makepyfile("import pytest\n@pytest.mark.nnef_export\ndef test_it(): return 'pass', (1,)")
     suite.run("--junitxml=junit.xml", "--t2n-junit-properties", engines="0.23")
     text = (suite.path / "junit.xml").read_text()
-    for name, value in (("engine", "tract 0.23.9"), ("status", "pass"), ("stage", "compare"), ("level", "exact")):
+    for name, value in (("engine", f"tract {RECENT}"), ("status", "pass"), ("stage", "compare"), ("level", "exact")):
         assert f'<property name="t2n_{name}" value="{value}"' in text

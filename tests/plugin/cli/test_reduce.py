@@ -15,10 +15,11 @@ from pytest_t2n.cli.upstream.reduce import folders_of
 from t2n_core.engine.provision.store import default_cache_dir
 from t2n_core.nnef.reading.archive import read_archive
 from t2n_core.parity.request import CheckRequest
+from tests.releases import RECENT
 from tests.starter import FOR_EXPORTS
 from tests.tract_cli import make_cli
 
-ENGINES_IN_CACHE = ("0.22.4", "0.23.9")
+ENGINES_IN_CACHE = ("0.22.4", RECENT)
 
 CACHE = str(default_cache_dir())
 """Looked up now: pytester gives each test a home without engines."""
@@ -50,12 +51,12 @@ def window(tmp_path: Path) -> Path:
 
 def test_a_case_is_reduced_into_a_folder(window: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "out"
-    assert t2n(window, "--engine", "0.23.9", "-o", output) == 0
+    assert t2n(window, "--engine", RECENT, "-o", output) == 0
     said = capsys.readouterr().out
     assert "error at load" in said
     assert "of `slice`: 1 operator, " in said
     assert [one.operator for one in read_archive(output).document.assignments][-1] == "slice"
-    assert t2n(output, "--engine", "0.23.9", "-o", output) == 0, "a result can be reduced again"
+    assert t2n(output, "--engine", RECENT, "-o", output) == 0, "a result can be reduced again"
 
 
 SOFT = """version 1.0;
@@ -82,7 +83,7 @@ def test_an_archive_without_a_model_is_reduced_by_definitions(
     (archive / "graph.nnef").write_text(SOFT)
     np.savez(tmp_path / "x.npz", x=np.full((2, 5), 0.5, np.float32))
     inputs = ("--inputs", tmp_path / "x.npz") if has_inputs else ()
-    assert t2n(archive, *inputs, "--engine", "0.23.9", "-o", output) == 0
+    assert t2n(archive, *inputs, "--engine", RECENT, "-o", output) == 0
     said = capsys.readouterr().out
     assert "mismatch at compare, of `softplus`: 1 operator, 1 element" in said
     assert "oracle definitions" in said
@@ -99,8 +100,8 @@ def test_what_the_definitions_compute_as_well_is_not_reduced(
     (window / "graph.nnef").write_text(WINDOW.replace("end = [9]", "end = [2]"))
     x = np.ones((1, 2, 8), np.float32)
     np.savez(window / "io.npz", x=x, y=np.sin(x)[:, 1:])
-    assert t2n(window, "--engine", "0.23.9", "-o", tmp_path / "out") == 1
-    assert "the oracle, definitions, computes what tract 0.23.9 does" in capsys.readouterr().err
+    assert t2n(window, "--engine", RECENT, "-o", tmp_path / "out") == 1
+    assert f"the oracle, definitions, computes what tract {RECENT} does" in capsys.readouterr().err
 
 
 def test_an_engine_has_to_be_named(window: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,9 +142,9 @@ def test_a_case_that_cannot_be_reduced_leaves_the_others(
     np.savez(right / "io.npz", x=x, y=np.exp(np.tanh(x))[:, 1:])
     (passing,) = read_given(right)
     monkeypatch.setattr("pytest_t2n.cli.upstream.reduce.given_of", lambda options: [passing, failing])
-    assert t2n(window, "--engine", "0.23.9", "-o", tmp_path / "out") == 1
+    assert t2n(window, "--engine", RECENT, "-o", tmp_path / "out") == 1
     said = capsys.readouterr().out
-    assert "right: it does not fail in tract 0.23.9" in said
+    assert f"right: it does not fail in tract {RECENT}" in said
     assert "of `slice`: 1 operator, " in said
     assert "1 of 2 cases were not done" in said
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["window"]
@@ -160,7 +161,7 @@ def test_members_that_lead_out_of_a_failing_archive_are_written_nowhere(
             member.size = 5
             tar.addfile(member, io.BytesIO(b"owned"))
         place = tmp_path / "out" / str(len(name)) / "case"
-        given = [archive, "--inputs", window / "io.npz", "--format", "tract", "--engine", "0.23.9", "-o", place]
+        given = [archive, "--inputs", window / "io.npz", "--format", "tract", "--engine", RECENT, "-o", place]
         done = main(["bundle", "--offline", "--cache-dir", CACHE, *map(str, given)])
         assert (done == 0, place.exists()) == (written, written), capsys.readouterr().err
         assert not list(tmp_path.rglob("escaped*"))
@@ -192,9 +193,9 @@ def test_control_characters_of_an_archive_are_shown(
     np.savez(tmp_path / "y.npz", y=x)
     np.savez(tmp_path / "io.npz", x=x, y=x)
     given = {
-        "reduce": ["--inputs", "io.npz", "--engine", "0.23.9", "-o", "out"],
-        "bundle": ["--inputs", "io.npz", "--format", "tract", "--engine", "0.23.9", "-o", "out"],
-        "check": ["--inputs", "x.npz", "--expected", "y.npz", "--tract", "0.23.9"],
+        "reduce": ["--inputs", "io.npz", "--engine", RECENT, "-o", "out"],
+        "bundle": ["--inputs", "io.npz", "--format", "tract", "--engine", RECENT, "-o", "out"],
+        "check": ["--inputs", "x.npz", "--expected", "y.npz", "--tract", RECENT],
     }[command]
     given = [str(tmp_path / one) if one.endswith(".npz") or one == "out" else one for one in given]
     main([command, str(folder), "--offline", "--cache-dir", CACHE, *given])
@@ -215,13 +216,13 @@ def test_net():
 
 
 def test_a_failing_cell_is_reduced(suite, resolved_engine) -> None:
-    binary = make_cli(suite.path, resolved_engine("0.23.9"), spoil="outputs[0] = outputs[0] + 1")
+    binary = make_cli(suite.path, resolved_engine(RECENT), spoil="outputs[0] = outputs[0] + 1")
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_net=MODEL)
     options = ("--t2n-reduce=small", "--t2n-offline", f"--t2n-cache-dir={CACHE}")
     result = suite.run(*options, engines=f"path:{binary}", alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*reduced: mismatch at compare*: 1 operator, 1 element, *, oracle tract 0.23.9"])
+    result.stdout.fnmatch_lines([f"*reduced: mismatch at compare*: 1 operator, 1 element, *, oracle tract {RECENT}"])
     (folder,) = (suite.path / "small").iterdir()
     assert sorted(file.name for file in folder.iterdir()) == ["graph.nnef", "io.npz", "origins.json"]
     assert "aten::linear" in (folder / "origins.json").read_text("utf-8")
@@ -246,7 +247,7 @@ def test_a_wrong_graph_is_no_failure_of_the_engine(suite) -> None:
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_wrong=WRONG_RULE)
     options = ("--t2n-reduce=small", "--t2n-offline", f"--t2n-cache-dir={CACHE}")
-    result = suite.run(*options, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result = suite.run(*options, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     result.stdout.fnmatch_lines(
-        ["*not reduced: the oracle, definitions, computes what tract 0.23.9 does*", "*hint: *--t2n-bisect*"]
+        [f"*not reduced: the oracle, definitions, computes what tract {RECENT} does*", "*hint: *--t2n-bisect*"]
     )

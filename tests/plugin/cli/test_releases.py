@@ -11,9 +11,10 @@ import pytest
 from pytest_t2n.cli import main
 from pytest_t2n.cli.upstream import releases as upstream_releases
 from t2n_core.engine.provision.store import default_cache_dir
+from tests.releases import RECENT
 from tests.starter import FOR_EXPORTS
 
-ENGINES_IN_CACHE = ("0.21.7", "0.21.8", "0.21.11", "0.21.19", "0.23.9")
+ENGINES_IN_CACHE = ("0.21.7", "0.21.8", "0.21.11", "0.21.19", RECENT)
 
 CACHE = str(default_cache_dir())
 """Looked up now: pytester gives each test a home without engines."""
@@ -62,7 +63,7 @@ def test_progress_is_on_stderr(
     told = capsys.readouterr()
     count = len(json.loads(told.out)["endings"])
     lines = told.err.splitlines()
-    assert (len(lines), lines[-1]) == (count, f"stretched: tract 0.23.9, {count} of {count}")
+    assert (len(lines), lines[-1]) == (count, f"stretched: tract {RECENT}, {count} of {count}")
 
 
 def test_the_definitions_say_what_has_to_come_out(stretched: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,21 +82,21 @@ def test_a_good_release_says_what_has_to_come_out(stretched: Path, capsys: pytes
     assert t2n(archive, "--inputs", inputs) == 1
     assert "name a release that is right with --good" in capsys.readouterr().err
     graph.write_text(text)
-    assert t2n(archive, "--inputs", inputs, "--good", "0.23.9") == 0
-    assert "0.23.9" in capsys.readouterr().out
+    assert t2n(archive, "--inputs", inputs, "--good", RECENT) == 0
+    assert RECENT in capsys.readouterr().out
 
 
 def test_a_release_that_is_not_as_was_said_fails(stretched: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert t2n(stretched, "--bad", "0.23.9") == 1
-    assert "tract 0.23.9 was given as bad, but its result is: right" in capsys.readouterr().out
+    assert t2n(stretched, "--bad", RECENT) == 1
+    assert f"tract {RECENT} was given as bad, but its result is: right" in capsys.readouterr().out
 
 
 def test_a_release_that_cannot_be_had_is_not_passed_over(stretched: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cache = stretched.parent / "cache"
     engines = Path("engines", "tract")
     (cache / engines).mkdir(parents=True)
-    (cache / engines / "0.23.9").symlink_to(Path(CACHE) / engines / "0.23.9")
-    index = {"distribution": "tract", "time": 0.0, "versions": ["0.21.19", "0.23.9"]}
+    (cache / engines / RECENT).symlink_to(Path(CACHE) / engines / RECENT)
+    index = {"distribution": "tract", "time": 0.0, "versions": ["0.21.19", RECENT]}
     (cache / "index.json").write_text(json.dumps(index))
     arguments = ["bisect-releases", str(stretched), "--offline", "--cache-dir", str(cache), "--good", "0.21.19"]
     assert main(arguments) == 1
@@ -104,7 +105,7 @@ def test_a_release_that_cannot_be_had_is_not_passed_over(stretched: Path, capsys
     assert "tract 0.21.19 was given as good, but was not tried: " in out
     assert main([*arguments, "--json"]) == 1
     told = capsys.readouterr()
-    assert [json.loads(told.out)[key] for key in ("endings", "fetched")] == [{"0.23.9": "right"}, []]
+    assert [json.loads(told.out)[key] for key in ("endings", "fetched")] == [{RECENT: "right"}, []]
     assert "0.21.19 was given as good" in told.err
 
 
@@ -177,6 +178,6 @@ def test_a_case_is_written_as_tract_keeps_its_own(stretched: Path, capsys: pytes
 def test_a_case_that_is_no_error_of_the_engine_says_so(stretched: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arrays = dict(np.load(stretched / "io.npz"))
     np.savez(stretched / "io.npz", **{**arrays, "o": arrays["o"] + 1})
-    given = ["--engine", "0.23.9", "--format", "tract", "-o", stretched.parent / "upstream"]
+    given = ["--engine", RECENT, "--format", "tract", "-o", stretched.parent / "upstream"]
     main(["bundle", "--offline", "--cache-dir", CACHE, *map(str, [stretched, *given])])
     assert "the graph is wrong, and not the engine" in capsys.readouterr().out

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.plugin.conftest import OTHER_PLUGINS
+from tests.releases import RECENT
 
 ENCODER = """
     import pytest
@@ -44,11 +45,14 @@ def collected(suite, *arguments, **more):
 @pytest.mark.parametrize(
     ("arguments", "tests"),
     [
-        (["[False]"], ["test_encoder[False-tract-0.21.19]", "test_encoder[False-tract-0.23.9]"]),
-        (["[False-tract-0.23.9]"], ["test_encoder[False-tract-0.23.9]"]),
+        (["[False]"], ["test_encoder[False-tract-0.21.19]", f"test_encoder[False-tract-{RECENT}]"]),
+        ([f"[False-tract-{RECENT}]"], [f"test_encoder[False-tract-{RECENT}]"]),
         (["[True-tract-0.21]"], ["test_encoder[True-tract-0.21.19]"]),
-        (["[False]", "[True-tract-0.23.9]"], ["[False-tract-0.21.19]", "[False-tract-0.23.9]", "[True-tract-0.23.9]"]),
-        ([""], ["[False-tract-0.21.19]", "[False-tract-0.23.9]", "[True-tract-0.21.19]", "[True-tract-0.23.9]"]),
+        (
+            ["[False]", f"[True-tract-{RECENT}]"],
+            ["[False-tract-0.21.19]", f"[False-tract-{RECENT}]", f"[True-tract-{RECENT}]"],
+        ),
+        ([""], ["[False-tract-0.21.19]", f"[False-tract-{RECENT}]", "[True-tract-0.21.19]", f"[True-tract-{RECENT}]"]),
     ],
 )
 def test_an_argument_names_a_case_or_one_of_its_cells(suite, arguments, tests):
@@ -80,15 +84,15 @@ def test_ids(suite):
     suite.pytester.makepyfile(ENCODER)
     assert collected(suite, "--t2n-khronos", engines="0.21,0.23") == [
         "test_encoder[False-tract-0.21.19]",
-        "test_encoder[False-tract-0.23.9]",
+        f"test_encoder[False-tract-{RECENT}]",
         "test_encoder[True-tract-0.21.19]",
-        "test_encoder[True-tract-0.23.9]",
+        f"test_encoder[True-tract-{RECENT}]",
         "test_plain[tract-0.21.19]",
-        "test_plain[tract-0.23.9]",
+        f"test_plain[tract-{RECENT}]",
         "test_flat[khronos]",
         "test_both[khronos]",
         "test_by_hand[tract-0.21.19]",
-        "test_by_hand[tract-0.23.9]",
+        f"test_by_hand[tract-{RECENT}]",
         "test_other",
     ]
 
@@ -115,10 +119,10 @@ def test_the_engine_is_last_behind_fixtures_conftests_and_classes(suite):
     )
     (name,) = collected(suite, engines="0.23")
     assert name.startswith("TestNet::test_it[")
-    assert name.endswith("-tract-0.23.9]")
+    assert name.endswith(f"-tract-{RECENT}]")
     suite.run("--t2n-report=site", engines="0.23").assert_outcomes(passed=1)
     (cell,) = suite.cells.values()
-    assert cell["case"].endswith("test_it" + name[len("TestNet::test_it") :].replace("-tract-0.23.9", ""))
+    assert cell["case"].endswith("test_it" + name[len("TestNet::test_it") :].replace(f"-tract-{RECENT}", ""))
 
 
 def test_specs_add_up_once_and_ascend(suite):
@@ -126,7 +130,7 @@ def test_specs_add_up_once_and_ascend(suite):
     assert collected(suite, "--t2n-tract=0.21.19", "--t2n-tract=0.21.13", engines="0.23,0.21") == [
         "test_it[tract-0.21.13]",
         "test_it[tract-0.21.19]",
-        "test_it[tract-0.23.9]",
+        f"test_it[tract-{RECENT}]",
     ]
 
 
@@ -285,8 +289,8 @@ def test_closer_marks_win_argument_by_argument(suite):
         """
     )
     suite.run("--t2n-report=site", engines="0.23")
-    assert suite.cells["test_it[tract-0.23.9]"]["required"] == "exact"
-    assert suite.log[-1] == "main export mismatch 0.23.9 ['custom_extensions']"
+    assert suite.cells[f"test_it[tract-{RECENT}]"]["required"] == "exact"
+    assert suite.log[-1] == f"main export mismatch {RECENT} ['custom_extensions']"
 
 
 def test_a_mark_of_one_parameter_set_counts_and_its_mistakes_fail_that_test(suite):
@@ -306,8 +310,8 @@ def test_a_mark_of_one_parameter_set_counts_and_its_mistakes_fail_that_test(suit
     result = suite.run("--t2n-report=site", engines="0.23")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*unknown argument `tolerence`*"])
-    assert suite.cells["test_it[1-tract-0.23.9]"]["required"] == "exact"
-    assert suite.statuses["test_it[2-tract-0.23.9]"] == "error"
+    assert suite.cells[f"test_it[1-tract-{RECENT}]"]["required"] == "exact"
+    assert suite.statuses[f"test_it[2-tract-{RECENT}]"] == "error"
 
 
 def test_no_engine_selected(suite, mode):
@@ -332,7 +336,7 @@ def test_an_unknown_version_is_a_usage_error(suite, where):
     result = suite.run(mode=where, engines="0.77")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: --t2n-tract=0.77: no release of tract matches '0.77'", "*hint: newest is 0.23.9"]
+        ["ERROR: --t2n-tract=0.77: no release of tract matches '0.77'", f"*hint: newest is {RECENT}"]
     )
     result.stderr.no_fnmatch_line("*Traceback*")
     assert "test session starts" not in result.stdout.str()
@@ -376,10 +380,12 @@ def test_ini_twins_and_the_command_line_before_them(suite):
     suite.run(engines="").assert_outcomes(passed=2)
     assert {cell["required"] for cell in suite.cells.values()} == {"ultra"}
     suite.run("--t2n-level=CLOSE", engines="0.23").assert_outcomes(passed=1)
-    assert [(nodeid, cell["required"]) for nodeid, cell in suite.cells.items()] == [("test_it[tract-0.23.9]", "close")]
+    assert [(nodeid, cell["required"]) for nodeid, cell in suite.cells.items()] == [
+        (f"test_it[tract-{RECENT}]", "close")
+    ]
 
 
 def test_the_header_names_the_engines(suite):
     suite.pytester.makepyfile(ENCODER)
-    result = suite.run("--t2n-khronos", "--t2n-cache-dir=cache", engines="0.21,0.23.9")
-    result.stdout.fnmatch_lines([f"t2n: tract 0.21.19 (0.21), 0.23.9; khronos 1.0.5; cache {suite.path}/cache"])
+    result = suite.run("--t2n-khronos", "--t2n-cache-dir=cache", engines=f"0.21,{RECENT}")
+    result.stdout.fnmatch_lines([f"t2n: tract 0.21.19 (0.21), {RECENT}; khronos 1.0.5; cache {suite.path}/cache"])

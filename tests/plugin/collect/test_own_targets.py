@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from t2n_core.engine.provision.store import default_cache_dir
+from tests.releases import RECENT
 from tests.starter import FOR_EXPORTS
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
@@ -61,7 +62,7 @@ TESTS = """
 def test_class():
     return Twice(), torch.randn(3, 4)
 
-@pytest.mark.nnef_export(target=[Product("0.23.9", "m2"), Doubling])
+@pytest.mark.nnef_export(target=[Product("0.21.19", "m2"), Doubling])
 def test_instance(nnef_export):
     result = nnef_export(Twice(), torch.randn(3, 4))
     assert result.graph.properties == ({} if result.target.name == "doubling" else {"label": "m2"})
@@ -77,14 +78,14 @@ def test_refused():
 """
 STATUSES = {
     "test_class[tract-0.21.19]": "pass",
-    "test_class[tract-0.23.9]": "pass",
+    f"test_class[tract-{RECENT}]": "pass",
     "test_class[product-0.21.19]": "pass",
-    "test_class[product-0.23.9]": "pass",
-    "test_instance[product-0.23.9]": "pass",
+    f"test_class[product-{RECENT}]": "pass",
+    "test_instance[product-0.21.19]": "pass",
     "test_instance[doubling-1.2]": "pass",
     "test_wrong[doubling-1.2]": "mismatch",
     "test_refused[product-0.21.19]": "error",
-    "test_refused[product-0.23.9]": "error",
+    f"test_refused[product-{RECENT}]": "error",
 }
 
 
@@ -92,20 +93,22 @@ STATUSES = {
 def test_cells_of_own_targets_are_like_all_others(suite, mode):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(TARGETS + TESTS)
-    result = suite.run("--t2n-report=site", CACHE, engines="0.21.19,0.23.9", mode=mode, alone=True, modules=FOR_EXPORTS)
+    result = suite.run(
+        "--t2n-report=site", CACHE, engines=f"0.21.19,{RECENT}", mode=mode, alone=True, modules=FOR_EXPORTS
+    )
     result.assert_outcomes(passed=6, failed=3)
     assert suite.statuses == STATUSES
     wrong = suite.cells["test_wrong[doubling-1.2]"]
     assert (wrong["target"], wrong["version"], wrong["case"].rpartition("::")[2]) == ("doubling", "1.2", "test_wrong")
-    assert "this label is refused" in suite.cells["test_refused[product-0.23.9]"]["error"]["message"]
+    assert "this label is refused" in suite.cells[f"test_refused[product-{RECENT}]"]["error"]["message"]
     engines = {f"{one['target']} {one['label']}": one for one in suite.matrix[0]["engines"]}
-    assert list(engines) == ["tract 0.21.19", "tract 0.23.9", "product 0.21.19", "product 0.23.9", "doubling 1.2"]
+    assert list(engines) == ["tract 0.21.19", f"tract {RECENT}", "product 0.21.19", f"product {RECENT}", "doubling 1.2"]
     assert [line["type"] for line in suite.matrix[:2]] == ["run", "plan"]
-    for version in ("0.21.19", "0.23.9"):
+    for version in ("0.21.19", RECENT):
         assert engines[f"product {version}"] == engines[f"tract {version}"] | {"target": "product"}
-    assert engines["product 0.23.9"]["sha256"]
+    assert engines[f"product {RECENT}"]["sha256"]
     page = (suite.pytester.path / "site" / "index.html").read_text("utf-8")
-    assert all(title in page for title in ("product 0.21.19", "doubling 1.2", "tract 0.23.9"))
+    assert all(title in page for title in ("product 0.21.19", "doubling 1.2", f"tract {RECENT}"))
     result.stdout.fnmatch_lines(["product 0.21.19 *", "doubling 1.2 *"])
 
 
@@ -115,7 +118,7 @@ def test_failures_of_own_targets_can_be_expected(suite):
     (suite.pytester.path / "known.toml").write_text("")
     for more in (("--t2n-accept",), ()):
         result = suite.run(
-            "--t2n-expect=known.toml", *more, CACHE, engines="0.21.19,0.23.9", alone=True, modules=FOR_EXPORTS
+            "--t2n-expect=known.toml", *more, CACHE, engines=f"0.21.19,{RECENT}", alone=True, modules=FOR_EXPORTS
         )
     result.assert_outcomes(passed=6, xfailed=3)
     known = (suite.pytester.path / "known.toml").read_text("utf-8")
@@ -152,10 +155,10 @@ def test_proof():
 def test_post_export_has_a_proven_archive(suite):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(TARGETS + PROVING)
-    result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result = suite.run("--t2n-report=site", CACHE, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=1, failed=1)
-    assert suite.statuses == {"test_proof[right-0.23.9]": "pass", "test_proof[wrong-0.23.9]": "mismatch"}
-    assert suite.cells["test_proof[wrong-0.23.9]"]["stage"] == "compare"
+    assert suite.statuses == {f"test_proof[right-{RECENT}]": "pass", f"test_proof[wrong-{RECENT}]": "mismatch"}
+    assert suite.cells[f"test_proof[wrong-{RECENT}]"]["stage"] == "compare"
     assert [one.name for one in suite.path.glob("proven-*")] == ["proven-right"]
 
 
@@ -176,10 +179,10 @@ def test_wrong():
         ("type('Own', (TractNNEF,), {'name': 'tract'})", "has the name of the built-in target `tract`; give a class"),
         ("type('tract', (InferenceTarget,), {})", "has the name of the built-in target `tract`"),
         ("type('Own', (Doubling,), {'name': 'a b'})", "'a b' cannot be part of a node id"),
-        ("[Product('0.23.9'), Product('0.21.19')]", "two targets are called `product`; give a class another name"),
+        (f"[Product('{RECENT}'), Product('0.21.19')]", "two targets are called `product`; give a class another name"),
         (
             "type('Fixed', (TractNNEF,), {'__init__': lambda self: None})",
-            "target=Fixed: Fixed('0.23.9', engine=…) does not fit its __init__*give an instance, target=Fixed(…)",
+            f"target=Fixed: Fixed('{RECENT}', engine=…) does not fit its __init__*give an instance, target=Fixed(…)",
         ),
         (
             "type('Needs', (Doubling,), {'__init__': lambda self, size: None})",
@@ -190,7 +193,7 @@ def test_wrong():
 def test_wrong_targets_are_refused(suite, target, words):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(TARGETS + WRONG.format(target=target))
-    result = suite.run(CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result = suite.run(CACHE, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     assert result.ret != 0
     result.stdout.fnmatch_lines([f"*{words.replace('[', '[[]')}*"])
 
@@ -202,7 +205,7 @@ def test_two_classes_of_one_name_are_refused(suite):
         + WRONG.format(target="Doubling")
         + WRONG.format(target="type('Other', (Doubling,), {'name': 'doubling'})").replace("test_wrong", "test_other")
     )
-    result = suite.run(CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result = suite.run(CACHE, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     result.stdout.fnmatch_lines(["*both *.Doubling and *.Other are called `doubling`, which is one column*"])
 
 
@@ -231,6 +234,6 @@ def test_an_entry_point_is_named_by_its_name(suite, monkeypatch):
         """
     )
     suite.pytester.makepyfile(test_it=TARGETS + WRONG.format(target='"shop"'))
-    result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result = suite.run("--t2n-report=site", CACHE, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=1)
-    assert suite.statuses == {"test_wrong[shop-0.23.9]": "pass"}
+    assert suite.statuses == {f"test_wrong[shop-{RECENT}]": "pass"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from t2n_core.engine.provision.store import default_cache_dir
+from tests.releases import RECENT
 from tests.starter import FOR_EXPORTS
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
@@ -55,14 +56,14 @@ def test_marker_and_call(suite):
     """
     )
     result = suite.run(
-        "--t2n-report=site", "--t2n-offline", CACHE, engines="0.21.19,0.23.9", alone=True, modules=FOR_EXPORTS
+        "--t2n-report=site", "--t2n-offline", CACHE, engines=f"0.21.19,{RECENT}", alone=True, modules=FOR_EXPORTS
     )
     result.assert_outcomes(passed=4, failed=2)
     assert {name for name, cell in suite.cells.items() if cell["status"] != "pass"} == {
         "test_without[tract-0.21.19]",
-        "test_without[tract-0.23.9]",
+        f"test_without[tract-{RECENT}]",
     }
-    assert suite.cells["test_without[tract-0.23.9]"]["stage"] == "capture"
+    assert suite.cells[f"test_without[tract-{RECENT}]"]["stage"] == "capture"
 
 
 def test_fixture(suite):
@@ -93,7 +94,7 @@ def test_fixture(suite):
                 """
         }
     )
-    result = suite.run("--t2n-offline", CACHE, engines="0.21.19,0.23.9", alone=True, modules=FOR_EXPORTS)
+    result = suite.run("--t2n-offline", CACHE, engines=f"0.21.19,{RECENT}", alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=5)
 
 

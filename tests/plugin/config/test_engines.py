@@ -11,6 +11,7 @@ from pytest_t2n.config.engines import engines_for, header_line, parse_versions
 from pytest_t2n.records.cell import SelectedEngine
 from t2n_core.engine.provision.versions import choose_versions, parse_spec
 from t2n_core.errors import EngineResolveError
+from tests.releases import RECENT
 
 
 def tract(version: str, label: str = "", requested: str = "") -> SelectedEngine:
@@ -19,7 +20,7 @@ def tract(version: str, label: str = "", requested: str = "") -> SelectedEngine:
 
 
 KHRONOS = SelectedEngine("khronos", "1.0.5", "1.0.5")
-ALL = [tract("0.21.13"), tract("0.21.19"), tract("0.22.4"), tract("0.23.9"), tract("0.23.9", "path-0.23.9"), KHRONOS]
+ALL = [tract("0.21.13"), tract("0.21.19"), tract("0.22.4"), tract(RECENT), tract(RECENT, f"path-{RECENT}"), KHRONOS]
 
 
 @pytest.mark.parametrize(
@@ -28,10 +29,10 @@ ALL = [tract("0.21.13"), tract("0.21.19"), tract("0.22.4"), tract("0.23.9"), tra
         ("0.21", ["0.21.19"]),
         ("0.21.13", ["0.21.13"]),
         (">=0.21.14,<0.23", ["0.21.19", "0.22.4"]),
-        ([">=0.22", "0.21.13"], ["0.21.13", "0.22.4", "0.23.9", "path-0.23.9"]),
-        ("all-minors", ["0.21.19", "0.22.4", "0.23.9", "path-0.23.9"]),
-        ("latest", ["0.23.9", "path-0.23.9"]),
-        ("all", ["0.21.13", "0.21.19", "0.22.4", "0.23.9", "path-0.23.9"]),
+        ([">=0.22", "0.21.13"], ["0.21.13", "0.22.4", RECENT, f"path-{RECENT}"]),
+        ("all-minors", ["0.21.19", "0.22.4", RECENT, f"path-{RECENT}"]),
+        ("latest", [RECENT, f"path-{RECENT}"]),
+        ("all", ["0.21.13", "0.21.19", "0.22.4", RECENT, f"path-{RECENT}"]),
         ("0.2", []),
         ("0.20,0.22", ["0.22.4"]),
     ],
@@ -41,7 +42,7 @@ def test_version_filters(versions, labels):
     assert [engine.label for engine in found] == [*labels, "1.0.5"]
 
 
-RELEASES = ["0.19.0", "0.21.13", "0.21.19", "0.23.0.dev5", "0.23.0", "0.23.9"]
+RELEASES = ["0.19.0", "0.21.13", "0.21.19", "0.23.0.dev5", "0.23.0", RECENT]
 
 
 def by_option(spec: str) -> list[str] | None:
@@ -75,8 +76,8 @@ def test_ids_are_unique():
 
 
 def test_header():
-    engines = [tract("0.21.19", requested="0.21"), tract("0.23.9"), KHRONOS]
-    assert header_line(engines, Path("/c")) == "t2n: tract 0.21.19 (0.21), 0.23.9; khronos 1.0.5; cache /c"
+    engines = [tract("0.21.19", requested="0.21"), tract(RECENT), KHRONOS]
+    assert header_line(engines, Path("/c")) == f"t2n: tract 0.21.19 (0.21), {RECENT}; khronos 1.0.5; cache /c"
     assert header_line([KHRONOS], Path("/c")) == "t2n: khronos 1.0.5"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from t2n_core.engine.provision.store import default_cache_dir
+from tests.releases import RECENT
 from tests.starter import FOR_EXPORTS
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
@@ -26,7 +27,7 @@ def test_a_filter_lets_warnings_through(filters, suite):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(TESTS)
     suite.pytester.makeini(f"[pytest]\nfilterwarnings =\n    error\n    {filters}")
-    result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result = suite.run("--t2n-report=site", CACHE, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     if filters:
         result.assert_outcomes(passed=1)
         return
@@ -54,7 +55,7 @@ def test_a_warning_of_the_fixture_is_raised_without_our_frames(suite):
         """
     )
     suite.pytester.makeini("[pytest]\nfilterwarnings = error")
-    result = suite.run(CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result = suite.run(CACHE, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         ["*OptionWarning: reify_sdpa_operator had no effect*", "*a filter of yours turned this*"]

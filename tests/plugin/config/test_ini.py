@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.plugin.suites import marked
+from tests.releases import RECENT
 
 
 @pytest.mark.parametrize("file", ["[pytest]\nt2n_reqire = true\n", "[pytest]\nt2n_shard = 1/2\n"])
@@ -33,6 +34,6 @@ def test_a_key_of_another_plugin_is_none_of_ours(pytester: pytest.Pytester) -> N
 @pytest.mark.parametrize("option", ["--setup-plan", "--setup-only"])
 def test_a_session_that_only_sets_up_checks_nothing(pytester: pytest.Pytester, option: str) -> None:
     pytester.makepyfile(marked())
-    result = pytester.runpytest_subprocess(option, "--t2n-tract=0.23.9", "--t2n-require", "--t2n-report=site")
+    result = pytester.runpytest_subprocess(option, f"--t2n-tract={RECENT}", "--t2n-require", "--t2n-report=site")
     assert result.ret == pytest.ExitCode.OK
     assert not (pytester.path / "site").exists()

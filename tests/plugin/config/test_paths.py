@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from tests.releases import RECENT
+
 TEST = """
     import pytest, torch
     from torch import nn
@@ -21,7 +23,7 @@ TEST = """
     ("options", "release", "paths"),
     [
         ([], "0.22.4", ["declutter", "optimise-only", "fixed-symbols"]),
-        ([], "0.23.9", ["declutter", "fixed-symbols"]),
+        ([], RECENT, ["declutter", "fixed-symbols"]),
         (["--t2n-paths=optimise-only"], "0.22.4", ["optimise-only"]),
     ],
 )
@@ -41,11 +43,11 @@ def test_a_record_has_the_paths_that_were_checked(
     ("paths", "message"),
     [
         ("declutters", "*--t2n-paths: 'declutters' is not a path of the engine*"),
-        ("optimise-only", "*--t2n-paths=optimise-only: tract 0.23.9 has none of these paths*"),
+        ("optimise-only", f"*--t2n-paths=optimise-only: tract {RECENT} has none of these paths*"),
     ],
 )
 def test_paths_that_no_release_has_are_an_error(pytester: pytest.Pytester, paths: str, message: str) -> None:
     pytester.makepyfile(TEST)
-    result = pytester.runpytest_subprocess("--t2n-tract=0.23.9", f"--t2n-paths={paths}")
+    result = pytester.runpytest_subprocess(f"--t2n-tract={RECENT}", f"--t2n-paths={paths}")
     result.stderr.fnmatch_lines([message])
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -14,6 +14,7 @@ from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.tiers import kind_of_processor
 from t2n_core.errors import InputError
 from tests.plugin.suites import marked
+from tests.releases import RECENT
 
 
 @pytest.fixture(autouse=True)
@@ -31,26 +32,26 @@ def selected(cpu: str, *versions: str) -> list[SelectedEngine]:
 
 
 def test_a_release_has_its_tiers_side_by_side():
-    engines = selected("native,no-avx512,no-fma", "0.22.4", "0.23.5", "0.23.6", "0.23.9")
+    engines = selected("native,no-avx512,no-fma", "0.22.4", "0.23.5", "0.23.6", RECENT)
     assert [engine.id for engine in engines] == [
         "tract-0.22.4",
         "tract-0.23.5",
         *("tract-0.23.6", "tract-0.23.6-no-avx512", "tract-0.23.6-no-fma"),
-        *("tract-0.23.9", "tract-0.23.9-no-avx512", "tract-0.23.9-no-fma"),
+        *(f"tract-{RECENT}", f"tract-{RECENT}-no-avx512", f"tract-{RECENT}-no-fma"),
     ]
-    assert engines[-1].title == "tract 0.23.9 no-fma"
+    assert engines[-1].title == f"tract {RECENT} no-fma"
     assert header_line(engines[-4:], None) == (
-        "t2n: tract 0.23.6 no-fma, 0.23.9, 0.23.9 no-avx512, 0.23.9 no-fma; no-avx512 not on 0.23.6"
+        f"t2n: tract 0.23.6 no-fma, {RECENT}, {RECENT} no-avx512, {RECENT} no-fma; no-avx512 not on 0.23.6"
     )
-    assert header_line(selected("native,no-fma", "0.21.19", "0.22.4", "0.23.9"), None) == (
-        "t2n: tract 0.21.19, 0.22.4, 0.23.9, 0.23.9 no-fma; no-fma not on 0.21.19, 0.22.4"
+    assert header_line(selected("native,no-fma", "0.21.19", "0.22.4", RECENT), None) == (
+        f"t2n: tract 0.21.19, 0.22.4, {RECENT}, {RECENT} no-fma; no-fma not on 0.21.19, 0.22.4"
     )
-    assert [engine.id for engine in selected("", "0.22.4", "0.23.9")] == ["tract-0.22.4", "tract-0.23.9"]
+    assert [engine.id for engine in selected("", "0.22.4", RECENT)] == ["tract-0.22.4", f"tract-{RECENT}"]
 
 
 def test_a_binary_has_tiers_by_its_version():
-    engines = variants_of([release("0.23.9", "cli"), release("0.23.5", "cli")], "native,no-fma", "")
-    assert [one.label for one in engines] == ["path-0.23.9", "path-0.23.9 no-fma", "path-0.23.5"]
+    engines = variants_of([release(RECENT, "cli"), release("0.23.5", "cli")], "native,no-fma", "")
+    assert [one.label for one in engines] == [f"path-{RECENT}", f"path-{RECENT} no-fma", "path-0.23.5"]
 
 
 @pytest.mark.parametrize(
@@ -68,17 +69,17 @@ def test_what_no_release_can_be(cpu, runtime, message):
 
 def test_no_release_is_left_out_in_silence():
     with pytest.raises(InputError, match=r"tract 0\.22\.4 has no kernel tiers.*; add native to --t2n-cpu"):
-        selected("no-fma", "0.22.4", "0.23.9")
+        selected("no-fma", "0.22.4", RECENT)
 
 
 def test_versions_of_a_marker_speak_of_releases():
-    engines = selected("native,no-fma", "0.22.4", "0.23.9")
-    for versions, labels in ((">=0.23", ["0.23.9", "0.23.9 no-fma"]), ("0.22", ["0.22.4"])):
+    engines = selected("native,no-fma", "0.22.4", RECENT)
+    for versions, labels in ((">=0.23", [RECENT, f"{RECENT} no-fma"]), ("0.22", ["0.22.4"])):
         assert [engine.label for engine in engines_for(engines, ["tract"], parse_versions(versions))] == labels
 
 
 def test_ids_lead_back_to_the_case():
-    for engine in selected("native,no-avx512,no-fma", "0.23.9"):
+    for engine in selected("native,no-avx512,no-fma", RECENT):
         assert case_id(f"t.py::test_a[x-{engine.id}]", engine.id) == "t.py::test_a[x]"
         assert case_id(f"t.py::test_a[{engine.id}]", engine.id) == "t.py::test_a"
 
@@ -93,9 +94,9 @@ def test_tiers_are_cells_and_run_on_the_worker_of_their_case(suite, mode):
     result = suite.run("--t2n-report=site", "--t2n-cpu=native,no-avx512,no-fma", engines="0.22,0.23", mode=mode)
     result.assert_outcomes(passed=4, failed=8)
     result.stdout.fnmatch_lines(
-        ["t2n: tract 0.22.4 (0.22), 0.23.9 (0.23), 0.23.9 no-avx512, 0.23.9 no-fma; no-avx512*"]
+        [f"t2n: tract 0.22.4 (0.22), {RECENT} (0.23), {RECENT} no-avx512, {RECENT} no-fma; no-avx512*"]
     )
-    engines = ["tract-0.22.4", "tract-0.23.9", "tract-0.23.9-no-avx512", "tract-0.23.9-no-fma"]
+    engines = ["tract-0.22.4", f"tract-{RECENT}", f"tract-{RECENT}-no-avx512", f"tract-{RECENT}-no-fma"]
     assert set(suite.statuses) == {f"test_model[{m}-{e}]" for m in ("pass", "mismatch", "crash") for e in engines}
     assert {cell["case"].rpartition("::")[2] for cell in suite.cells.values()} == {
         "test_model[pass]",
@@ -111,7 +112,7 @@ def test_options_and_their_ini_twins(suite):
     suite.pytester.makepyfile(TWO)
     suite.pytester.makeini("[pytest]\nt2n_cpu = native,no-fma\n")
     suite.run("--t2n-report=site", engines="0.23")
-    assert {cell["label"] for cell in suite.cells.values()} == {"0.23.9", "0.23.9 no-fma"}
+    assert {cell["label"] for cell in suite.cells.values()} == {RECENT, f"{RECENT} no-fma"}
     result = suite.run("--t2n-cpu=no-fmaa", engines="0.23")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --t2n-cpu: 'no-fmaa' is not a kernel tier", "*did you mean `no-fma`?"])

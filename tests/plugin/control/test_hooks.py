@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.plugin.suites import marked
+from tests.releases import RECENT
 
 CASES = """
     import pytest
@@ -35,7 +36,7 @@ def pytest_t2n_engines(config, engines):
 
 
 def pytest_t2n_judgement(item, engine):
-    return {"atol": 1.0001} if engine.version == "0.23.9" else None
+    return {"atol": 1.0001} if engine.version != "0.21.19" else None
 
 
 def pytest_t2n_record(config, record):
@@ -55,9 +56,9 @@ def pytest_t2n_report(config, directory):
     records = sorted(line.partition(" ")[2] for line in suite.log if " record " in line)
     assert records == [
         "record test_marker 0.21.19 mismatch",
-        "record test_marker 0.23.9 mismatch",
+        f"record test_marker {RECENT} mismatch",
         "record test_model 0.21.19 mismatch",
-        "record test_model 0.23.9 pass",
+        f"record test_model {RECENT} pass",
     ]
     assert not [line for line in suite.log if line.startswith("gw") and " record " in line]
 
@@ -127,8 +128,8 @@ def test_a_text_of_the_report_hook_may_be_anything(suite):
     ("change", "words"),
     [
         ("raise ValueError('boom')", "pytest_t2n_engines raised ValueError: boom (conftest.py:*)"),
-        ("engines.append('0.23.9')", "pytest_t2n_engines: '0.23.9' is not a SelectedEngine"),
-        ("engines.append(engines[0])", "pytest_t2n_engines: 2 engines are called tract-0.23.9; give each a label"),
+        (f"engines.append('{RECENT}')", f"pytest_t2n_engines: '{RECENT}' is not a SelectedEngine"),
+        ("engines.append(engines[0])", f"pytest_t2n_engines: 2 engines are called tract-{RECENT}; give each a label"),
         (
             "engines.append(SelectedEngine('ort', '1', '1'))",
             "*has the target 'ort', which is neither *",

@@ -11,6 +11,7 @@ from t2n_core.engine.provision.store import default_cache_dir
 from tests.plugin.conftest import EVERYWHERE
 from tests.plugin.run.test_real import GRAPHS
 from tests.plugin.suites import marked
+from tests.releases import RECENT
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
 """Looked up now: pytester gives each test a home without engines."""
@@ -51,7 +52,7 @@ COMMAND = """
     #!{python} -P
     import os, pathlib, sys, time
     if sys.argv[1:] == ["--version"]:
-        print("tract 0.23.9")
+        print("tract {release}")
         sys.exit()
     if sys.argv[1:] == ["--help"]:
         sys.exit()
@@ -72,7 +73,7 @@ COMMAND = """
 @pytest.mark.parametrize("where", ["plain", "n2"])
 def test_a_command_that_hangs_dies_or_eats_memory_is_one_cell(suite, where):
     binary = suite.path / "tract"
-    binary.write_text(textwrap.dedent(COMMAND).strip().format(python=sys.executable))
+    binary.write_text(textwrap.dedent(COMMAND).strip().format(python=sys.executable, release=RECENT))
     binary.chmod(0o755)
     suite.pytester.makeconftest(GRAPHS)
     suite.pytester.makepyfile(
@@ -92,9 +93,9 @@ def test_the_memory_of_a_case_is_an_option(suite, given):
     suite.pytester.makepyfile(
         marked('["x * 2.0", "sum_reduce(tile(x, repeats=[3000, 5000]), axes=[0])"]', name="test_graph")
     )
-    suite.run("--t2n-report=site", CACHE, *given, engines="0.23.9", alone=True)
+    suite.run("--t2n-report=site", CACHE, *given, engines=RECENT, alone=True)
     assert list(suite.statuses.values()) == ["pass", "oom"]
-    result = suite.run("--t2n-memory=much", engines="0.23.9")
+    result = suite.run("--t2n-memory=much", engines=RECENT)
     result.stderr.fnmatch_lines(["ERROR: --t2n-memory: 'much' is not a memory size such as 4G or 500M"])
 
 
@@ -139,7 +140,7 @@ def run_kills(suite, cases, mode):
     suite.pytester.makepyfile(CELLS.format(cases=cases, hangs=HANGS))
     arguments = ("--t2n-report=site", "--t2n-timeout=5", "--max-worker-restart=20", CACHE)
     given = arguments if mode != "plain" else tuple(one for one in arguments if "worker" not in one)
-    suite.run(*given, engines="0.21.19,0.23.9", mode=mode, alone=True)
+    suite.run(*given, engines=f"0.21.19,{RECENT}", mode=mode, alone=True)
     cells = suite.cells
     assert len(cells) == 2 * cases, "every planned cell has its record"
     lost = {name: cell for name, cell in cells.items() if cell["status"] != "pass"}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.plugin.conftest import FAKE_CONFTEST, OTHER_PLUGINS
+from tests.releases import RECENT
 
 SUITE = """
     import pytest
@@ -67,13 +68,13 @@ def test_the_end_of_python_frees_no_object_of_a_session_with_engines(suite, monk
     assert at_exit.count(gc.freeze) == times
 
 
-ONE_ENGINE = """
+ONE_ENGINE = f"""
 from pathlib import Path
 
 import pytest_t2n.config.engines
 from t2n_core.engine.provision.resolved import ResolvedEngine
 
-ENGINE = ResolvedEngine("wheel", "0.23.9", Path("/none/libtract.so"), "ab" * 32, "0.23")
+ENGINE = ResolvedEngine("wheel", "{RECENT}", Path("/none/libtract.so"), "ab" * 32, "0.23")
 pytest_t2n.config.engines.load_resolver = lambda: lambda spec, **options: [ENGINE]
 """
 LISTING = """
@@ -90,7 +91,7 @@ def test_collecting_loads_nothing_that_only_running_needs(suite):
     suite.pytester.makepyfile(SUITE.format(cases=1))
     given = ["-q", "--co", "--t2n-tract=0.23", *OTHER_PLUGINS]
     result = suite.pytester.run(sys.executable, "-c", LISTING, "loaded.txt", *given)
-    result.stdout.fnmatch_lines(["*test_model[[]0-tract-0.23.9[]]"])
+    result.stdout.fnmatch_lines([f"*test_model[[]0-tract-{RECENT}[]]"])
     loaded = (suite.path / "loaded.txt").read_text().split()
     assert [name for name in ONLY_FOR_RUNNING if name in loaded] == []
 

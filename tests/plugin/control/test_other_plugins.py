@@ -11,6 +11,7 @@ import textwrap
 import pytest
 
 from tests.plugin.conftest import FAKE_CONFTEST
+from tests.releases import RECENT
 
 BOTH = pytest.mark.parametrize("where", ["n0", "n2"])
 TESTS = """
@@ -79,9 +80,9 @@ def test_the_last_of_several_runs_counts(suite, where):
     result.assert_outcomes(passed=3, failed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert found(suite) == [
-        ("test_flaky[tract-0.23.9]", "pass"),
-        ("test_model[mismatch-tract-0.23.9]", "mismatch"),
-        ("test_model[pass-tract-0.23.9]", "pass"),
+        (f"test_flaky[tract-{RECENT}]", "pass"),
+        (f"test_model[mismatch-tract-{RECENT}]", "mismatch"),
+        (f"test_model[pass-tract-{RECENT}]", "pass"),
     ]
 
 
@@ -168,7 +169,7 @@ def test_a_test_that_is_ended_is_an_error_of_its_cell(suite, where):
     result = started(suite, ALARM, where=where, engines="0.23")
     result.assert_outcomes(passed=2, failed=1)
     assert [status for _, status in found(suite)] == ["pass", "error", "pass"]
-    assert suite.cells["test_model[1-tract-0.23.9]"]["error"]["message"] == "Timeout (>0.5s)"
+    assert suite.cells[f"test_model[1-tract-{RECENT}]"]["error"]["message"] == "Timeout (>0.5s)"
 
 
 CLOCK = """
@@ -242,10 +243,10 @@ def test_a_test_without_files_is_an_error_of_its_cell(suite, where):
     suite.pytester.makepyfile(test_it=WITHOUT)
     started(suite, NO_FILES, where=where, engines="0.23").assert_outcomes(passed=1, failed=3)
     assert found(suite) == [
-        ("test_by_hand[tract-0.23.9]", "error"),
-        ("test_model[tract-0.23.9]", "error"),
-        ("test_others[mismatch-tract-0.23.9]", "mismatch"),
-        ("test_others[pass-tract-0.23.9]", "pass"),
+        (f"test_by_hand[tract-{RECENT}]", "error"),
+        (f"test_model[tract-{RECENT}]", "error"),
+        (f"test_others[mismatch-tract-{RECENT}]", "mismatch"),
+        (f"test_others[pass-tract-{RECENT}]", "pass"),
     ]
 
 

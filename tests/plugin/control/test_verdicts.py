@@ -10,6 +10,7 @@ import textwrap
 import pytest
 
 from tests.plugin.conftest import FAKE_CONFTEST
+from tests.releases import RECENT
 
 LOST = """
     import asyncio
@@ -184,9 +185,9 @@ def test_checks_that_come_late_fail_the_session(suite, where):
     result = suite.run("--t2n-report=site", "--dist=loadfile", engines="0.23", mode=where)
     result.assert_outcomes(passed=4, failed=1, errors=2)
     result.stdout.fnmatch_lines(["problem: *test_first*: a check was begun after its test had ended"])
-    assert suite.cells["test_begun[tract-0.23.9]"]["error"]["error_class"] == "UnfinishedCheckError"
-    assert suite.statuses["test_in_teardown[tract-0.23.9]"] == "mismatch"
-    assert suite.statuses["test_begun_in_teardown[tract-0.23.9]"] == "error"
+    assert suite.cells[f"test_begun[tract-{RECENT}]"]["error"]["error_class"] == "UnfinishedCheckError"
+    assert suite.statuses[f"test_in_teardown[tract-{RECENT}]"] == "mismatch"
+    assert suite.statuses[f"test_begun_in_teardown[tract-{RECENT}]"] == "error"
 
 
 HOOKS = {

@@ -15,6 +15,7 @@ import pytest
 from pytest_t2n.cli import main
 from tests.plugin.conftest import EVERYWHERE, OTHER_PLUGINS
 from tests.plugin.suites import marked
+from tests.releases import RECENT
 
 FORTY = """
     import os, signal, time
@@ -42,7 +43,7 @@ def commands(folder):
     return {
         "md": (["md", "site"], None),
         "html": (["html", "site", "-o", "page"], "page/index.html"),
-        "badge": (["badge", "site", "-o", "badges"], "badges/badge-tract-0.23.9.json"),
+        "badge": (["badge", "site", "-o", "badges"], f"badges/badge-tract-{RECENT}.json"),
         "csv": (["csv", "site"], None),
         "ctrf": (["ctrf", "site"], None),
         "query": (["query", "site"], None),
@@ -83,7 +84,7 @@ def test_a_killed_session_is_read_as_incomplete_by_every_reader(suite, where, na
     assert main(["matrix", "md", "merged.jsonl"]) == 1, "what was merged is not whole either"
     lines = capsys.readouterr().out.splitlines()
     assert lines[2] == f"**{words}**"
-    assert f"| tract 0.23.9 | {done} | {40 - done} |" in lines, "cells that have no record did not run"
+    assert f"| tract {RECENT} | {done} | {40 - done} |" in lines, "cells that have no record did not run"
     head, _, body = (suite.path / "page" / "index.html").read_text().partition("<body>")
     assert f"<title>{words}" in head
     assert body.index(words) < body.index("tiles")
@@ -151,7 +152,7 @@ def test_a_session_that_goes_on_with_other_tests_has_their_plan(suite, capsys):
     suite.pytester.makepyfile(FORTY.format(signal="SIGKILL"))
     suite.run("--t2n-report=site", engines="0.23", alone=True)
     (tests,) = (path.name for path in suite.path.glob("test_*.py"))
-    suite.run(f"{tests}::test_model[20-tract-0.23.9]", "--t2n-report=site", "--t2n-resume", engines="0.23")
+    suite.run(f"{tests}::test_model[20-tract-{RECENT}]", "--t2n-report=site", "--t2n-resume", engines="0.23")
     assert len(suite.cells) == 8 + 1
     assert main(["matrix", "md", str(suite.path / "site")]) == 0
 
@@ -205,7 +206,7 @@ def test_a_second_session_in_the_same_folder_is_refused(suite, running, capsys):
     suite.run("test_other.py", "--t2n-report=elsewhere", engines="0.23").assert_outcomes(passed=1)
     (suite.path / "go").touch()
     assert running.wait(60) == 0, (suite.path / "first").read_text()
-    assert set(suite.statuses) == {"test_model[0-tract-0.23.9]", "test_model[1-tract-0.23.9]"}
+    assert set(suite.statuses) == {f"test_model[0-tract-{RECENT}]", f"test_model[1-tract-{RECENT}]"}
     suite.run("test_other.py", "--t2n-report=site", engines="0.23").assert_outcomes(passed=1)
 
 
@@ -213,7 +214,7 @@ def test_a_killed_session_does_not_keep_its_folder(suite, running):
     running.send_signal(signal.SIGKILL)
     running.wait()
     suite.run("test_other.py", "--t2n-report=site", engines="0.23").assert_outcomes(passed=1)
-    assert set(suite.statuses) == {"test_it[tract-0.23.9]"}
+    assert set(suite.statuses) == {f"test_it[tract-{RECENT}]"}
 
 
 def test_a_baseline_that_is_not_whole_is_named(suite):

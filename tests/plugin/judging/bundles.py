@@ -23,6 +23,7 @@ import pytest
 
 from pytest_t2n.cli.judging.unit import Unit, judge, pack_unit
 from t2n_core.engine.provision.store import default_cache_dir
+from tests.releases import RECENT
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="it looks for processes in /proc")
 CACHE = str(default_cache_dir())
@@ -76,7 +77,7 @@ class BundleFolder:
         for name in ("archives", "samples"):
             (folder / name).mkdir(parents=True)
 
-    def add(self, name: str, graph: str = RIGHT, version: str = "0.23.9", **others: Any) -> dict[str, Any]:
+    def add(self, name: str, graph: str = RIGHT, version: str = RECENT, **others: Any) -> dict[str, Any]:
         """Add a check of a graph; `others` are further fields of it."""
         check = {
             "nodeid": f"test_g.py::test_g[{name}-tract-{version}]",
@@ -107,7 +108,7 @@ class BundleFolder:
         (self.folder / "manifest.json").write_text(json.dumps(content))
 
 
-def words(bundle: Path, *given: str, engines: str = "0.23.9", timeout: float = 10) -> list[str]:
+def words(bundle: Path, *given: str, engines: str = RECENT, timeout: float = 10) -> list[str]:
     """Return the arguments of `t2n` that judge a bundle."""
     select = ["--tract", engines, "--offline", "--cache-dir", CACHE, "--timeout", str(timeout)]
     return ["matrix", "run", "--bundle", str(bundle), *select, *given]
@@ -179,7 +180,7 @@ def in_this_process(width: int) -> Iterator[Threads]:
 class OneMore:
     """An engine whose outputs are those of the model `mismatch`: twice the input, and one more."""
 
-    name, version, kept_states = "tract", "0.23.9", None
+    name, version, kept_states = "tract", RECENT, None
 
     def run(self, archive: Path, batches: Any, *, timeout: float = 60.0) -> Any:
         from t2n_core.engine.protocol import EngineReply

@@ -29,8 +29,9 @@ from tests.plugin.judging.bundles import (
     wait_for_cells,
     words,
 )
+from tests.releases import RECENT
 
-ENGINES_IN_CACHE = ("0.21.19", "0.23.9")
+ENGINES_IN_CACHE = ("0.21.19", RECENT)
 
 pytestmark = ON_LINUX
 ROOT = Path(__file__).parents[3]
@@ -127,7 +128,7 @@ def test_a_cluster_leaves_the_records_of_a_local_run(bundle, cluster, tmp_path, 
     for _ in range(2):
         cluster.add_worker()
     cluster.wait()
-    both = "0.21.19,0.23.9"
+    both = f"0.21.19,{RECENT}"
     assert main(on_cluster(bundle, cluster, "--report", str(tmp_path / "far"), engines=both)) == 1
     assert main(words(bundle, "--report", str(tmp_path / "near"), engines=both)) == 1
     assert without_place(tmp_path / "far") == without_place(tmp_path / "near")

@@ -8,8 +8,9 @@ from pytest_t2n.cli import main
 from pytest_t2n.run.bundle_reader import read_bundle
 from tests.plugin.control.test_resume import CTRL_C, KILL, MODELS
 from tests.plugin.judging.bundles import CACHE
+from tests.releases import RECENT
 
-ENGINES_IN_CACHE = ("0.21.19", "0.23.9")
+ENGINES_IN_CACHE = ("0.21.19", RECENT)
 
 
 @pytest.mark.parametrize(("where", "stop"), [("n0", KILL), ("n2", CTRL_C)])
@@ -23,7 +24,7 @@ def test_the_bundle_of_a_session_that_was_cut_is_kept(suite, where, stop, capsys
     assert found.problems == []
     assert found.unfinished == ("interrupted" if stop == CTRL_C else "its session did not end")
     assert {check.nodeid.partition("::")[2] for check in found.checks} >= set(done)
-    select = ["--tract", "0.23.9", "--offline", "--cache-dir", CACHE]
+    select = ["--tract", RECENT, "--offline", "--cache-dir", CACHE]
     assert main(["matrix", "run", "--bundle", str(folder), *select]) == 1
     said = capsys.readouterr().out
     assert f"the bundle has {len(found.checks)} checks, and is incomplete: {found.unfinished}" in said

@@ -11,6 +11,7 @@ import pytest
 
 from t2n_core.engine.provision.store import default_cache_dir
 from tests import planted
+from tests.releases import RECENT
 from tests.starter import FOR_EXPORTS
 
 CACHE = str(default_cache_dir())
@@ -28,7 +29,7 @@ PAIR = """
     def test_pair():
         return Pair(), (torch.randn(3, 4), torch.randn(3, 4))
 """
-ENGINES = "0.22.4,0.23.9"
+ENGINES = f"0.22.4,{RECENT}"
 
 
 def plant(function, argument):
@@ -76,7 +77,7 @@ def test_an_exchange_is_red_in_a_session_and_where_its_bundle_is_judged(suite, f
 
 
 @pytest.mark.parametrize(
-    ("path", "wrong"), [("declutter", {"0.22.4", "0.23.9"}), ("optimise-only", {"0.22.4"})]
+    ("path", "wrong"), [("declutter", {"0.22.4", RECENT}), ("optimise-only", {"0.22.4"})]
 )  # fmt: skip
 def test_a_wrong_path_is_red_in_a_session_and_where_its_bundle_is_judged(suite, path, wrong):
     result = session(suite, plant("spoil_path", path))

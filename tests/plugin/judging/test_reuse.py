@@ -24,8 +24,9 @@ from tests.plugin.judging.bundles import (
     in_this_process,
     words,
 )
+from tests.releases import RECENT
 
-ENGINES_IN_CACHE = ("0.21.19", "0.23.9")
+ENGINES_IN_CACHE = ("0.21.19", RECENT)
 
 GRAPHS = {"right": "x * 2.0", "wrong": "x * 2.01", "refused": "nothing(x)"}
 
@@ -83,8 +84,8 @@ def test_the_same_archive_in_another_case_is_known(tmp_path, started):
     other = made(tmp_path / "two", {"renamed": "x * 2.0"})
     found = run(other.folder, tmp_path, "second")
     assert len(started) == 3
-    assert found["renamed@0.23.9"]["nodeid"] == "test_g.py::test_g[renamed-tract-0.23.9]"
-    assert found["renamed@0.23.9"]["reused"]
+    assert found[f"renamed@{RECENT}"]["nodeid"] == f"test_g.py::test_g[renamed-tract-{RECENT}]"
+    assert found[f"renamed@{RECENT}"]["reused"]
 
 
 @pytest.mark.parametrize(
@@ -121,15 +122,15 @@ def test_a_byte_of_the_archive_or_of_the_samples_makes_another_result(tmp_path, 
     archive = next((tmp_path / "one" / "archives").iterdir())
     archive.write_bytes(archive.read_bytes() + b"\0" * 512)  # its name stays
     found = run(tmp_path / "one", tmp_path, "flipped")
-    assert not found["right@0.23.9"].get("reused")
-    assert "is damaged" in found["right@0.23.9"]["error"]["message"]
+    assert not found[f"right@{RECENT}"].get("reused")
+    assert "is damaged" in found[f"right@{RECENT}"]["error"]["message"]
 
 
 def test_what_comes_from_the_machine_is_not_kept(tmp_path, started):
     bundle = made(tmp_path / "bundle", {"hangs": HANGS})
     for report in ("first", "second"):
         found = run(bundle.folder, tmp_path, report, timeout=1)
-        assert found["hangs@0.23.9"]["status"] == "timeout"
+        assert found[f"hangs@{RECENT}"]["status"] == "timeout"
     assert len(started) == 2
     assert not list((tmp_path / "known").rglob("*.json"))
 
@@ -182,11 +183,11 @@ def test_damaged_results_are_told_and_judged_again(tmp_path, started, capsys, da
     path.write_bytes(damage(good))
     capsys.readouterr()
     found = run(bundle.folder, tmp_path, "second")
-    assert found["wrong@0.23.9"]["status"] == "mismatch"
+    assert found[f"wrong@{RECENT}"]["status"] == "mismatch"
     assert len(started) == 2
-    told = "a result is damaged, and test_g.py::test_g[wrong-tract-0.23.9] is judged again"
+    told = f"a result is damaged, and test_g.py::test_g[wrong-tract-{RECENT}] is judged again"
     assert told in capsys.readouterr().err
-    assert run(bundle.folder, tmp_path, "third")["wrong@0.23.9"]["reused"], "a good one is in its place"
+    assert run(bundle.folder, tmp_path, "third")[f"wrong@{RECENT}"]["reused"], "a good one is in its place"
 
 
 def test_a_store_that_cannot_be_written_costs_no_cell(tmp_path, started, capsys):

@@ -27,10 +27,11 @@ from tests.plugin.judging.bundles import (
     wait_for_cells,
     words,
 )
+from tests.releases import RECENT
 
-ENGINES_IN_CACHE = ("0.21.19", "0.23.9")
+ENGINES_IN_CACHE = ("0.21.19", RECENT)
 
-BOTH = "0.21.19,0.23.9"
+BOTH = f"0.21.19,{RECENT}"
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_any_number_of_processes_leaves_the_same_records(bundle, tmp_path, capsy
         assert main(words(bundle, "--report", str(tmp_path / jobs), "-j", jobs, engines=BOTH)) == 1
     assert evidence(tmp_path / "1") == evidence(tmp_path / "3")
     found = cells(tmp_path / "3")
-    assert list(found)[:4] == ["n0@0.21.19", "n0@0.23.9", "n1@0.21.19", "n1@0.23.9"]
+    assert list(found)[:4] == ["n0@0.21.19", f"n0@{RECENT}", "n1@0.21.19", f"n1@{RECENT}"]
     assert [cell["status"] for cell in found.values()][:8:2] == ["pass", "mismatch", "pass", "error"]
     assert completeness_of(read_records(tmp_path / "3" / "matrix.jsonl")).notice == ""
     assert "12 of 24 cells are not as expected" in capsys.readouterr().out
@@ -110,8 +111,8 @@ def test_a_run_that_is_cut_goes_on_where_it_was(tmp_path, name, capsys):
     assert main([*given, "--resume"]) == 1
     assert "--resume: 5 cells kept" in capsys.readouterr().out
     after = cells(report)
-    assert list(after) == [f"n{number}@0.23.9" for number in range(8)]
-    assert after["n5@0.23.9"]["status"] == "timeout"
+    assert list(after) == [f"n{number}@{RECENT}" for number in range(8)]
+    assert after[f"n5@{RECENT}"]["status"] == "timeout"
     kept = [name for name, cell in before.items() if cell["status"] != "not_run"]
     assert {name: after[name] for name in kept} == {name: before[name] for name in kept}, "with their times"
     assert [line["type"] for line in records(report) if line["type"] in ("run", "plan", "end")] == [

@@ -13,8 +13,9 @@ from pytest_t2n.records.schema import SCHEMA, CellLine
 from t2n_core.parity.outcome import Outcome
 from t2n_core.parity.stage import Stage, Status
 from tests.plugin.suites import marked
+from tests.releases import RECENT
 
-OLD, NEW = "0.22.4", "0.23.9"
+OLD, NEW = "0.22.4", RECENT
 
 
 def cell(case: str = "a.py::test_a", label: str = OLD, status: str = "pass", **operators: int) -> CellLine:
@@ -51,7 +52,9 @@ def test_a_lost_fusion_between_runs_is_a_change_and_not_for_the_worse() -> None:
 
 
 def test_a_lost_fusion_between_engines_is_a_change() -> None:
-    (change,) = compare_columns([cell(OptMatMul=1), cell(label=NEW, EinSum=1, Add=1)], "tract 0.22.4", "tract 0.23.9")
+    (change,) = compare_columns(
+        [cell(OptMatMul=1), cell(label=NEW, EinSum=1, Add=1)], "tract 0.22.4", f"tract {RECENT}"
+    )
     assert change.to_dict()["operators"] == "Add 0 → 1, EinSum 0 → 1, OptMatMul 1 → 0"
 
 

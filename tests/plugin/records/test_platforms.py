@@ -28,6 +28,7 @@ from pytest_t2n.report.matrix import Matrix
 from t2n_core.engine.processor import Processor
 from tests.plugin.report.many_records import whole
 from tests.plugin.suites import marked
+from tests.releases import RECENT
 
 EPYC = Processor("AuthenticAMD", "AMD EPYC", ("avx512f", "fma"), 2)
 GRAVITON = Processor("ARM", "part 0xd40", ("asimd", "sve2"), 4)
@@ -42,11 +43,11 @@ X86, ARM = platform(), platform(GRAVITON, "aarch64")
 
 
 def records_on(line: PlatformLine, *cases: str, status: str = "pass", sha256: str = "ab", exporter=None):
-    """A run of tract 0.23.9 on a platform."""
-    engine = EngineLine("tract", "0.23.9", "0.23.9", sha256=sha256, platform=line.key)
+    """A run of one release of tract on a platform."""
+    engine = EngineLine("tract", RECENT, RECENT, sha256=sha256, platform=line.key)
     more = {"exported": exporter.key} if exporter else {}
     cells = [
-        CellLine(SCHEMA, f"{case}[tract-0.23.9]", case, "tract", "0.23.9", "0.23.9", status, "compare", **more)
+        CellLine(SCHEMA, f"{case}[tract-{RECENT}]", case, "tract", RECENT, RECENT, status, "compare", **more)
         for case in cases
     ]
     run = RunLine(
@@ -103,7 +104,7 @@ def test_names_say_what_differs_and_no_more():
 def test_x86_and_arm_are_columns_of_one_file():
     merged = merge_records({"x86": records_on(X86, "a", "b"), "arm": records_on(ARM, "a", "b", sha256="cd")})
     matrix = Matrix.of(merged)
-    assert [column.title for column in matrix.columns] == ["tract 0.23.9 on x86_64", "tract 0.23.9 on aarch64"]
+    assert [column.title for column in matrix.columns] == [f"tract {RECENT} on x86_64", f"tract {RECENT} on aarch64"]
     assert [column.sha256 for column in matrix.columns] == ["ab", "cd"]
     assert [len(matrix.column(index)) for index in (0, 1)] == [2, 2]
     (run,) = (line for line in merged if isinstance(line, RunLine))
@@ -112,9 +113,9 @@ def test_x86_and_arm_are_columns_of_one_file():
     again = merge_records({"both": merged, "more": records_on(platform(numpy="2.2.0"), "a")})
     titles = [column.title for column in Matrix.of(again).columns]
     assert titles == [
-        "tract 0.23.9 on x86_64, numpy 2.1.0",
-        "tract 0.23.9 on aarch64, numpy 2.1.0",
-        "tract 0.23.9 on x86_64, numpy 2.2.0",
+        f"tract {RECENT} on x86_64, numpy 2.1.0",
+        f"tract {RECENT} on aarch64, numpy 2.1.0",
+        f"tract {RECENT} on x86_64, numpy 2.2.0",
     ]
 
 
@@ -145,11 +146,14 @@ def statuses(records):
 def test_two_numpys_are_columns_of_one_file_and_one_platform_is_none():
     newer = platform(numpy="2.2.0")
     merged = merge_records({"old": records_on(X86, "a"), "new": records_on(newer, "a")})
-    assert {cell.engine for cell in cells_of(merged)} == {"tract 0.23.9 on numpy 2.1.0", "tract 0.23.9 on numpy 2.2.0"}
+    assert {cell.engine for cell in cells_of(merged)} == {
+        f"tract {RECENT} on numpy 2.1.0",
+        f"tract {RECENT} on numpy 2.2.0",
+    }
     (run,) = (line for line in merged if isinstance(line, RunLine))
     assert run.versions == {"python": "3.11.7", "torch": "2.9.0"}, "what differs is in the platforms"
     same = merge_records({"one": records_on(X86, "a"), "two": records_on(X86, "b")})
-    assert [column.title for column in Matrix.of(same).columns] == ["tract 0.23.9"]
+    assert [column.title for column in Matrix.of(same).columns] == [f"tract {RECENT}"]
     assert b"'on'" not in encode(same[0]).encode()
     with pytest.raises(RecordError, match="in more than one file"):
         merge_records({"one": records_on(X86, "a"), "two": records_on(X86, "a")})
@@ -159,7 +163,7 @@ def test_two_numpys_are_columns_of_one_file_and_one_platform_is_none():
 
 def test_shards_of_two_platforms_have_each_cell_once():
     def shard(index, line, *cases):
-        nodeids = [f"{case}[tract-0.23.9]" for case in ("a", "b")]
+        nodeids = [f"{case}[tract-{RECENT}]" for case in ("a", "b")]
         of_shard = {"shard": f"{index}/2", "sha256": "digest", "nodeids": nodeids}
         return [
             msgspec.structs.replace(one, **of_shard) if isinstance(one, PlanLine) else one
@@ -168,8 +172,8 @@ def test_shards_of_two_platforms_have_each_cell_once():
 
     merged = merge_records({"one": shard(1, ARM, "b"), "two": shard(2, X86, "a")})
     assert [(cell.case, cell.engine) for cell in cells_of(merged)] == [
-        ("a", "tract 0.23.9 on x86_64"),
-        ("b", "tract 0.23.9 on aarch64"),
+        ("a", f"tract {RECENT} on x86_64"),
+        ("b", f"tract {RECENT} on aarch64"),
     ]
     state = completeness_of(merged)
     assert (state.planned, state.notice) == (2, "")
@@ -179,7 +183,7 @@ def test_shards_of_two_platforms_have_each_cell_once():
 
 def test_exporters_alone_make_no_columns():
     merged = merge_records({"a": records_on(X86, "a", exporter=ARM), "b": records_on(X86, "b")})
-    assert [column.title for column in Matrix.of(merged).columns] == ["tract 0.23.9"]
+    assert [column.title for column in Matrix.of(merged).columns] == [f"tract {RECENT}"]
     (run,) = (line for line in merged if isinstance(line, RunLine))
     assert {line.key for line in run.platforms} == {X86.key, ARM.key}
     assert [cell.exported for cell in cells_of(merged)] == [ARM.key, ""]

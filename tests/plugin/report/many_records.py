@@ -21,8 +21,9 @@ from pytest_t2n.records.schema import (
     RunLine,
     cells_of,
 )
+from tests.releases import RECENT
 
-LABELS = ("0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9")
+LABELS = ("0.19.15", "0.20.22", "0.21.19", "0.22.4", RECENT)
 _FAMILIES = ("add", "conv1d", "conv2d", "gelu", "gru", "layer_norm", "linear", "lstm", "matmul", "softmax", "topk")
 _DTYPES = ("float32", "float16", "float64", "int64")
 _LEVELS = ("exact", "close", "approximate", "very")

@@ -16,11 +16,12 @@ from pytest_t2n.report.exports import matrix_csv
 from pytest_t2n.report.matrix import Matrix
 from pytest_t2n.report.write import write_report
 from tests.plugin.report.many_records import whole
+from tests.releases import RECENT
 
 AUTHORS = ("engine", "both", "engine", "exporter", "")
 
 
-def cell(case: str, author: Any = "", label: str = "0.23.9", status: str = "mismatch") -> CellLine:
+def cell(case: str, author: Any = "", label: str = RECENT, status: str = "mismatch") -> CellLine:
     facts = {"author": author, "more": 1} if author else {}
     fields: Any = (status, "compare", None, "close")
     return CellLine(SCHEMA, f"{case}[tract-{label}]", case, "tract", label, label, *fields, facts=facts)
@@ -28,7 +29,7 @@ def cell(case: str, author: Any = "", label: str = "0.23.9", status: str = "mism
 
 @pytest.fixture
 def records() -> Any:
-    passed = [cell("p.py::test_p", label=label, status="pass") for label in ("0.21.19", "0.23.9")]
+    passed = [cell("p.py::test_p", label=label, status="pass") for label in ("0.21.19", RECENT)]
     return whole([*(cell(f"a.py::test_{n}", author) for n, author in enumerate(AUTHORS)), *passed])
 
 
@@ -58,9 +59,9 @@ def test_an_outline_keeps_the_author_alone() -> None:
 
 def test_badges_and_pages_count_the_authors(records: Any, tmp_path: Path) -> None:
     write_report(records, tmp_path)
-    badges = {name: json.loads((tmp_path / f"badge-tract-{name}.json").read_text()) for name in ("0.21.19", "0.23.9")}
+    badges = {name: json.loads((tmp_path / f"badge-tract-{name}.json").read_text()) for name in ("0.21.19", RECENT)}
     text = "1 exporter error, 2 engine errors, 1 of both"
-    assert badges["0.23.9"]["message"] == f"1/6 pass, {text}"
+    assert badges[RECENT]["message"] == f"1/6 pass, {text}"
     assert badges["0.21.19"]["message"] == "1/1 pass"
     assert text in (tmp_path / "index.html").read_text()
     assert f"By the definitions of the operators: {text}" in (tmp_path / "summary.md").read_text()
@@ -72,13 +73,13 @@ def test_the_counts_come_from_a_file_as_well(records: Any, tmp_path: Path, capsy
     (tmp_path / "matrix.jsonl").write_text("".join(f"{encode(record)}\n" for record in records))
     assert main(["matrix", "badge", str(tmp_path), "-o", str(tmp_path / "badges")]) == 0
     capsys.readouterr()
-    badge = json.loads((tmp_path / "badges" / "badge-tract-0.23.9.json").read_text())
+    badge = json.loads((tmp_path / "badges" / f"badge-tract-{RECENT}.json").read_text())
     assert badge["message"] == "1/6 pass, 1 exporter error, 2 engine errors, 1 of both"
 
 
 def test_reports_of_passes_name_nobody(tmp_path: Path) -> None:
     write_report(whole([cell("p.py::test_p", status="pass")]), tmp_path)
-    assert "error" not in (tmp_path / "badge-tract-0.23.9.json").read_text()
+    assert "error" not in (tmp_path / f"badge-tract-{RECENT}.json").read_text()
     assert "definitions" not in (tmp_path / "summary.md").read_text()
 
 

@@ -14,10 +14,11 @@ from pytest_t2n.records.file import write_records
 from pytest_t2n.records.schema import ErrorLine
 from tests.plugin.report.many_records import many_records, whole
 from tests.plugin.report.test_report import cell, run_line
+from tests.releases import RECENT
 
 duckdb = pytest.importorskip("duckdb", reason="pip install 'pytest-t2n[history]'")
 
-OLD, NEW = "0.21.19", "0.23.9"
+OLD, NEW = "0.21.19", RECENT
 COURSES = {
     # case, engine: status in each of four runs; "" where it did not run
     ("a.py::test_steady", NEW): ("pass", "pass", "pass", "pass"),
@@ -71,11 +72,11 @@ def test_the_page_says_since_when_what_fails(history, tmp_path, capsys):
     assert "\u202e" not in text
     found = [row[:5] for row in section(text, "since")]
     assert found == [
-        ["2026-04-02", "2026-03-02", "a.py::test_&lt;b&gt;&amp;\\u202e", "tract 0.23.9", "oom run"],
-        ["2026-04-02", "never", "a.py::test_weak", "tract 0.23.9", "weak run"],
-        ["2026-03-02", "2026-02-02", "a.py::test_broken", "tract 0.23.9", "crash run"],
+        ["2026-04-02", "2026-03-02", "a.py::test_&lt;b&gt;&amp;\\u202e", f"tract {RECENT}", "oom run"],
+        ["2026-04-02", "never", "a.py::test_weak", f"tract {RECENT}", "weak run"],
+        ["2026-03-02", "2026-02-02", "a.py::test_broken", f"tract {RECENT}", "crash run"],
         ["2026-03-02", "2026-02-02", "a.py::test_twice", "tract 0.21.19", "crash run"],
-        ["2026-01-02", "never", "a.py::test_never", "tract 0.23.9", "mismatch compare"],
+        ["2026-01-02", "never", "a.py::test_never", f"tract {RECENT}", "mismatch compare"],
     ]
     assert "5 cells fail in the last run of their engine" in text
     assert section(text, "flakes") == [["a.py::test_twice", "tract 0.21.19", "crash pass crash"]]

@@ -30,6 +30,7 @@ from pytest_t2n.report.matrix import Matrix
 from pytest_t2n.report.support import Share, support_ranges
 from pytest_t2n.report.write import write_report
 from tests.plugin.report.many_records import folded, many_records, whole
+from tests.releases import RECENT
 
 NASTY = "</script><img src=x onerror=alert(1)>|`{{ 7 * 7 }}`\u2028&amp;"
 
@@ -56,19 +57,19 @@ def payload(page: str, name: str = "data") -> Any:
 def records():
     bad = OutputLine("y", "float32", [2, 3], "mismatch", "close", max_abs="inf", worst_index=[0, 1], problem=NASTY)
     found = [
-        run_line("0.21.19", "0.23.9"),
+        run_line("0.21.19", RECENT),
         cell("b.py::test_b", "0.21.19"),
-        cell("b.py::test_b", "0.23.9", "mismatch", outputs=[bad], error=ErrorLine("ParityError", NASTY)),
+        cell("b.py::test_b", RECENT, "mismatch", outputs=[bad], error=ErrorLine("ParityError", NASTY)),
         cell(NASTY, "0.21.19", "crash", error=ErrorLine("EngineCrash", f"panicked\n{NASTY}", hint="x")),
-        cell(NASTY, "0.23.9", "skip"),
-        cell("a.py::test_a", "0.23.9", "error", expected="xfail: known", error=ErrorLine("KeyError", "k")),
+        cell(NASTY, RECENT, "skip"),
+        cell("a.py::test_a", RECENT, "error", expected="xfail: known", error=ErrorLine("KeyError", "k")),
     ]
     return whole(found)
 
 
 def test_files_and_their_names(records, tmp_path):
     written = write_report(records, tmp_path / "site")
-    names = ["index.html", "summary.md", "badge-tract-0.21.19.json", "badge-tract-0.23.9.json"]
+    names = ["index.html", "summary.md", "badge-tract-0.21.19.json", f"badge-tract-{RECENT}.json"]
     assert [path.name for path in written] == names
     assert sorted(path.name for path in (tmp_path / "site").iterdir()) == sorted(names)
 
@@ -77,8 +78,8 @@ def test_the_page_holds_every_cell_with_its_evidence(records, tmp_path):
     write_report(records, tmp_path)
     page = (tmp_path / "index.html").read_text()
     data, evidence = payload(page), payload(page, "evidence-0")
-    assert [column["title"] for column in data["columns"]] == ["tract 0.21.19", "tract 0.23.9"]
-    assert [column["select"] for column in data["columns"]] == ["--t2n-tract=0.21.19", "--t2n-tract=0.23.9"]
+    assert [column["title"] for column in data["columns"]] == ["tract 0.21.19", f"tract {RECENT}"]
+    assert [column["select"] for column in data["columns"]] == ["--t2n-tract=0.21.19", f"--t2n-tract={RECENT}"]
     rows = {row[-1]: row for row in data["rows"]}
     assert list(rows) == sorted([NASTY, "a.py::test_a", "b.py::test_b"])
     place, found = 0, {}
@@ -164,7 +165,7 @@ def test_summary(records, tmp_path):
 
 
 def test_a_summary_is_capped(tmp_path):
-    write_report(whole(cell(f"case_{n}", "0.23.9", "crash") for n in range(300)), tmp_path)
+    write_report(whole(cell(f"case_{n}", RECENT, "crash") for n in range(300)), tmp_path)
     lines = (tmp_path / "summary.md").read_text().splitlines()
     assert len(lines) <= 60
     assert lines[-1] == "… and 260 more; see `index.html`"
@@ -181,9 +182,9 @@ def test_a_summary_is_capped(tmp_path):
     ],
 )
 def test_badges(tmp_path, statuses, message, colour):
-    write_report(whole(cell(f"case_{n}", "0.23.9", status) for n, status in enumerate(statuses)), tmp_path)
-    badge = json.loads((tmp_path / "badge-tract-0.23.9.json").read_text())
-    assert (badge["label"], badge["message"], badge["color"]) == ("tract 0.23.9", message, colour)
+    write_report(whole(cell(f"case_{n}", RECENT, status) for n, status in enumerate(statuses)), tmp_path)
+    badge = json.loads((tmp_path / f"badge-tract-{RECENT}.json").read_text())
+    assert (badge["label"], badge["message"], badge["color"]) == (f"tract {RECENT}", message, colour)
 
 
 def test_a_badge_of_a_strange_label_stays_in_the_directory(tmp_path):
@@ -207,7 +208,7 @@ def test_failing_cells_of_one_cause_take_few_bytes_of_the_page(tmp_path):
     sizes = {}
     for count in (200, 2_000):
         error = ErrorLine("ParityError", "1 of 1 outputs differ", fingerprint="ab", details="d" * 400)
-        write_report(whole([cell(f"m.py::t[{n}]", "0.23.9", "mismatch", error=error) for n in range(count)]), tmp_path)
+        write_report(whole([cell(f"m.py::t[{n}]", RECENT, "mismatch", error=error) for n in range(count)]), tmp_path)
         sizes[count] = (tmp_path / "index.html").stat().st_size
     assert (sizes[2_000] - sizes[200]) / 1_800 < 30, sizes
 
@@ -215,7 +216,7 @@ def test_failing_cells_of_one_cause_take_few_bytes_of_the_page(tmp_path):
 def test_what_would_make_the_page_large_is_left_out_and_said(tmp_path):
     graphs = [GraphLine(SCHEMA, f"{n:016x}", random.Random(n).randbytes(9_000).hex()) for n in range(300)]
     error = ErrorLine("EngineCrash", "bad", fingerprint="ab", details="d" * 50)
-    cells = [cell(f"case_{n}", "0.23.9", "crash", error=error, graph=f"{n:016x}") for n in range(300)]
+    cells = [cell(f"case_{n}", RECENT, "crash", error=error, graph=f"{n:016x}") for n in range(300)]
     write_report([*graphs, *cells], tmp_path)
     page = (tmp_path / "index.html").read_text()
     evidence = payload(page, "evidence-0") + payload(page, "evidence-1")
@@ -274,9 +275,9 @@ def test_latency_is_of_the_cases_that_pass_everywhere():
         return cell(case, label, status, times={"run": seconds}, **more)
 
     cells = [timed(name, "0.21.19", value) for name, value in (("a", 1.0), ("b", 2.0), ("c", 4.0), ("slow", 99.0))]
-    cells += [timed(name, "0.23.9", value) for name, value in (("a", 2.0), ("b", 1.0), ("c", 2.0))]
-    cells += [timed("slow", "0.23.9", 1.0, "mismatch"), timed("old", "0.21.19", 5.0, reused=True)]
-    matrix = Matrix.of([run_line("0.21.19", "0.23.9"), *cells])
+    cells += [timed(name, RECENT, value) for name, value in (("a", 2.0), ("b", 1.0), ("c", 2.0))]
+    cells += [timed("slow", RECENT, 1.0, "mismatch"), timed("old", "0.21.19", 5.0, reused=True)]
+    matrix = Matrix.of([run_line("0.21.19", RECENT), *cells])
     first, second = folded(matrix, ColumnFold(matrix)).columns()
     assert (first.latency.cases, first.latency.middle, first.latency.ratio) == (3, 2.0, None)
     assert (second.latency.middle, second.latency.ratio) == (2.0, 0.5)
@@ -286,8 +287,8 @@ def test_latency_is_of_the_cases_that_pass_everywhere():
 
 def test_causes_are_put_together_by_fingerprint(records):
     one, other = (ErrorLine("LowerError", f"2 operators:\n- no rule for {n}", fingerprint=n) for n in ("aa", "bb"))
-    cells = [cell(f"c{n}", "0.23.9", "unsupported", error=one, expected="known" * (n > 0)) for n in range(3)]
-    cells += [cell("d", "0.23.9", "unsupported", error=other), cell("e", "0.23.9", "mismatch"), cell("f", "0.23.9")]
+    cells = [cell(f"c{n}", RECENT, "unsupported", error=one, expected="known" * (n > 0)) for n in range(3)]
+    cells += [cell("d", RECENT, "unsupported", error=other), cell("e", RECENT, "mismatch"), cell("f", RECENT)]
     causes = find_causes(cells)
     assert [(cause.key, cause.count, cause.surprises) for cause in causes] == [
         ("aa", 3, 1),
@@ -298,14 +299,14 @@ def test_causes_are_put_together_by_fingerprint(records):
 
 
 def test_the_baseline_comes_first_in_the_summary(tmp_path):
-    before = whole([cell("a", "0.23.9"), cell("b", "0.23.9", "crash"), cell("gone", "0.23.9")])
-    after = whole([cell("a", "0.23.9", "crash"), cell("b", "0.23.9"), cell("new", "0.23.9")])
+    before = whole([cell("a", RECENT), cell("b", RECENT, "crash"), cell("gone", RECENT)])
+    after = whole([cell("a", RECENT, "crash"), cell("b", RECENT), cell("new", RECENT)])
     write_report(after, tmp_path, before)
     lines = (tmp_path / "summary.md").read_text().splitlines()
     assert lines[4] == "Since the baseline: 1 regression, 1 gone, 1 new, 1 fix"
-    assert lines[8] == "| regression | a | tract 0.23.9 | pass close | crash at run |"
-    many = [cell(f"case_{n}", "0.23.9") for n in range(300)]
-    write_report([cell(f"case_{n}", "0.23.9", "crash") for n in range(300)], tmp_path, many)
+    assert lines[8] == f"| regression | a | tract {RECENT} | pass close | crash at run |"
+    many = [cell(f"case_{n}", RECENT) for n in range(300)]
+    write_report([cell(f"case_{n}", RECENT, "crash") for n in range(300)], tmp_path, many)
     lines = (tmp_path / "summary.md").read_text().splitlines()
     assert len(lines) <= 60
     assert "… and 288 more changes" in lines

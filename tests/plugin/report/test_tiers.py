@@ -24,6 +24,7 @@ from t2n_core.level import LEVELS
 from t2n_core.parity.stage import Status
 from tests.plugin.report.many_records import folded, whole
 from tests.plugin.report.test_report import payload
+from tests.releases import RECENT
 
 TIERS = ("native", "no-avx512", "no-fma")
 HERE = PlatformLine("k1", system="linux", machine="x86_64", model="EPYC", features=["avx2", "fma"], cores=2,
@@ -45,7 +46,7 @@ def cell(case: str, version: str, tier: str, status: str = "pass", level: str | 
 
 
 def matrix_of(*cells: CellLine) -> Matrix:
-    engines = [engine("0.22.4"), *(engine("0.23.9", tier, sha256="ab") for tier in TIERS)]
+    engines = [engine("0.22.4"), *(engine(RECENT, tier, sha256="ab") for tier in TIERS)]
     return Matrix.of(whole([RunLine(SCHEMA, "2026-01-02T03:04:05+00:00", engines, platforms=[HERE]), *cells]))
 
 
@@ -53,12 +54,12 @@ def matrix_of(*cells: CellLine) -> Matrix:
 def matrix() -> Matrix:
     """Three cases: equal in all tiers, of another level in one, of another status in two."""
     return matrix_of(
-        *(cell("a.py::same", "0.23.9", tier) for tier in TIERS),
-        *(cell("a.py::level", "0.23.9", tier, level="exact") for tier in TIERS[:2]),
-        cell("a.py::level", "0.23.9", "no-fma", level="approximate"),
-        cell("b.py::status", "0.23.9", "native"),
-        cell("b.py::status", "0.23.9", "no-avx512", "mismatch"),
-        cell("b.py::status", "0.23.9", "no-fma", "crash"),
+        *(cell("a.py::same", RECENT, tier) for tier in TIERS),
+        *(cell("a.py::level", RECENT, tier, level="exact") for tier in TIERS[:2]),
+        cell("a.py::level", RECENT, "no-fma", level="approximate"),
+        cell("b.py::status", RECENT, "native"),
+        cell("b.py::status", RECENT, "no-avx512", "mismatch"),
+        cell("b.py::status", RECENT, "no-fma", "crash"),
         *(cell(case, "0.22.4", "native") for case in ("a.py::same", "a.py::level", "b.py::status")),
     )
 
@@ -79,36 +80,36 @@ def test_the_page_begins_with_them(matrix, tmp_path):
     assert page.index("b.py::status") < page.index("a.py::level") < page.index("What changed")
     grid = payload(page)
     assert grid["tiers"] == {
-        "a.py::level": "tract 0.23.9: pass approximate (no-fma)",
-        "b.py::status": "tract 0.23.9: mismatch at compare (no-avx512)",
+        "a.py::level": f"tract {RECENT}: pass approximate (no-fma)",
+        "b.py::status": f"tract {RECENT}: mismatch at compare (no-avx512)",
     }
     assert [column["label"] for column in grid["columns"]] == [
-        *("0.22.4", "0.23.9", "0.23.9 no-avx512", "0.23.9 no-fma"),
+        *("0.22.4", RECENT, f"{RECENT} no-avx512", f"{RECENT} no-fma"),
     ]
-    assert grid["columns"][3]["select"] == "--t2n-tract=0.23.9 --t2n-cpu=no-fma"
+    assert grid["columns"][3]["select"] == f"--t2n-tract={RECENT} --t2n-cpu=no-fma"
     assert grid["platforms"]["k1"] == "EPYC, 2 cores, linux x86_64, numpy 2, avx2 fma"
     facts = (tmp_path / "index.html").read_text("utf-8").partition("<dt>platform</dt>")[2].partition("</dd>")[0]
     assert facts.endswith("numpy 2<details><summary>2 instruction sets</summary>avx2 fma</details>")
 
 
 def test_a_matrix_without_tiers_looks_as_ever(matrix, tmp_path):
-    engines = [engine("0.22.4"), engine("0.23.9")]
+    engines = [engine("0.22.4"), engine(RECENT)]
     cells = [one for one in matrix.cells if " " not in one.label]
     plain = Matrix.of([RunLine(SCHEMA, "2026-01-02T03:04:05+00:00", engines), *cells])
-    assert [column.title for column in plain.columns] == ["tract 0.22.4", "tract 0.23.9"]
+    assert [column.title for column in plain.columns] == ["tract 0.22.4", f"tract {RECENT}"]
     write_report([*plain.runs, *plain.cells], tmp_path)
     assert "Other kernels" not in (tmp_path / "index.html").read_text()
     assert "kernels" not in summary_markdown(plain)
-    assert set(badges(plain)) == {"badge-tract-0.22.4.json", "badge-tract-0.23.9.json"}
+    assert set(badges(plain)) == {"badge-tract-0.22.4.json", f"badge-tract-{RECENT}.json"}
 
 
 def test_the_badge_of_a_release_counts_its_worst_tier(matrix):
     found = {name: json.loads(text)["message"] for name, text in badges(matrix).items()}
     assert found == {
         "badge-tract-0.22.4.json": "3/3 pass",
-        "badge-tract-0.23.9.json": "2/3 pass",
-        "badge-tract-0.23.9_no-avx512.json": "2/3 pass",
-        "badge-tract-0.23.9_no-fma.json": "2/3 pass",
+        f"badge-tract-{RECENT}.json": "2/3 pass",
+        f"badge-tract-{RECENT}_no-avx512.json": "2/3 pass",
+        f"badge-tract-{RECENT}_no-fma.json": "2/3 pass",
     }
 
 
@@ -116,7 +117,7 @@ def test_what_works_in_a_release_works_in_all_its_tiers(matrix):
     texts = {row.case: row_support(matrix, row, ladder_of(matrix)) for row in matrix.rows}
     assert texts == {"a.py::same": "all", "a.py::level": "all", "b.py::status": "until 0.22.4"}
     (support,) = folded(matrix, SupportFold(matrix)).support()
-    assert support.text == "until 0.22.4, partly 0.23.9 (2 of 3)"
+    assert support.text == f"until 0.22.4, partly {RECENT} (2 of 3)"
 
 
 def test_times_are_those_of_the_release_before(matrix):
@@ -129,35 +130,35 @@ def test_times_are_those_of_the_release_before(matrix):
 def test_other_formats_say_tier_worst_and_platform(matrix):
     rows = list(csv.DictReader(io.StringIO(matrix_csv(matrix))))
     own = {(row["case"], row["label"]): row for row in rows}
-    row = own["a.py::level", "0.23.9"]
+    row = own["a.py::level", RECENT]
     assert (row["level"], row["tier"], row["runtime"]) == ("exact", "native", "cpu")
     assert (row["worst_of_tiers"], row["platform"]) == ("pass approximate (no-fma)", "k1")
     assert own["a.py::level", "0.22.4"]["worst_of_tiers"] == "pass exact"
     results = json.loads(matrix_ctrf(matrix))["results"]
     assert results["environment"]["extra"]["platforms"][0]["model"] == "EPYC"
     assert {test["extra"]["platform"] for test in results["tests"]} == {"k1"}
-    assert Counter(tag for test in results["tests"] for tag in test["tags"])["tract 0.23.9 no-fma"] == 3
+    assert Counter(tag for test in results["tests"] for tag in test["tags"])[f"tract {RECENT} no-fma"] == 3
     assert "With other kernels of the same release: 1 have another status, 1 only another level" in summary_markdown(
         matrix
     )
 
 
 def test_options_that_select_an_engine():
-    cuda = EngineLine("tract", "0.23.9", "0.23.9 cuda", kind="wheel", tier="native", runtime="cuda")
-    assert select_option(cuda) == "--t2n-tract=0.23.9 --t2n-runtime=cuda"
+    cuda = EngineLine("tract", RECENT, f"{RECENT} cuda", kind="wheel", tier="native", runtime="cuda")
+    assert select_option(cuda) == f"--t2n-tract={RECENT} --t2n-runtime=cuda"
     tract = EngineLine("tract", "0.22.4", "0.22.4", kind="wheel", tier="no-fma")
-    product = EngineLine("product", "0.23.9", "0.23.9", kind="wheel", tier="native")
+    product = EngineLine("product", RECENT, RECENT, kind="wheel", tier="native")
     own, flat, khronos = (
         EngineLine(name, version, version) for name, version in (("own", "1.2"), ("flat", "1.0"), ("khronos", "1.0"))
     )
-    assert select_option(product, [own, tract, product]) == "--t2n-tract=0.23.9"
+    assert select_option(product, [own, tract, product]) == f"--t2n-tract={RECENT}"
     assert select_option(own, [own, product, tract, khronos]) == "--t2n-tract=0.22.4 --t2n-cpu=no-fma"
     assert select_option(own, [own, khronos]) == "--t2n-khronos"
     assert select_option(flat, [tract, khronos, flat]) == "--t2n-khronos"
     assert select_option(own, [own]) == ""
-    assert [one.name for one in releases_of([engine("0.23.9"), engine("0.23.9", "no-fma"), cuda])] == [
-        "tract 0.23.9",
-        "tract 0.23.9 cuda",
+    assert [one.name for one in releases_of([engine(RECENT), engine(RECENT, "no-fma"), cuda])] == [
+        f"tract {RECENT}",
+        f"tract {RECENT} cuda",
     ]
 
 
@@ -168,7 +169,7 @@ def test_the_worst_is_at_least_as_bad_as_any():
     levels = [level.value for level in LEVELS]
     for _ in range(2000):
         cells = [
-            cell("a", "0.23.9", tier, rng.choice(["pass", rng.choice(severity)]), rng.choice(levels)) for tier in TIERS
+            cell("a", RECENT, tier, rng.choice(["pass", rng.choice(severity)]), rng.choice(levels)) for tier in TIERS
         ]
         worst = worst_of(cells)
         assert severity.index(worst.status) == min(severity.index(one.status) for one in cells)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from t2n_core.engine.provision.store import default_cache_dir
+from tests.releases import RECENT
 from tests.starter import FOR_EXPORTS
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
@@ -35,7 +36,7 @@ def test_net(nnef_export, monkeypatch):
 def test_bisect_names_the_statement_that_an_engine_computes_wrongly(suite: Any) -> None:
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_wrong=OWN_SOFTPLUS)
-    result = suite.run("--t2n-bisect", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result = suite.run("--t2n-bisect", CACHE, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     result.stdout.fnmatch_lines(
         [
             "*who is wrong: the engine*",

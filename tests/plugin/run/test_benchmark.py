@@ -11,6 +11,7 @@ import pytest
 
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.plugin.conftest import MODES
+from tests.releases import RECENT
 from tests.starter import FOR_EXPORTS
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
@@ -32,8 +33,8 @@ MODEL = """
 
 
 def run(suite, where, *arguments):
-    given = ("--t2n-tract=0.21.19,0.23.9", "--t2n-benchmark", "--t2n-report=site", CACHE, "-p", "no:hypothesispytest")
-    return suite.start(*given, *MODES[where], *arguments, modules=FOR_EXPORTS)
+    given = ("--t2n-benchmark", "--t2n-report=site", CACHE, "-p", "no:hypothesispytest")
+    return suite.start(f"--t2n-tract=0.21.19,{RECENT}", *given, *MODES[where], *arguments, modules=FOR_EXPORTS)
 
 
 @pytest.mark.parametrize("where", ["n0", "n2", "no_xdist"])
@@ -48,7 +49,7 @@ def test_export_load_and_run_are_measured(suite, where):
         f"{what} test_linear[{width}] tract {version}"
         for what in ("export", "load", "run")
         for width in (4, 6)
-        for version in ("0.21.19", "0.23.9")
+        for version in ("0.21.19", RECENT)
     )
     for name, bench in names.items():
         assert len(bench["stats"]["data"]) == (1 if name.startswith("export") else 3)
@@ -56,18 +57,18 @@ def test_export_load_and_run_are_measured(suite, where):
         assert bench["group"] == name.rpartition(" tract")[0]
         assert bench["extra_info"]["indicative"] == (where == "n2")
         assert bench["fullname"].startswith("test_it.py::test_linear[")
-    run_of = names["run test_linear[4] tract 0.23.9"]["stats"]
+    run_of = names[f"run test_linear[4] tract {RECENT}"]["stats"]
     assert run_of["iterations"] > 1
     assert run_of["max"] < 0.1, "seconds of one run, not of a round"
     assert ("the times are indicative" in result.stdout.str()) == (where == "n2")
     result.stdout.fnmatch_lines(["*benchmark 'run test_linear[[]4[]]': 2 tests*"])
-    line = suite.cells["test_linear[4-tract-0.23.9]"]["benchmark"]
+    line = suite.cells[f"test_linear[4-tract-{RECENT}]"]["benchmark"]
     assert len(line["run"]) == len(line["load"]) == 3
     assert line["runs"] == run_of["iterations"]
-    assert line["export"] == pytest.approx(names["export test_linear[4] tract 0.23.9"]["stats"]["data"])
+    assert line["export"] == pytest.approx(names[f"export test_linear[4] tract {RECENT}"]["stats"]["data"])
     if where == "n0":
         again = run(suite, where, "--benchmark-compare", "--benchmark-compare-fail=min:100000%")
-        again.stdout.fnmatch_lines(["*run test_linear[[]4[]] tract 0.23.9 (0001_*", "*(NOW)*"])
+        again.stdout.fnmatch_lines([f"*run test_linear[[]4[]] tract {RECENT} (0001_*", "*(NOW)*"])
 
 
 def test_without_the_plugin_it_is_a_usage_error(suite):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pytest_t2n.cli import main
 from t2n_core.engine.provision.store import default_cache_dir
+from tests.releases import RECENT
 from tests.starter import FOR_EXPORTS
 
 CACHE = str(default_cache_dir())
@@ -50,10 +51,10 @@ def test_records_of_a_bundle_have_all_that_those_of_its_session_have(suite, caps
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_models=MODELS)
     given = ("--t2n-report=site", "--t2n-bundle=bundle", f"--t2n-cache-dir={CACHE}", "--t2n-offline")
-    suite.run(*given, engines="0.21.19,0.23.9", alone=True, modules=FOR_EXPORTS)
+    suite.run(*given, engines=f"0.21.19,{RECENT}", alone=True, modules=FOR_EXPORTS)
     session = suite.cells
-    assert session["test_range[tract-0.23.9]"]["range"] == "N >= 2, N % 2 == 0"
-    select = ["--tract", "0.21.19,0.23.9", "--offline", "--cache-dir", CACHE, "--report", str(suite.path / "site")]
+    assert session[f"test_range[tract-{RECENT}]"]["range"] == "N >= 2, N % 2 == 0"
+    select = ["--tract", f"0.21.19,{RECENT}", "--offline", "--cache-dir", CACHE, "--report", str(suite.path / "site")]
     main(["matrix", "run", "--bundle", str(suite.path / "bundle"), *select])
     judged = suite.cells
     assert [evidence(cell) for cell in judged.values()] == [evidence(session[name]) for name in judged]
@@ -62,7 +63,7 @@ def test_records_of_a_bundle_have_all_that_those_of_its_session_have(suite, caps
     assert ops["test_two"] == ["aten::tanh", "aten::sigmoid"]
     assert judged["test_layer[tract-0.21.19]"]["op"] == "aten::linear"
     assert judged["test_layer[tract-0.21.19]"]["dtype"] == "float32"
-    assert judged["test_range[tract-0.23.9]"]["refused_sizes"], "the engine has to refuse what is outside"
+    assert judged[f"test_range[tract-{RECENT}]"]["refused_sizes"], "the engine has to refuse what is outside"
 
 
 def test_messages_name_no_folder_of_the_machine(suite, capsys):
@@ -70,13 +71,13 @@ def test_messages_name_no_folder_of_the_machine(suite, capsys):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_models=MODELS)
     given = ("--t2n-bundle=bundle", f"--t2n-cache-dir={CACHE}", "--t2n-offline", "-k", "layer")
-    suite.run(*given, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    suite.run(*given, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     (archive,) = (suite.path / "bundle" / "archives").iterdir()
     manifest = suite.path / "bundle" / "manifest.json"
     manifest.write_text(manifest.read_text().replace(archive.name, "model.tgz"))
     archive.with_name("model.tgz").write_bytes(b"no archive")
     capsys.readouterr()
-    select = ["--tract", "0.23.9", "--offline", "--cache-dir", CACHE, "--report", str(suite.path / "site")]
+    select = ["--tract", RECENT, "--offline", "--cache-dir", CACHE, "--report", str(suite.path / "site")]
     assert main(["matrix", "run", "--bundle", str(suite.path / "bundle"), *select]) == 1
     (cell,) = suite.cells.values()
     assert (cell["status"], cell["stage"]) == ("error", "load")

@@ -23,6 +23,7 @@ from pytest_t2n.run.bundles import MANIFEST
 from t2n_core.engine.provision import index
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.plugin.run.test_real import GRAPHS
+from tests.releases import RECENT
 
 CACHE = str(default_cache_dir())
 """Looked up now: pytester gives each test a home without engines."""
@@ -56,9 +57,9 @@ def t2n(*arguments, cwd):
 def test_an_offline_run_fetches_nothing(tmp_path, monkeypatch, capsys):
     (tmp_path / MANIFEST).write_text('{"schema": 1, "platform": {"key": ""}, "checks": []}')
     monkeypatch.setattr(index, "run_pip", lambda *arguments: pytest.fail("it asks the index"))
-    select = ["--tract", "0.23.9", "--offline", "--cache-dir", str(tmp_path / "cache")]
+    select = ["--tract", RECENT, "--offline", "--cache-dir", str(tmp_path / "cache")]
     assert main(["matrix", "run", "--bundle", str(tmp_path), *select]) != 0
-    assert "0.23.9" in capsys.readouterr().err
+    assert RECENT in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("where", ["plain", "n2"])
@@ -66,7 +67,7 @@ def test_a_bundle_is_judged_without_torch_as_the_session_judged_it(suite, where)
     suite.pytester.makeconftest(GRAPHS)
     suite.pytester.makepyfile(MODELS)
     given = ("--t2n-report=site", "--t2n-bundle=bundle", "--t2n-bundle-failures=failures", f"--t2n-cache-dir={CACHE}")
-    result = suite.run(*given, engines="0.21.19,0.23.9", mode=where, alone=True)
+    result = suite.run(*given, engines=f"0.21.19,{RECENT}", mode=where, alone=True)
     result.assert_outcomes(passed=2, failed=4)
     result.stdout.fnmatch_lines([f"bundle of 6 checks: t2n matrix run --bundle {suite.path}/bundle --tract all"])
     result.stdout.fnmatch_lines(["by the definitions of the operators: 2 exporter errors, 0 engine errors"])
@@ -75,7 +76,7 @@ def test_a_bundle_is_judged_without_torch_as_the_session_judged_it(suite, where)
     assert len(list((bundle / "archives").iterdir())) == 3, "engines share what is the same"
     assert len(list((bundle / "samples").iterdir())) == 1
 
-    select = ("--tract", "0.21.19,0.23.9", "--cache-dir", CACHE, "--report", "again", "-j", "2")
+    select = ("--tract", f"0.21.19,{RECENT}", "--cache-dir", CACHE, "--report", "again", "-j", "2")
     done = t2n("matrix", "run", "--bundle", "bundle", *select, cwd=suite.path)
     assert done.returncode == 1
     records = read_records(suite.path / "again" / "matrix.jsonl")
@@ -94,7 +95,7 @@ def test_a_bundle_is_judged_without_torch_as_the_session_judged_it(suite, where)
     if where == "plain":
         failures = suite.path / "failures"
         assert len(list(failures.iterdir())) == 4
-        (wrong,) = failures.glob("test_graph_wrong-tract-0.23.9*")
+        (wrong,) = failures.glob(f"test_graph_wrong-tract-{RECENT}*")
         assert "mul(x, 2.01)" in (wrong / "graph.nnef").read_text()
         line = next(line for line in (wrong / "README.md").read_text().splitlines() if "t2n matrix" in line)
         done = t2n(*line.split()[1:], "--cache-dir", CACHE, cwd=suite.path)
@@ -133,14 +134,14 @@ def test_any_tier_of_a_version_will_do_and_each_check_counts_once():
     def entry(label, archive):
         name = f"tract-{label.replace(' ', '-')}"
         return CheckEntry(
-            f"a.py::test_a[{name}]", "a.py::test_a", name, "tract", "0.23.9", label, archive, "s.npz", [{}], ["y"],
+            f"a.py::test_a[{name}]", "a.py::test_a", name, "tract", RECENT, label, archive, "s.npz", [{}], ["y"],
             "close",
         )  # fmt: skip
 
     # a test that exports twice, in a session of two tiers
-    checks = [entry(label, archive) for label in ("0.23.9", "0.23.9 no-fma") for archive in ("a.tar", "b.tar")]
-    for label, taken in (("0.23.9", "0.23.9"), ("0.23.9 no-fma", "0.23.9 no-fma"), ("0.23.9 no-avx512", "0.23.9")):
-        (plan,) = plan_checks(checks, SelectedEngine("tract", "0.23.9", label))
+    checks = [entry(label, archive) for label in (RECENT, f"{RECENT} no-fma") for archive in ("a.tar", "b.tar")]
+    for label, taken in ((RECENT, RECENT), (f"{RECENT} no-fma", f"{RECENT} no-fma"), (f"{RECENT} no-avx512", RECENT)):
+        (plan,) = plan_checks(checks, SelectedEngine("tract", RECENT, label))
         assert [(check.label, check.archive) for check in plan] == [(taken, "a.tar"), (taken, "b.tar")]
 
 
@@ -172,9 +173,9 @@ SLOW = """
 def test_a_run_that_is_killed_or_interrupted_leaves_what_it_judged(suite, name, capsys):
     suite.pytester.makeconftest(GRAPHS)
     suite.pytester.makepyfile(SLOW)
-    suite.run("--t2n-bundle=bundle", "--t2n-timeout=1", f"--t2n-cache-dir={CACHE}", engines="0.23.9", alone=True)
+    suite.run("--t2n-bundle=bundle", "--t2n-timeout=1", f"--t2n-cache-dir={CACHE}", engines=RECENT, alone=True)
     site = suite.path / "site"
-    select = ["--tract", "0.23.9", "--offline", "--cache-dir", CACHE, "--report", str(site), "--timeout", "5"]
+    select = ["--tract", RECENT, "--offline", "--cache-dir", CACHE, "--report", str(site), "--timeout", "5"]
     command = [sys.executable, "-m", "pytest_t2n.cli", "matrix", "run", "--bundle", "bundle", *select]
     heeds_ctrl_c = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # also under nohup
     process = subprocess.Popen(command, cwd=suite.path, stderr=subprocess.PIPE, text=True, preexec_fn=heeds_ctrl_c)

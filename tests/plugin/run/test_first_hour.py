@@ -7,6 +7,7 @@ import pytest
 from pytest_t2n.cli import main
 from tests.plugin.judging.bundles import OneMore, judge_here
 from tests.plugin.suites import marked
+from tests.releases import RECENT
 
 MODEL = marked(model='"{what}"')
 
@@ -33,7 +34,7 @@ def test_a_method_of_a_testcase_says_why_it_fails(suite):
 def test_the_short_summary_begins_with_the_cause(suite, mode):
     suite.pytester.makepyfile(test_it=MODEL.format(what="mismatch"))
     result = suite.run(engines="0.23", mode=mode)
-    result.stdout.fnmatch_lines(["FAILED test_it.py::test_model?tract-0.23.9? - 1 of 1 outputs differ from*"])
+    result.stdout.fnmatch_lines([f"FAILED test_it.py::test_model?tract-{RECENT}? - 1 of 1 outputs differ from*"])
 
 
 def test_a_failure_before_any_engine_is_shown_once_with_its_engines(suite, mode, monkeypatch):
@@ -48,7 +49,7 @@ def test_a_failure_before_any_engine_is_shown_once_with_its_engines(suite, mode,
     assert text.count("mismatch at stage `compare`") == 3
     assert text.count("FAILED test_it.py::test_model[unsupported-") == text.count(" - in 3 engines: ") == 1
     engines = next(line for line in failures if "before any engine, so the same in" in line)
-    assert all(f"tract {version}" in engines for version in ("0.21.19", "0.22.4", "0.23.9"))
+    assert all(f"tract {version}" in engines for version in ("0.21.19", "0.22.4", RECENT))
 
 
 def test_a_level_that_is_none_shows_no_frame_of_ours(suite):
@@ -87,8 +88,8 @@ def test_the_folder_of_failures_is_a_bundle(suite, monkeypatch, capsys):
     judge_here(monkeypatch, OneMore())
     monkeypatch.chdir(suite.path)
     capsys.readouterr()
-    assert main(["matrix", "run", "--bundle", "failures", "--tract", "0.23.9"]) == 1
+    assert main(["matrix", "run", "--bundle", "failures", "--tract", RECENT]) == 1
     out = capsys.readouterr().out
     assert "2 of 2 cells are not as expected" in out
-    assert "mismatch at stage `compare` in tract 0.23.9: 1 of 1 outputs differ from PyTorch" in out
+    assert f"mismatch at stage `compare` in tract {RECENT}: 1 of 1 outputs differ from PyTorch" in out
     assert "max abs" in out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from t2n_core.engine.provision.store import default_cache_dir
+from tests.releases import RECENT
 from tests.starter import FOR_EXPORTS
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
@@ -30,9 +31,9 @@ TESTS = """
 def test_computed_float16_are_judged_as_such_unless_another_level_is_asked_for(suite):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(TESTS)
-    result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result = suite.run("--t2n-report=site", CACHE, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=2, failed=1)
-    assert suite.statuses["test_close[tract-0.23.9]"] == "mismatch"
+    assert suite.statuses[f"test_close[tract-{RECENT}]"] == "mismatch"
 
 
 METRICS = """
@@ -63,10 +64,10 @@ METRICS = """
 def test_a_metric_of_stored_weights_stands_in_the_record_with_its_reference(suite):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(METRICS)
-    result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result = suite.run("--t2n-report=site", CACHE, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*metric loss: *, required <= 1e-05, against the model's own weights*"])
-    own, stored = (suite.cells[f"test_{name}[tract-0.23.9]"] for name in ("own", "stored"))
+    own, stored = (suite.cells[f"test_{name}[tract-{RECENT}]"] for name in ("own", "stored"))
     assert (own["status"], stored["status"]) == ("mismatch", "pass")
     assert own["facts"]["stored_weights"] == stored["facts"]["stored_weights"] == "2 as int8"
     assert own["metrics"][0]["reference"] == "the model's own weights"

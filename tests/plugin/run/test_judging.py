@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.plugin.judging.bundles import OneMore, judge_here
+from tests.releases import RECENT
 
 MARKED = """
     import pytest
@@ -137,7 +138,7 @@ def test_a_manifest_in_which_no_number_is_judged_proves_little(suite, monkeypatc
 
     judge_here(monkeypatch, OneMore())
     monkeypatch.chdir(suite.path)
-    words = ["matrix", "run", "--bundle", "failures", "--tract", "0.23.9"]
+    words = ["matrix", "run", "--bundle", "failures", "--tract", RECENT]
     assert main(words) == 1
     assert "mismatch at stage `compare`" in capsys.readouterr().out, "a replay judges as the session did"
     manifest.write_text(text.replace('"elementwise": true', '"elementwise": false'))
@@ -157,7 +158,7 @@ def test_a_bundle_knows_numbers_and_says_that_it_lacks_metrics(suite, monkeypatc
 
     judge_here(monkeypatch, OneMore())
     monkeypatch.chdir(suite.path)
-    words = ["matrix", "run", "--bundle", "bundle", "--tract", "0.23.9", "--report", "judged"]
+    words = ["matrix", "run", "--bundle", "bundle", "--tract", RECENT, "--report", "judged"]
     assert main(words) == 1
     from pytest_t2n.records.file import read_records
     from pytest_t2n.records.schema import CellLine

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.plugin.suites import marked
+from tests.releases import RECENT
 
 MANY = """
     import pytest
@@ -26,7 +27,7 @@ WORDS = {
     "unsupported": "unsupported",
     "bug": "error",
 }
-VERSIONS = ("0.21.19", "0.22.4", "0.23.9")
+VERSIONS = ("0.21.19", "0.22.4", RECENT)
 
 
 def test_every_cell_has_its_own_outcome_and_a_crash_is_one_of_them(suite, mode):
@@ -39,7 +40,10 @@ def test_every_cell_has_its_own_outcome_and_a_crash_is_one_of_them(suite, mode):
     assert suite.statuses == expected
     crash = suite.cells["test_model[crash@0.22.4-tract-0.22.4]"]
     assert crash["error"]["message"] == "thread panicked at core/src/axis.rs:71:9: bad axis -1"
-    assert (crash["stage"], crash["case"]) == ("optimise", suite.cells["test_model[crash@0.22.4-tract-0.23.9]"]["case"])
+    assert (crash["stage"], crash["case"]) == (
+        "optimise",
+        suite.cells[f"test_model[crash@0.22.4-tract-{RECENT}]"]["case"],
+    )
     result.stdout.fnmatch_lines(
         [
             "*t2n parity*",
@@ -63,14 +67,14 @@ def test_engines_are_resolved_once_and_an_export_is_shared(suite, mode):
 
 def test_the_failure_says_stage_op_module_source_and_hint(suite):
     suite.pytester.makepyfile(MANY)
-    result = suite.run("-k", "unsupported and 0.23.9")
+    result = suite.run("-k", f"unsupported and {RECENT}")
     result.stdout.fnmatch_lines(
         [
-            "unsupported at stage `lower` in tract 0.23.9: 1 operator of this model cannot be exported:",
+            f"unsupported at stage `lower` in tract {RECENT}: 1 operator of this model cannot be exported:",
             "- not supported",
             "*origin: aten::fft_fft in module `encoder.front` at model.py:12 in forward",
             "*hint: use a filter bank",
-            "FAILED *test_model[[]unsupported-tract-0.23.9[]]*",
+            f"FAILED *test_model[[]unsupported-tract-{RECENT}[]]*",
         ]
     )
     assert result.stdout.str().count("aten::fft_fft") == 1, "said once"
@@ -79,10 +83,10 @@ def test_the_failure_says_stage_op_module_source_and_hint(suite):
 
 def test_the_failure_shows_the_comparison(suite):
     suite.pytester.makepyfile(MANY)
-    result = suite.run("-k", "mismatch and 0.23.9", "--t2n-level=very")
+    result = suite.run("-k", f"mismatch and {RECENT}", "--t2n-level=very")
     result.stdout.fnmatch_lines(
         [
-            "mismatch at stage `compare` in tract 0.23.9: 1 of 1 outputs differ from PyTorch beyond `very`: y",
+            f"mismatch at stage `compare` in tract {RECENT}: 1 of 1 outputs differ from PyTorch beyond `very`: y",
             "output  shape *required *outside *max abs *mean abs *max rel *max ulp *sqnr *worst at *expected *actual",
             "y *float32[[]*,3[]]  none *very *1 *",
             "sizes checked: T=5; T=1; T=7",
@@ -104,9 +108,9 @@ def test_the_failure_of_a_crash_shows_the_panic(suite):
 
 def test_a_bug_of_the_converter_shows_where_it_is(suite):
     suite.pytester.makepyfile(MANY)
-    result = suite.run("-k", "bug and 0.23.9")
+    result = suite.run("-k", f"bug and {RECENT}")
     result.stdout.fnmatch_lines(
-        ["error at stage `lower` in tract 0.23.9: 'bug of the converter'", "*conftest.py*in to"]
+        [f"error at stage `lower` in tract {RECENT}: 'bug of the converter'", "*conftest.py*in to"]
     )
 
 
@@ -128,7 +132,7 @@ def test_the_users_own_exception_is_a_normal_failure(suite):
         ["E *ValueError: cause", "*direct cause*", ">*raise RuntimeError(*", "E *RuntimeError: mine"]
     )
     assert "running.py" not in result.stdout.str()
-    cell = suite.cells["test_it[tract-0.23.9]"]
+    cell = suite.cells[f"test_it[tract-{RECENT}]"]
     assert (cell["status"], cell["stage"], cell["error"]["error_class"]) == ("error", "setup", "RuntimeError")
 
 
@@ -146,7 +150,7 @@ def test_a_wrong_return_value_says_what_to_return(suite, body, words):
     result = suite.run("--t2n-report=site", engines="0.23")
     result.assert_outcomes(failed=1)
     assert words in result.stdout.str()
-    assert suite.statuses == {"test_it[tract-0.23.9]": "error"}
+    assert suite.statuses == {f"test_it[tract-{RECENT}]": "error"}
 
 
 def test_skips_xfails_and_broken_fixtures(suite, mode):
@@ -290,11 +294,11 @@ def test_records_follow_the_schema_between_run_and_plan_and_the_end(suite):
     path = suite.path / "site" / "matrix.jsonl"
     records = read_records(path)
     assert isinstance(records[0], RunLine)
-    assert [engine.title for engine in records[0].engines] == ["tract 0.21.19", "tract 0.23.9"]
+    assert [engine.title for engine in records[0].engines] == ["tract 0.21.19", f"tract {RECENT}"]
     assert isinstance(records[1], PlanLine)
     assert {engine: len(nodeids) for engine, nodeids in records[1].cells.items()} == {
         "tract-0.21.19": 7,
-        "tract-0.23.9": 7,
+        f"tract-{RECENT}": 7,
     }
     assert all(isinstance(record, CellLine) for record in records[2:-1])
     assert isinstance(records[-1], EndLine)
@@ -315,19 +319,19 @@ def test_options_reach_the_export(suite):
     )
     suite.run("--t2n-khronos", engines="0.23").assert_outcomes(passed=2)
     exports = [line for line in suite.log if "export" in line]
-    assert exports == ["main export pass 0.23.9 ['custom_extensions']", "main export pass 1.0.5 []"]
+    assert exports == [f"main export pass {RECENT} ['custom_extensions']", "main export pass 1.0.5 []"]
     assert sum("capture" in line for line in suite.log) == 2, "a khronos graph has no symbols"
 
 
 def test_the_terminal_shows_the_matrix_of_suites_and_engines(suite):
     one = marked("[{whats}]")
     suite.pytester.makepyfile(
-        test_layers=one.format(whats="'pass', 'mismatch'"), test_recurrent=one.format(whats="'pass', 'crash@0.23.9'")
+        test_layers=one.format(whats="'pass', 'mismatch'"), test_recurrent=one.format(whats=f"'pass', 'crash@{RECENT}'")
     )
     result = suite.run(engines="0.21,0.23")
     result.stdout.fnmatch_lines(
         [
-            "suite      tract 0.21.19  tract 0.23.9",
+            f"suite      tract 0.21.19  tract {RECENT}",
             "layers               1/2           1/2",
             "recurrent            2/2           1/2",
         ]
@@ -357,11 +361,11 @@ def test_changes_since_a_baseline(suite):
     model = "import pytest\n@pytest.mark.nnef_export\ndef test_it(): return {!r}, (1,)"
     suite.pytester.makepyfile(test_it=model.format("pass"))
     suite.run("--t2n-report=site", engines="0.22,0.23").assert_outcomes(passed=2)
-    suite.pytester.makepyfile(test_it=model.format("crash@0.23.9"))
+    suite.pytester.makepyfile(test_it=model.format(f"crash@{RECENT}"))
     result = suite.run("--t2n-report=site", "--t2n-baseline=site", engines="0.22,0.23")
     result.stdout.fnmatch_lines(["since the baseline: 1 regression"])
     summary = (suite.path / "site" / "summary.md").read_text()
-    assert "| regression | test\\_it.py::test\\_it | tract 0.23.9 | pass exact | crash at optimise |" in summary
+    assert f"| regression | test\\_it.py::test\\_it | tract {RECENT} | pass exact | crash at optimise |" in summary
     result = suite.run("--t2n-report=site", "--t2n-baseline=nowhere.jsonl")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --t2n-baseline: *nowhere.jsonl*"])

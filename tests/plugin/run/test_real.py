@@ -10,6 +10,7 @@ from pytest_t2n.collect.markers import OWN_ARGUMENTS
 from pytest_t2n.collect.targets import TARGETS, options_of_target
 from t2n_core.engine.provision.store import default_cache_dir
 from t2n_core.export.options import marker_options
+from tests.releases import RECENT
 from tests.starter import FOR_EXPORTS
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
@@ -93,26 +94,26 @@ def test_an_engine_that_aborts_is_one_cell(suite, mode):
             return graph, (1,)
         """
     )
-    result = suite.run("--t2n-report=site", CACHE, engines="0.21.19,0.23.9", mode=mode, alone=True)
+    result = suite.run("--t2n-report=site", CACHE, engines=f"0.21.19,{RECENT}", mode=mode, alone=True)
     result.assert_outcomes(passed=4, failed=6)
     found = {name[len("test_graph[") : -1]: status for name, status in suite.statuses.items()}
     assert found == {
         "right-tract-0.21.19": "pass",
-        "right-tract-0.23.9": "pass",
+        f"right-tract-{RECENT}": "pass",
         "panics-tract-0.21.19": "crash",
-        "panics-tract-0.23.9": "error",
+        f"panics-tract-{RECENT}": "error",
         "wrong-tract-0.21.19": "mismatch",
-        "wrong-tract-0.23.9": "mismatch",
+        f"wrong-tract-{RECENT}": "mismatch",
         "unknown-tract-0.21.19": "error",
-        "unknown-tract-0.23.9": "error",
+        f"unknown-tract-{RECENT}": "error",
         "right_too-tract-0.21.19": "pass",
-        "right_too-tract-0.23.9": "pass",
+        f"right_too-tract-{RECENT}": "pass",
     }
     crash = suite.cells["test_graph[panics-tract-0.21.19]"]["error"]
     assert crash["error_class"] == "EngineCrash"
     assert "panicked at" in crash["message"]
     assert crash["message"].splitlines()[0] in result.stdout.str()
-    assert "nothing" in suite.cells["test_graph[unknown-tract-0.23.9]"]["error"]["message"]
+    assert "nothing" in suite.cells[f"test_graph[unknown-tract-{RECENT}]"]["error"]["message"]
 
 
 def test_an_unknown_version_of_the_real_index(suite):
@@ -157,7 +158,7 @@ def test_the_first_example_of_the_documentation(suite):
     archives = []
     for mode in ("plain", "n2"):
         result = suite.run(
-            "--t2n-report=site", CACHE, engines="0.21.19,0.23.9", mode=mode, alone=True, modules=FOR_EXPORTS
+            "--t2n-report=site", CACHE, engines=f"0.21.19,{RECENT}", mode=mode, alone=True, modules=FOR_EXPORTS
         )
         result.assert_outcomes(passed=6, failed=2)
         cells = suite.cells
@@ -210,9 +211,9 @@ ALL_OPTIONS = """
 def test_every_option_of_the_target_is_an_argument_of_the_marker(suite):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(ALL_OPTIONS)
-    result = suite.run("--t2n-report=site", CACHE, engines="0.22.4,0.23.9", alone=True, modules=FOR_EXPORTS)
+    result = suite.run("--t2n-report=site", CACHE, engines=f"0.22.4,{RECENT}", alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=1)
-    assert list(suite.statuses) == ["test_all[tract-0.23.9]"]
+    assert list(suite.statuses) == [f"test_all[tract-{RECENT}]"]
 
 
 def test_no_option_of_a_target_is_one_of_the_export_or_of_the_marker():
@@ -288,7 +289,7 @@ def test_alone():
 def test_inputs_can_be_a_strategy_of_hypothesis(suite):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_drawn=DRAWN)
-    result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result = suite.run("--t2n-report=site", CACHE, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=2)
     drawn, alone = ({size["T"] for size in cell["sizes"]} for cell in suite.cells.values())
     assert {size for size in drawn - alone if size < 10}, "sizes that only the strategy has"
@@ -326,7 +327,7 @@ def test_program():
 def test_ways_in_are_options_of_marker_and_fixture(suite):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_ways=WAYS_IN)
-    result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result = suite.run("--t2n-report=site", CACHE, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=3)
 
 
@@ -359,7 +360,7 @@ def test_refused():
 def test_notes_on_an_export_and_refusals_of_pytorch_stand_in_the_record(suite):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_notes=NOTES)
-    result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result = suite.run("--t2n-report=site", CACHE, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=2, failed=1)
     cells = {name.partition("[")[0]: cell for name, cell in suite.cells.items()}
     assert cells["test_told"]["notes"] == [

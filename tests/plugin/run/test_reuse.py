@@ -24,6 +24,7 @@ from t2n_core.parity.samples import Sample
 from t2n_core.parity.stage import Stage, Status
 from tests.plugin.conftest import FAKE_CONFTEST
 from tests.plugin.suites import marked
+from tests.releases import RECENT
 
 COUNTING = """
 
@@ -89,12 +90,12 @@ def key_in(facts: dict, archives: Path) -> str:
     versions = {"python": "3.11.7", "numpy": facts["numpy"], "torch": facts["torch"]}
     here = platform_of(processor, variables, versions, system="linux", machine=facts["machine"])
     resolved = ResolvedEngine(
-        *("wheel", "0.23.9", Path(facts["library"]), facts["sha256"], facts["requested"]),
+        *("wheel", RECENT, Path(facts["library"]), facts["sha256"], facts["requested"]),
         tier=facts["tier"],
         runtime=facts["runtime"],
         paths=facts["paths"],
     )
-    engine = SelectedEngine("tract", "0.23.9", resolved.label, resolved.to_dict(), here.key)
+    engine = SelectedEngine("tract", RECENT, resolved.label, resolved.to_dict(), here.key)
     archive = archives / facts["archive"].decode().replace(" ", "_")
     if not archive.exists():
         archive.write_bytes(facts["archive"])
@@ -132,8 +133,8 @@ def test_nothing_is_reused_of_a_script(tmp_path, content, runs):
     binary, archive = tmp_path / "tract", tmp_path / "archive"
     binary.write_bytes(content)
     archive.write_bytes(b"archive")
-    resolved = ResolvedEngine("cli", "0.23.9", binary, "ab" * 32, "path:tract")
-    cell = Cell("n", "c", SelectedEngine("tract", "0.23.9", resolved.label, resolved.to_dict()))
+    resolved = ResolvedEngine("cli", RECENT, binary, "ab" * 32, "path:tract")
+    cell = Cell("n", "c", SelectedEngine("tract", RECENT, resolved.label, resolved.to_dict()))
     inputs = CheckInputs(cell, CheckRequest(archive, [Sample((np.zeros(2),), (np.ones(2),), {})], ["y"]))
     checked = []
 

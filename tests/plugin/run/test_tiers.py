@@ -15,6 +15,7 @@ from pytest_t2n.run.bundle_reader import read_bundle
 from t2n_core.engine.processor import this_processor
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.plugin.run.test_bundles import t2n
+from tests.releases import RECENT
 from tests.starter import FOR_EXPORTS
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
@@ -41,7 +42,9 @@ def convolution(suite):
 
 
 def run(suite, *arguments):
-    return suite.run("--t2n-report=site", CACHE, *arguments, engines="0.22.4,0.23.9", alone=True, modules=FOR_EXPORTS)
+    return suite.run(
+        "--t2n-report=site", CACHE, *arguments, engines=f"0.22.4,{RECENT}", alone=True, modules=FOR_EXPORTS
+    )
 
 
 def test_a_level_is_a_fact_about_kernels(convolution):
@@ -50,17 +53,17 @@ def test_a_level_is_a_fact_about_kernels(convolution):
     found = {name: (cell["status"], cell["level"]) for name, cell in convolution.cells.items()}
     assert found == {
         "test_conv[tract-0.22.4]": ("pass", "exact"),
-        "test_conv[tract-0.23.9]": ("pass", "exact"),
-        "test_conv[tract-0.23.9-no-avx512]": ("pass", "exact"),
-        "test_conv[tract-0.23.9-no-fma]": ("mismatch", "approximate"),
+        f"test_conv[tract-{RECENT}]": ("pass", "exact"),
+        f"test_conv[tract-{RECENT}-no-avx512]": ("pass", "exact"),
+        f"test_conv[tract-{RECENT}-no-fma]": ("mismatch", "approximate"),
     }
     assert len({cell["archive_sha256"] for cell in convolution.cells.values()}) == 1
-    assert "mismatch at stage `compare` in tract 0.23.9 no-fma" in result.stdout.str()
+    assert f"mismatch at stage `compare` in tract {RECENT} no-fma" in result.stdout.str()
     engines = {engine["label"]: engine for engine in convolution.matrix[0]["engines"]}
-    assert engines["0.23.9"]["environment"].keys() == {*engines["0.22.4"]["environment"]}
-    assert engines["0.23.9 no-fma"]["environment"]["TRACT_CPU_ISA"].startswith("-fma,-avx512f,")
-    assert {"fma", "avx512f"} <= set(engines["0.23.9"]["kernels"])
-    assert not {"fma", "avx512f"} & set(engines["0.23.9 no-fma"]["kernels"])
+    assert engines[RECENT]["environment"].keys() == {*engines["0.22.4"]["environment"]}
+    assert engines[f"{RECENT} no-fma"]["environment"]["TRACT_CPU_ISA"].startswith("-fma,-avx512f,")
+    assert {"fma", "avx512f"} <= set(engines[RECENT]["kernels"])
+    assert not {"fma", "avx512f"} & set(engines[f"{RECENT} no-fma"]["kernels"])
 
     page = (convolution.path / "site" / "index.html").read_text()
     heads = [re.sub(r"<[^>]*>", "", head) for head in re.findall(r"<h2.*?</h2>", page)]
@@ -69,21 +72,21 @@ def test_a_level_is_a_fact_about_kernels(convolution):
     assert '<td class="bad">mismatch at compare (no-fma)</td>' in page
     summary = (convolution.path / "site" / "summary.md").read_text()
     assert summary.index("With other kernels") < summary.index("| engine |")
-    badge = json.loads((convolution.path / "site" / "badge-tract-0.23.9.json").read_text())
+    badge = json.loads((convolution.path / "site" / f"badge-tract-{RECENT}.json").read_text())
     assert badge["message"] == "0/1 pass", "a release is as good as its worst tier"
 
     bundle = convolution.path / "bundle"
     assert len(read_bundle(bundle).checks) == 4
     cache = CACHE.partition("=")[2]
-    select = ("--tract", "0.23.9", "--cpu", "native,no-fma", "--cache-dir", cache, "--report", "again")
+    select = ("--tract", RECENT, "--cpu", "native,no-fma", "--cache-dir", cache, "--report", "again")
     assert t2n("matrix", "run", "--bundle", "bundle", *select, cwd=convolution.path).returncode == 1
     again = cells_of(read_records(convolution.path / "again" / "matrix.jsonl"))
     assert {cell.nodeid.partition("::")[2]: (cell.status, cell.level) for cell in again} == {
-        name: found[name] for name in ("test_conv[tract-0.23.9]", "test_conv[tract-0.23.9-no-fma]")
+        name: found[name] for name in (f"test_conv[tract-{RECENT}]", f"test_conv[tract-{RECENT}-no-fma]")
     }
     (readme,) = convolution.path.glob("bad/*/README.md")
     line = next(line for line in readme.read_text().splitlines() if "t2n matrix" in line)
-    assert line.endswith("--tract 0.23.9 --cpu no-fma")
+    assert line.endswith(f"--tract {RECENT} --cpu no-fma")
     done = t2n(*line.split()[1:], "--cache-dir", cache, cwd=convolution.path)
     assert (done.returncode, "mismatch" in done.stdout) == (1, True)
 
@@ -99,7 +102,7 @@ def test_a_pass_is_not_taken_for_other_kernels(convolution, monkeypatch):
 def test_an_expectation_may_speak_of_one_tier(convolution):
     tiers = ("--t2n-cpu=native,no-avx512,no-fma", "--t2n-expect=known.toml")
     run(convolution, *tiers, "--t2n-accept").assert_outcomes(passed=3, xfailed=1)
-    assert 'engine = "tract==0.23.9 no-fma"' in (convolution.path / "known.toml").read_text()
+    assert f'engine = "tract=={RECENT} no-fma"' in (convolution.path / "known.toml").read_text()
     run(convolution, *tiers).assert_outcomes(passed=3, xfailed=1)
     run(convolution, "--t2n-expect=known.toml").assert_outcomes(passed=2)
 
@@ -114,7 +117,7 @@ def test_a_bundle_says_where_it_was_exported_and_where_judged(convolution):
     exporter |= {"key": "0123456789ab", "machine": "aarch64", "versions": {"torch": "1.2.3", "python": "3.99"}}
     path.write_text(json.dumps(manifest))
     cache = CACHE.partition("=")[2]
-    select = ("--tract", "0.23.9", "--cache-dir", cache, "--report", "again")
+    select = ("--tract", RECENT, "--cache-dir", cache, "--report", "again")
     assert t2n("matrix", "run", "--bundle", "bundle", *select, cwd=convolution.path).returncode == 0
     records = read_records(convolution.path / "again" / "matrix.jsonl")
     (judged,) = cells_of(records)
@@ -129,10 +132,10 @@ def test_a_bundle_says_where_it_was_exported_and_where_judged(convolution):
 def test_a_runtime_that_the_machine_lacks(convolution):
     result = run(convolution, "--t2n-runtime=cpu,metal")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --t2n-runtime=metal: tract 0.23.9: Unknown runtime metal*"])
+    result.stderr.fnmatch_lines([f"ERROR: --t2n-runtime=metal: tract {RECENT}: Unknown runtime metal*"])
     assert "Traceback" not in result.stderr.str()
 
 
 def test_a_runtime_is_in_the_name():
-    engine = SelectedEngine("tract", "0.23.9", "0.23.9 cuda", {"requested": "0.23"})
-    assert (engine.id, engine.title, engine.is_native) == ("tract-0.23.9-cuda", "tract 0.23.9 cuda", False)
+    engine = SelectedEngine("tract", RECENT, f"{RECENT} cuda", {"requested": "0.23"})
+    assert (engine.id, engine.title, engine.is_native) == (f"tract-{RECENT}-cuda", f"tract {RECENT} cuda", False)

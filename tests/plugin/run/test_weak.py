@@ -9,6 +9,7 @@ import pytest
 
 from pytest_t2n.records.file import read_records, write_records
 from pytest_t2n.records.schema import EndLine
+from tests.releases import RECENT
 
 CASES = """
     import pytest
@@ -36,7 +37,8 @@ REASON = """
 
 def statuses(suite):
     return {
-        name.removesuffix("-tract-0.23.9]").removesuffix("[tract-0.23.9]"): cell for name, cell in suite.cells.items()
+        name.removesuffix(f"-tract-{RECENT}]").removesuffix(f"[tract-{RECENT}]"): cell
+        for name, cell in suite.cells.items()
     }
 
 
@@ -47,7 +49,7 @@ def test_a_weak_pass_is_shown(suite, mode):
     result.stdout.fnmatch_lines(
         [
             "engine*pass*weak*",
-            "tract 0.23.9*1*2*",
+            f"tract {RECENT}*1*2*",
             "2 weak: *--t2n-strict*",
             "*test_model?weak-*: 1 of 1 outputs prove *",
         ]
@@ -103,7 +105,7 @@ def test_a_written_reason_is_enough(suite, mode):
     result.assert_outcomes(passed=3)
     result.stdout.no_fnmatch_line("*weak:*")
     assert "one input of no choice" in statuses(suite)["test_both"]["expected"]
-    for name, label in (("badge-tract-0.23.9.json", '"brightgreen"'),):
+    for name, label in ((f"badge-tract-{RECENT}.json", '"brightgreen"'),):
         assert label in (suite.pytester.path / "site" / name).read_text()
 
 
@@ -112,7 +114,7 @@ def test_a_reason_for_what_is_not_weak_fails(suite):
     suite.pytester.makefile(".toml", known=REASON.replace("test_model[weak]", "test_model[pass1]"))
     result = suite.run("--t2n-expect=known.toml", engines="0.23")
     result.assert_outcomes(passed=1, failed=2)
-    result.stdout.fnmatch_lines(["*passes on tract 0.23.9, and known.toml:1 expects weak at stage `compare`*"])
+    result.stdout.fnmatch_lines([f"*passes on tract {RECENT}, and known.toml:1 expects weak at stage `compare`*"])
 
 
 def test_accept_writes_weak_cells_down(suite):
@@ -133,7 +135,7 @@ def test_a_pass_with_nan_says_the_share(suite, mode):
             "  test_it.py::test_model?nan-*: y is NaN or infinite in * %*",
         ]
     )
-    found, plain = suite.cells["test_model[nan-tract-0.23.9]"], suite.cells["test_model[pass-tract-0.23.9]"]
+    found, plain = suite.cells[f"test_model[nan-tract-{RECENT}]"], suite.cells[f"test_model[pass-tract-{RECENT}]"]
     assert 0.2 < found["outputs"][0]["not_finite"] < 0.8
     (note,) = found["notes"]
     assert note.startswith("y is NaN or infinite in ")
@@ -144,6 +146,6 @@ def test_a_result_that_is_reused_keeps_its_share(suite):
     suite.pytester.makepyfile(test_it=NOT_FINITE)
     for _ in range(2):
         suite.run("--t2n-report=site", "--t2n-reuse", engines="0.23")
-        cell = suite.cells["test_model[nan-tract-0.23.9]"]
+        cell = suite.cells[f"test_model[nan-tract-{RECENT}]"]
         assert cell["outputs"][0]["not_finite"] > 0.2
     assert cell["reused"]

@@ -10,7 +10,7 @@ import pytest
 from pytest_t2n.cli import main
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.onnx_nets import linear, lstm, saved
-from tests.releases import LINES, NEWEST
+from tests.releases import LINES, RECENT
 from tests.starter import FOR_EXPORTS
 
 CACHE = str(default_cache_dir())
@@ -35,7 +35,7 @@ GRAPH = "version 1.0;\ngraph g(x) -> (y)\n{\n  x = external(shape = [2, 3]);\n  
 @pytest.fixture(autouse=True)
 def engines(resolved_engine):
     """Fetch the engines, since the commands below are offline."""
-    for release in (LINES[-2], NEWEST):
+    for release in (LINES[-2], RECENT):
         resolved_engine(release)
 
 
@@ -48,7 +48,7 @@ def test_files_are_judged_again_from_a_bundle(suite, capsys, tmp_path):
     (suite.path / "test_it.py").write_text(TEST)
     files = ("--t2n-bundle=bundle", "--t2n-bundle-failures=failures", "--t2n-reduce=small", "--t2n-report=site")
     options = (f"--t2n-cache-dir={CACHE}", "--t2n-offline", "--t2n-bisect-releases", *files)
-    result = suite.run(*options, engines=NEWEST, alone=True, modules=FOR_EXPORTS)
+    result = suite.run(*options, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(["no boundary: the outcome is the same in all of them"])
     result.stdout.fnmatch_lines(["reduced: mismatch at compare, of `LSTM`: 1 operator, *"])
@@ -58,7 +58,7 @@ def test_files_are_judged_again_from_a_bundle(suite, capsys, tmp_path):
     bundle, failures = suite.path / "bundle", suite.path / "failures"
     for name in ("linear.onnx", "w", "reverse.onnx"):
         (suite.path / name).unlink()
-    chosen = ["--offline", "--cache-dir", CACHE, "--tract", f"{LINES[-2]},{NEWEST}"]
+    chosen = ["--offline", "--cache-dir", CACHE, "--tract", f"{LINES[-2]},{RECENT}"]
     assert main(["matrix", "run", "--bundle", str(bundle), *chosen, "--report", str(tmp_path / "again")]) == 1
     lines = map(json.loads, (tmp_path / "again" / "matrix.jsonl").read_text().splitlines())
     again = {cell["nodeid"].rpartition("::")[2]: cell for cell in lines if cell["type"] == "cell"}
@@ -66,7 +66,7 @@ def test_files_are_judged_again_from_a_bundle(suite, capsys, tmp_path):
     for name, cell in in_session.items():
         assert [again[name].get(key) for key in SAME] == [cell.get(key) for key in SAME]
     message = "1 of 1 outputs differ from onnxruntime beyond `approximate`: y"
-    assert again[f"test_net[reverse-tract-{NEWEST}]"]["error"]["message"] == message
+    assert again[f"test_net[reverse-tract-{RECENT}]"]["error"]["message"] == message
     assert not any("exported_for" in cell["facts"] for cell in again.values())
     assert again[f"test_net[reverse-tract-{LINES[-2]}]"]["status"] == "mismatch"
 

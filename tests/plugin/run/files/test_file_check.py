@@ -6,11 +6,11 @@ import pytest
 
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.onnx_nets import linear, lstm, saved
-from tests.releases import LINES, NEWEST
+from tests.releases import LINES, RECENT
 from tests.starter import FOR_EXPORTS
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
-ENGINES = f"{LINES[-3]},{NEWEST}"
+ENGINES = f"{LINES[-3]},{RECENT}"
 
 
 @pytest.fixture(autouse=True)
@@ -34,14 +34,14 @@ def test_a_file_is_a_cell_for_each_engine(suite):
     assert {name: cell["status"] for name, cell in cells.items()} == {
         f"test_net[tract-{version}]": "pass" for version in ENGINES.split(",")
     }
-    assert {"B": 1} in cells[f"test_net[tract-{NEWEST}]"]["sizes"]
+    assert {"B": 1} in cells[f"test_net[tract-{RECENT}]"]["sizes"]
 
 
 def test_a_file_that_the_engine_computes_wrongly_fails(suite):
-    result = ran(suite, "@pytest.mark.nnef_file('reverse.onnx')\ndef test_net():\n    pass\n", engines=NEWEST)
+    result = ran(suite, "@pytest.mark.nnef_file('reverse.onnx')\ndef test_net():\n    pass\n", engines=RECENT)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*1 of 1 outputs differ from onnxruntime beyond `approximate`: y*"])
-    assert suite.cells[f"test_net[tract-{NEWEST}]"]["status"] == "mismatch"
+    assert suite.cells[f"test_net[tract-{RECENT}]"]["status"] == "mismatch"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_file_that_the_engine_computes_wrongly_fails(suite):
 )
 def test_inputs_that_a_test_returns(suite, returned, outcome):
     test = f"@pytest.mark.nnef_file('linear.onnx')\ndef test_net():\n    return {returned}\n"
-    ran(suite, test, engines=NEWEST).assert_outcomes(**outcome)
+    ran(suite, test, engines=RECENT).assert_outcomes(**outcome)
 
 
 MODULE = """
@@ -97,7 +97,7 @@ class Other(Net):
 )
 def test_a_module_beside_an_onnx_model(suite, marker, returned, message):
     test = f"{MODULE}@pytest.mark.{marker}\ndef test_net():\n    return {returned}\n"
-    result = ran(suite, test, engines=NEWEST if message else ENGINES)
+    result = ran(suite, test, engines=RECENT if message else ENGINES)
     result.assert_outcomes(**({"failed": 1} if message else {"passed": 2}))
     assert message in result.stdout.str()
 
@@ -109,9 +109,9 @@ def test_nets(nnef_check, name):
     outcome = nnef_check(f"{name}.onnx", sizes={"B": 4} if name == "linear" else None)
     assert outcome.passed
 """
-    ran(suite, test, engines=NEWEST).assert_outcomes(passed=1, failed=1)
-    assert suite.cells[f"test_nets[linear-tract-{NEWEST}]"]["sizes"] == [{"B": 4}]
-    assert suite.cells[f"test_nets[reverse-tract-{NEWEST}]"]["status"] == "mismatch"
+    ran(suite, test, engines=RECENT).assert_outcomes(passed=1, failed=1)
+    assert suite.cells[f"test_nets[linear-tract-{RECENT}]"]["sizes"] == [{"B": 4}]
+    assert suite.cells[f"test_nets[reverse-tract-{RECENT}]"]["status"] == "mismatch"
 
 
 def test_a_failed_check_cannot_be_caught(suite):
@@ -120,7 +120,7 @@ def test_net(nnef_check):
     with pytest.raises(pytest.fail.Exception):
         nnef_check("reverse.onnx")
 """
-    result = ran(suite, test, engines=NEWEST)
+    result = ran(suite, test, engines=RECENT)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*a check of this test failed, and the test does not*"])
 
@@ -137,11 +137,11 @@ def test_net(nnef_check):
     ],
 )
 def test_wrong_uses_are_errors(suite, marker, message):
-    result = ran(suite, f"@pytest.mark.{marker}\ndef test_net():\n    pass\n", engines=NEWEST)
+    result = ran(suite, f"@pytest.mark.{marker}\ndef test_net():\n    pass\n", engines=RECENT)
     assert result.ret != 0
     assert message in result.stdout.str() + result.stderr.str()
 
 
 def test_a_test_returns_no_model(suite):
-    result = ran(suite, "@pytest.mark.nnef_file('linear.onnx')\ndef test_net():\n    return 3\n", engines=NEWEST)
+    result = ran(suite, "@pytest.mark.nnef_file('linear.onnx')\ndef test_net():\n    return 3\n", engines=RECENT)
     result.stdout.fnmatch_lines(["*this test returned a int: a test marked nnef_file returns nothing*"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from t2n_core.engine.provision.store import default_cache_dir
+from tests.releases import RECENT
 from tests.starter import FOR_EXPORTS
 
 ROOT = Path(__file__).parents[4]
@@ -33,7 +34,7 @@ def generate(**options):
 """
 
 
-def ran(suite, test: str, *options: str, engines: str = "0.21.19,0.23.9"):
+def ran(suite, test: str, *options: str, engines: str = f"0.21.19,{RECENT}"):
     suite.pytester.makeconftest(f"import sys\n\nsys.path.insert(0, {str(ROOT)!r})\n")
     (suite.path / "test_it.py").write_text(NET + test)
     arguments = ("--t2n-report=site", "--t2n-offline", CACHE, *options)
@@ -45,9 +46,9 @@ def test_tokens_stand_in_record_terminal_and_reports(suite):
     result.assert_outcomes(passed=2)
     assert {name: (cell["status"], cell["tokens"]) for name, cell in suite.cells.items()} == {
         "test_net[tract-0.21.19]": ("pass", "18/18"),
-        "test_net[tract-0.23.9]": ("pass", "18/18"),
+        f"test_net[tract-{RECENT}]": ("pass", "18/18"),
     }
-    newest = suite.cells["test_net[tract-0.23.9]"]
+    newest = suite.cells[f"test_net[tract-{RECENT}]"]
     assert newest["facts"]["ways"]["state held by the engine"] == "pass"
     assert "tokens" not in newest["facts"]
     assert newest["ops"]
@@ -55,7 +56,7 @@ def test_tokens_stand_in_record_terminal_and_reports(suite):
     result.stdout.fnmatch_lines(["engine*pass*tokens*levels reached", "tract 0.21.19*1*18/18*"])
     summary = (suite.path / "site" / "summary.md").read_text()
     assert "| engine | pass | tokens |" in summary
-    assert "| tract 0.23.9 | 1 | 18/18 |" in summary
+    assert f"| tract {RECENT} | 1 | 18/18 |" in summary
 
 
 WRONG = """
@@ -78,7 +79,7 @@ def test_net():
 
 
 def test_wrong_tokens_are_a_mismatch_with_the_first_wrong_step(suite):
-    result = ran(suite, WRONG, "--t2n-bisect", engines="0.23.9")
+    result = ran(suite, WRONG, "--t2n-bisect", engines=RECENT)
     result.assert_outcomes(failed=1)
     (cell,) = suite.cells.values()
     assert cell["status"] == "mismatch"
@@ -90,7 +91,7 @@ def test_wrong_tokens_are_a_mismatch_with_the_first_wrong_step(suite):
 
 
 def test_one_token_throughout_is_weak(suite):
-    ran(suite, "@generate(steps=2)\ndef test_net():\n    return returned(spread=0.0)\n", engines="0.23.9")
+    ran(suite, "@generate(steps=2)\ndef test_net():\n    return returned(spread=0.0)\n", engines=RECENT)
     (cell,) = suite.cells.values()
     assert (cell["status"], cell["error"]["error_class"]) == ("weak", "WeakCheck")
 
@@ -109,10 +110,10 @@ def test_export_alone():
 
 
 def test_the_fixture_generates_too(suite):
-    ran(suite, FIXTURE, engines="0.23.9").assert_outcomes(passed=2)
+    ran(suite, FIXTURE, engines=RECENT).assert_outcomes(passed=2)
     cells = suite.cells
-    assert cells["test_by_hand[tract-0.23.9]"]["tokens"] == "4/4"
-    assert "tokens" not in cells["test_export_alone[tract-0.23.9]"]
+    assert cells[f"test_by_hand[tract-{RECENT}]"]["tokens"] == "4/4"
+    assert "tokens" not in cells[f"test_export_alone[tract-{RECENT}]"]
 
 
 @pytest.mark.parametrize(
@@ -167,10 +168,12 @@ def test_padded():
 
 def test_a_model_of_transformers_returns_its_prompts(suite):
     pytest.importorskip("transformers")
-    result = ran(suite, LLAMA, engines="0.23.9")
+    result = ran(suite, LLAMA, engines=RECENT)
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["error at stage `input` in tract 0.23.9: the prompt's `attention_mask` hides tokens*"])
+    result.stdout.fnmatch_lines(
+        [f"error at stage `input` in tract {RECENT}: the prompt's `attention_mask` hides tokens*"]
+    )
     result.stdout.no_fnmatch_line("During handling*")
-    cell = suite.cells["test_llama[tract-0.23.9]"]
+    cell = suite.cells[f"test_llama[tract-{RECENT}]"]
     assert cell["tokens"] == "10/10"
     assert cell["facts"]["ways"]["prompts in a batch"] == "pass"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from t2n_core.engine.provision.store import default_cache_dir
+from tests.releases import RECENT
 from tests.starter import FOR_EXPORTS
 
 ROOT = Path(__file__).parents[4]
@@ -24,11 +25,11 @@ from conformance.cases.several_archives.recognisers import ctc
 @pytest.fixture(autouse=True)
 def engines(resolved_engine):
     """Fetch the engines, since the sessions below are offline."""
-    for version in ("0.21.19", "0.23.9"):
+    for version in ("0.21.19", RECENT):
         resolved_engine(version)
 
 
-def ran(suite, test: str, engines: str = "0.21.19,0.23.9"):
+def ran(suite, test: str, engines: str = f"0.21.19,{RECENT}"):
     suite.pytester.makeconftest(f"import sys\n\nsys.path.insert(0, {str(ROOT)!r})\n")
     (suite.path / "test_it.py").write_text(PROGRAM + test)
     return suite.run("--t2n-offline", CACHE, "--t2n-report=site", engines=engines, alone=True, modules=FOR_EXPORTS)
@@ -39,9 +40,9 @@ def test_a_program_is_a_cell_for_each_engine(suite):
     result.assert_outcomes(passed=2)
     assert {name: cell["status"] for name, cell in suite.cells.items()} == {
         "test_ctc[tract-0.21.19]": "pass",
-        "test_ctc[tract-0.23.9]": "pass",
+        f"test_ctc[tract-{RECENT}]": "pass",
     }
-    assert "aten::gru.input" in str(suite.cells["test_ctc[tract-0.23.9]"]["ops"])
+    assert "aten::gru.input" in str(suite.cells[f"test_ctc[tract-{RECENT}]"]["ops"])
 
 
 def test_statements_that_compute_something_else_fail(suite):
@@ -51,10 +52,10 @@ def test_ctc():
     program = ctc()
     return replace(program, reference=lambda features: program.reference(features) + 1)
 """
-    result = ran(suite, test, engines="0.23.9")
+    result = ran(suite, test, engines=RECENT)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*the program differs from its reference on example 0*"])
-    assert suite.cells["test_ctc[tract-0.23.9]"]["stage"] == "input"
+    assert suite.cells[f"test_ctc[tract-{RECENT}]"]["stage"] == "input"
 
 
 @pytest.mark.parametrize(
@@ -75,6 +76,6 @@ def test_ctc():
     ],
 )
 def test_wrong_uses_are_errors(suite, test, message):
-    result = ran(suite, test, engines="0.23.9")
+    result = ran(suite, test, engines=RECENT)
     assert result.ret != 0
     assert message in result.stdout.str() + result.stderr.str()

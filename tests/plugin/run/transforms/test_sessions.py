@@ -6,6 +6,7 @@ import pytest
 
 from pytest_t2n.cli import main
 from tests.plugin.suites import marked
+from tests.releases import RECENT
 
 MODELS = marked('["pass", "untransformable", "untouched", "uncheckable", "mismatch"]')
 MARKED = """
@@ -26,7 +27,7 @@ ENDS = {
 ARGUMENTS = '{"name": "f32_to_f16", "exclude": ["a,b"]}'
 
 
-def checked(suite, what: str, version: str = "0.23.9") -> dict[str, str]:
+def checked(suite, what: str, version: str = RECENT) -> dict[str, str]:
     return suite.cells[f"test_model[{what}-tract-{version}]"].get("facts", {}).get("checked_transforms", {})
 
 
@@ -42,7 +43,7 @@ def test_the_option_checks_each_cell_that_passes(suite, mode):
     assert checked(suite, "untouched")["f32_to_f16"].startswith("weak at exact: the transform left")
     assert checked(suite, "uncheckable")["f32_to_f16"] == "not checked: error: caches begin empty"
     assert checked(suite, "mismatch") == {}, "it failed before"
-    statuses = {what: suite.statuses[f"test_model[{what}-tract-0.23.9]"] for what in ENDS}
+    statuses = {what: suite.statuses[f"test_model[{what}-tract-{RECENT}]"] for what in ENDS}
     assert statuses == ENDS
 
 
@@ -51,7 +52,7 @@ def test_the_marker_does_the_same_for_one_test(suite):
     result = suite.run("--t2n-report=site", engines="0.23")
     result.assert_outcomes(passed=2, failed=2)
     assert list(suite.statuses.values()) == ["pass", "mismatch", "weak", "error"]
-    error = suite.cells["test_model[untouched-tract-0.23.9]"]["error"]
+    error = suite.cells[f"test_model[untouched-tract-{RECENT}]"]["error"]
     assert error["message"] == "the transform left the model as it was"
     suite.run("--t2n-strict", engines="0.23").assert_outcomes(passed=1, failed=3)
 
@@ -60,10 +61,10 @@ def test_marker_and_option_run_each_once(suite):
     suite.pytester.makepyfile(test_it=MARKED)
     suite.run("--t2n-transforms=round_trip,f32-to-f16", "-k", "pass", engines="0.23")
     assert suite.runs == [
-        "pass 0.23.9",
-        "pass 0.23.9 f32_to_f16",
-        "pass 0.23.9 conv_nhwc",
-        "pass 0.23.9 round_trip",
+        f"pass {RECENT}",
+        f"pass {RECENT} f32_to_f16",
+        f"pass {RECENT} conv_nhwc",
+        f"pass {RECENT} round_trip",
     ]
 
 
@@ -81,7 +82,7 @@ def test_the_ini_file_and_arguments(suite):
     suite.pytester.makepyfile(test_it=MODELS)
     suite.pytester.makeini(f"[pytest]\nt2n_transforms = round_trip, {ARGUMENTS}")
     suite.run("-k", "pass", engines="0.23")
-    assert suite.runs == ["pass 0.23.9", "pass 0.23.9 round_trip", f"pass 0.23.9 {ARGUMENTS}"]
+    assert suite.runs == [f"pass {RECENT}", f"pass {RECENT} round_trip", f"pass {RECENT} {ARGUMENTS}"]
 
 
 def test_the_fixture_checks_too(suite):

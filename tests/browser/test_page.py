@@ -15,6 +15,7 @@ from pytest_t2n.report.causes import cause_key, find_causes
 from pytest_t2n.report.matrix import Matrix, is_surprise
 from pytest_t2n.report.write import write_report
 from tests.plugin.report.many_records import LABELS, many_records
+from tests.releases import NEWEST
 
 RECORDS = many_records(1_000)
 BEFORE = many_records(900, seed=8)
@@ -159,8 +160,8 @@ def test_a_cell_opens_its_evidence(visit, index):
     wait_until(page.locator("#evidence .graph")).to_contain_text("graph net")
     graphs = {line.key: line.text for line in RECORDS if hasattr(line, "text")}
     assert page.locator("#evidence .graph").text_content() == graphs[row.cells[0].graph]
-    panel.locator(".strip button", has_text="0.23.9").click()
-    wait_until(page.locator("#evidence-title")).to_contain_text("0.23.9")
+    panel.locator(".strip button", has_text=NEWEST).click()
+    wait_until(page.locator("#evidence-title")).to_contain_text(NEWEST)
     passed = row.cells[-1]
     assert passed.status == "pass"
     assert f"{passed.level} reached, approximate required" in panel.inner_text()
@@ -346,7 +347,7 @@ def test_without_script_the_tables_stand_all_the_same(browser, index):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(index.as_uri())
-    assert "tract 0.23.9" in page.locator("section[aria-labelledby=versions-title]").inner_text()
+    assert f"tract {NEWEST}" in page.locator("section[aria-labelledby=versions-title]").inner_text()
     assert "aten::lstm" in page.locator("section[aria-labelledby=support-title]").inner_text()
     assert "The matrix needs JavaScript" in page.text_content("noscript")
     context.close()

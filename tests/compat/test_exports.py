@@ -18,11 +18,11 @@ from t2n_core.errors import CaptureError, InputError, OptionWarning, WriteError
 from tests.releases import NEWEST
 
 X = torch.randn(3, 4)
-HARDEN = """
+HARDEN = f"""
 from torch_to_nnef import TractNNEF, export_model_to_nnef
 from torch_to_nnef import harden_jit_for_export
 script = harden_jit_for_export(torch.jit.script(torch.nn.Tanh()).eval(), (x,))
-export_model_to_nnef(script, x, folder / "m.tgz", TractNNEF("0.23.9"))
+export_model_to_nnef(script, x, folder / "m.tgz", TractNNEF("{NEWEST}"))
 """
 
 
@@ -52,7 +52,7 @@ def test_variable_naming_scheme(tmp_path: Path) -> None:
         tmp_path,
         "from torch_to_nnef import TractNNEF, export_model_to_nnef\n"
         "from torch_to_nnef.torch_graph.ir_naming import VariableNamingScheme\n"
-        "target, scheme = TractNNEF('0.23.9'), VariableNamingScheme.NUMERIC\n"
+        f"target, scheme = TractNNEF('{NEWEST}'), VariableNamingScheme.NUMERIC\n"
         "model, path = torch.nn.Tanh(), folder / 'm.tgz'\n"
         "result = export_model_to_nnef(model, x, path, target, nnef_variable_naming_scheme=scheme)\n",
     )

@@ -20,11 +20,11 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.op.custom_extractors import ModuleInfoExtractor
 from t2n_core.rewriter import Rewriter
 from tests.pages import ROOT, Block, Page, functions_of, has_tests, missing_lines, pages, run_command
-from tests.releases import NEWEST
+from tests.releases import NEWEST, RECENT
 from tools.report_page import RECORDS
 from tools.report_page import page as page_of_report
 
-ENGINES = "0.21.19,0.23.9"
+ENGINES = f"0.21.19,{RECENT}"
 LANGUAGES = {"python", "rust", "sh", "text", "log", "toml", "json", "yaml", "mermaid"}
 WIDTH = 88
 """Columns of code that a page of the site shows without scrolling."""

@@ -167,7 +167,7 @@ def test_several_processes_judge_the_models_of_a_command(kind: str, tmp_path: Pa
     """A process of multiprocessing does not import the `__main__` of a package: it would die at its first model."""
     file = tmp_path / "models.jsonl"
     command = (
-        f"-m conformance.lab.fuzz {kind} --seed 2 --count 2 --mend 0 --tract 0.23.9 --offline --jobs 2 --json {file}"
+        f"-m conformance.lab.fuzz {kind} --seed 2 --count 2 --mend 0 --tract {NEWEST} --offline --jobs 2 --json {file}"
     )
     subprocess.run([sys.executable, *command.split()], check=True, timeout=300, stdout=subprocess.DEVNULL)
     assert sorted(json.loads(line)["seed"] for line in file.read_text().splitlines()) == [2, 3]

@@ -76,7 +76,7 @@ def test_a_wrong_engine_is_caught_and_named(
     outcome = result.check_parity(level, timeout=4.0 if fault == "hang" else 60.0)
     assert outcome.status is status, outcome.describe()
     assert words in outcome.describe()
-    assert "tract 0.23.9" in outcome.describe()
+    assert f"tract {NEWEST}" in outcome.describe()
 
 
 def test_the_same_program_unspoiled_is_right(resolved_engine: Callable[[str], ResolvedEngine], tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ CASES = [
         ).dynamic({0: {2: "H"} if smoothed else {2: "H", 3: "W"}})
         for mode, smoothed in (("bilinear", False), ("bicubic", False), ("bilinear", True), ("bicubic", True))
     ),
-    # 0.23.9 left a `Dummy` operator in the second
+    # the engine left a `Dummy` operator in the second
     case("linear, beside the same of two transposes that cancel", resized_twice, randn(2, 7, 4)).dynamic({0: {1: "T"}}),
     case("nearest of uint8", F.interpolate, randint(0, 256, *PLANE, dtype=torch.uint8), (11, 3)),
     case(

@@ -23,7 +23,7 @@ from tests.planted import EXCHANGES, exchange, exchange_when_written, spoil_path
 from tests.releases import NEWEST
 
 VERSIONS = ["0.19.15", "0.22.4", NEWEST]
-PATHS = [("0.22.4", "declutter"), ("0.22.4", "optimise-only"), ("0.23.9", "declutter")]
+PATHS = [("0.22.4", "declutter"), ("0.22.4", "optimise-only"), (NEWEST, "declutter")]
 """A release with each of its paths that reads no sizes."""
 CALL = (torch.randn(3, 4), torch.randn(3, 4))
 
@@ -124,7 +124,7 @@ def test_an_archive_alone_is_checked_by_the_names_of_arrays(
 ) -> None:
     """Arrays are bound by name, and what the header states must be what the engine loads."""
     result = export(tmp_path, NEWEST)
-    given = [str(result.archive), *files(tmp_path, result), "--tract", "0.23.9"]
+    given = [str(result.archive), *files(tmp_path, result), "--tract", NEWEST]
     assert checked(capsys, *given)[0] == 0
     exchange(result.archive, fault)
     code, found = checked(capsys, *given)

@@ -11,6 +11,7 @@ import pytest
 
 from t2n_core.export.options import marker_options
 from t2n_core.inference_target import TractNNEF
+from tests.releases import NEWEST
 from tools.archive_digests.__main__ import ROOT, differences, main
 from tools.archive_digests.folder import Folder
 from tools.archive_digests.recorder import without_place
@@ -27,7 +28,7 @@ PLANTS = {
 @pytest.fixture
 def write(resolved_engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Folder]:
     """Return a function that records cells of the suite `options`, with a fault if one is named."""
-    resolved_engine("0.23.9")
+    resolved_engine(NEWEST)
 
     def record(name: str, cells: str, *more: str, plant: str = "") -> Folder:
         if plant:
@@ -35,7 +36,8 @@ def write(resolved_engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             (tmp_path / "plant.py").write_text(source + "writer.float_text = float_text\n")
         monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
         monkeypatch.setenv("PYTEST_ADDOPTS", "-p plant" if plant else "")
-        assert main(["write", str(tmp_path / name), "--suite=options", "--tract=0.23.9", f"--case={cells}", *more]) == 0
+        given = ["--suite=options", f"--tract={NEWEST}", f"--case={cells}", *more]
+        assert main(["write", str(tmp_path / name), *given]) == 0
         return Folder(tmp_path / name)
 
     return record
@@ -47,15 +49,15 @@ def test_two_runs_are_equal_and_a_fault_shows(write: Callable[..., Folder], caps
     before, again = write("before", cells), write("again", cells)
     entries = before.cells()
     assert entries.keys() == {
-        f"{SUITE}::test_option[plain-tract-0.23.9]",
-        f"{SUITE}::test_pulse[4-tract-0.23.9]",
-        f"{SUITE}::test_refused[tract-0.23.9]",
+        f"{SUITE}::test_option[plain-tract-{NEWEST}]",
+        f"{SUITE}::test_pulse[4-tract-{NEWEST}]",
+        f"{SUITE}::test_refused[tract-{NEWEST}]",
         f"{SUITE}::test_refused[khronos]",
     }
     (refused,) = entries[f"{SUITE}::test_refused[khronos]"]
     assert refused.startswith("refused UnsupportedOpsError: ")
     assert "aten::bernoulli draws random numbers" in refused
-    (archive,) = entries[f"{SUITE}::test_pulse[4-tract-0.23.9]"]
+    (archive,) = entries[f"{SUITE}::test_pulse[4-tract-{NEWEST}]"]
     assert "conv(" in before.text(archive)
     assert "\n# layers.0.weight.dat " in before.text(archive)
     assert main(["compare", str(before.path), str(again.path)]) == 0
@@ -74,7 +76,7 @@ def test_two_runs_are_equal_and_a_fault_shows(write: Callable[..., Folder], caps
 def test_a_cell_that_does_not_end_has_an_entry(
     plant: str, entry: str, write: Callable[..., Folder], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    plain = f"{SUITE}::test_option[plain-tract-0.23.9]"
+    plain = f"{SUITE}::test_option[plain-tract-{NEWEST}]"
     found = write("all", r"test_option\[plain|test_refused\[kh", "--seconds=12", plant=plant).cells()
     assert found.pop(plain)[0].startswith(entry)
     assert len(found) == 1

@@ -351,6 +351,6 @@ def test_the_node_id_of_a_test_names_it(folder: Path, capsys: pytest.CaptureFixt
     assert "holds for T >= 1" in capsys.readouterr().out
     assert export("marked_nets.py::TestNets::test_method", "-o", "out.tar") == 0
     assert "holds for B >= 1" in capsys.readouterr().out
-    assert export("marked_nets.py::test_dynamic[tract-0.23.9]", "-o", "out.tar") == 1
+    assert export(f"marked_nets.py::test_dynamic[tract-{NEWEST}]", "-o", "out.tar") == 1
     assert "is one cell of a test" in capsys.readouterr().err
     sys.modules.pop("marked_nets", None)

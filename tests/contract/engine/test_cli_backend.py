@@ -22,6 +22,7 @@ from t2n_core.engine import engine_for, resolve_engines
 from t2n_core.engine.provision import store
 from t2n_core.engine.tract.cli_backend import CliEngine
 from t2n_core.errors import EngineProvisionError, InputError
+from tests.releases import NEWEST
 
 SCRIPT = """
     #!{python} -P
@@ -267,10 +268,10 @@ def test_binaries_come_after_wheels_and_once(
     make: Make, quick_index: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "known_wheels", dict)  # its wheel is not the released one
-    quick_index.add("0.23.9")
+    quick_index.add(NEWEST)
     binary = make().resolved.library
     engines = resolve_engines(f"path:{binary},latest,path:{binary}", cache_dir=tmp_path / "cache")
-    assert [(e.kind, e.label) for e in engines] == [("wheel", "0.23.9"), ("cli", "path-0.23.6rc0")]
+    assert [(e.kind, e.label) for e in engines] == [("wheel", NEWEST), ("cli", "path-0.23.6rc0")]
 
 
 def test_a_binary_that_changed_since_it_was_chosen_is_not_believed(make: Make, archive: Path, tmp_path: Path) -> None:

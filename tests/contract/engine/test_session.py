@@ -225,7 +225,7 @@ def test_nothing_is_left_of_a_session(
     script = (
         "import sys; from pathlib import Path; from t2n_core.engine import ResolvedEngine;"
         "from t2n_core.engine.tract.engine import TractEngine;"
-        "engine = TractEngine(ResolvedEngine('wheel', '0.23.9', Path(sys.argv[1]), sys.argv[3], '0.23.9'));"
+        f"engine = TractEngine(ResolvedEngine('wheel', '{NEWEST}', Path(sys.argv[1]), sys.argv[3], '{NEWEST}'));"
         "session = engine.session(Path(sys.argv[2])); opened = session.__enter__();"
         "pid = opened._worker.pid;"
         "print(pid, *Path(f'/proc/{pid}/task/{pid}/children').read_text().split(), flush=True); sys.stdin.read()"

@@ -15,11 +15,11 @@ from t2n_core.engine.processor import this_processor
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.engine.tract.driver import TractDriver
 from t2n_core.engine.tract.engine import TractEngine
+from tests.releases import NEWEST
 from tests.tract_cli import make_cli
 
 Resolve = Callable[[str], ResolvedEngine]
 
-NEWEST = "0.23.9"
 PRODUCT = """
 graph net(x, w) -> (y)
 {

@@ -13,16 +13,16 @@ from t2n_core.errors import InputError, ParityError, T2NError, UnsupportedOpsErr
 from tests.nets import net_of
 from tests.releases import NEWEST
 
-ENGINES = "0.21.19,0.23.9"
+ENGINES = f"0.21.19,{NEWEST}"
 
 
 def test_all_engines_are_asked() -> None:
     outcomes = assert_nnef_parity(
         nn.Linear(6, 4).eval(), torch.randn(5, 6), tract=ENGINES, khronos=True, dynamic_axes={"input": {0: "B"}}
     )
-    assert list(outcomes) == ["tract 0.21.19", "tract 0.23.9", "khronos 1.0.5"]
+    assert list(outcomes) == ["tract 0.21.19", f"tract {NEWEST}", "khronos 1.0.5"]
     assert {outcome.status for outcome in outcomes.values()} == {"pass"}
-    assert len(outcomes["tract 0.23.9"].sizes) > 3
+    assert len(outcomes[f"tract {NEWEST}"].sizes) > 3
     assert outcomes["khronos 1.0.5"].range == ""
 
 
@@ -31,7 +31,7 @@ def test_a_failure_names_all_engines() -> None:
     model = nn.Sequential(nn.Linear(80, 200), nn.GELU(), nn.Linear(200, 30)).eval()
     with pytest.raises(ParityError, match="beyond `exact`") as failed:
         assert_nnef_parity(model, torch.randn(2, 80), tract=ENGINES, tolerance="exact")
-    assert failed.value.__notes__ == ["not proven in tract 0.21.19, tract 0.23.9; this is tract 0.21.19"]
+    assert failed.value.__notes__ == [f"not proven in tract 0.21.19, tract {NEWEST}; this is tract 0.21.19"]
     net = net_of(lambda _, x: torch.special.zeta(x, x + 4))
     with pytest.raises(UnsupportedOpsError, match="no rule for aten::special_zeta"):
         assert_nnef_parity(net, torch.tensor([[6, 4]]), tract=NEWEST)
@@ -57,17 +57,17 @@ def test_a_weak_pass_fails_only_where_it_shall() -> None:
 )
 def test_wrong_words(words: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
-        assert_nnef_parity(nn.Tanh(), torch.randn(2, 3), **{"tract": "0.23.9", **words})
+        assert_nnef_parity(nn.Tanh(), torch.randn(2, 3), **{"tract": NEWEST, **words})
 
 
 def test_the_traceback_begins_at_the_user(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
-        """
+        f"""
         import torch
         from t2n_core import assert_nnef_parity
 
         def test_it():
-            assert_nnef_parity(torch.nn.Tanh(), torch.randn(2, 3), tract="0.23.9", tolerance="exact", atol=-1)
+            assert_nnef_parity(torch.nn.Tanh(), torch.randn(2, 3), tract="{NEWEST}", tolerance="exact", atol=-1)
         """
     )
     result = pytester.runpytest_inprocess("-p", "no:randomly")

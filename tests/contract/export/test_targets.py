@@ -99,7 +99,7 @@ def test_hooks_get_what_they_need(tmp_path: Path) -> None:
             called["post_export"] = given
 
     model, x = nn.Tanh(), torch.randn(2, 4)
-    target = Seen("0.23.9", dynamic_axes={"input": {1: "T"}})
+    target = Seen(NEWEST, dynamic_axes={"input": {1: "T"}})
     assert target.has_dynamic_axes
     assert not TractNNEF(NEWEST).has_dynamic_axes
     bundle = tmp_path / "debug"

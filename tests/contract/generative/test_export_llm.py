@@ -16,6 +16,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from pytest_t2n.cli.command import main
 from t2n_core.generative import load
 from tests.contract.generative.test_export_generative import SMALL, llama
+from tests.releases import NEWEST
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def t2n(*arguments: Any) -> int:
-    return main(["export-llm", *map(str, arguments), "--tract=0.23.9", "--steps=8"])
+    return main(["export-llm", *map(str, arguments), f"--tract={NEWEST}", "--steps=8"])
 
 
 def test_a_folder_becomes_a_folder(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

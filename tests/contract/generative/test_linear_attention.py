@@ -15,9 +15,10 @@ from t2n_core.errors import InputError
 from t2n_core.generative import GenerativeExport, export_generative
 from t2n_core.rewriter.builtin.delta_rule import OPERATOR
 from tests.contract.generative.test_export_generative import enlarged
+from tests.releases import NEWEST
 
-NEWEST = TractNNEF("0.23.9")
-UNCHECKED = TractNNEF("0.23.9", check_io=False)
+CHECKED = TractNNEF(NEWEST)
+UNCHECKED = TractNNEF(NEWEST, check_io=False)
 OLDER = TractNNEF("0.22.4", check_io=False)
 SMALL = {
     "vocab_size": 61, "hidden_size": 24, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -39,7 +40,7 @@ def has_operator(result: Any) -> bool:
 @pytest.mark.proofs
 def test_a_prompt_goes_in_at_once(tmp_path: Path) -> None:
     """Prompts longer than a chunk of the library's, from nothing and from a state, and as a batch."""
-    result = export_generative(hybrid(), None, NEWEST, tmp_path / "out", batch="B")
+    result = export_generative(hybrid(), None, CHECKED, tmp_path / "out", batch="B")
     assert has_operator(result)
     assert str(result.decoder.range) == "B >= 1, P >= 0, S >= 1, P + S <= 160"
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["tokens_per_step"] == "any"
@@ -68,7 +69,7 @@ def test_an_older_release_takes_one_token_a_step(tmp_path: Path) -> None:
 
 @pytest.mark.nightly  # the first attempt unrolls the chunks of the library's own form
 def test_keys_of_another_width_take_one_token_a_step(tmp_path: Path) -> None:
-    result = export_generative(hybrid(linear_key_head_dim=4), None, NEWEST, tmp_path / "out", steps=4)
+    result = export_generative(hybrid(linear_key_head_dim=4), None, CHECKED, tmp_path / "out", steps=4)
     assert not has_operator(result)
     assert result.decoder.graph.inputs[0].shape[1] == 1
     (note,) = result.decoder.notes
@@ -80,14 +81,14 @@ def test_keys_of_another_width_take_one_token_a_step(tmp_path: Path) -> None:
 def test_weights_of_float16(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = transformers.Qwen3NextForCausalLM(transformers.Qwen3NextConfig(**SMALL)).eval().half()
-    result = export_generative(model, None, NEWEST, tmp_path / "out", steps=8)
+    result = export_generative(model, None, CHECKED, tmp_path / "out", steps=8)
     assert has_operator(result)
     assert result.proof is not None
 
 
 def test_logits_of_positions_need_several_tokens(tmp_path: Path) -> None:
     export = GenerativeExport(hybrid(), last_logits="input")
-    assert export.to(NEWEST, tmp_path / "new", steps=4).decoder.input_names[-1] == "logits_to_keep"
+    assert export.to(CHECKED, tmp_path / "new", steps=4).decoder.input_names[-1] == "logits_to_keep"
     with pytest.raises(InputError, match="Qwen3NextForCausalLM takes one token a step"):
         export.to(OLDER, tmp_path / "old")
 

@@ -48,7 +48,7 @@ for way in ["small", *sys.argv[1:]]:  # the first one imports what all need
     before, seen, ended = held(), [], threading.Event()
     watching = threading.Thread(target=watch)
     watching.start()
-    code = main(["export-llm", folder, "-o", "out", "--no-tokenizer", "--no-check", "--tract=0.23.9", *more])
+    code = main(["export-llm", folder, "-o", "out", "--no-tokenizer", "--no-check", "--tract=0.23", *more])
     ended.set()
     watching.join()
     found[way] = [code, max(seen) - before]

@@ -42,7 +42,7 @@ def test_a_folder_with_a_quantized_cache(
     resolved_engine(NEWEST)
     llama().save_pretrained(tmp_path / "in")
     common = ["export-llm", str(tmp_path / "in"), "--no-tokenizer", "--steps=4", "--kv=engine-int8"]
-    assert main([*common, "-o", str(tmp_path / "out"), "--tract=0.23.9"]) == 0
+    assert main([*common, "-o", str(tmp_path / "out"), f"--tract={NEWEST}"]) == 0
     assert "the cache in 8 bits: 6.0 kB in place of 9.2; perplexity" in capsys.readouterr().out
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["transforms"] == ["detect_kv_cache", "quantize_kv_storage"]

@@ -16,6 +16,7 @@ from pytest_t2n.cli.command import main
 from t2n_core.errors import InputError
 from t2n_core.generative.load import load_model
 from tests.contract.generative.test_export_generative import SMALL, enlarged, llama
+from tests.releases import NEWEST
 from tests.unit.generative.test_quantized_formats import packed
 
 Tensors = dict[str, torch.Tensor]
@@ -87,7 +88,7 @@ def test_weights_are_those_of_the_checkpoint(method: str, tmp_path: Path) -> Non
     assert load_model(tmp_path / "in", dtype="f16").dtype == torch.float16
 
 
-@pytest.mark.parametrize(("method", "version"), [("fp8", "0.21.19"), ("gptq", "0.22.4"), ("bitsandbytes", "0.23.9")])
+@pytest.mark.parametrize(("method", "version"), [("fp8", "0.21.19"), ("gptq", "0.22.4"), ("bitsandbytes", NEWEST)])
 def test_tokens_are_those_of_the_checkpoint(
     method: str, version: str, resolved_engine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -88,12 +88,12 @@ SHOWN: dict[str, Shown] = {
     "swapped_sub": Shown(("0.21.8", "0.21.10"), lambda m, x: x.mean() - x, (randn(2, 12, 40),)),
     "mixed_second_operand": Shown(("0.21.6",), lambda m, x: x * m.column, (randn(2, 7, 33, 65),)),
     "uniform_tensor": Shown(
-        ("0.23.0", "0.23.9"),
+        ("0.23.0", NEWEST),
         lambda m, x: torch.ones(x.shape[0], dtype=torch.bool)[:, None] & (x[:1] > 0),
         (randn(6, 4),),
         {0: "T"},
     ),
-    "full_second_operand": Shown(("0.19.15", "0.21.19", "0.23.9"), _full, (randn(3, 1),)),
+    "full_second_operand": Shown(("0.19.15", "0.21.19", NEWEST), _full, (randn(3, 1),)),
     "scalar_beside_reshape": Shown(
         ("0.21.8", "0.21.19"),
         lambda m, x: ((x @ m.taps).unflatten(1, (2, 2)) * 0.3).flatten(1) @ m.few,
@@ -104,7 +104,7 @@ SHOWN: dict[str, Shown] = {
         ("0.21.8", "0.22.4"), lambda m, x: x[None] * x.sin()[None], (randn(2, 4, 36),), {0: "B"}
     ),
     "empty_sum": Shown(
-        ("0.19.15", "0.21.5", "0.23.5", "0.23.9"),
+        ("0.19.15", "0.21.5", "0.23.5", NEWEST),
         lambda m, x: x.sum(-1),
         (randn(4, 6),),
         {1: Dim("T", min=0, max=99)},
@@ -115,33 +115,31 @@ SHOWN: dict[str, Shown] = {
     ),
     "inner_size": Shown(("0.21.5", "0.21.7"), _halves, (randn(2, 3, 9),), {2: "T"}),
     "tiled_operand": Shown(
-        ("0.23.0", "0.23.9"), lambda m, x: x[:1].expand(x.shape[0], -1) @ m.few, (randn(6, 4),), {0: "T"}
+        ("0.23.0", NEWEST), lambda m, x: x[:1].expand(x.shape[0], -1) @ m.few, (randn(6, 4),), {0: "T"}
     ),
-    "folded_batch": Shown(
-        ("0.23.0", "0.23.9"), lambda m, x, y: x.flatten(0, 1) @ y, (randn(2, 3, 4, 5), randn(1, 5, 7))
-    ),
+    "folded_batch": Shown(("0.23.0", NEWEST), lambda m, x, y: x.flatten(0, 1) @ y, (randn(2, 3, 4, 5), randn(1, 5, 7))),
     "zero_operand": Shown(
-        ("0.21.13", "0.22.4", "0.23.9"), lambda m, x: (x * m.nothing) @ m.few, (randn(6, 4),), {0: "T"}
+        ("0.21.13", "0.22.4", NEWEST), lambda m, x: (x * m.nothing) @ m.few, (randn(6, 4),), {0: "T"}
     ),
     "scaled_blocks": Shown(
-        ("0.21.12", "0.22.4", "0.23.9"),
+        ("0.21.12", "0.22.4", NEWEST),
         lambda m, x: (m.blocks(x) + m.column[0]) * m.column[0],
         (randn(2, 32, 7),),
         weights={"blocks.weight": "q4_0"},
     ),
     "subtracted_convolution": Shown(
-        ("0.21.0", "0.21.19", "0.22.4", "0.23.9"), lambda m, x: m.column[0] * x.mean() - m.blocks(x), (randn(2, 32, 7),)
+        ("0.21.0", "0.21.19", "0.22.4", NEWEST), lambda m, x: m.column[0] * x.mean() - m.blocks(x), (randn(2, 32, 7),)
     ),
     "overrun_row": Shown(("0.19.15", "0.22.4"), lambda m, x: m.wide(x), (randn(1, 2, 40, 1),)),
     "rounded_up_windows": Shown(("0.20.19", "0.20.22"), lambda m, x: m.strided(x), (randn(2, 3, 18),), {2: "T"}),
     "scalar_product": Shown(
-        ("0.21.13", "0.22.4", "0.23.9"), lambda m, x: x[0].reshape(-1) @ x[1].reshape(-1), (randn(2, 6, 4),), {1: "T"}
+        ("0.21.13", "0.22.4", NEWEST), lambda m, x: x[0].reshape(-1) @ x[1].reshape(-1), (randn(2, 6, 4),), {1: "T"}
     ),
     "moved_stride": Shown(
-        ("0.19.2", "0.20.7", "0.22.4", "0.23.9"), lambda m, x: m.pointwise(x.softmax(2)), (randn(2, 3, 6),), {2: "T"}
+        ("0.19.2", "0.20.7", "0.22.4", NEWEST), lambda m, x: m.pointwise(x.softmax(2)), (randn(2, 3, 6),), {2: "T"}
     ),
     "inserted_axis": Shown(
-        ("0.21.11", "0.22.4", "0.23.9"),
+        ("0.21.11", "0.22.4", NEWEST),
         lambda m, x: F.conv1d(x, m.taps[:, :3].unsqueeze(1), m.taps[:, 3], groups=6),
         (randn(2, 6, 17),),
     ),

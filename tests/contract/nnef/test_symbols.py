@@ -12,6 +12,7 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.nnef.graph import Graph
 from t2n_core.parity.samples import Sample
 from tests.nets import net_of
+from tests.releases import NEWEST
 
 
 class MergedSums(nn.Module):
@@ -41,10 +42,10 @@ def test_one_scenario_checks_one_symbol_where_it_can(tmp_path: Path) -> None:
     [
         ("0.22.4", nn.Softmax(1), 2),
         ("0.23.0", nn.Softmax(1), 0),
-        ("0.23.9", nn.Softmax(1), 0),
-        ("0.23.9", nn.Softmax(0), 2),
-        ("0.23.9", nn.ReLU(), 2),
-        ("0.23.9", MergedSums(), 2),
+        (NEWEST, nn.Softmax(1), 0),
+        (NEWEST, nn.Softmax(0), 2),
+        (NEWEST, nn.ReLU(), 2),
+        (NEWEST, MergedSums(), 2),
     ],
 )
 def test_no_scenarios_where_the_archive_cannot_be_streamed(
@@ -61,7 +62,7 @@ def has_statement(graph: Graph) -> bool:
 
 
 def test_one_dynamic_size_keeps_its_scenario(tmp_path: Path) -> None:
-    graph = export(nn.Softmax(1), "0.23.9", {1: "T"}, tmp_path)
+    graph = export(nn.Softmax(1), NEWEST, {1: "T"}, tmp_path)
     assert graph.extensions[-1] == "tract_assert range: T > 0"
     assert not has_statement(graph)
 
@@ -72,7 +73,7 @@ def test_each_size_is_guarded_at_its_smallest_input_that_is_computed_with(tmp_pa
     axes = {"x": {1: "T"}, "y": {1: "S"}, "z": {1: "S"}, "cache": {1: "P"}}
     example = {name: torch.randn(shape) for name, shape in shapes.items()}
     archive = tmp_path / "m.nnef.tar"
-    graph = ModelExport(net, example, dynamic_axes=axes).to(TractNNEF("0.23.9", check_io=False), archive).graph
+    graph = ModelExport(net, example, dynamic_axes=axes).to(TractNNEF(NEWEST, check_io=False), archive).graph
     sums = [
         operation for operation in graph.operations if operation.outputs[0].name.startswith("sizes_out_of_range_add")
     ]
@@ -83,7 +84,7 @@ def test_old_versions_know_the_symbol_only(tmp_path: Path) -> None:
     assert extensions("0.21.5", tmp_path) == ["tract_symbol T"]
 
 
-@pytest.mark.parametrize("version", ["0.21.6", "0.21.19", "0.22.4", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.21.6", "0.21.19", "0.22.4", NEWEST])
 def test_size_1_is_right(version: str, tmp_path: Path) -> None:
     model = nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 6), nn.GELU(), nn.Softmax(-1)).eval()
     x = torch.randn(1, 5, 4)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
+from tests.releases import NEWEST
 
 SECONDS = 15.0
 """To load, to optimise and to run five samples on every path. Both nets need 0.5 s; with a `mean_reduce`, minutes."""
@@ -39,7 +40,7 @@ def net(gated: bool) -> nn.Module:
 
 
 @pytest.mark.parametrize("gated", [False, True])
-@pytest.mark.parametrize("version", ["0.23.9", pytest.param("0.21.19", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("version", [NEWEST, pytest.param("0.21.19", marks=pytest.mark.nightly)])
 def test_a_net_of_many_blocks_is_ready_soon(version: str, gated: bool, tmp_path: Path) -> None:
     axes = {"x": {0: "B", 2: "H", 3: "W"}}
     export = ModelExport(net(gated), torch.randn(2, 4, 33, 41), input_names=["x"], dynamic_axes=axes)

@@ -16,8 +16,9 @@ from t2n_core import ExportResult, ModelExport, TractNNEF
 from t2n_core.torch_graph.custom_ops import experts as _declared  # noqa: F401  the operators live there
 from tests.contract.sizes.test_size_ranges import CASES, PLAIN, Case, run
 from tests.nets import net_of
+from tests.releases import NEWEST
 
-EXPERTS_IN = ["0.23.9"]
+EXPERTS_IN = [NEWEST]
 LOOPS_IN = ["0.21.8", "0.21.19", "0.22.4"]
 """Versions whose experts, and whose loops, evaluate scenarios repeatedly."""
 WIDTH, HIDDEN, EXPERTS, CHOSEN = 4, 5, 3, 2
@@ -122,7 +123,7 @@ class Steps(nn.LSTM):
     [
         ("0.22.4", {0: "B"}, 1),  # the scenario is known from then on
         ("0.22.4", {1: "T"}, 1),  # no size of a step is dynamic
-        ("0.23.9", {0: "B", 1: "T"}, 4),
+        (NEWEST, {0: "B", 1: "T"}, 4),
     ],
 )
 def test_loops_that_may_be_streamed_keep_scenarios_that_cost_nothing(
@@ -143,7 +144,7 @@ def test_sizes_that_differ(version: str, tmp_path: Path) -> None:
     check(case, result, Unequal())
 
 
-@pytest.mark.parametrize("version", ["0.23.0", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.23.0", NEWEST])
 def test_equal_sizes_are_not_compared_in_32_bits(version: str, tmp_path: Path) -> None:
     net = net_of(lambda _, x, y: x.softmax(0).sum(0) + y.softmax(0).sum(0))
     example = {"x": torch.randn(4, 1), "y": torch.randn(4, 1)}
@@ -167,7 +168,7 @@ def test_a_guarded_input_may_be_transposed(version: str, tmp_path: Path) -> None
     assert sorted(reply.refused) == [1, 2]
 
 
-@pytest.mark.parametrize("version", ["0.23.0", "0.23.9"])
+@pytest.mark.parametrize("version", ["0.23.0", NEWEST])
 def test_an_input_whose_elements_count_for_nothing_is_guarded(version: str, tmp_path: Path) -> None:
     """The engine drops an operand of a product with 0."""
     net = net_of(lambda _, x: (x * 0.0).softmax(1))

@@ -20,7 +20,7 @@ from t2n_core.engine.tract.engine import TractEngine
 from tests.nets import net_of
 from tests.releases import NEWEST
 
-VERSIONS = "0.19.15 0.20.22 0.21.5 0.21.6 0.21.7 0.21.8 0.21.19 0.22.4 0.23.0 0.23.9".split()
+VERSIONS = f"0.19.15 0.20.22 0.21.5 0.21.6 0.21.7 0.21.8 0.21.19 0.22.4 0.23.0 {NEWEST}".split()
 B, T, S = ("B", "T", "S")
 
 

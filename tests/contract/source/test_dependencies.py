@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
+from tests.releases import NEWEST
+
 ROOT = Path(__file__).parents[3]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 DISTRIBUTIONS = {
@@ -149,11 +151,11 @@ graph network(x) -> (y)
 @pytest.mark.parametrize(
     ("command", "status", "told"),
     [
-        ("reduce soft --engine 0.23.9 -o small", 0, "mismatch at compare, of `softplus`"),
-        ("bundle soft --engine 0.23.9 --format tract -o case", 0, "replayed in tract 0.23.9: mismatch at compare"),
-        ("profile soft --engine 0.23.9 --seconds 0.1", 0, "softplus"),
+        (f"reduce soft --engine {NEWEST} -o small", 0, "mismatch at compare, of `softplus`"),
+        (f"bundle soft --engine {NEWEST} --format tract -o case", 0, f"in tract {NEWEST}: mismatch at compare"),
+        (f"profile soft --engine {NEWEST} --seconds 0.1", 0, "softplus"),
         ("bundle . --format matrix -o bundle", 0, "soft: 6 sets of inputs, outputs by the definitions"),
-        ("bisect-releases soft --bad 0.23.9", 0, "no boundary: the outcome is the same in all of them"),
+        (f"bisect-releases soft --bad {NEWEST}", 0, "no boundary: the outcome is the same in all of them"),
     ],
 )
 def test_archives_are_analysed_without_torch(command: str, status: int, told: str, tmp_path: Path) -> None:

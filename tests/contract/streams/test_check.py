@@ -138,7 +138,7 @@ def test_a_softmax_over_time_is_computed_pulse_by_pulse_and_caught(tmp_path):
 
 
 def test_the_guard_of_what_cannot_be_streamed_finds_no_size(tmp_path):
-    result = with_two_axes(Whole("softmax"), TractNNEF("0.23.9"), tmp_path)
+    result = with_two_axes(Whole("softmax"), TractNNEF(NEWEST), tmp_path)
     outcome = result.check_streaming(4, symbol="S")
     assert (outcome.status.value, outcome.stage.value) == ("error", "run")
     assert outcome.error is not None

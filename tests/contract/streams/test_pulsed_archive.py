@@ -230,7 +230,7 @@ def test_an_engine_without_the_operators_of_streams_is_respected(tmp_path):
 
 
 def test_what_the_engine_writes_and_cannot_read_is_found(tmp_path):
-    """0.23.9 writes 4-bit weights of a convolution in a shape that it refuses."""
+    """It writes 4-bit weights of a convolution in a shape that it refuses."""
     torch.manual_seed(11)
     export = ModelExport(nn.Conv1d(32, 64, 3).eval(), torch.randn(1, 32, 40), dynamic_axes={"input": {2: "S"}})
     with pytest.raises(EngineLoadError, match="block_len"):

@@ -15,6 +15,7 @@ from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
 from tests.onnx_nets import linear, saved
+from tests.releases import NEWEST
 
 MESSAGE = 'Evaluating #7 "sum" CumSum\n\nCaused by:\n    TDim is not a number'
 
@@ -22,7 +23,7 @@ MESSAGE = 'Evaluating #7 "sum" CumSum\n\nCaused by:\n    TDim is not a number'
 class RefusingEngine:
     """Gives outputs for some sets of inputs, and an error for the next."""
 
-    name, version, kept_states = "tract", "0.23.9", None
+    name, version, kept_states = "tract", NEWEST, None
 
     def __init__(self, accepted: int, stage: str = "run") -> None:
         self.accepted, self.stage = accepted, stage
@@ -55,5 +56,5 @@ def test_an_archive_of_another_release_is_refused_before_it_runs(stage: str, tmp
     request = file_request(file, [values], [values], "tract", Judgement("exact"), 60.0)
     outcome = check_file(file, RefusingEngine(0, stage), "tract", request)
     assert outcome.error is not None
-    told = "an archive is for the release that it was exported for: export it for this one with --tract 0.23.9"
+    told = f"an archive is for the release that it was exported for: export it for this one with --tract {NEWEST}"
     assert outcome.error.hint == ("" if stage == "run" else told)

@@ -11,9 +11,10 @@ from pytest_t2n.records.schema import SCHEMA, CellLine, ErrorLine
 from pytest_t2n.report.annotations import annotation_lines
 from pytest_t2n.report.matrix import Matrix
 from t2n_core.parity.stage import Stage, Status
+from tests.releases import NEWEST
 
 
-def cell(name: str, status: Status, engine: str = "0.23.9", **more: Any) -> CellLine:
+def cell(name: str, status: Status, engine: str = NEWEST, **more: Any) -> CellLine:
     case = f"tests/test_net.py::{name}"
     node = f"{case}[tract-{engine}]"
     return CellLine(SCHEMA, node, case, "tract", engine, engine, status, Stage.LOWER, **more)
@@ -27,10 +28,10 @@ def test_a_failure_stands_at_its_torch_line(tmp_path: Path) -> None:
     error = ErrorLine(
         "LowerError", "no rule for aten::special_zeta:\n100%", "write one", source=source, fingerprint="ab"
     )
-    cells = [cell("test_a", Status.UNSUPPORTED, engine, error=error) for engine in ("0.21.19", "0.23.9")]
+    cells = [cell("test_a", Status.UNSUPPORTED, engine, error=error) for engine in ("0.21.19", NEWEST)]
     (line,) = annotation_lines(Matrix.of([*cells, cell("test_b", Status.PASS)]), tmp_path)
     assert line == (
-        "::error file=nets/head.py,line=8,title=unsupported at lower::2 cells of tract 0.21.19, tract 0.23.9, first "
+        f"::error file=nets/head.py,line=8,title=unsupported at lower::2 cells of tract 0.21.19, tract {NEWEST}, first "
         "tests/test_net.py::test_a%0Ano rule for aten::special_zeta:%0A100%25%0Awrite one"
     )
 

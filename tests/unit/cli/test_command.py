@@ -15,6 +15,7 @@ from t2n_core.engine.provision import index as index_module
 from t2n_core.engine.provision import store as store_module
 from t2n_core.engine.provision.store import EngineStore, FileEntry, Manifest
 from t2n_core.errors import EngineProvisionError, OptionWarning
+from tests.releases import NEWEST
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     def run_pip(arguments: Any, error: type[Exception], problem: str) -> str:
         if arguments[0] == "index":
-            versions = ["0.19.0", "0.21.19", "0.22.4", "0.23.9"]
+            versions = ["0.19.0", "0.21.19", "0.22.4", NEWEST]
             return (
                 json.dumps({"versions": versions})
                 if "--json" in arguments
@@ -58,7 +59,7 @@ def test_list_shows_the_cache(cache: Path, capsys: pytest.CaptureFixture[str]) -
     out = capsys.readouterr().out
     assert "0.21.19" in out
     assert "0.22.4" in out
-    assert "0.23.9" not in out
+    assert NEWEST not in out
     assert f"cache: {cache}" in out
 
 
@@ -69,7 +70,7 @@ def test_list_of_the_index_marks_what_is_cached(cache: Path, capsys: pytest.Capt
     assert {row["version"]: row["cached"] for row in told["engines"]} == {
         "0.21.19": True,
         "0.22.4": True,
-        "0.23.9": False,
+        NEWEST: False,
     }
     assert Path(told["engines"][0]["library"]).read_bytes() == b"library"
 
@@ -170,7 +171,7 @@ sys.exit(main(["engines", "list", "--index"]))
 
 
 def test_a_warning_of_the_index_is_one_line(cache: Path) -> None:
-    (cache / "index.json").write_text(json.dumps({"distribution": "tract", "time": 0.0, "versions": ["0.23.9"]}))
+    (cache / "index.json").write_text(json.dumps({"distribution": "tract", "time": 0.0, "versions": [NEWEST]}))
     done = subprocess.run([sys.executable, "-c", WITHOUT_INDEX], capture_output=True, text=True, timeout=60, check=True)
     (line,) = done.stderr.splitlines()
     assert line.startswith("warning: the package index did not answer, its versions as of ")

@@ -12,6 +12,7 @@ from pytest_t2n.cli.exports import export_llm
 from pytest_t2n.cli.migrate.options import rename_options
 from pytest_t2n.cli.migrate.table import moves
 from pytest_t2n.cli.parser import Parser
+from tests.releases import NEWEST
 
 OPTIONS = [(name, move) for move in moves() if move.kind == "option" for name in move.old.split()]
 
@@ -23,9 +24,10 @@ def parsed(*arguments: str) -> argparse.Namespace:
 
 
 def test_old_options_are_those_of_this_command(capsys: pytest.CaptureFixture[str]) -> None:
-    found = parsed("-d", "model", "-e=out", "-dt", "f16", "-c", "min_max_q4_0_all", "--tract-specific-version=0.23.9")
+    given = ("-d", "model", "-e=out", "-dt", "f16", "-c", "min_max_q4_0_all")
+    found = parsed(*given, f"--tract-specific-version={NEWEST}")
     assert (found.folder, found.output, found.dtype) == ("model", Path("out"), "f16")
-    assert (found.weights, found.tract) == ("q4_0", "0.23.9")
+    assert (found.weights, found.tract) == ("q4_0", NEWEST)
     notes = capsys.readouterr().err.splitlines()
     assert len(notes) == 5
     assert (

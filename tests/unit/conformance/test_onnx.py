@@ -74,13 +74,13 @@ def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_line_that_was_broken_off_is_removed(tmp_path: Path) -> None:
-    file, row = tmp_path / "0.23.9.jsonl", json.dumps({"case": "case", "status": "right", "reason": ""})
+    file, row = tmp_path / f"{NEWEST}.jsonl", json.dumps({"case": "case", "status": "right", "reason": ""})
     file.write_text(f'{row}\n{{"case": "oth')
     for _ in range(2):
-        assert read_verdicts("0.23.9", tmp_path) == {"case": Verdict("right")}
+        assert read_verdicts(NEWEST, tmp_path) == {"case": Verdict("right")}
         assert file.read_text() == f"{row}\n"
     file.write_text('{"case": "oth')
-    assert read_verdicts("0.23.9", tmp_path) == {}
+    assert read_verdicts(NEWEST, tmp_path) == {}
 
 
 def test_the_table_has_every_case_in_every_release() -> None:

@@ -12,7 +12,7 @@ from conformance.onnx.architectures.page import cell, page, reasons
 from conformance.onnx.architectures.table import VERDICTS, Row, read, rows_of, totals, write
 from tests.releases import NEWEST
 
-RELEASE = "0.23.9"
+RELEASE = NEWEST
 
 
 def judged(reference: dict[str, Any], pytorch: dict[str, Any], differs: str = "") -> dict[str, Any]:

@@ -10,6 +10,7 @@ from t2n_core.engine.processes.environment import single_threaded_environment
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.tiers import has_tiers, parse_tiers, removed_features, tier_environment, usable_features
 from t2n_core.errors import InputError
+from tests.releases import NEWEST
 
 EPYC = ("avx", "avx2", "avx512_vnni", "avx512bw", "avx512f", "avx_vnni", "f16c", "fma", "sse2")
 
@@ -59,10 +60,10 @@ def test_releases_with_tiers(version: str, known: bool) -> None:
 
 def test_tier_and_runtime_are_in_the_name_of_an_engine() -> None:
     engine = ResolvedEngine.from_dict(
-        {"kind": "wheel", "version": "0.23.9", "library": "/lib", "sha256": "ab", "requested": "0.23"}
+        {"kind": "wheel", "version": NEWEST, "library": "/lib", "sha256": "ab", "requested": "0.23"}
         | {"tier": "no-fma", "runtime": "cuda", "paths": ""}
     )
-    assert engine.label == "0.23.9 no-fma cuda"
+    assert engine.label == f"{NEWEST} no-fma cuda"
     assert ResolvedEngine.from_dict(engine.to_dict()) == engine
     assert engine.environment["TRACT_CPU_ISA"].startswith("-fma,-avx512f,")
 

@@ -9,6 +9,7 @@ import pytest
 from t2n_core.engine.tract.transforms.table import KNOWN, has_transforms, transforms_of
 from t2n_core.engine.tract.transforms.transform import Transform, split_names, transforms_from
 from t2n_core.errors import InputError
+from tests.releases import NEWEST
 
 EXCLUDING = '{"name": "f32_to_f16", "exclude": ["norm", "a,b"]}'
 
@@ -21,7 +22,7 @@ def test_a_comma_list_keeps_the_commas_of_arguments() -> None:
 def test_arguments_are_the_engines_json(given: str | dict[str, object]) -> None:
     transform = Transform.of(given)
     assert (transform.name, transform.arguments) == ("f32_to_f16", {"exclude": ["norm", "a,b"]})
-    assert json.loads(transform.text_for("0.23.9")) == json.loads(EXCLUDING)
+    assert json.loads(transform.text_for(NEWEST)) == json.loads(EXCLUDING)
     assert Transform.of(str(transform)) == transform
 
 
@@ -62,8 +63,8 @@ def test_what_is_no_transform_is_refused(given: object, words: str) -> None:
         ("softmax_fast_compact", "0.23.6", "it has round_trip, f32_to_f16"),
         ("f32_to_f16", "0.20.22", "other transforms came with 0.21.2"),
         (EXCLUDING, "0.22.4", "take no arguments"),
-        ("pulse", "0.23.9", "check_streaming"),
-        ("patch", "0.23.9", "PyTorch has no counterpart"),
+        ("pulse", NEWEST, "check_streaming"),
+        ("patch", NEWEST, "PyTorch has no counterpart"),
     ],
 )
 def test_a_release_refuses_what_it_does_not_have(given: str, version: str, words: str) -> None:
@@ -78,5 +79,5 @@ def test_each_release_has_its_own_transforms() -> None:
     assert {"block_quant", "transformers_detect_all"} <= set(transforms_of("0.21.19"))
     assert "detect_kv_cache" not in transforms_of("0.21.19")
     ended = "detect_rms_norm detect_silu detect_gelu_approx softmax_fast_compact fuse_inplace_kv_sdpa"
-    assert KNOWN.keys() - set(transforms_of("0.23.9")) == set(ended.split())
+    assert KNOWN.keys() - set(transforms_of(NEWEST)) == set(ended.split())
     Transform.of("round_trip").require("0.19.15")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.lab.measure.architectures.page import best_of, comparison, plot, ratio
+from tests.releases import NEWEST
 
 
 def figures(run: float, load: float, **operators: int) -> dict[str, Any]:
     return {"least_cpu_ms": run, "load_ms": load, "bytes": 100, "operators": operators}
 
 
-NAMED = {"release": "0.23.9", "sizes": "fixed"}
+NAMED = {"release": NEWEST, "sizes": "fixed"}
 SLOW = {
     **NAMED,
     "name": "slow",

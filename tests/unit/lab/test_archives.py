@@ -12,10 +12,11 @@ import pytest
 from conformance.lab.measure.archives.judging import judge_archive
 from conformance.lab.measure.archives.page import archives_page, who
 from t2n_core.engine.protocol import EngineReply
+from tests.releases import NEWEST
 
 GRAPH = "version 1.0; graph g(x) -> (y) { x = external<scalar>(shape = [2, 3]); y = mul(x, 2.0); }"
 ROW = {
-    "name": "net", "exporter": "ours", "release": "0.23.9", "export": "", "definitions": "right", "reason": "",
+    "name": "net", "exporter": "ours", "release": NEWEST, "export": "", "definitions": "right", "reason": "",
     "same_inputs": "right", "pytorch": "right", "pytorch_reason": "", "meaning": "right",
     "evaluation_seconds": 0.5, "engine_seconds": {"load": 0.25, "run": 0.25},
 }  # fmt: skip
@@ -24,7 +25,7 @@ ROW = {
 class Doubling:
     """An engine that multiplies by a factor, or fails."""
 
-    name, version, kept_states = "tract", "0.23.9", None
+    name, version, kept_states = "tract", NEWEST, None
 
     def __init__(self, factor: float | None) -> None:
         self.factor = factor
@@ -101,10 +102,10 @@ def test_a_disagreement_has_an_owner(change: dict[str, str], kind: str) -> None:
 
 def test_the_page_counts_the_last_row_of_an_archive() -> None:
     theirs = {**ROW, "exporter": "torch-to-nnef", "pytorch": "wrong", "meaning": "y: 3 off"}
-    other = {"name": "other", "exporter": "ours", "release": "0.23.9", "export": "no rule"}
+    other = {"name": "other", "exporter": "ours", "release": NEWEST, "export": "no rule"}
     text = archives_page([{**ROW, "pytorch": "wrong"}, ROW, other, theirs])
-    assert "| ours | 0.23.9 | 1 of 2 | PyTorch | 1 | 0 | 0 | 0 | 0 | 0 |" in text
-    assert "| ours | 0.23.9 | 1 of 1 | 0 | 0 | 0 | 0 |" in text
-    assert "| torch-to-nnef | 0.23.9 | 0 of 1 | 1 | 0 | 0 | 0 |" in text
-    assert "| net | torch-to-nnef | 0.23.9 | right | wrong | exporter | y: 3 off |" in text
-    assert "| ours | 0.23.9 | 1 | 2.00 | 2.00 | 2.00 |" in text
+    assert f"| ours | {NEWEST} | 1 of 2 | PyTorch | 1 | 0 | 0 | 0 | 0 | 0 |" in text
+    assert f"| ours | {NEWEST} | 1 of 1 | 0 | 0 | 0 | 0 |" in text
+    assert f"| torch-to-nnef | {NEWEST} | 0 of 1 | 1 | 0 | 0 | 0 |" in text
+    assert f"| net | torch-to-nnef | {NEWEST} | right | wrong | exporter | y: 3 off |" in text
+    assert f"| ours | {NEWEST} | 1 | 2.00 | 2.00 | 2.00 |" in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.lab.measure.float16.page import page
+from tests.releases import NEWEST
 
 STORED: dict[str, Any] = {"weights": [4000, 2200], "status": "pass", "ratio": 1.0}
 AUTO: dict[str, Any] = {
@@ -20,28 +21,28 @@ AUTO: dict[str, Any] = {
 def test_stored_float16_by_release_and_architecture() -> None:
     rows = [
         {**STORED, "name": "timm-a", "version": "0.9.1"},
-        {**STORED, "name": "timm-a", "version": "0.23.9", "ratio": 1.25},
-        {**STORED, "name": "timm-b", "version": "0.23.9", "status": "mismatch"},
+        {**STORED, "name": "timm-a", "version": NEWEST, "ratio": 1.25},
+        {**STORED, "name": "timm-b", "version": NEWEST, "status": "mismatch"},
     ]
     text = page(rows, [], "a processor")
     assert "2 architectures, 3 archives, of which 2 compute" in text
     assert "| 0.9.1 | 1 | 0.550 | 1.000 | 1.00 | 1.00 | none |" in text
-    assert "| 0.23.9 | 2 | 0.550 | 1.125 | 1.00 | 1.25 | timm-a 1.25 |" in text
+    assert f"| {NEWEST} | 2 | 0.550 | 1.125 | 1.00 | 1.25 | timm-a 1.25 |" in text
     assert "| timm-a | 4 | 0.55 | 1.00 | 1.25 |" in text
     assert "auto" not in text
 
 
 def test_plans_and_what_was_refused() -> None:
     rows = [
-        {**AUTO, "name": "timm-a", "version": "0.23.9"},
+        {**AUTO, "name": "timm-a", "version": NEWEST},
         {
             **AUTO,
             "name": "timm-b",
-            "version": "0.23.9",
+            "version": NEWEST,
             "told": AUTO["told"].replace("3 of 7", "7 of 7"),
             "holds": False,
         },
-        {"name": "timm-c", "version": "0.23.9", "failed": "InputError: no\nmore"},
+        {"name": "timm-c", "version": NEWEST, "failed": "InputError: no\nmore"},
     ]
     text = page([], rows, "a processor")
     assert "3 architectures, 2 plans, of which 1 hold" in text

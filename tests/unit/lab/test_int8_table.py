@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.lab.pages.int8 import table_of
+from tests.releases import NEWEST
 
 
 def record(net: str, version: str, **fields: Any) -> dict[str, Any]:
@@ -21,15 +22,15 @@ def test_cells_are_steps_numbers_and_spreads() -> None:
     deep = {"outputs": [], "metrics": [{"value": 0.1234, "required": "<= 0.5"}]}
     records = [
         {"type": "run"},
-        record("linear", "0.23.9"),
-        record("conv", "0.23.9", outputs=off),
+        record("linear", NEWEST),
+        record("conv", NEWEST, outputs=off),
         record("linear", "0.9.1", status="mismatch"),
-        record("lstm-gru", "0.23.9", outputs=real),
+        record("lstm-gru", NEWEST, outputs=real),
         record("vision", "0.9.1", **deep),
-        {**record("linear", "0.23.9"), "nodeid": "conformance/suites/test_layers.py::test_layers[linear-tract-0.23.9]"},
+        record("linear", NEWEST) | {"nodeid": f"conformance/suites/test_layers.py::test_layers[linear-tract-{NEWEST}]"},
     ]
     assert table_of(records).splitlines() == [
-        "| net | 0.9.1 | 0.23.9 |",
+        f"| net | 0.9.1 | {NEWEST} |",
         "|---|---|---|",
         "| linear | **mismatch** | 0 |",
         "| conv |  | 1 |",

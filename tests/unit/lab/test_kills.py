@@ -11,8 +11,9 @@ from conformance.lab.plant.kills.__main__ import problems_of, problems_of_resume
 from conformance.lab.plant.kills.session import CELLS, WRONG, Killed
 from pytest_t2n.records.file import encode, write_records
 from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, PlanLine, Record
+from tests.releases import NEWEST
 
-TITLE = "tract-0.23.9"
+TITLE = f"tract-{NEWEST}"
 
 
 def nodeid(number: int) -> str:
@@ -21,7 +22,7 @@ def nodeid(number: int) -> str:
 
 def cell(number: int, status: str = "") -> CellLine:
     found = status or ("mismatch" if number == WRONG else "pass")
-    return CellLine(SCHEMA, nodeid(number), f"test_net[{number}]", "tract", "0.23.9", "0.23.9", found, "compare")
+    return CellLine(SCHEMA, nodeid(number), f"test_net[{number}]", "tract", NEWEST, NEWEST, found, "compare")
 
 
 PLAN = PlanLine(SCHEMA, cells={TITLE: [nodeid(number) for number in range(CELLS)]})

@@ -35,7 +35,7 @@ BY_AXES = {
 """Operations of a tensor of rank 3 by axes from its end, or from its beginning with `n` of 3."""
 
 
-@pytest.mark.parametrize(("target", "version"), [("tract", "0.23.9"), ("khronos", "1.0.5")])
+@pytest.mark.parametrize(("target", "version"), [("tract", NEWEST), ("khronos", "1.0.5")])
 def test_a_misspelt_attribute_is_an_error(target: str, version: str) -> None:
     g = emitter_for(spec_for(target, version))
     assert callable(g.matmul)

@@ -30,7 +30,7 @@ NAMES = sorted({f.name.split(".nnef")[0].split("__")[0] for f in fragment_files(
         ("0.23.1", "float32", "B", "x_i x_f x_g x_o h c w_ifgo"),
         ("0.23.2", "float32", 4, "x_iofg h c w_iofg"),
         ("0.23.2", "float32", 1, "x_iofg h c w_iofg"),
-        ("0.23.9", "float64", 1, "x_i x_f x_g x_o h c lifted_ifgo"),
+        (NEWEST, "float64", 1, "x_i x_f x_g x_o h c lifted_ifgo"),
     ],
 )
 def test_form_of_an_lstm_step(version: str, dtype: str, batch: int | str, parameters: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from t2n_core import errors
 from t2n_core.parity.outcome import ErrorInfo, Outcome, Stage, Status, fingerprint, plain
+from tests.releases import NEWEST
 
 ORIGIN = errors.Origin("aten::fft_fft", "encoder.front", "model.py:12 in forward")
 
@@ -67,7 +68,7 @@ def test_an_unknown_exception_is_an_error_where_it_came():
     try:
         {}["missing"]
     except KeyError as exc:
-        outcome = Outcome.from_error(exc, Stage.WRITE, engine="tract 0.23.9")
+        outcome = Outcome.from_error(exc, Stage.WRITE, engine=f"tract {NEWEST}")
     assert (outcome.status, outcome.stage, outcome.error.error_class) == (Status.ERROR, Stage.WRITE, "KeyError")
     assert "test_outcome.py" in outcome.error.source
     assert "KeyError: 'missing'" in outcome.error.details

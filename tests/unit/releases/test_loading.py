@@ -12,6 +12,7 @@ from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import EngineProvisionError
 from t2n_core.parity.outcomes import failure_outcome
 from t2n_core.releases.loading import with_hint_on_loading, with_loading_release
+from tests.releases import RECENT
 
 LATE = EngineReply("timeout", "load", "killed, since it did not answer in time")
 REFUSED = EngineReply("error", "load", "no such operator")
@@ -60,7 +61,7 @@ class Machine:
 )
 def test_hint_of_a_time_out_at_load(replies: dict[str, EngineReply], asked: list[str], hint: str) -> None:
     machine = Machine(**replies)
-    outcome = with_loading_release(failure_outcome(LATE, (), {}, 60), ARCHIVE, "0.23.9", machine)
+    outcome = with_loading_release(failure_outcome(LATE, (), {}, 60), ARCHIVE, RECENT, machine)
     assert machine.asked == asked
     assert outcome.error is not None
     assert outcome.error.hint.startswith(hint)
@@ -70,6 +71,6 @@ def test_hint_of_a_time_out_at_load(replies: dict[str, EngineReply], asked: list
 @pytest.mark.parametrize("reply", [REFUSED, EngineReply("timeout", "run", "killed"), EngineReply("crash", "load", "")])
 def test_other_failures_try_no_release(reply: EngineReply) -> None:
     outcome = failure_outcome(reply, (), {}, 60)
-    assert with_hint_on_loading(outcome, ARCHIVE, "0.23.9", Path("/nowhere")) is outcome
+    assert with_hint_on_loading(outcome, ARCHIVE, RECENT, Path("/nowhere")) is outcome
     assert outcome.error is not None
     assert "bisect-releases" not in outcome.error.hint

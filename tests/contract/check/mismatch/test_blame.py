@@ -23,7 +23,7 @@ def test_a_graph_that_was_changed_is_the_exporters(
     net: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resolved_engine: Callable[[str], Any]
 ) -> None:
     resolved_engine(NEWEST)
-    monkeypatch.setattr(exporter, "RELEASES", ("0.23.9",))
+    monkeypatch.setattr(exporter, "RELEASES", (NEWEST,))
     faults = list(exporter.faults(tmp_path, 1, [net]))
     seen = [one for one in faults if one.found]
     errors = [one.error for one in faults if not one.found]
@@ -43,6 +43,6 @@ def test_a_net_without_the_repair_of_a_quirk_is_the_engines(
     tmp_path: Path, resolved_engine: Callable[[str], Any]
 ) -> None:
     resolved_engine(NEWEST)
-    seen = [one for one in engine.of_quirks(("0.23.9",), tmp_path) if one.found]
+    seen = [one for one in engine.of_quirks((NEWEST,), tmp_path) if one.found]
     assert seen
     assert [(one.where, one.found) for one in seen if not one.is_right] == []

@@ -19,6 +19,7 @@ from conformance.dialect.passes.session import judge_kept, matrix, paths_in, sma
 from t2n_core.engine.paths import EnginePath
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.nnef.spec import spec_for
+from tests.releases import NEWEST
 
 DECLUTTER, OPTIMISE_ONLY = EnginePath.DECLUTTER, EnginePath.OPTIMISE_ONLY
 COUNT = 20
@@ -35,7 +36,7 @@ def test_programs_are_the_same_ones_and_have_two_to_four_statements(family: str)
     assert len({one.graph() for one in drawn}) > COUNT * 0.9
     assert {len(one.steps) for one in drawn} <= set(range(LEAST, MOST + 1))
     assert {bool(one.dynamic) for one in drawn} == {False, True}
-    newest = spec_for("tract", "0.23.9")
+    newest = spec_for("tract", NEWEST)
     assert {step.op for one in drawn for step in one.steps if not newest.has(step.op)} == set()
 
 

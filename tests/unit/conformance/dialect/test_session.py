@@ -24,6 +24,7 @@ from t2n_core.dialect.operators import functions
 from t2n_core.engine.paths import EnginePath
 from t2n_core.engine.protocol import EngineReply, ReplyStatus
 from t2n_core.nnef.signatures import Parameter, Signature
+from tests.releases import NEWEST
 
 X = Parameter("x", "tensor<scalar>")
 SILU = Signature("tract_core_silu", (X,), (Parameter("y", "tensor<scalar>"),), "tract_core")
@@ -67,7 +68,7 @@ class Engine:
 
     status: ReplyStatus
     output: Sequence[float] = ()
-    version: str = "0.23.9"
+    version: str = NEWEST
 
     def run(self, archive: Path, batches: Sequence[Any], *, timeout: float, **options: Any) -> EngineReply:
         assert (archive / "graph.nnef").is_file()
@@ -88,7 +89,7 @@ class Engine:
 )
 def test_verdicts(engine: Engine, status: str, reason: str, tmp_path: Path) -> None:
     (verdict,) = judge([CASE], functions()["tract_core_silu"], SILU, engine, tmp_path)  # type: ignore[arg-type]
-    assert (verdict.status, verdict.reason, verdict.release) == (status, reason, "0.23.9")
+    assert (verdict.status, verdict.reason, verdict.release) == (status, reason, NEWEST)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -97,7 +98,7 @@ class Picky:
     """An engine that dies of graphs with more values than it holds, and answers others with their inputs."""
 
     most: int
-    version: str = "0.23.9"
+    version: str = NEWEST
     runs: int = 0
 
     def run(self, archive: Path, batches: Sequence[Any], *, timeout: float, **options: Any) -> EngineReply:
@@ -137,13 +138,13 @@ def test_kept_verdicts_are_those_of_the_same_cases(tmp_path: Path) -> None:
     assert digest == digest_of([CASE], definition, SILU)
     other = Case("tract_core_silu", {"x": np.asarray([0.0, 31.0], np.float32)})
     assert digest != digest_of([other], definition, SILU)
-    append_result(tmp_path, "0.23.9", Judged("tract_core_silu", "old", 1.0, [(0, "right", "")]))
-    append_result(tmp_path, "0.23.9", Judged("tract_core_silu", digest, 2.0, [(0, "wrong", "why")]))
-    with (tmp_path / "0.23.9.jsonl").open("a") as file:
+    append_result(tmp_path, NEWEST, Judged("tract_core_silu", "old", 1.0, [(0, "right", "")]))
+    append_result(tmp_path, NEWEST, Judged("tract_core_silu", digest, 2.0, [(0, "wrong", "why")]))
+    with (tmp_path / f"{NEWEST}.jsonl").open("a") as file:
         file.write('{"op": "tract_core_erf", "dig')  # the run was killed
-    kept = read_results(tmp_path, "0.23.9")
+    kept = read_results(tmp_path, NEWEST)
     assert {op: one.digest for op, one in kept.items()} == {"tract_core_silu": digest}
-    assert list(kept["tract_core_silu"].verdicts("0.23.9", [CASE])) == [Verdict(CASE, 0, "0.23.9", "wrong", "why")]
+    assert list(kept["tract_core_silu"].verdicts(NEWEST, [CASE])) == [Verdict(CASE, 0, NEWEST, "wrong", "why")]
     assert read_results(tmp_path, "0.22.4") == {}
 
 
@@ -175,9 +176,9 @@ def test_the_table_and_the_smallest_cases() -> None:
     small = Case("tract_core_silu", {"x": np.asarray([np.nan], np.float32)})
     large = Case("tract_core_silu", {"x": np.asarray([np.nan, 1.0], np.float32)})
     found = [
-        Verdict(CASE, 0, "0.23.9", "right"),
-        Verdict(large, 1, "0.23.9", "wrong", "a"),
-        Verdict(small, 2, "0.23.9", "wrong", "b"),
+        Verdict(CASE, 0, NEWEST, "right"),
+        Verdict(large, 1, NEWEST, "wrong", "a"),
+        Verdict(small, 2, NEWEST, "wrong", "b"),
         Verdict(CASE, 0, "0.22.4", "crashed", "c"),
     ]
     assert "| `tract_core_silu` | 1 right, 2 wrong | 1 crashed |" in matrix(found)
@@ -194,9 +195,9 @@ def test_an_explanation_holds_for_its_releases_cases_and_statuses_only() -> None
 
 def test_an_explanation_for_a_runtime_holds_there_only() -> None:
     case = Case("tract_core_log_softmax", {"x": np.zeros(3, np.float32), "axes": [0]})
-    assert explanation(Verdict(case, 0, "0.23.9", "wrong")) is None
-    assert explanation(Verdict(case, 0, "0.23.9", "wrong", runtime="cuda")) in ON_CUDA
-    assert explanation(Verdict(case, 0, "0.23.9", "crashed", runtime="cuda")) is None
+    assert explanation(Verdict(case, 0, NEWEST, "wrong")) is None
+    assert explanation(Verdict(case, 0, NEWEST, "wrong", runtime="cuda")) in ON_CUDA
+    assert explanation(Verdict(case, 0, NEWEST, "crashed", runtime="cuda")) is None
 
 
 def test_an_explanation_for_a_path_holds_there_only() -> None:

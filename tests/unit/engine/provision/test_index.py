@@ -13,13 +13,14 @@ from packaging.version import Version
 from t2n_core.engine.provision import index as index_module
 from t2n_core.engine.provision.index import download_wheel, forget_answers, list_versions, wheel_record
 from t2n_core.errors import EngineProvisionError, EngineResolveError
+from tests.releases import NEWEST
 
-TEXT = """tract (0.23.9)
-Available versions: 0.23.9, 0.23.8.dev1, 0.21.19, 0.21.2, not-a-version
+TEXT = f"""tract ({NEWEST})
+Available versions: {NEWEST}, 0.23.8.dev1, 0.21.19, 0.21.2, not-a-version
   INSTALLED: 0.21.2
-  LATEST:    0.23.9
+  LATEST:    {NEWEST}
 """
-JSON = '{"name": "tract", "versions": ["0.23.9", "0.23.8.dev1", "0.21.19", "0.21.2", "x.y"], "latest": "0.23.9"}'
+JSON = f'{{"name": "tract", "versions": ["{NEWEST}", "0.23.8.dev1", "0.21.19", "0.21.2", "x.y"], "latest": "{NEWEST}"}}'
 ASKED = ["index", "versions", "tract", "--pre"]
 FOREIGN = ["--only-binary=:all:", "--python-version=3.11", "--implementation=cp", "--abi=cp311"]
 NETWORK = """WARNING: Location 'file:///somewhere/' is ignored: it is neither a file nor a directory.
@@ -59,7 +60,7 @@ def fake_pip(monkeypatch: pytest.MonkeyPatch) -> FakePip:
 )
 def test_both_forms_of_pips_answer(pip: str, stdout: str, more: list[str], fake_pip: FakePip, tmp_path: Path) -> None:
     calls = fake_pip(pip, stdout)
-    expected = tuple(map(Version, ("0.21.2", "0.21.19", "0.23.8.dev1", "0.23.9")))
+    expected = tuple(map(Version, ("0.21.2", "0.21.19", "0.23.8.dev1", NEWEST)))
     assert list_versions(tmp_path) == expected
     assert [call[3:] for call in calls] == [["pip", *ASKED, *FOREIGN, *more]]
     assert list_versions(tmp_path) == expected

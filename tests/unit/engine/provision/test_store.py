@@ -20,6 +20,7 @@ from t2n_core.engine.provision import store as store_module
 from t2n_core.engine.provision.index import forget_answers, list_versions
 from t2n_core.engine.provision.store import EngineStore, default_cache_dir, platform_tag
 from t2n_core.errors import EngineIndexWarning, EngineProvisionError, EngineResolveError
+from tests.releases import NEWEST
 
 if TYPE_CHECKING:
     from tests.local_index import LocalIndex
@@ -238,17 +239,17 @@ def test_an_unknown_version_downloads_nothing(quick_index: LocalIndex, cache: Pa
 def test_one_engine_that_fails_leaves_the_others(quick_index: LocalIndex, cache: Path) -> None:
     quick_index.add("0.21.3")
     quick_index.add("0.22.4", stated_sha256="0" * 64)
-    quick_index.add("0.23.9", stated_sha256="0" * 64)
+    quick_index.add(NEWEST, stated_sha256="0" * 64)
     events: list[tuple[str, str]] = []
     with pytest.raises(EngineProvisionError, match="2 engines could not be provisioned") as caught:
         resolve_engines("all", cache_dir=cache, progress=lambda version, event: events.append((version, event)))
     assert "0.22.4" in caught.value.message
-    assert "0.23.9" in caught.value.message
+    assert NEWEST in caught.value.message
     assert [engine.manifest.version for engine in EngineStore(cache).list_stored()] == ["0.21.3"]
     assert {(v, e) for v, e in events if e != "downloading"} == {
         ("0.21.3", "ready"),
         ("0.22.4", "failed"),
-        ("0.23.9", "failed"),
+        (NEWEST, "failed"),
     }
 
 

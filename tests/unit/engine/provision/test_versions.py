@@ -5,8 +5,9 @@ from packaging.version import Version
 
 from t2n_core.engine.provision.versions import choose_versions, parse_spec
 from t2n_core.errors import EngineResolveError
+from tests.releases import RECENT
 
-RELEASES = "0.19.0 0.19.2 0.19.15 0.20.3 0.20.22 0.21.0 0.21.9 0.21.10 0.21.13 0.21.19 0.22.1 0.22.4 0.23.0 0.23.9"
+RELEASES = f"0.19.0 0.19.2 0.19.15 0.20.3 0.20.22 0.21.0 0.21.9 0.21.10 0.21.13 0.21.19 0.22.1 0.22.4 0.23.0 {RECENT}"
 AVAILABLE = [Version(text) for text in [*RELEASES.split(), "0.23.0.dev5", "0.24.0.dev1"]]
 
 
@@ -20,23 +21,23 @@ def resolve(spec: str) -> list[str]:
         ("0.21", "0.21.19"),
         ("0.21.13", "0.21.13"),
         ("0.21.0", "0.21.0"),
-        ("0", "0.23.9"),
-        (" 0.21 , 0.23 ", "0.21.19 0.23.9"),
-        ("0.23,0.21", "0.21.19 0.23.9"),
+        ("0", RECENT),
+        (" 0.21 , 0.23 ", f"0.21.19 {RECENT}"),
+        ("0.23,0.21", f"0.21.19 {RECENT}"),
         ("0.21,0.21.19,0.21", "0.21.19"),
         (">=0.21,<0.23", "0.21.0 0.21.9 0.21.10 0.21.13 0.21.19 0.22.1 0.22.4"),
         (">=0.21,<0.23,!=0.21.9,!=0.21.10", "0.21.0 0.21.13 0.21.19 0.22.1 0.22.4"),
         ("==0.21.*", "0.21.0 0.21.9 0.21.10 0.21.13 0.21.19"),
         ("~=0.21.10", "0.21.10 0.21.13 0.21.19"),
         ("<0.20", "0.19.2 0.19.15"),
-        ("0.19,>=0.22,<0.23,latest", "0.19.15 0.22.1 0.22.4 0.23.9"),
+        ("0.19,>=0.22,<0.23,latest", f"0.19.15 0.22.1 0.22.4 {RECENT}"),
         (">=0.22,<0.23,0.19,<0.19.10", "0.19.2 0.19.15 0.22.1 0.22.4"),
-        ("latest", "0.23.9"),
-        ("all-minors", "0.19.15 0.20.22 0.21.19 0.22.4 0.23.9"),
-        ("all", "0.19.2 0.19.15 0.20.3 0.20.22 0.21.0 0.21.9 0.21.10 0.21.13 0.21.19 0.22.1 0.22.4 0.23.0 0.23.9"),
+        ("latest", RECENT),
+        ("all-minors", f"0.19.15 0.20.22 0.21.19 0.22.4 {RECENT}"),
+        ("all", f"0.19.2 0.19.15 0.20.3 0.20.22 0.21.0 0.21.9 0.21.10 0.21.13 0.21.19 0.22.1 0.22.4 0.23.0 {RECENT}"),
         ("0.23.0.dev5", "0.23.0.dev5"),
         ("0.24.0.dev1,0.21", "0.21.19 0.24.0.dev1"),
-        (">=0.23", "0.23.0 0.23.9"),
+        (">=0.23", f"0.23.0 {RECENT}"),
         ("path:/opt/tract", ""),
         ("path:/opt/tract,0.22", "0.22.4"),
     ],
@@ -49,9 +50,9 @@ def test_grammar(spec: str, expected: str) -> None:
     ("spec", "message", "hint"),
     [
         ("0.21.25", "no release of tract matches '0.21.25'", "0.21.0, 0.21.9, 0.21.10, 0.21.13, 0.21.19"),
-        ("0.25", "no release of tract matches '0.25'", "0.19.15, 0.20.22, 0.21.19, 0.22.4, 0.23.9"),
+        ("0.25", "no release of tract matches '0.25'", f"0.19.15, 0.20.22, 0.21.19, 0.22.4, {RECENT}"),
         ("0.24", "no release of tract matches '0.24'", "newest of each line"),
-        (">=0.25", "no release of tract matches '>=0.25'", "0.23.9"),
+        (">=0.25", "no release of tract matches '>=0.25'", RECENT),
         ("0.19.0", "cannot load tract_core", "0.19.2, 0.19.15"),
         ("latst", "'latst' is not an engine version", "did you mean `latest`?"),
         ("all-minor", "'all-minor' is not an engine version", "did you mean `all-minors`?"),
@@ -81,7 +82,7 @@ def test_the_first_item_that_asks_is_remembered() -> None:
         "0.22.1": ">=0.22",
         "0.22.4": ">=0.22",
         "0.23.0": ">=0.22",
-        "0.23.9": "latest",
+        RECENT: "latest",
     }
 
 

@@ -11,6 +11,7 @@ from t2n_core.nnef.sizes.dims import Dim, symbol
 from t2n_core.nnef.spec import spec_for
 from t2n_core.nnef.tract.barriers import axes_barrier, barrier
 from t2n_core.nnef.tract.emitter import TractEmitter
+from tests.releases import NEWEST
 
 T = symbol("T")
 GATHER, TRILU = "tract_core_gather", "tract_core_trilu"
@@ -34,9 +35,9 @@ def written(version: str, shape: Sequence[Dim], axes: Sequence[int] | None = Non
         ("0.19.15", (T, 4), GATHER, 0),
         ("0.20.0", (3, 5), TRILU, None),
         ("0.23.8", (3, 5), TRILU, None),
-        ("0.23.9", (3, 5), GATHER, 0),
-        ("0.23.9", (1, 7), TRILU, None),
-        ("0.23.9", (T, 4), TRILU, None),
+        (NEWEST, (3, 5), GATHER, 0),
+        (NEWEST, (1, 7), TRILU, None),
+        (NEWEST, (T, 4), TRILU, None),
     ],
 )
 def test_a_barrier_keeps_all_elements(version: str, shape: Sequence[Dim], operator: str, axis: int | None) -> None:
@@ -49,9 +50,9 @@ def test_a_barrier_keeps_all_elements(version: str, shape: Sequence[Dim], operat
     [
         ("0.21.5", (2, 3, T, 4), [("concat", 2), ("concat", 3)]),
         ("0.23.8", (2, 3, 5, 4), [(TRILU, None)]),
-        ("0.23.9", (2, 3, 5, 4), [(GATHER, 2), (GATHER, 3)]),
-        ("0.23.9", (2, 3, 1, 4), [(TRILU, None)]),
-        ("0.23.9", (2, 3, T, 4), [(TRILU, None)]),
+        (NEWEST, (2, 3, 5, 4), [(GATHER, 2), (GATHER, 3)]),
+        (NEWEST, (2, 3, 1, 4), [(TRILU, None)]),
+        (NEWEST, (2, 3, T, 4), [(TRILU, None)]),
     ],
 )
 def test_a_barrier_of_axes(version: str, shape: Sequence[Dim], operations: list[tuple[str, int | None]]) -> None:

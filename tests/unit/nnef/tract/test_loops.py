@@ -45,7 +45,7 @@ def test_a_value_that_is_a_state_and_a_row_gets_two_names() -> None:
     assert not {"state_0", "scan_0"} & set(names)
 
 
-@pytest.mark.parametrize(("version", "most"), [("0.22.4", 1), ("0.23.9", 0)])
+@pytest.mark.parametrize(("version", "most"), [("0.22.4", 1), (NEWEST, 0)])
 def test_no_reshape_of_rows_moves_into_a_loop(version: str, most: int) -> None:
     g = emitter(version)
     x, start = g.external("x", (N, 3), FLOAT32), g.external("start", (1, 3), FLOAT32)

@@ -40,10 +40,10 @@ def test_several_selections_are_gathered() -> None:
     ("version", "count", "options"),
     [
         ("0.23.8", 4, {}),
-        ("0.23.9", 3, {}),
-        ("0.23.9", 4, {"computed": False}),
-        ("0.23.9", 4, {"output": True}),
-        ("0.23.9", 4, {"other": True}),
+        (NEWEST, 3, {}),
+        (NEWEST, 4, {"computed": False}),
+        (NEWEST, 4, {"output": True}),
+        (NEWEST, 4, {"other": True}),
     ],
 )
 def test_others_are_slices(version: str, count: int, options: dict[str, bool]) -> None:

@@ -17,12 +17,13 @@ from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.outcome import Outcome, Status
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
+from tests.releases import NEWEST
 
 
 class Answers:
     """An engine that answers with the given outputs."""
 
-    name, version, kept_states = "tract", "0.23.9", None
+    name, version, kept_states = "tract", NEWEST, None
 
     def __init__(self, outputs: Sequence[tuple[Any, ...]]) -> None:
         self._outputs = tuple(outputs)

@@ -8,7 +8,12 @@ from pathlib import Path
 
 from tools.lint.imports import circles_of_imports
 from tools.lint.layout import lists_of_own_names, small_files, small_folders
-from tools.lint.places import comparisons_of_versions, kernels_for_meta, names_of_pytorch
+from tools.lint.places import (
+    comparisons_of_versions,
+    kernels_for_meta,
+    names_of_pytorch,
+    names_of_the_newest_release,
+)
 from tools.lint.prose import names_of_functions, openings_of_docstrings, words_of_the_field
 from tools.lint.tree import Finding, Tree
 
@@ -23,6 +28,7 @@ CHECKS: tuple[Callable[[Tree], Iterator[Finding]], ...] = (
     names_of_pytorch,
     kernels_for_meta,
     comparisons_of_versions,
+    names_of_the_newest_release,
 )
 
 

@@ -1,11 +1,13 @@
-"""What only one place may do: look up names that a release of PyTorch may lack, and compare versions."""
+"""What only one place may do: look up names that a release of PyTorch may lack, compare and name versions."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 
-from tools.lint.tree import PACKAGES, Finding, Tree
+from t2n_core.engine.provision.known import newest_of_lines
+from tools.lint.tree import CODE, PACKAGES, Finding, Source, Tree
 
 COMPAT = "t2n_core/torch_graph/compat/"
 OWN = ("t2n_capture", "t2n_experts", "t2n_loops", "t2n_numbers", "t2n_recurrent", "t2n_spectra")
@@ -18,6 +20,17 @@ COMPARE_VERSIONS = {
     "t2n_core/torch_graph/compat/releases.py": "a PyTorch newer than the tested ones",
     "t2n_core/engine": "the choice of engines by the user",
     "pytest_t2n": "the order of engines in a session",
+}
+NAME_THE_NEWEST = {
+    "t2n_core/engine/tract/transforms/table.py": "the releases that brought transforms",
+    "t2n_core/nnef/tract": "what a release does otherwise than others",
+    "t2n_core/op/aten/cumulative.py": "an operator that it brought",
+    "conformance/dialect/passes/known.py": "mistakes of its passes",
+    "conformance/lab/plant/faults/plants.py": "mistakes that it has",
+    "conformance/lab/upstream/cases.py": "the same",
+    "docs/how-to/results/releases.md": "what a scan of it prints",
+    "tests/unit/nnef/test_spec.py": "an argument that it brought",
+    "tests/unit/nnef/tract/test_traits.py": "the first release that does otherwise",
 }
 _ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
@@ -93,3 +106,25 @@ def _compares_versions(node: ast.Compare) -> bool:
     sides = [node.left, *node.comparators]
     names = {getattr(part, "attr", getattr(part, "id", "")) for side in sides for part in ast.walk(side)}
     return any(isinstance(one, _ORDERED) for one in node.ops) and not names.isdisjoint({"Version", "version", "since"})
+
+
+def names_of_the_newest_release(tree: Tree) -> Iterator[Finding]:
+    """Yield the lines of code that name the newest release of tract and are not about it; pages are read too."""
+    newest = newest_of_lines()[-1]
+    name = re.compile(rf"(?<![\d.]){re.escape(newest)}(?!\.?\d)")
+    code = ((source, enumerate(source.text.splitlines(), 1)) for source in tree.python(*CODE))
+    for source, lines in (*code, *((page, _typed_lines(page)) for page in tree.pages())):
+        if not source.name.startswith(tuple(NAME_THE_NEWEST)):
+            for number, line in lines:
+                if name.search(line):
+                    yield source.finding(number, f"{newest} is named: take it from `newest_of_lines`, or name its line")
+
+
+def _typed_lines(page: Source) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line of a page that a reader types: in blocks, but not in output."""
+    fence = ""
+    for number, line in enumerate(page.text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fence = "" if fence else line.strip()
+        elif fence and not fence.startswith(("```text", "```log")):
+            yield number, line

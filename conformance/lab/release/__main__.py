@@ -1,7 +1,7 @@
 """Report what a release of tract does otherwise than the one before, with the errata, definitions and suites of here.
 
-    python -m conformance.lab.release 0.24.0 --against 0.23.9 --folder build/tract-0.24.0 --quick
-    python -m conformance.lab.release 0.24.0 --against 0.23.9 --folder build/tract-0.24.0
+    python -m conformance.lab.release 0.24.0 --against 0.23.8 --folder build/tract-0.24.0 --quick
+    python -m conformance.lab.release 0.24.0 --against 0.23.8 --folder build/tract-0.24.0
 
 `t2n releases scan VERSION --checkout .` runs it after it has asked the library what it holds. The parts are the
 errata (which are mended, which still hold, by their own nets), the definitions of tract's dialect, and, without

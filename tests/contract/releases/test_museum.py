@@ -19,7 +19,7 @@ from t2n_core.check.file import check_file, file_request, open_checked
 from t2n_core.engine.pool import TractRunner
 from t2n_core.level import TractCheckTolerance
 from t2n_core.parity.judging.judgement import Judgement
-from tests.releases import on_each_line
+from tests.releases import NEWEST, on_each_line
 
 FOLDER = Path(__file__).parents[2] / "museum"
 ARCHIVES = sorted(FOLDER.glob("*/*/*.nnef.tgz"))
@@ -49,7 +49,7 @@ def arrays_of(archive: Path) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         return (arrays["x"],), (arrays["y"],)
 
 
-@pytest.mark.parametrize("release", on_each_line("0.19.15", "0.23.9"))
+@pytest.mark.parametrize("release", on_each_line("0.19.15", NEWEST))
 def test_a_release_reads_all_archives(release: str, tract_engine: Callable[[str], TractRunner]) -> None:
     engine, wrong = tract_engine(release), []
     for archive in ARCHIVES:

@@ -15,6 +15,7 @@ from conformance.lab.measure.language_models.decoding import compare_tokens, one
 from conformance.lab.measure.language_models.tables import markdown
 from conformance.lab.pages.support import support_page
 from conformance.lab.pages.weights import table_of
+from tests.releases import NEWEST
 
 
 def line(engine: str, *samples: tuple[str, str], operator: str = "add") -> CaseLine:
@@ -25,22 +26,22 @@ def line(engine: str, *samples: tuple[str, str], operator: str = "add") -> CaseL
 def test_a_release_is_as_good_as_its_worst_tier() -> None:
     page = support_page(
         [
-            line("tract 0.23.9", (PASS, "exact")),
-            line("tract 0.23.9 no-fma", (PASS, "approximate")),
+            line(f"tract {NEWEST}", (PASS, "exact")),
+            line(f"tract {NEWEST} no-fma", (PASS, "approximate")),
             line("tract 0.22.4", (PASS, "close")),
             line("khronos 1.0.5", (PASS, "exact")),
-            line("tract 0.23.9", (PASS, "exact"), (PASS, "exact"), operator="mul"),
-            line("tract 0.23.9 no-fma", (PASS, "exact"), (WRONG, ""), operator="mul"),
-            line("tract 0.23.9", (PASS, "close"), operator="sub"),
-            line("tract 0.23.9 no-fma", (PASS, "close"), operator="sub"),
+            line(f"tract {NEWEST}", (PASS, "exact"), (PASS, "exact"), operator="mul"),
+            line(f"tract {NEWEST} no-fma", (PASS, "exact"), (WRONG, ""), operator="mul"),
+            line(f"tract {NEWEST}", (PASS, "close"), operator="sub"),
+            line(f"tract {NEWEST} no-fma", (PASS, "close"), operator="sub"),
         ]
     )
     table = page.partition("## Operators")[2]
-    assert table.split("\n")[2] == "| operator | dtype | tract 0.22.4 | tract 0.23.9 | khronos 1.0.5 |"
+    assert table.split("\n")[2] == f"| operator | dtype | tract 0.22.4 | tract {NEWEST} | khronos 1.0.5 |"
     assert "| `add` | float32 | close | approximate (no-fma) | exact |" in table
     assert "| `mul` | float32 |  | **wrong** (no-fma) |  |" in table
     assert "| `sub` | float32 |  | close |  |" in table
-    assert page.index("| tract 0.23.9 | operator |") < page.index("| tract 0.23.9 no-fma | operator |")
+    assert page.index(f"| tract {NEWEST} | operator |") < page.index(f"| tract {NEWEST} no-fma | operator |")
 
 
 def row(net: str, format: str, version: str, **fields: Any) -> dict[str, Any]:
@@ -54,13 +55,13 @@ def test_cells_are_sizes_and_times() -> None:
         "`c` stays float32: rows of 27 elements; `constant_0` (`add` in `up`) stays float32: computed at export"
     )
     rows = [
-        row("linear", "int8", "0.23.9"),
-        row("linear", "q4_0", "0.23.9", stored=0, ratio=None, notes=[told]),
+        row("linear", "int8", NEWEST),
+        row("linear", "q4_0", NEWEST, stored=0, ratio=None, notes=[told]),
         row("conv", "int8", "0.9.1", status="mismatch"),
-        row("conv", "int8", "0.23.9", bytes=[1000, 500], ratio=0.5, notes=["other; `a` stays float32: it crashes"]),
+        row("conv", "int8", NEWEST, bytes=[1000, 500], ratio=0.5, notes=["other; `a` stays float32: it crashes"]),
     ]
     assert table_of(rows).splitlines() == [
-        "| format | net | 0.9.1 | 0.23.9 |",
+        f"| format | net | 0.9.1 | {NEWEST} |",
         "|---|---|---|---|",
         "| int8 | linear |  | 0.26, 1.00 |",
         "| int8 | conv | **mismatch** | 0.50, 0.50 |",

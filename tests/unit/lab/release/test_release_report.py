@@ -84,7 +84,7 @@ def test_a_part_that_is_there_is_not_computed_again(tmp_path: Path) -> None:
         return [f"{against} to {release}"]
 
     part = Part("errata", compare, is_quick=True)
-    text = section(part, "0.24.0", "0.23.9", tmp_path / "new")
-    assert text == "\n## Errata\n\n0.23.9 to 0.24.0\n"
-    assert section(part, "0.24.0", "0.23.9", tmp_path / "new") == text
+    text = section(part, "0.24.0", "0.23.8", tmp_path / "new")
+    assert text == "\n## Errata\n\n0.23.8 to 0.24.0\n"
+    assert section(part, "0.24.0", "0.23.8", tmp_path / "new") == text
     assert calls == [tmp_path / "new" / "errata"]

@@ -7,10 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.releases import NEWEST
 from tools.lint.__main__ import CHECKS, main
 from tools.lint.imports import circles_of_imports
 from tools.lint.layout import lists_of_own_names, small_files, small_folders
-from tools.lint.places import comparisons_of_versions, kernels_for_meta, names_of_pytorch
+from tools.lint.places import (
+    comparisons_of_versions,
+    kernels_for_meta,
+    names_of_pytorch,
+    names_of_the_newest_release,
+)
 from tools.lint.prose import names_of_functions, openings_of_docstrings, words_of_the_field
 from tools.lint.tree import Finding, Tree
 
@@ -39,6 +45,10 @@ FOUND: dict[str, tuple[Check, str, str, list[int]]] = {
     "a private attribute": (names_of_pytorch, CODE, "torch._C.DispatchKey", [1, 1]),
     "an own operator": (names_of_pytorch, CODE, "torch.ops.t2n_loops.solve(x)", []),
     "public names": (names_of_pytorch, CODE, "torch.__version__\ntorch.linalg.inv(x)", []),
+    "the newest release": (names_of_the_newest_release, CODE, f"'{NEWEST}'\n'{NEWEST}0'\n# {NEWEST}.\n", [1, 3]),
+    "what it brought": (names_of_the_newest_release, "t2n_core/nnef/tract/a.py", f"since = '{NEWEST}'", []),
+    "a command": (names_of_the_newest_release, "docs/a.md", f"{NEWEST}\n```sh\nt2n {NEWEST}\n```\n{NEWEST}\n", [3]),
+    "an output": (names_of_the_newest_release, "docs/a.md", f"```text\ntract {NEWEST}\n```\n", []),
     "names in compat": (names_of_pytorch, "t2n_core/torch_graph/compat/a.py", "torch._C.DispatchKey", []),
 }
 
@@ -89,4 +99,4 @@ def test_the_program_prints_each_finding_and_fails(tmp_path: Path, capsys: pytes
         "t2n_core/a.py:1",
     ]
     assert main(tmp_path / "none") == 0
-    assert len(CHECKS) == 10
+    assert len(CHECKS) == 11

@@ -25,11 +25,11 @@ from torch import nn
 
 from conformance.lab.measure.nets.layers import LayerNet
 from conformance.lab.measure.peers.exporters import Export, exporter
-from tests.releases import LINES
+from t2n_core.engine.provision.known import newest_of_lines
 
 FOLDER: Final = Path(__file__).parents[1] / "tests" / "museum"
 DISTRIBUTIONS: Final = {"ours": "pytest-t2n", "torch-to-nnef": "torch-to-nnef"}
-RELEASES: Final = {"ours": LINES, "torch-to-nnef": LINES[2::2]}
+RELEASES: Final = {"ours": newest_of_lines(), "torch-to-nnef": newest_of_lines()[2::2]}
 """Exporter -> the newest releases of lines of tract for which archives are kept."""
 
 

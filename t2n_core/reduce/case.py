@@ -24,6 +24,7 @@ from t2n_core.engine.protocol import Engine
 from t2n_core.engine.provision.resolved import CPU, ResolvedEngine
 from t2n_core.errors import InputError, SecondCallError
 from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.nnef.reading.binding import Signatures
 from t2n_core.nnef.reading.file_kind import is_onnx
 from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.nnef.reading.origins import ORIGINS_FILE, write_origins
@@ -32,7 +33,6 @@ from t2n_core.parity.further_runs.rows import ROWS
 from t2n_core.parity.outcome import Outcome
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
-from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.failure import failure_of
 from t2n_core.reduce.judge import AdaptiveEngine, Judge, SecondCalls
 from t2n_core.reduce.oracles import DefinitionsOracle, Float64Oracle, OnnxOracle, Oracle, ReleaseOracle

@@ -15,10 +15,10 @@ import onnx.printer
 from onnx import numpy_helper, shape_inference
 
 from t2n_core.errors import InputError
+from t2n_core.nnef.reading.binding import Signatures
 from t2n_core.nnef.reading.document import Argument, Assignment, Name
 from t2n_core.onnx_file.model import MOST_BYTES, OnnxModel, read_model
 from t2n_core.onnx_file.writer_repairs import element_types
-from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.program import ONNX_FILE, Array, Program, Weight
 
 _CAPTURED: Final = "captured"

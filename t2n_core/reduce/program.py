@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from t2n_core.errors import InputError
 from t2n_core.nnef.reading.archive import ArchiveContent, StoredTensor, tensor_bytes
+from t2n_core.nnef.reading.binding import Signatures
 from t2n_core.nnef.reading.document import Argument, Assignment, FragmentText, value_text
 from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 from t2n_core.nnef.spec import TargetName
-from t2n_core.reduce.binding import Signatures
 
 Array = NDArray[Any]
 Weight = Array | StoredTensor

@@ -13,13 +13,13 @@ from pathlib import Path
 from t2n_core.engine.protocol import Array, Engine
 from t2n_core.errors import InputError, T2NError
 from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.nnef.reading.binding import Signatures
 from t2n_core.parity.comparison import OutputComparison, compare
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
 from t2n_core.parity.table import comparison_table
 from t2n_core.parity.tolerance import DEFAULT_LEVEL, TractCheckTolerance
-from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.oracles import DefinitionsOracle, ReleaseOracle
 from t2n_core.reduce.program import Program
 from t2n_core.scratch import scratch_folder

@@ -97,7 +97,7 @@ def _issue(
 ) -> str:
     from t2n_core.check.mismatch.author import author_of
     from t2n_core.engine import engine_for
-    from t2n_core.reduce.binding import Signatures
+    from t2n_core.nnef.reading.binding import Signatures
     from t2n_core.reduce.case import read_program
     from t2n_core.reduce.issue import issue_text, verdict
     from t2n_core.reduce.oracles import DefinitionsOracle

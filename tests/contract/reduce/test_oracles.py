@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from t2n_core.nnef.reading.archive import ArchiveContent
+from t2n_core.nnef.reading.binding import Signatures
 from t2n_core.nnef.reading.parser import read_text
-from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.oracles import DefinitionsOracle
 from t2n_core.reduce.program import Program
 

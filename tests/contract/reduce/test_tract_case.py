@@ -14,11 +14,11 @@ from t2n_core import KhronosNNEF, ModelExport, TractNNEF
 from t2n_core.errors import InputError
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.nnef.reading.binding import Signatures
 from t2n_core.nnef.reading.origins import read_origins
 from t2n_core.nnef.spec import spec_for
 from t2n_core.parity.samples import Sample
 from t2n_core.parity.stage import Author
-from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.issue import issue_text
 from t2n_core.reduce.program import Program
 from t2n_core.reduce.tract_case import TractCase, replay, write_tract_case

@@ -12,8 +12,8 @@ import pytest
 from t2n_core.engine.pool import TractRunner
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import InputError
+from t2n_core.nnef.reading.binding import Signatures
 from t2n_core.parity.samples import Sample
-from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.wrong_statement import find_wrong_statement
 from tests.releases import NEWEST
 

@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from t2n_core.reduce.binding import Signatures
+from t2n_core.nnef.reading.binding import Signatures
 from t2n_core.reduce.onnx_program import OnnxProgram
 from tests.onnx_nets import linear, model, saved, tensor
 

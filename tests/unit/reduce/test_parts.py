@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from t2n_core.engine.protocol import EngineReply
+from t2n_core.nnef.reading.binding import Signatures
 from t2n_core.nnef.reading.document import Argument, Assignment, Expression, Name
 from t2n_core.nnef.reading.parser import read_text
-from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.failure import Failure, difference, failure_of
 from t2n_core.reduce.minimise import Minimiser, minimise, run_passes
 from t2n_core.reduce.passes.cuts import with_sizes

@@ -15,8 +15,8 @@ from conformance.lab.plant.faults.graphs import Draft, Shape
 from conformance.lab.plant.faults.plants import PLANTS, Plant
 from t2n_core import ExportResult, ModelExport, T2NError, TractNNEF
 from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.nnef.reading.binding import Signatures
 from t2n_core.nnef.reading.document import Argument, Assignment, Name
-from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.program import Program
 
 _PLACE: Shape = (2, 8, 40)

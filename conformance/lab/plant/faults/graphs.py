@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from t2n_core.nnef.reading.binding import Signatures
 from t2n_core.nnef.reading.document import Argument, Assignment, Name
-from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.program import Array, Program
 
 Shape = tuple[int, ...]

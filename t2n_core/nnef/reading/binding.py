@@ -1,4 +1,4 @@
-"""Binding of arguments to names: NNEF passes tensors by position and the rest by name; a reducer needs all names."""
+"""Binding of arguments to names: NNEF passes tensors by position and the rest by name."""
 
 from __future__ import annotations
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from t2n_core.engine.protocol import Engine
 from t2n_core.errors import MalformedArchiveError
@@ -24,9 +24,13 @@ ROUNDED: Final = "rounded"
 
 
 def samples_by_definitions(
-    archive: Path, given: Sequence[tuple[Array, ...]] = (), *, standard: bool = False
+    archive: Path,
+    given: Sequence[tuple[Array, ...]] = (),
+    *,
+    standard: bool = False,
+    drawing: Mapping[str, Any] | None = None,
 ) -> list[Sample]:
-    """Return a sample for each set of inputs, or for drawn ones if none are given.
+    """Return a sample for each set of inputs, or for drawn ones if none are given, with options as in `Evaluator`.
 
     With `standard` the definitions are those of NNEF 1.0 where tract's differ.
 
@@ -34,7 +38,7 @@ def samples_by_definitions(
     errors of `Evaluator.samples`.
     """
     try:
-        return Evaluator.shared().samples(archive, given, standard=standard)
+        return Evaluator.shared().samples(archive, given, standard=standard, drawing=drawing)
     except MalformedArchiveError as wrong:
         named = MalformedArchiveError(f"{archive} is malformed: {wrong.message}", statement=wrong.statement)
         named.hint = _HINT

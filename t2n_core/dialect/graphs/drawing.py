@@ -69,20 +69,25 @@ def draw_evaluated(
     standard: bool = False,
     timeout: float | None = None,
     memory: int = MEMORY,
+    sizes: Mapping[str, int] | None = None,
 ) -> Iterator[tuple[dict[str, NDArray[Any]], dict[str, Tensor]]]:
-    """Yield the sets of `draw_inputs`, each with the outputs of the archive, fewer ones if half the time is used."""
+    """Yield the sets of `draw_inputs`, each with the outputs of the archive, fewer ones if half the time is used.
+
+    `sizes` are those of symbols that all sets have. Raises InputError for a symbol that no input has.
+    """
     declared = externals_of(content.document)
+    fixed = dict(sizes or {})
     begin = time.monotonic()
     random = np.random.default_rng(seed)
     drawn = 0
     reason = "no sizes satisfy its assertions"
     has_symbols = any(names_in(node) for one in declared.values() for node in one.shape)
     ranges = _RANGES if any(one.dtype.kind in "iu" for one in declared.values()) else _RANGES[:1]
-    for number, sizes in enumerate(itertools.islice(_assignments(content, declared), _MOST_TRIES)):
+    for number, tried in enumerate(itertools.islice(_assignments(content, declared, fixed), _MOST_TRIES)):
         if not has_symbols and not drawn and number == _MOST_ALIKE:
             break
         for of_integers in ranges:
-            inputs = {name: _draw(random, name, one, sizes, of_integers) for name, one in declared.items()}
+            inputs = {name: _draw(random, name, one, tried, of_integers) for name, one in declared.items()}
             try:
                 start = time.monotonic()
                 left = None if timeout is None else max(0.0, begin + timeout - start)
@@ -103,15 +108,22 @@ def draw_evaluated(
         raise DrawError(f"no inputs could be drawn for the archive: {reason}", hint="give some: --inputs x.npz")
 
 
-def _assignments(content: ArchiveContent, declared: Mapping[str, External]) -> Iterator[dict[str, int]]:
+def _assignments(
+    content: ArchiveContent, declared: Mapping[str, External], fixed: Mapping[str, int]
+) -> Iterator[dict[str, int]]:
     """Yield sizes of the symbols that the assertions allow; an empty mapping endlessly if there are none."""
     symbols = sorted(set[str]().union(*(names_in(node) for one in declared.values() for node in one.shape)))
+    if unknown := sorted(fixed.keys() - set(symbols)):
+        raise InputError(f"no input has the size `{unknown[0]}`; there are {', '.join(symbols) or 'none'}")
     if not symbols:
         yield from itertools.repeat({})
     extensions = content.document.extensions
     near = (number * times + step for number in asserted_numbers(extensions) for times in (1, 2) for step in (0, 1, -1))
     wanted = [*SIZES, *sorted({size for size in near if size > 0} - set(SIZES))]
-    choices = [[size for size in wanted if _is_allowed(extensions, {name: size})] for name in symbols]
+    choices = [
+        [size for size in ([fixed[name]] if name in fixed else wanted) if _is_allowed(extensions, {name: size})]
+        for name in symbols
+    ]
     most = max(map(len, choices))
     rotated = [itertools.islice(itertools.cycle(one), place, place + most) for place, one in enumerate(choices)]
     together = (dict(zip(symbols, sizes, strict=True)) for sizes in zip(*rotated, strict=False))

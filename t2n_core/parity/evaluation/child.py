@@ -60,7 +60,8 @@ def _answers(job: Frame) -> Answers:
         outputs = evaluate(content, inputs, timeout=seconds_left(), memory=memory, standard=standard, **options)
         yield sample(inputs, outputs, ())
     if not given:
-        for drawn, outputs in draw_evaluated(content, standard=standard, timeout=seconds_left(), memory=memory):
+        limits = {"timeout": seconds_left(), "memory": memory}
+        for drawn, outputs in draw_evaluated(content, standard=standard, **limits, **job.header["drawing"]):
             inputs = tuple(drawn.values())
             yield sample(inputs, outputs, inputs)
 

@@ -60,8 +60,11 @@ class Evaluator(JobProcess):
         standard: bool = False,
         round_to_storage: bool = False,
         seconds: float = SECONDS,
+        drawing: Mapping[str, Any] | None = None,
     ) -> list[Sample]:
         """Return a sample for each set of inputs, or for drawn ones; the options are those of `dialect.evaluate`.
+
+        `drawing` has the `count` and the `sizes` of `dialect.graphs.drawing.draw_evaluated`.
 
         Raises BudgetError, with the statement where it is known, for an archive that takes more than `seconds` or the
         memory of a job, and the errors of `dialect.draw_inputs` and `dialect.evaluate`.
@@ -74,7 +77,8 @@ class Evaluator(JobProcess):
             samples.append(Sample(inputs, outputs, frame.header["sizes"]))
 
         options = {"round_to_storage": round_to_storage}
-        self._evaluate(_job(archive, given, options, seconds=seconds, standard=standard), given, take)
+        job = _job(archive, given, options, seconds=seconds, standard=standard)
+        self._evaluate({**job, "drawing": dict(drawing or {})}, given, take)
         return samples
 
     def _evaluate(self, job: dict[str, Any], given: Sequence[Sequence[Array]], take: Callable[[Frame], None]) -> None:

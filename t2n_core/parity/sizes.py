@@ -46,7 +46,7 @@ class KeepsGoing(Protocol):
 
 
 @dataclass(slots=True)
-class _Answers:
+class Answers:
     """Results of the samples, collected over all processes of the engine."""
 
     ran: list[tuple[Sample, tuple[Array, ...]]] = field(default_factory=list)
@@ -55,6 +55,12 @@ class _Answers:
     left: Sequence[Sample] = ()
     """Samples that are still to run: those after the last crash."""
     first: EngineReply | None = None
+
+    @property
+    def failure(self) -> EngineReply | None:
+        """Return the reply of an engine that did not come to run the samples; None if it did."""
+        first = self.first
+        return None if first is None or first.status == "ok" or first.stage == "run" else first
 
     def take(self, reply: EngineReply, samples: Sequence[Sample]) -> None:
         self.first = self.first or reply
@@ -101,13 +107,13 @@ def check_sizes(
     }
     try:
         common["archive_sha256"], common["archive_bytes"] = archive_digest(archive)
-        answers = _ask(engine, archive, samples, timeout)
+        answers = answers_at_sizes(engine, archive, samples, timeout)
     except Exception as exc:
         return Outcome.from_error(exc, Stage.LOAD, **common)
     reply = answers.first
     assert reply is not None
     common.update(times=dict(reply.times), facts=dict(reply.facts))
-    if reply.status != "ok" and reply.stage != "run":
+    if answers.failure is not None:
         return failure_outcome(reply, samples, common)
     common["facts"].update(_sizes_by_fate(answers))
     request = CheckRequest(archive, samples, output_names, criteria, timeout)
@@ -118,8 +124,9 @@ def check_sizes(
     return _repeat(engine, replace(request, samples=within), outcome, common)
 
 
-def _ask(engine: KeepsGoing, archive: Path, samples: Sequence[Sample], timeout: float) -> _Answers:
-    answers = _Answers(left=samples)
+def answers_at_sizes(engine: KeepsGoing, archive: Path, samples: Sequence[Sample], timeout: float) -> Answers:
+    """Return what an engine answers to each sample; after a crash the rest runs in another process, up to PROCESSES."""
+    answers = Answers(left=samples)
     for _ in range(PROCESSES):
         asked = answers.left
         reply = engine.run(archive, [sample.inputs for sample in asked], timeout=timeout, keep_going=True)
@@ -132,7 +139,7 @@ def _ask(engine: KeepsGoing, archive: Path, samples: Sequence[Sample], timeout: 
 
 
 def _judge(
-    answers: _Answers, accepts: Callable[[Sizes], bool], request: CheckRequest, common: Mapping[str, Any]
+    answers: Answers, accepts: Callable[[Sizes], bool], request: CheckRequest, common: Mapping[str, Any]
 ) -> Outcome:
     """Return the outcome: wrong results come first, then crashes, then refusals of sizes within the range."""
     outcome = None
@@ -183,7 +190,7 @@ def _with_hint_if_unguarded(wrong: Outcome, accepts: Callable[[Sizes], bool]) ->
     return replace(wrong, facts={**wrong.facts, UNGUARDED: beyond}, error=replace(wrong.error, hint=hint))
 
 
-def _sizes_by_fate(answers: _Answers) -> dict[str, list[dict[str, int]]]:
+def _sizes_by_fate(answers: Answers) -> dict[str, list[dict[str, int]]]:
     """Return the sizes at which the engine refused, crashed or did not run, as facts; empty if every size ran."""
     lists = {
         REFUSED: [sample.sizes for sample, _ in answers.refused],

@@ -57,6 +57,8 @@ class Profile:
     cpu_profiled: float
     """Mean CPU seconds of a profiled run."""
     lines: tuple[Line, ...]
+    memory: int = 0
+    """Bytes that the loaded model and its plain runs take; 0 if unknown."""
 
     @property
     def agreement(self) -> float:
@@ -101,7 +103,7 @@ def profile_archive(
     runs = _iterations(facts["profile"])
     median = statistics.median(facts["seconds"])
     lines = lines_of(document, nodes, median, origins or file.origins)
-    return Profile(name, median, facts["cpu"], facts["cpu_profiled"] / runs, lines)
+    return Profile(name, median, facts["cpu"], facts["cpu_profiled"] / runs, lines, facts.get("memory", 0))
 
 
 def _iterations(text: str) -> int:

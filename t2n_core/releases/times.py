@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +20,7 @@ REPEATS: Final = 20
 """Runs of a release per round."""
 CLEAR: Final = 1.5
 """Ratio of times from which on a change counts."""
-_AGREEING: Final = 0.85
+AGREEING: Final = 0.85
 """Share of the rounds that must agree."""
 
 
@@ -46,6 +46,13 @@ class SpeedReport:
     seconds: Mapping[Version, tuple[float, ...]]
     failed: tuple[Version, ...] = ()
     """Releases that do not run the archive."""
+    loads: Mapping[Version, tuple[float, ...]] = field(default_factory=dict)
+    """Seconds to load and optimise it, by release, one value per round."""
+
+    def ratios(self, before: Version, after: Version) -> list[float]:
+        """Return the time of a release as a share of that of another one, one value per round."""
+        pairs = zip(self.seconds[before], self.seconds[after], strict=True)
+        return [later / earlier for earlier, later in pairs]
 
     @property
     def changes(self) -> list[SpeedChange]:
@@ -53,11 +60,10 @@ class SpeedReport:
         changes = {}
         for branch in branches(list(self.seconds)):
             for before, after in itertools.pairwise(branch):
-                pairs = zip(self.seconds[before], self.seconds[after], strict=True)
-                ratios = [later / earlier for earlier, later in pairs]
+                ratios = self.ratios(before, after)
                 ratio = statistics.median(ratios)
                 same_way = sum((one > 1) == (ratio > 1) for one in ratios)
-                if max(ratio, 1 / ratio) >= CLEAR and same_way >= _AGREEING * len(ratios):
+                if max(ratio, 1 / ratio) >= CLEAR and same_way >= AGREEING * len(ratios):
                     changes[before, after] = SpeedChange(before, after, ratio)
         return [changes[pair] for pair in sorted(changes)]
 
@@ -83,12 +89,19 @@ def measure_releases(
 ) -> SpeedReport:
     """Measure an archive in releases, round by round."""
     seconds: dict[Version, list[float]] = {release: [] for release in releases}
+    loads: dict[Version, list[float]] = {release: [] for release in releases}
     failed: list[Version] = []
     for _ in range(rounds):
         for release in [one for one in releases if one not in failed]:
             reply = engine(release).run(archive, [inputs] * repeats, timeout=timeout)
             if reply.status == "ok":
                 seconds[release].append(reply.times["run"] / repeats)
+                loads[release].append(reply.times.get("load", 0.0) + reply.times.get("optimise", 0.0))
             else:
                 failed.append(release)
-    return SpeedReport({one: tuple(found) for one, found in seconds.items() if one not in failed}, tuple(failed))
+    running = [release for release in releases if release not in failed]
+    return SpeedReport(
+        {release: tuple(seconds[release]) for release in running},
+        tuple(failed),
+        {release: tuple(loads[release]) for release in running},
+    )

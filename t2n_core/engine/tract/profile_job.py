@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,9 +27,10 @@ def run_profile(driver: TractDriver, job: Frame, send: Send, stage: Callable[[st
     """Send the facts of a profile.
 
     `profile` is the engine's JSON; `seconds` those of each plain run; `cpu` the CPU time of a run, and `cpu_profiled`
-    that of the whole profile.
+    that of the whole profile; `memory` the bytes by which the process has grown at most when the plain runs end.
     """
     header, arrays = job.header, job.arrays()
+    before = _peak()
     with stage("load"):
         model = _load(driver, header)
     with stage("optimise"):
@@ -43,6 +45,7 @@ def run_profile(driver: TractDriver, job: Frame, send: Send, stage: Callable[[st
             runnable.run(arrays)
             seconds.append(time.perf_counter() - start)
         cpu = (time.process_time() - started) / len(seconds)
+        memory = _peak() - before
         profile, graph = optimise_for_profile(driver, _load(driver, header), declutter=header["declutter"])
         with driver.tensors(arrays) as tensors:
             values = (c.c_void_p * len(tensors))(*[one.value for one in tensors])
@@ -51,7 +54,18 @@ def run_profile(driver: TractDriver, job: Frame, send: Send, stage: Callable[[st
                 profile or driver.function("tract_runnable_profile_json"), graph.pointer, values, *driver.no_states
             )
             cpu_profiled = time.process_time() - started
-    send({"event": "facts", "facts": {"profile": text, "seconds": seconds, "cpu": cpu, "cpu_profiled": cpu_profiled}})
+    facts = {"profile": text, "seconds": seconds, "cpu": cpu, "cpu_profiled": cpu_profiled, "memory": memory}
+    send({"event": "facts", "facts": facts})
+
+
+def _peak() -> int:
+    """Return the most bytes of memory that the process has had; 0 where the system does not tell."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest if sys.platform == "darwin" else 1024 * largest
 
 
 def _load(driver: TractDriver, header: Mapping[str, Any]) -> TractModel:

@@ -81,6 +81,9 @@ FAMILIES: Mapping[str, Family] = {
     "releases": Family(
         _MACHINE, "pytest_t2n.cli.upstream.scan", "what a release of tract changes in comparison with another: scan"
     ),
+    "upgrade": Family(
+        _MACHINE, "pytest_t2n.cli.upstream.upgrade", "what a newer release of tract changes for a file; needs no torch"
+    ),
     "engines": Family(_MACHINE, "pytest_t2n.cli.engines", "the tract engines on this machine: list, fetch, clean"),
 }
 

@@ -51,7 +51,9 @@ def test_the_plugin_imports_torch_and_numpy_late() -> None:
     assert [(path, name) for path, name in early if name.split(".")[0] in ("torch", "numpy")] == []
 
 
-@pytest.mark.parametrize("command", ["check", "reduce", "bundle", "bisect-releases", "matrix run", "matrix diff"])
+@pytest.mark.parametrize(
+    "command", ["check", "reduce", "bundle", "bisect-releases", "upgrade", "matrix run", "matrix diff"]
+)
 def test_commands_that_run_no_test_do_not_load_pytest(command: str) -> None:
     code = (
         "import sys\nfrom pytest_t2n.cli.command import main\n"

@@ -45,12 +45,14 @@ class Given:
         return all(len(sample.expected) == len(self.request.output_names) for sample in self.request.samples)
 
 
-def read_given(path: Path, inputs: Path | None = None, case: str | None = None) -> list[Given]:
+def read_given(
+    path: Path, inputs: Path | None = None, case: str | None = None, sizes: Mapping[str, Any] | None = None
+) -> list[Given]:
     """Return the checks at `path`: each file of a bundle whose case fits `case`, or one file.
 
     `inputs` is a .npz for an archive or an ONNX model: arrays by the names of its inputs and outputs, or in the format
     of a bundle; or a folder of the ONNX model zoo. Without it inputs are drawn, and the outputs are those of the file's
-    reference.
+    reference; `sizes` are those of dynamic axes of drawn inputs.
 
     Raises:
         InputError: there is no such file, or the arrays do not fit.
@@ -64,8 +66,8 @@ def read_given(path: Path, inputs: Path | None = None, case: str | None = None) 
         if path.is_dir() and inputs is None:
             archive = next((path / name for name in _MODEL_FILES if (path / name).exists()), path)
             io_file = path / IO_FILE
-            return [_of_file(path.resolve().name, archive, io_file if io_file.exists() else None)]
-        return [_of_file(stem_of(path), path, inputs)]
+            return [_of_file(path.resolve().name, archive, io_file if io_file.exists() else None, sizes)]
+        return [_of_file(stem_of(path), path, inputs, sizes)]
     except (RecordError, OSError, ValueError, KeyError) as wrong:
         raise InputError(str(wrong)) from None
 
@@ -104,12 +106,12 @@ def _of_entry(folder: Path, entry: CheckEntry) -> Given:
     return Given(entry.case, request, entry.target, read_origins(folder), entry.version)
 
 
-def _of_file(name: str, path: Path, inputs: Path | None) -> Given:
+def _of_file(name: str, path: Path, inputs: Path | None, sizes: Mapping[str, Any] | None) -> Given:
     """Return the check of an archive or an ONNX model; outputs that are not among the arrays are left out."""
     from t2n_core.check.file import EXPECTED, open_checked
     from t2n_core.parity.request import CheckRequest
 
-    file = open_checked(path, {})
+    file = open_checked(path, sizes or {})
     input_names, output_names = file.names
     if inputs is None:
         samples, reference = file.samples([], "tract")

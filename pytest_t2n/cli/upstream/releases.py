@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from packaging.version import InvalidVersion, Version
 
@@ -60,15 +60,15 @@ def add_given(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache-dir", type=Path, help="where engines are kept")
 
 
-def given_of(options: argparse.Namespace) -> list[Given]:
-    """Return the input given by the arguments of `add_given`. Raises InputError."""
+def given_of(options: argparse.Namespace, sizes: Mapping[str, Any] | None = None) -> list[Given]:
+    """Return the input given by the arguments of `add_given`; `sizes` are those of drawn inputs. Raises InputError."""
     from dataclasses import replace
 
     from pytest_t2n.cli.upstream.given import read_given
     from t2n_core.parity.judging.judgement import Judgement
 
     more = {"timeout": options.timeout, **({"criteria": Judgement.parse(options.level)} if options.level else {})}
-    found = read_given(options.path, options.inputs, options.case)
+    found = read_given(options.path, options.inputs, options.case, sizes)
     return [replace(one, request=replace(one.request, **more)) for one in found]
 
 

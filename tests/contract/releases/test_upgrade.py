@@ -1,0 +1,164 @@
+"""`t2n upgrade` on graphs that releases compute differently, refuse, or compute alike."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_t2n.cli import main
+from t2n_core.engine.provision.store import default_cache_dir
+
+CACHE = str(default_cache_dir())
+LOST, WRONG = "does not load", "mismatch at compare"
+STRETCHED = """version 1.0;
+graph network(a, b) -> (o)
+{
+  a = external(shape = [1, 1, 1]);
+  b = external(shape = [1, 1, 40]);
+  o = sub(a, b);
+}
+"""
+"""Wrong in 0.21.8 to 0.21.10."""
+SYMBOLIC = """version 1.0;
+extension tract_registry tract_core;
+extension tract_symbol T;
+graph network(x) -> (o)
+{
+  x = external(shape = [1, T, 4]);
+  y = softmax(x, axes = [2]);
+  o = mul(y, 3.0);
+}
+"""
+UNKNOWN = """version 1.0;
+extension tract_registry tract_core;
+graph network(x) -> (o)
+{
+  x = external(shape = [2, 4]);
+  o = tract_core_cumsum(x, axis = 1, exclusive = false, reverse = false);
+}
+"""
+"""0.23.9 is the first release that has the operator."""
+
+
+OF_FIXED_SIZES = """version 1.0;
+extension tract_registry tract_core;
+graph network({inputs}) -> (o)
+{{
+  {body}
+}}
+"""
+CUT = OF_FIXED_SIZES.format(
+    inputs="x", body="x = external(shape = [2, 6]); o = slice(x, axes = [1], begin = [2], end = [9]);"
+)
+OF_RANK_0 = OF_FIXED_SIZES.format(
+    inputs="x", body="x = external(shape = [1, 1]); y = mul(x, 2.0); o = reshape(y, shape = []);"
+)
+SPLIT = OF_FIXED_SIZES.format(
+    inputs="x",
+    body="""x = external(shape = [2, 8]);
+  r = mul(relu(x), 2.0);
+  s = slice(r, axes = [1], begin = [1], end = [7]);
+  a = slice(s, axes = [1], begin = [1], end = [3]);
+  b = slice(s, axes = [1], begin = [2], end = [6]);
+  o = concat([a, b], axis = 1);""",
+)
+SUMS = OF_FIXED_SIZES.format(
+    inputs="x",
+    body="""x = external(shape = [1, 2, 6]);
+  o = box(x, size = [1, 1, 2], stride = [1, 1, 2], padding = [(0,0), (0,0), (0,0)], normalize = false);""",
+)
+GRAM = """version 1.0;
+extension tract_registry tract_core;
+extension tract_symbol T;
+graph network(x) -> (o)
+{
+  x = external(shape = [T, 4]);
+  o = matmul(x, x, transposeB = true);
+}
+"""
+
+
+def t2n(folder: Path, text: str, *arguments: object) -> tuple[int, Path]:
+    archive = folder / "net"
+    archive.mkdir()
+    (archive / "graph.nnef").write_text(text)
+    page = folder / "page.md"
+    given = ["--offline", "--cache-dir", CACHE, "-o", page]
+    return main(["upgrade", *map(str, [archive, *given, *arguments])]), page
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "after", "verdict", "boundary"),
+    [
+        pytest.param(*one, id=name)
+        for name, one in {
+            "minus": (STRETCHED, "0.21.7", "0.21.10", "values moved", ["0.21.7", "0.21.8", "right", WRONG]),
+            "minus, mended": (STRETCHED, "0.21.10", "0.21.13", "values moved", ["0.21.10", "0.21.11", WRONG, "right"]),
+            "sum, mended": (SUMS, "0.22.4", "0.23.9", "values moved", ["0.23.3", "0.23.5", WRONG, "right"]),
+            "end beyond": (CUT, "0.22.4", "0.23.9", LOST, ["0.22.1", "0.23.0", "unchanged", "error at load"]),
+            "rank 0": (OF_RANK_0, "0.21.7", "0.21.13", LOST, ["0.21.7", "0.21.8", "unchanged", "crash at load"]),
+            "slices": (SPLIT, "0.21.10", "0.21.13", LOST, ["0.21.10", "0.21.11", "unchanged", "error at optimise"]),
+            "endless": (GRAM, "0.21.13", "0.21.14", LOST, ["0.21.13", "0.21.14", "unchanged", "timeout at optimise"]),
+        }.items()
+    ],
+)
+def test_known_regressions(
+    text: str,
+    before: str,
+    after: str,
+    verdict: str,
+    boundary: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ("--from", before, "--to", after, "--json", "--no-times", "--paths", "declutter", "--timeout", "5")
+    status, page = t2n(tmp_path, text, *arguments)
+    found = json.loads(capsys.readouterr().out)
+    assert (status, found["verdict"], found["since"]["declutter"]) == (1, verdict, [boundary])
+    assert page.read_text().startswith(f"# net, tract {before} to {after}: {verdict}")
+
+
+def test_the_errata_of_a_graph_say_why(tmp_path: Path) -> None:
+    _, page = t2n(tmp_path, STRETCHED, "--from", "0.21.7", "--to", "0.21.10", "--no-times")
+    text = page.read_text()
+    assert "tract 0.21.10 is wrong (mismatch at compare)" in text
+    assert "- new in 0.21.10: this `sub` must not be written for tract: a smaller operand minus a larger one" in text
+
+
+def test_what_moves_no_value_is_safe_at_all_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, page = t2n(tmp_path, SYMBOLIC, "--from", "0.21.13", "--to", "0.23.9", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert (status, found["verdict"], found["since"]) == (0, "safe", {}), found["headline"]
+    assert [one["path"] for one in found["paths"]] == ["declutter", "optimise-only, now declutter", "fixed-symbols"]
+    assert {"T": 1} in found["paths"][0]["sizes"]
+    assert all(len(rounds) == 7 for rounds in found["seconds"].values())
+    assert "## Times" in page.read_text()
+
+
+def test_an_operator_that_only_one_release_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, page = t2n(tmp_path, UNKNOWN, "--from", "0.23.8", "--to", "0.23.9", "--no-times")
+    assert status == 0
+    assert "net, tract 0.23.8 to 0.23.9: safe" in capsys.readouterr().out
+    assert "tract 0.23.8 does not load it" in page.read_text()
+    assert main(["upgrade", str(tmp_path / "net"), "--from", "0.23.9", "--to", "0.23.8"]) == 1
+    assert "0.23.8 is not newer than 0.23.9" in capsys.readouterr().err
+
+
+def test_given_inputs_take_the_place_of_drawn_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = tmp_path / "x.npz"
+    np.savez(inputs, x=np.ones((1, 6, 4), np.float32))
+    arguments = ("--from", "0.22.4", "--to", "0.23.9", "--inputs", inputs, "--no-times", "--json")
+    status, _ = t2n(tmp_path, SYMBOLIC, *arguments)
+    assert (status, json.loads(capsys.readouterr().out)["paths"][0]["max_abs"]) == (0, 0.0)
+
+
+def test_sizes_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--from", "0.22.4", "--to", "0.23.9", "--no-times", "--json")
+    status, _ = t2n(tmp_path, SYMBOLIC, *arguments, "--size", "T=6")
+    (path, *_) = json.loads(capsys.readouterr().out)["paths"]
+    assert (status, {one["T"] for one in path["sizes"]}) == (0, {6})
+    assert main(["upgrade", str(tmp_path / "net"), "--offline", *arguments, "--size", "S=6"]) == 1
+    assert "no input has the size `S`; there are T" in capsys.readouterr().err

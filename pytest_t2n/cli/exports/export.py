@@ -100,6 +100,15 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def export_again(model: str, output: Path, release: str, dynamic: Sequence[str], *, offline: bool) -> None:
+    """Write the archive of a model as this command does, for a release, and prove nothing. Raises T2NError."""
+    parser = argparse.ArgumentParser()
+    add_commands(parser)
+    words = [model, "-o", str(output), "--tract", release, "--no-check", *(["--offline"] if offline else [])]
+    options = parser.parse_args([*words, *(f"--dynamic={text}" for text in dynamic)])
+    _export(options, dynamic_axes(options.dynamic), {}, lambda text: None)
+
+
 def _export(
     options: argparse.Namespace, axes: Any, more: dict[str, Any], show: Callable[[str], None]
 ) -> tuple[ExportResult, Outcome | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Final
 
 from packaging.version import Version
 
-from t2n_core.engine.protocol import Array
+from t2n_core.engine.protocol import Array, Engine
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.profiling.profile import Profile, profile_archive
 from t2n_core.releases.judges import Releases
@@ -71,14 +71,8 @@ def measure_costs(
     With `profile`, and where the newer one seems slower, both are profiled, which takes 12 seconds and measures their
     CPU time and memory.
     """
-    both = [before, after]
-    first = measure_releases(both, releases.engine, archive, inputs, rounds=1, repeats=_FEWEST, timeout=timeout)
-    if first.failed:
-        return None
-    longest = max(rounds[0] for rounds in first.seconds.values())
-    repeats = max(_FEWEST, min(_MOST, int(_ROUND / longest)))
-    speed = measure_releases(both, releases.engine, archive, inputs, rounds=ROUNDS, repeats=repeats, timeout=timeout)
-    if speed.failed:
+    speed = measure_in_turns(releases.engine, archive, inputs, before, after, timeout)
+    if speed is None:
         return None
     costs = Costs((before, after), speed)
     if not profile and not costs.seems_slower:
@@ -88,6 +82,25 @@ def measure_costs(
         with closing(TractEngine(releases.resolved(release))) as engine:
             profiles.append(profile_archive(engine, archive, inputs, origins=origins, timeout=timeout))
     return replace(costs, profiles=tuple(profiles))
+
+
+def measure_in_turns(
+    engine: Callable[[Version], Engine],
+    archive: Path,
+    inputs: Sequence[Array],
+    before: Version,
+    after: Version,
+    timeout: float,
+) -> SpeedReport | None:
+    """Return the times of two engines in turns, with as many runs in a round as take long enough; None if one fails."""
+    both = [before, after]
+    first = measure_releases(both, engine, archive, inputs, rounds=1, repeats=_FEWEST, timeout=timeout)
+    if first.failed:
+        return None
+    longest = max(rounds[0] for rounds in first.seconds.values())
+    repeats = max(_FEWEST, min(_MOST, int(_ROUND / longest)))
+    speed = measure_releases(both, engine, archive, inputs, rounds=ROUNDS, repeats=repeats, timeout=timeout)
+    return None if speed.failed else speed
 
 
 @dataclass(frozen=True, slots=True)

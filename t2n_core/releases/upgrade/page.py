@@ -27,6 +27,7 @@ def page(report: UpgradeReport) -> str:
     lines += _errata_lines(report)
     lines += _operator_lines(report)
     lines += _time_lines(report)
+    lines += _again_lines(report)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -119,6 +120,21 @@ def _time_lines(report: UpgradeReport) -> list[str]:
         lines += [f"Ratio of CPU times: {ratio:.2f}. {_memory(before.memory, after.memory)}".rstrip(), "", "```"]
         lines += [comparison_table(costs.profiles, _MOST_LINES), "```", ""]
     return lines
+
+
+def _again_lines(report: UpgradeReport) -> list[str]:
+    again = report.again
+    if again is None:
+        return []
+    lines = [f"## Exported again for {report.after}", ""]
+    if again.outcome.passed:
+        level = "" if again.outcome.level is None else f" at level `{again.outcome.level.value}`"
+        lines.append(f"- its outputs are those of this file in {report.before}{level}")
+    else:
+        lines.append(f"- its outputs are not those of this file in {report.before}: {_short(again.outcome.summary)}")
+    if again.ratio is not None:
+        lines.append(f"- it takes {again.ratio:.2f} times as long as this file does in {report.after}")
+    return [*lines, ""]
 
 
 def _memory(before: int, after: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from packaging.version import Version
@@ -17,6 +18,7 @@ from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.table import sizes_text
 from t2n_core.releases.boundaries import Boundary
 from t2n_core.releases.judges import Releases
+from t2n_core.releases.upgrade.again import Again, compare_again
 from t2n_core.releases.upgrade.costs import Costs, OperatorChange, measure_costs
 from t2n_core.releases.upgrade.errata import ErrataChange, errata_between
 from t2n_core.releases.upgrade.since import find_since
@@ -49,6 +51,8 @@ class UpgradeReport:
     errata: ErrataChange = field(default_factory=ErrataChange)
     operators: OperatorChange = field(default_factory=OperatorChange)
     costs: Costs | None = None
+    again: Again | None = None
+    """The archive that was exported again for the newer release, if there is one."""
 
     @property
     def verdict(self) -> Verdict:
@@ -105,6 +109,7 @@ class UpgradeReport:
             "operators": self.operators.counts,
             "seconds": None if self.costs is None else {str(k): v for k, v in self.costs.speed.seconds.items()},
             "profiles": [] if self.costs is None else [asdict(one) for one in self.costs.profiles],
+            "again": None if self.again is None else {"summary": self.again.outcome.summary, "ratio": self.again.ratio},
             "load_seconds": None if self.costs is None else {str(k): v for k, v in self.costs.speed.loads.items()},
         }
 
@@ -136,8 +141,11 @@ def report_upgrade(
     paths: Sequence[EnginePath] = tuple(EnginePath),
     times: bool = True,
     profile: bool = False,
+    again: Path | None = None,
 ) -> UpgradeReport:
     """Return what changes for a file between two releases, at the samples of a request.
+
+    `again` is an archive that was exported again for the newer release, to be compared with the file.
 
     Raises EngineProvisionError for a release that cannot be had.
     """
@@ -166,6 +174,9 @@ def report_upgrade(
             profile=profile,
             timeout=request.timeout,
         )
+    exported = None
+    if again is not None and changes and changes[0].old.outputs:
+        exported = compare_again(releases, request, again, changes[0].old.outputs, before, after, times=times)
     is_judged = all(len(sample.expected) == len(request.output_names) for sample in request.samples)
     reference = request.reference if is_judged else ""
-    return UpgradeReport(name, before, after, reference, changes, since, errata, operators, costs)
+    return UpgradeReport(name, before, after, reference, changes, since, errata, operators, costs, exported)

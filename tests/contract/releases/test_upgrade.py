@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from pytest_t2n.cli import main
 from t2n_core.engine.provision.store import default_cache_dir
+from tests.onnx_nets import linear, saved
 
 CACHE = str(default_cache_dir())
 LOST, WRONG = "does not load", "mismatch at compare"
@@ -162,3 +164,54 @@ def test_sizes_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert (status, {one["T"] for one in path["sizes"]}) == (0, {6})
     assert main(["upgrade", str(tmp_path / "net"), "--offline", *arguments, "--size", "S=6"]) == 1
     assert "no input has the size `S`; there are T" in capsys.readouterr().err
+
+
+def test_an_onnx_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = saved(linear(), tmp_path / "net.onnx")
+    pair = ["--from", "0.22.4", "--to", "0.23.9", "--offline", "--cache-dir", CACHE, "--no-times", "--json"]
+    assert main(["upgrade", str(path), *pair]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["verdict"], found["reference"]) == ("safe", "onnxruntime")
+    assert found["errata"] == {"mended": [], "new": [], "unknown": ""}
+
+
+MODEL = """
+import torch
+
+def make():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.GELU()), torch.randn(3, 4)
+"""
+
+
+def test_a_model_that_is_exported_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module, archive, page = tmp_path / "net_of_upgrade.py", tmp_path / "net.nnef.tgz", tmp_path / "page.md"
+    module.write_text(MODEL)
+    model = f"{module}:make"
+    assert (
+        main(
+            [
+                "export",
+                model,
+                "-o",
+                str(archive),
+                "--tract",
+                "0.21.13",
+                "--dynamic",
+                "input:0=B",
+                "--no-check",
+                "--offline",
+            ]
+        )
+        == 0
+    )
+    pair = ["--from", "0.21.13", "--to", "0.23.9", "--offline", "--cache-dir", CACHE]
+    words = ["upgrade", str(archive), *pair, "--model", model, "--dynamic", "input:0=B", "--json", "-o", str(page)]
+    main(words)
+    again = json.loads(capsys.readouterr().out.splitlines()[-1])["again"]
+    assert again["ratio"] > 0
+    assert "its outputs are those of this file in 0.21.13" in page.read_text()
+    module.write_text(MODEL.replace("manual_seed(0)", "manual_seed(1)"))
+    sys.modules.pop("net_of_upgrade")
+    main([*words, "--no-times"])
+    assert "its outputs are not those of this file in 0.21.13: mismatch" in page.read_text()

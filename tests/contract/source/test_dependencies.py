@@ -155,6 +155,7 @@ graph network(x) -> (y)
         (f"bundle soft --engine {NEWEST} --format tract -o case", 0, f"in tract {NEWEST}: mismatch at compare"),
         (f"profile soft --engine {NEWEST} --seconds 0.1", 0, "softplus"),
         ("bundle . --format matrix -o bundle", 0, "soft: 6 sets of inputs, outputs by the definitions"),
+        (f"upgrade soft --from 0.21.19 --to {NEWEST} --no-times", 0, f"soft, tract 0.21.19 to {NEWEST}: safe"),
         (f"bisect-releases soft --bad {NEWEST}", 0, "no boundary: the outcome is the same in all of them"),
     ],
 )

@@ -149,6 +149,17 @@ def test_an_operator_that_only_one_release_has(tmp_path: Path, capsys: pytest.Ca
     assert "0.23.8 is not newer than 0.23.9" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
+def test_a_release_that_is_slower(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body = """x = external(shape = [64, 256]);
+  w = tract_core_external(datum_type = "f16", shape = [256, 256]);
+  o = tract_core_einsum([x, w], expr = "mk,kn->mn", acc = "f32");"""
+    text = OF_FIXED_SIZES.format(inputs="x, w", body=body)
+    status, page = t2n(tmp_path, text, "--from", "0.21.19", "--to", "0.22.4")
+    assert (status, "net, tract 0.21.19 to 0.22.4: slower by " in capsys.readouterr().out) == (1, True)
+    assert "tract_core_einsum o" in page.read_text()
+
+
 def test_given_inputs_take_the_place_of_drawn_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inputs = tmp_path / "x.npz"
     np.savez(inputs, x=np.ones((1, 6, 4), np.float32))

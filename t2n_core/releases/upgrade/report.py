@@ -55,9 +55,14 @@ class UpgradeReport:
     """The archive that was exported again for the newer release, if there is one."""
 
     @property
+    def counted(self) -> list[PathChange]:
+        """Return the paths that both releases support in general, or all where there is none."""
+        return [one for one in self.paths if one.required] or list(self.paths)
+
+    @property
     def verdict(self) -> Verdict:
-        """Return the verdict, by the paths that both releases support in general."""
-        counted = [one for one in self.paths if one.required]
+        """Return the verdict, by the paths that count."""
+        counted = self.counted
         if any(one.new.failure is not None for one in counted):
             return Verdict.LOST
         if any(one.refused for one in counted) or not any(one.new.outputs for one in counted):
@@ -72,7 +77,7 @@ class UpgradeReport:
     def headline(self) -> str:
         """Return the verdict with what it is about, in one line."""
         way = f"{self.name}, tract {self.before} to {self.after}: "
-        counted = [one for one in self.paths if one.required]
+        counted = self.counted
         match self.verdict:
             case Verdict.LOST:
                 both = all(one.old.failure is not None for one in counted if one.new.failure is not None)
@@ -153,7 +158,7 @@ def report_upgrade(
     changes = tuple(compare_values(file, request, old, new, paths))
     since = {}
     for change in changes:
-        if change.moved or change.lost or change.won or change.refused or change.taken:
+        if change.required and (change.moved or change.lost or change.won or change.refused or change.taken):
             since[change.name] = find_since(releases, request, change)
     errata, operators, costs = ErrataChange(), OperatorChange(), None
     if isinstance(file, NnefArchive):

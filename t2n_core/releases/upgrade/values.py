@@ -173,12 +173,13 @@ def _side(engine: Any, path: EnginePath, request: CheckRequest) -> Side:
     refused: dict[Sample, str] = {}
     failure: EngineReply | None = None
     facts: Mapping[str, Any] = {}
-    groups = list(_groups(path, request.samples))
-    for sizes, samples in groups:
+    for sizes, samples in _groups(path, request.samples):
         answers = answers_at_sizes(on_path(engine, path, sizes), request.archive, samples, request.timeout)
         facts = facts or (answers.first.facts if answers.first is not None else {})
         outputs.update(answers.ran)
         refused.update(_refusals(answers, samples))
+        if answers.failure is not None and answers.failure.status == "timeout":
+            break  # other sizes would take as long
     if not outputs and answers.failure is not None:  # the graph itself is refused, not some sizes
         failure, refused = answers.failure, {}
     return Side(engine, path, failure, outputs, refused, facts)

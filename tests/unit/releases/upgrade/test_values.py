@@ -31,13 +31,15 @@ class Release:
 
     version: str
     meant: Callable[[Any, str], Any] = DOUBLE
-    loads: Callable[[str], bool] = lambda path: True
+    loads: Callable[[str], bool | str] = lambda path: True
     fixed: list[Mapping[str, int]] = field(default_factory=list)
     name: str = "tract"
     kept_states = None
 
     def run(self, archive: Path, batches: Any, *, path: str, symbols: Mapping[str, int], **more: Any) -> EngineReply:
         self.fixed.append(symbols)
+        if self.loads(path) == "timeout":
+            return EngineReply("timeout", "optimise", "killed")
         if not self.loads(path):
             return EngineReply("error", "load", "no such operator")
         outputs, refused = [], {}
@@ -136,6 +138,13 @@ def test_what_only_the_newer_release_loads(tmp_path: Path) -> None:
     assert report(old, Release("0.22.4"), request).verdict is Verdict.SAFE
     wrong = report(old, Release("0.22.4", lambda x, path: x), request)
     assert wrong.headline.endswith("loads now, and is wrong by the definitions")
+
+
+def test_no_further_size_is_fixed_after_a_time_out(tmp_path: Path) -> None:
+    new = Release("0.23.9", loads=lambda path: "timeout" if path == "fixed-symbols" else "ok")
+    found = changes(Release("0.22.4"), new, request_in(tmp_path))
+    assert found["fixed-symbols"].lost
+    assert new.fixed == [{}, {}, {"T": 3}]
 
 
 def test_fixed_symbols_do_not_count_before_releases_support_them(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from t2n_core.parity.sizes import Answers, answers_at_sizes
 from t2n_core.releases.boundaries import RIGHT, ending_of
 
 TARGET: Final = "tract"
+_SHORT: Final = 10.0
+"""Limit in seconds of a job on a path on which releases do not support every graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,9 @@ def compare_values(
         samples = [one for one in request.samples if one.sizes or path is not EnginePath.FIXED_SYMBOLS]
         if path not in paths_of_release(str(old.version)) or not samples:
             continue
-        asked = replace(request, samples=samples)
+        counts = all(is_required(path, str(engine.version)) for engine in (old, new))
+        timeout = request.timeout if counts else min(request.timeout, _SHORT)
+        asked = replace(request, samples=samples, timeout=timeout)
         before, after = (_side(engine, counterpart(path, str(engine.version)), asked) for engine in (old, new))
         change = PathChange(before, after, _comparison(before, after, asked))
         if all(len(one.expected) == len(request.output_names) for one in samples):

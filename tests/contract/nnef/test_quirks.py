@@ -200,6 +200,14 @@ def test_the_repair_is_right_and_needed(
     assert not passes(name, release, tmp_path), "right without the repair"
 
 
+@pytest.mark.parametrize(
+    ("name", "release"),
+    [(one.name, release) for release in SCANNED for one in QUIRKS if not one.concerns(Version(release))],
+)
+def test_a_release_without_the_quirk_is_right(name: str, release: str, tmp_path: Path) -> None:
+    assert passes(name, release, tmp_path), "wrong, where no erratum is known"
+
+
 def test_every_quirk_stands_in_the_table() -> None:
     modules = [
         importlib.import_module(f"{quirks.__name__}.{one.name}") for one in pkgutil.iter_modules(quirks.__path__)

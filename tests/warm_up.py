@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 import torch
 
 from t2n_core import ModelExport, TractNNEF
-from tests.releases import NEWEST
+from t2n_core.engine.provision.known import newest_of_lines
 
 with TemporaryDirectory() as folder, torch.random.fork_rng():
     export = ModelExport(torch.nn.Linear(3, 2), (torch.randn(5, 3),), dynamic_axes={"input": {0: "B"}})
-    export.to(TractNNEF(NEWEST, check_io=False), Path(folder) / "model.nnef.tar")
+    export.to(TractNNEF(newest_of_lines()[-1], check_io=False), Path(folder) / "model.nnef.tar")

@@ -13,6 +13,10 @@ from pytest_t2n.cli import main
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.onnx_nets import linear, saved
 
+ENGINES_IN_CACHE = (
+    *("0.21.5", "0.21.6", "0.21.7", "0.21.8", "0.21.10", "0.21.11", "0.21.13", "0.21.14", "0.21.19"),
+    *("0.22.1", "0.22.4", "0.23.0", "0.23.3", "0.23.5", "0.23.8"),
+)
 CACHE = str(default_cache_dir())
 LOST, WRONG = "does not load", "mismatch at compare"
 STRETCHED = """version 1.0;

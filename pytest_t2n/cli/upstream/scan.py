@@ -56,12 +56,19 @@ def run(options: argparse.Namespace) -> int:
     """Print the note, and write the tables if that is asked for; return 0. Raises InputError."""
     from t2n_core.releases.scan.changes import find_changes
     from t2n_core.releases.scan.note import note
+    from t2n_core.releases.scan.sources import source_of
     from t2n_core.releases.scan.table import SpecSources, installed_rows
 
     if options.write and options.checkout is None:
         raise InputError("--write needs the checkout whose tables it changes", hint="pass --checkout DIR")
     sources = None if options.checkout is None else SpecSources(options.checkout)
     against, engine = _engines(options)
+    unused = set(options.source) - {source_of(one.version, options.source) for one in (against, engine)}
+    if unused:
+        raise InputError(
+            f"{min(unused)} is the source of neither release",
+            hint=f"pass tract-{engine.version}.tar.gz or tract-{against.version}.tar.gz, or the folder of one",
+        )
     rows = installed_rows(against.version) if sources is None else sources.rows(against.version)
     names = {row["operator"] for row in rows}
     with busy(f"asking tract {against.version} and {engine.version}", seconds=10.0) as show:
@@ -119,9 +126,9 @@ def _release(
     from t2n_core.engine.tract.transforms.table import KNOWN
     from t2n_core.releases.scan.changes import Release
     from t2n_core.releases.scan.contents import read_contents
-    from t2n_core.releases.scan.sources import read_declarations
+    from t2n_core.releases.scan.sources import read_declarations, source_of
 
-    source = next((path for path in sources if path.name.startswith(f"tract-{engine.version}")), None)
+    source = source_of(engine.version, sources)
     declared = {} if source is None else read_declarations(source)
     contents = read_contents(
         engine.version,

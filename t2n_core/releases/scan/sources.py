@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -51,6 +51,11 @@ def read_declarations(source: Path) -> dict[str, Declaration]:
             if name is not None:
                 declared[name[1]] = _declaration(match[1], arguments, plain)
     return declared
+
+
+def source_of(release: str, sources: Sequence[Path]) -> Path | None:
+    """Return the folder or sdist `tract-RELEASE` among some, or None."""
+    return next((path for path in sources if path.name.removesuffix(".tar.gz") == f"tract-{release}"), None)
 
 
 def _rust_files(source: Path) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from t2n_core.errors import InputError
-from t2n_core.releases.scan.sources import Declaration, read_declarations
+from t2n_core.releases.scan.sources import Declaration, read_declarations, source_of
 
 SOURCE = """
 pub fn register(registry: &mut Registry) {
@@ -63,6 +63,13 @@ def test_declarations_of_a_folder_and_of_an_sdist(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "tract-0.24.0.tar.gz", "w:gz") as archive:
         archive.add(folder.parent, "tract-0.24.0")
     assert read_declarations(tmp_path / "tract-0.24.0.tar.gz") == DECLARED
+
+
+def test_the_source_of_a_release_has_its_whole_number() -> None:
+    sources = [Path("tract-0.23.10.tar.gz"), Path("v/tract-0.23.1.tar.gz"), Path("tract-0.22.4")]
+    assert source_of("0.23.1", sources) == Path("v/tract-0.23.1.tar.gz")
+    assert source_of("0.22.4", sources) == Path("tract-0.22.4")
+    assert source_of("0.23.2", sources) is None
 
 
 def test_a_file_that_is_no_archive_is_an_error(tmp_path: Path) -> None:

@@ -12,7 +12,12 @@ MOST_LINES = 60
 def describe_differences(
     what: str, before: Mapping[str, str], now: Mapping[str, str], group: Callable[[str], str] = str
 ) -> list[str]:
-    """Return the count of equal statuses, and a line for each group of names with others, those that are right last."""
+    """Return the count of equal statuses, and a line for each group of names with others, those that are right last.
+
+    Raises ValueError if there is nothing to compare.
+    """
+    if not before or not now:
+        raise ValueError(f"there are no {what} of one of both releases")
     common = [name for name in before if name in now]
     changed = [name for name in common if before[name] != now[name]]
     lines = [f"{len(common) - len(changed)} of {len(common)} {what} end as before."]
@@ -21,8 +26,9 @@ def describe_differences(
         counts = Counter((group(name), now[name]) for name in new)
         listed = [f"{count} of `{name}` {status}" for (name, status), count in counts.most_common(MOST_LINES)]
         lines[0] += f" {len(new)} are new: {', '.join(listed)}."
-    changes = Counter((group(name), before[name], now[name]) for name in changed)
-    ordered = sorted(changes.items(), key=lambda item: (item[0][2] in ("right", "pass"), item[0]))
+    gone = [name for name in before if name not in now]
+    changes = Counter((group(name), before[name], now.get(name, "missing")) for name in (*changed, *gone))
+    ordered = sorted(changes.items(), key=lambda item: (item[0][2].startswith(("right", "pass")), item[0]))
     listed = [
         f"- `{name}`{f', {count} of them' if count > 1 else ''}: {old} before, {new} now"
         for (name, old, new), count in ordered[:MOST_LINES]

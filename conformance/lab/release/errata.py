@@ -40,18 +40,20 @@ def compare_errata(release: str, against: str, folder: Path) -> Sequence[str]:
 
 
 def describe_errata(report: Path, release: str) -> list[str]:
-    """Return the lines about a file of JUnit's results."""
+    """Return the lines about a file of JUnit's results. Raises RuntimeError if it has none of the release."""
     holding = 0
     mended: list[str] = []
     broken: list[str] = []
     for case in ElementTree.parse(report).iter("testcase"):
         name = _name(case.get("name", ""), release)
-        failure = case.find("failure")
+        failure = next((case.find(kind) for kind in ("failure", "error") if case.find(kind) is not None), None)
         if failure is None:
             holding += case.find("skipped") is None
         else:
-            message = failure.get("message", "").splitlines()[0]
+            message = (failure.get("message") or "no message").splitlines()[0]
             (mended if any(text in message for text in _MENDED) else broken).append(f"- `{name}`: {message}")
+    if not (holding or mended or broken):
+        raise RuntimeError(f"no test of errata ran for tract {release}: see {report}")
     lines = [f"{holding} errata and refusals hold as they are written."]
     for title, found in (("Mended", mended), ("To be repaired otherwise, or newly wrong", broken)):
         lines += ["", f"{title}:", "", *found] if found else []

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from conformance.lab.release.__main__ import Part, section
 from conformance.lab.release.differences import MOST_LINES, describe_differences
 from conformance.lab.release.errata import describe_errata
@@ -25,6 +27,7 @@ JUNIT = "".join(
         f'<testcase name="{REPAIR}[swapped_sub-0.24.0]"/>',
         f'<testcase name="{REFUSAL}[0.24.0-later]"><skipped/></testcase>',
         *(f'<testcase name="{name}"><failure message="{text}"/></testcase>' for name, text in FAILURES.items()),
+        f'<testcase name="{REFUSAL}[0.24.0-conv]"><error message="failed on setup"/></testcase>',
         "</testsuite></testsuites>",
     ]
 )
@@ -40,7 +43,14 @@ def test_errata_hold_are_mended_or_new(tmp_path: Path) -> None:
         "- `half`: AssertionError: right without the repair",
         "- `box_sum`: AssertionError: refused, and right",
     ]
-    assert lines[-1] == "- `deconv`: AssertionError: 0.24.0 answers ok: "
+    assert lines[-2:] == ["- `deconv`: AssertionError: 0.24.0 answers ok: ", "- `conv`: failed on setup"]
+
+
+def test_a_report_without_tests_proves_nothing(tmp_path: Path) -> None:
+    report = tmp_path / "junit.xml"
+    report.write_text("<testsuites><testsuite/></testsuites>", "utf-8")
+    with pytest.raises(RuntimeError, match="no test of errata ran"):
+        describe_errata(report, "0.24.0")
 
 
 def test_what_became_worse_comes_first() -> None:
@@ -56,6 +66,12 @@ def test_what_became_worse_comes_first() -> None:
         "cases", {"f 1": "right", "f 2": "right"}, {"f 1": "wrong", "f 2": "wrong"}, lambda _: "f"
     )
     assert grouped[-1] == "- `f`, 2 of them: right before, wrong now"
+    assert describe_differences("cells", {"a": "pass at close", "b": "pass"}, {"a": "pass at exact"})[-2:] == [
+        "- `b`: pass before, missing now",
+        "- `a`: pass at close before, pass at exact now",
+    ]
+    with pytest.raises(ValueError, match="no cells of one of both releases"):
+        describe_differences("cells", {"a": "pass"}, {})
     many = {str(number): "right" for number in range(MOST_LINES + 5)}
     assert describe_differences("cases", many, dict.fromkeys(many, "wrong"))[-1] == "- and 5 more"
 
@@ -87,4 +103,5 @@ def test_a_part_that_is_there_is_not_computed_again(tmp_path: Path) -> None:
     text = section(part, "0.24.0", "0.23.8", tmp_path / "new")
     assert text == "\n## Errata\n\n0.23.8 to 0.24.0\n"
     assert section(part, "0.24.0", "0.23.8", tmp_path / "new") == text
-    assert calls == [tmp_path / "new" / "errata"]
+    assert section(part, "0.24.0", "0.23.7", tmp_path / "new") == "\n## Errata\n\n0.23.7 to 0.24.0\n"
+    assert calls == [tmp_path / "new" / f"errata-since-{against}" for against in ("0.23.8", "0.23.7")]

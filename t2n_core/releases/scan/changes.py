@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from t2n_core.releases.scan.contents import Contents, FoundOperator
+from t2n_core.releases.scan.contents import Contents, LibraryOperator
 from t2n_core.releases.scan.sources import Declaration
 
 TableRow: TypeAlias = dict[str, str]
@@ -98,12 +98,12 @@ def _changed_parameters(name: str, before: Release, now: Release) -> str | None:
     declared = before.declarations.get(name), now.declarations.get(name)
     if declared[0] is not None and declared[1] is not None:
         return declared[1].parameters if declared[0].parameters != declared[1].parameters else None
-    asked = [list(one.contents.operators.get(name, FoundOperator("")).arguments) for one in (before, now)]
+    asked = [list(one.contents.operators.get(name, LibraryOperator("")).arguments) for one in (before, now)]
     common = min(map(len, asked))
     return None if asked[0][:common] == asked[1][:common] else _asked(now.contents.operators[name])
 
 
-def _asked(operator: FoundOperator) -> str:
+def _asked(operator: LibraryOperator) -> str:
     return ", ".join(f"{name}: {_TABLE_TYPES.get(type_, type_ or '?')}" for name, type_ in operator.arguments.items())
 
 

@@ -24,7 +24,7 @@ _ENABLE: Final = "tract_nnef_enable_"
 _NO_REGISTRIES: Final = ("tract_nnef_enable_extended_identifier_syntax",)
 
 
-class FoundOperator(msgspec.Struct, frozen=True):
+class LibraryOperator(msgspec.Struct, frozen=True):
     """An operator that a library resolves."""
 
     registry: str
@@ -40,7 +40,7 @@ class Contents(msgspec.Struct, frozen=True):
     """The names that a release has, sorted."""
 
     release: str
-    operators: Mapping[str, FoundOperator]
+    operators: Mapping[str, LibraryOperator]
     registries: Sequence[str]
     transforms: Sequence[str]
     runtimes: Sequence[str]
@@ -72,8 +72,8 @@ def read_contents(
     )
 
 
-def _operator(answer: dict[str, Any], arguments: dict[str, Any]) -> FoundOperator:
-    return FoundOperator(answer.get("registry", ""), dict(arguments.get("arguments", ())))
+def _operator(answer: dict[str, Any], arguments: dict[str, Any]) -> LibraryOperator:
+    return LibraryOperator(answer.get("registry", ""), dict(arguments.get("arguments", ())))
 
 
 def _enabled(functions: Sequence[str]) -> list[str]:

@@ -18,7 +18,7 @@ from tests.releases import NEWEST
 
 
 class Frames(nn.Module):
-    """Halves the time axis, and gives the sum over it."""
+    """Returns the input times two, the input twice along time, and its sum over time."""
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         return x * 2, torch.cat([x, x], 1), x.sum(1)

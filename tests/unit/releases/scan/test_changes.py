@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from t2n_core.releases.scan.changes import Difference, Release, SignatureChange, TableRow, find_changes
-from t2n_core.releases.scan.contents import Contents, FoundOperator
+from t2n_core.releases.scan.contents import Contents, LibraryOperator
 from t2n_core.releases.scan.note import note
 from t2n_core.releases.scan.sources import Declaration
 
 
-def contents(release: str, operators: Mapping[str, FoundOperator], **more: Any) -> Contents:
+def contents(release: str, operators: Mapping[str, LibraryOperator], **more: Any) -> Contents:
     names = {"registries": ["onnx"], "transforms": [], "runtimes": [], "functions": [], **more}
     return Contents(release, operators, **names)
 
@@ -23,7 +23,7 @@ def row(operator: str, parameters: str = "x: tensor<scalar>", until: str = "0.23
     }  # fmt: skip
 
 
-ASKED = FoundOperator("tract_core", {"x": "tensor"})
+ASKED = LibraryOperator("tract_core", {"x": "tensor"})
 TABLE = [
     row("kept"),
     row("gone"),
@@ -46,8 +46,8 @@ NOW = Release(
         "0.24.0",
         {
             **dict.fromkeys(["kept", "declared"], ASKED),
-            "asked": FoundOperator("tract_core", {"input": "tensor"}),
-            "tract_onnx_new": FoundOperator("", {"x": "tensor", "axes": "integer[]"}),
+            "asked": LibraryOperator("tract_core", {"input": "tensor"}),
+            "tract_onnx_new": LibraryOperator("", {"x": "tensor", "axes": "integer[]"}),
         },
         transforms=["patch", "blockify"],
         functions=["tract_b"],
@@ -71,7 +71,7 @@ def test_signatures_by_declarations_else_by_what_the_engine_asks_for() -> None:
 
 
 def test_arguments_that_the_engine_no_longer_comes_to_are_no_change() -> None:
-    shorter = Release(contents("0.24.0", {"kept": FoundOperator("tract_core", {})}))
+    shorter = Release(contents("0.24.0", {"kept": LibraryOperator("tract_core", {})}))
     longer = Release(contents("0.23.8", {"kept": ASKED}))
     assert find_changes(longer, shorter, [row("kept")]).signatures == ()
 

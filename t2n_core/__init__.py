@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from t2n_core.export.model import ModelExport
     from t2n_core.export.result import ExportResult
     from t2n_core.export.tensors import export_tensors, replace_tensors
+    from t2n_core.exporters.exporter import DeclaredSizes, Exporter, ExportRequest
     from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractFeatureFlag, TractNNEF
     from t2n_core.nnef.options.weight_choice import StoredAs
     from t2n_core.parity.tolerance import TractCheckTolerance
@@ -33,7 +34,10 @@ __version__ = "0.1.0"
 """The version of the distribution: the build, `t2n --version` and `pytest_t2n` take it from here."""
 
 _HOMES = {
+    "DeclaredSizes": "t2n_core.exporters.exporter",
+    "ExportRequest": "t2n_core.exporters.exporter",
     "ExportResult": "t2n_core.export.result",
+    "Exporter": "t2n_core.exporters.exporter",
     "InferenceTarget": "t2n_core.inference_target",
     "KhronosNNEF": "t2n_core.inference_target",
     "ModelExport": "t2n_core.export.model",
@@ -49,9 +53,12 @@ _HOMES = {
 """The modules of the names that are not in `t2n_core.errors`."""
 
 __all__ = [
+    "DeclaredSizes",
     "DroppedResultWarning",
     "EngineIndexWarning",
+    "ExportRequest",
     "ExportResult",
+    "Exporter",
     "ExtractorWarning",
     "FrozenDecisionWarning",
     "InferenceTarget",

@@ -1,8 +1,9 @@
-"""Packages that provide operators, rewriters and targets through entry points.
+"""Packages that provide operators, rewriters, targets and exporters through entry points.
 
 t2n.operators   a module; importing it registers its rules
 t2n.rewriters   a rewriter, or a list of them
 t2n.targets     a subclass of InferenceTarget, under the name of the target
+t2n.exporters   a subclass of Exporter, under the name of the exporter
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from t2n_core.errors import InputError
 
-Group: TypeAlias = Literal["t2n.operators", "t2n.rewriters", "t2n.targets"]
+Group: TypeAlias = Literal["t2n.operators", "t2n.rewriters", "t2n.targets", "t2n.exporters"]
 
 
 @cache

@@ -7,6 +7,7 @@ T2NError
 ├── RewriteError               capture   a rewriter that names nothing, clashes with another, or never applied
 ├── CaptureError               capture   PyTorch could not capture a graph of the model
 ├── LowerError                 lower     a rule could not lower an operator
+│   ├── RefusedError           lower     another exporter refused the model, or failed on it
 │   └── UnsupportedOpsError    lower     all operators that the target does not support, listed at once
 ├── SpecError                  spec      the graph uses what the target version does not have
 ├── WriteError                 write     the archive could not be written
@@ -175,6 +176,10 @@ class LowerError(T2NError):
     """A rule could not lower one operator for the target."""
 
     stage = "lower"
+
+
+class RefusedError(LowerError):
+    """Another exporter refused the model, or failed on it; the message is its own first cause."""
 
 
 class UnsupportedOpsError(LowerError):

@@ -36,7 +36,7 @@ def check_samples(
         try:
             with time_limit(SECONDS_TO_EXPORT):
                 result = nnef_export(export)
-                _ = export.samples
+                _ = result.samples
             outcome = result.check_parity("approximate", timeout=SECONDS_TO_RUN, note=False)
         except Exception as cause:
             outcome = Outcome.from_error(cause, "lower")

@@ -31,9 +31,9 @@ def export_of(name: str, dtype: str) -> ModelExport:
 @pytest.mark.nnef_export(target="tract")
 @pytest.mark.parametrize(("name", "dtype"), [pytest.param(*case, id="-".join(case)) for case in all_cases()])
 def test_dtype(name: str, dtype: str, nnef_export: Any) -> None:
-    export = export_of(name, dtype)
-    outcome = nnef_export(export).assert_parity("approximate")
-    assert [one.dtype for one in outcome.outputs] == [str(a.dtype) for a in export.samples[0].expected]
+    result = nnef_export(export_of(name, dtype))
+    outcome = result.assert_parity("approximate")
+    assert [one.dtype for one in outcome.outputs] == [str(a.dtype) for a in result.samples[0].expected]
 
 
 @pytest.mark.nnef_export(

@@ -84,6 +84,9 @@ FAMILIES: Mapping[str, Family] = {
     "upgrade": Family(
         _MACHINE, "pytest_t2n.cli.upstream.upgrade", "what a newer release of tract changes for a file; needs no torch"
     ),
+    "exporters": Family(
+        _MACHINE, "pytest_t2n.cli.upstream.exporters", "the other exporters and their environments: list, install"
+    ),
     "engines": Family(_MACHINE, "pytest_t2n.cli.engines", "the tract engines on this machine: list, fetch, clean"),
 }
 

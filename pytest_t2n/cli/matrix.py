@@ -24,6 +24,7 @@ from pytest_t2n.cli.output import (
     warn,
 )
 from pytest_t2n.records.folder import MATRIX_FILE, check_folder, lock_folder
+from pytest_t2n.records.nodeids import OWN_EXPORTER
 from pytest_t2n.records.schema import CellLine, RecordError, RunLine, cells_of
 from pytest_t2n.report.matrix import Matrix, is_surprise
 from t2n_core.errors import T2NError
@@ -95,6 +96,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     querying = command("query", _query, "list the cells that fit")
     querying.add_argument("--case", metavar="GLOB", help="of the node id without the engine")
     querying.add_argument("--engine", metavar="GLOB", help="as 'tract 0.21*'")
+    querying.add_argument("--exporter", metavar="NAMES", help="of these exporters, with commas; t2n is this one")
     for field in ("status", "stage", "level", "fingerprint"):
         querying.add_argument(f"--{field}", metavar="WORD", help="or several, with commas")
     querying.add_argument("--surprises", action="store_true", help="neither passed nor expected to fail")
@@ -302,6 +304,8 @@ def _fits(cell: CellLine, options: argparse.Namespace) -> bool:
         return False
     if options.engine and not fnmatch.fnmatchcase(cell.engine, options.engine):
         return False
+    if options.exporter and (cell.exporter or OWN_EXPORTER) not in options.exporter.split(","):
+        return False
     words = {
         "status": cell.status,
         "stage": cell.stage,
@@ -331,7 +335,7 @@ def _accept(options: argparse.Namespace) -> int:
     records = load(options, options.file)
     refuse_incomplete(options)
     lines = [engine for run in records if isinstance(run, RunLine) for engine in run.engines]
-    engines = [SelectedEngine(line.target, line.version, line.label) for line in lines]
+    engines = [SelectedEngine(line.target, line.version, line.label, exporter=line.exporter) for line in lines]
     try:
         notes = accept_results(options.expect, Path.cwd(), cells_of(records), engines)
     except ExpectationError as exc:

@@ -225,7 +225,7 @@ def _with_expectation(cell: CellLine, expectations: Expectations) -> CellLine:
 
 
 def _entry(expectations: Expectations, cell: CellLine) -> Expectation | None:
-    return expectations.find(cell.case, cell.target, cell.version, cell.label)
+    return expectations.find(cell.case, cell.qualified_target, cell.version, cell.label)
 
 
 def _shard(text: str) -> Shard:

@@ -14,7 +14,7 @@ from pytest_t2n.collect.rewriters import request_rewriters
 from pytest_t2n.collect.targets import OTHER_NAME
 from pytest_t2n.config.engines import engines_for
 from pytest_t2n.records.cell import Cell, SelectedEngine
-from pytest_t2n.records.nodeids import case_id
+from pytest_t2n.records.nodeids import OWN_EXPORTER, case_id
 from t2n_core.errors import T2NError
 from t2n_core.text import storable
 
@@ -74,11 +74,25 @@ def engines_of_case(engines: Sequence[SelectedEngine], options: CaseOptions) -> 
         ValueError: an own target cannot be created.
     """
     built_in = [target for target in options.targets if target not in options.own]
-    chosen = engines_for(engines, built_in, options.versions)
+    chosen = _with_exporters(engines_for(engines, built_in, options.versions), options)
+    engines = [engine for engine in engines if not engine.exporter]
     for own in options.own.values():
         fitting = engines_for(engines, (own.runs_on,), options.versions) if own.runs_on else engines
         chosen += own.engines(fitting)
     return chosen
+
+
+def _with_exporters(engines: Sequence[SelectedEngine], options: CaseOptions) -> list[SelectedEngine]:
+    """Return the engines of a test for its exporters.
+
+    Only this package's own exporter generates tokens, and writes programs; a file has none.
+    """
+    if options.generate is not None or options.program or options.file is not None:
+        return [engine for engine in engines if not engine.exporter]
+    if not options.exporters:
+        return list(engines)
+    plain = {(one.target, one.label): replace(one, exporter="", exporter_version="") for one in engines}.values()
+    return [replace(one, exporter="" if name == OWN_EXPORTER else name) for name in options.exporters for one in plain]
 
 
 def cells_of_items(items: Iterable[pytest.Item]) -> dict[pytest.Item, Cell]:

@@ -23,7 +23,7 @@ from t2n_core.text import suggestion
 if TYPE_CHECKING:
     from t2n_core.engine.provision.versions import SpecItem
 
-OWN_ARGUMENTS = ("target", "versions", *JUDGING, "transforms", "check")
+OWN_ARGUMENTS = ("target", "versions", "exporter", *JUDGING, "transforms", "check")
 """Keyword arguments about the test; the others are options of the export."""
 
 PROGRAM_ARGUMENTS = ("target", "versions", "tolerance", "timeout", "check")
@@ -32,7 +32,7 @@ PROGRAM_ARGUMENTS = ("target", "versions", "tolerance", "timeout", "check")
 FILE_ARGUMENTS = ("path", "sizes", "versions", *JUDGING)
 """Arguments of `nnef_file`, of which the first may be positional."""
 
-_NOT_IN_A_CALL = ("target", "versions")
+_NOT_IN_A_CALL = ("target", "versions", "exporter")
 
 
 class MarkerError(Exception):
@@ -47,6 +47,8 @@ class CaseOptions:
     own: Mapping[str, OwnTarget] = field(default_factory=dict)
     """Targets of the user, by name."""
     versions: tuple[SpecItem, ...] | None = None
+    exporters: Mapping[str, Any] = field(default_factory=dict)
+    """Exporters by name, each with its class if the test names that; empty for those of the session."""
     judged_by: Mapping[str, Any] = field(default_factory=dict)
     """Level, tolerances and metrics, unchanged."""
     timeout: float | None = None
@@ -196,6 +198,7 @@ def _validate(given: Mapping[str, Any], marker: str = MARKER, further: Iterable[
         targets=targets,
         own=own,
         versions=_versions(given.get("versions")),
+        exporters=_exporters(given.get("exporter")),
         judged_by=_judged_by(given),
         timeout=_timeout(given.get("timeout")),
         transforms=_transforms(given.get("transforms")),
@@ -265,6 +268,17 @@ def _versions(value: Any) -> tuple[SpecItem, ...] | None:
             f"versions={value!r} is not a version spec ({why}); "
             "write 0.21, 0.21.13, '>=0.21,<0.23', latest or a list of these"
         ) from None
+
+
+def _exporters(value: Any) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    from pytest_t2n.collect.exporters import read_exporters
+
+    try:
+        return read_exporters(value)
+    except ValueError as exc:
+        raise MarkerError(f"exporter: {exc}") from None
 
 
 def _dynamic_axes(value: Any) -> Any:

@@ -53,9 +53,9 @@ class Selection:
         }
 
     def own_engines(self) -> list[SelectedEngine]:
-        """Return the engines of the user's own targets, which the session learns from its cells."""
+        """Return the engines of the user's own targets and exporters, which the session learns from its cells."""
         found = {cell.engine.id: cell.engine for cell in (*self.planned, *self.cells)}
-        return [engine for engine in found.values() if engine.target not in TARGETS]
+        return [engine for engine in found.values() if engine.target not in TARGETS or engine.exporter]
 
     @classmethod
     def from_dict(

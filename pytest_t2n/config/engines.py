@@ -119,10 +119,10 @@ def header_line(engines: Sequence[SelectedEngine], cache_dir: Path | None) -> st
     from pytest_t2n.config.variants import without_variant
 
     parts = []
-    for target in dict.fromkeys(engine.target for engine in engines):
+    for target in dict.fromkeys(engine.qualified_target for engine in engines):
         versions = []
         for engine in engines:
-            if engine.target == target:
+            if engine.qualified_target == target:
                 asked = engine.requested if engine.is_native else ""
                 versions.append(f"{engine.label} ({asked})" if asked not in ("", engine.version) else engine.label)
         parts.append(f"{target} {', '.join(versions)}")

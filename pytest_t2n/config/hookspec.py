@@ -10,6 +10,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_t2n.records.cell import SelectedEngine
+    from t2n_core.exporters.exporter import Exporter
 
 
 def pytest_t2n_engines(config: pytest.Config, engines: list[SelectedEngine]) -> None:
@@ -25,6 +26,13 @@ def pytest_t2n_judgement(item: pytest.Item, engine: SelectedEngine) -> Mapping[s
 
     The arguments are those of the marker: `tolerance`, `atol`, `rtol`, `metric`, `bound`, `reference`, `timeout`. The
     first result that is not None counts. Called in the process that runs the test, once for each check.
+    """
+
+
+def pytest_t2n_exporters(config: pytest.Config) -> list[type[Exporter]] | None:
+    """Return further exporters, subclasses of `t2n_core.Exporter`, which --t2n-exporter and the marker may name.
+
+    Called in each process of a session.
     """
 
 

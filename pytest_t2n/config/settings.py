@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT: Final = 60.0
 """Seconds."""
+PROFILES: Final = ("values", "strict")
+"""Profiles of the check of other exporters' files."""
 _WITHOUT_RUN = ("collectonly", "showfixtures", "show_fixtures_per_test", "cacheshow", "setuponly", "setupplan")
 """Options of pytest whose sessions call no test."""
 
@@ -43,6 +45,16 @@ def _engine_paths(given: str) -> str:
     from t2n_core.engine.paths import parse_paths
 
     parse_paths(given)
+    return given
+
+
+def _names(given: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+
+
+def _profile(given: str) -> str:
+    if given not in PROFILES:
+        raise ValueError(f"{given!r} is not a profile; one of {', '.join(PROFILES)}")
     return given
 
 
@@ -115,6 +127,22 @@ class Settings:
         parsed(_engine_paths),
         default="",
         metavar="NAMES",
+    )
+    exporter: tuple[str, ...] = option(
+        "Export the models of tests by these exporters, each a column: t2n (this package), torch-onnx, "
+        "torch-onnx-torchscript, torch-to-nnef, tract-convert, nnef-tools, one of an installed package or of a "
+        "conftest.py, or a comma list; default t2n",
+        parsed(_names),
+        default=(),
+        metavar="NAMES",
+    )
+    """Names of exporters; empty for this package's own alone."""
+    judge: str = option(
+        "Judge the files of other exporters by `values` (what they declare, in a fresh State) or `strict` (also names, "
+        "all paths, calls in one State, all sizes); default values",
+        parsed(_profile),
+        default="values",
+        metavar="PROFILE",
     )
     khronos: bool = option("Run marked tests whose target is khronos, judged by the reference tools")
     require: bool = option(

@@ -172,7 +172,8 @@ class Ledger:
         if self._held is None and len({cell.nodeid for cell in selection.cells}) < len(selection.cells):
             self._held = {}  # --keep-duplicates runs a test as often as it is named
         self.planned = True
-        if own := [engine_line(engine, this_platform()) for engine in selection.own_engines()]:
+        lines = (engine_line(engine, this_platform()) for engine in selection.own_engines())
+        if own := [line for line in lines if line not in self.run.engines]:
             self.run.engines.extend(own)
             if self._file is not None:
                 self._file.replace_run(self.run)

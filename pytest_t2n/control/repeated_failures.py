@@ -42,7 +42,7 @@ def mark_before_engines(report: pytest.TestReport, record: CellLine) -> None:
         and record.error is not None
     ):
         key = f"{record.case}\0{record.stage}\0{record.error.message}"
-        setattr(report, _MARK, [key, f"{record.target} {record.label}"])
+        setattr(report, _MARK, [key, f"{record.qualified_target} {record.label}"])
 
 
 def merge_repeated(reports: Sequence[Any]) -> list[Any]:

@@ -28,6 +28,7 @@ from pytest_t2n.control.worker import Worker, WorkerInput
 from pytest_t2n.expect.entries import ExpectationError, Expectations, read_expectations
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.schema import RecordError
+from t2n_core.errors import T2NError
 
 
 def start_controller(config: pytest.Config, settings: Settings) -> None:
@@ -42,6 +43,7 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
     engines = select_engines(settings, _progress(config)) if settings.selects_engines else []
     if engines:
         change_engines(config, engines)
+        engines = _with_exporters(config, settings, engines)
         require_transforms(settings.transforms, engines)
     expectations = _expectations(config, settings, engines)
     durations = _durations(settings)
@@ -78,6 +80,19 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
     controller = Controller(config, settings, engines, expectations, ledger, collector, hooks)
     config.pluginmanager.register(controller, CONTROLLER)
     config.pluginmanager.register(RepeatedFailures())
+
+
+def _with_exporters(
+    config: pytest.Config, settings: Settings, engines: Sequence[SelectedEngine]
+) -> list[SelectedEngine]:
+    if not settings.exporter:
+        return list(engines)
+    from pytest_t2n.config.exporters import engines_by_exporter, registered_exporters
+
+    try:
+        return engines_by_exporter(engines, settings, registered_exporters(config))
+    except T2NError as exc:
+        raise pytest.UsageError(f"--t2n-exporter: {exc}") from None
 
 
 def start_worker(config: pytest.Config, settings: Settings) -> None:

@@ -129,7 +129,7 @@ def _is_lasting(cell: CellLine) -> bool:
 
 
 def _key(cell: CellLine) -> tuple[str, str, str, str]:
-    return cell.case, cell.target, cell.version, cell.label
+    return cell.case, cell.qualified_target, cell.version, cell.label
 
 
 def _rewrite(path: Path, own: Sequence[Expectation], removed: Set[Expectation], added: Sequence[Expectation]) -> None:

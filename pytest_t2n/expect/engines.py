@@ -1,6 +1,6 @@
 """Engine specifiers of entries: `tract>=0.20,<0.21` with all kernel tiers, or one tier: `tract>=0.23 no-fma`.
 
-The engines of a user's own target are named by that target.
+The engines of a user's own target are named by that target. Another exporter stands first: `torch-onnx tract>=0.23`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from pytest_t2n.records.schema import CellLine
 from t2n_core.engine.provision.resolved import CPU
 from t2n_core.engine.tiers import NATIVE
 
-_ENGINE = re.compile(r"([A-Za-z_]\w*)\s*((?:[<>=!~].*?)?)((?:\s+(?:native|no-[a-z0-9-]+|cpu|cuda|metal))*)$")
+_ENGINE = re.compile(
+    r"((?:[A-Za-z_][\w-]*\s+)?[A-Za-z_]\w*)\s*((?:[<>=!~].*?)?)((?:\s+(?:native|no-[a-z0-9-]+|cpu|cuda|metal))*)$"
+)
 
 
 def check_engine(text: str) -> None:
     """Raise ValueError for a text that is not an engine specifier."""
     match = _ENGINE.match(text.strip())
     targets = ("tract", "khronos")
-    if match is None or (match[1] not in targets and difflib.get_close_matches(match[1].lower(), targets)):
+    target = "" if match is None else match[1].split()[-1]
+    if match is None or (target not in targets and difflib.get_close_matches(target.lower(), targets)):
         raise ValueError(
             f"{text!r} names no engine; write 'tract', 'tract>=0.20,<0.21', 'tract>=0.23 no-fma' or 'khronos'"
         )
@@ -41,7 +44,7 @@ def fits_engine(text: str, target: str, version: str, label: str) -> bool:
     from packaging.version import InvalidVersion
 
     match = _ENGINE.match(text.strip())
-    if match is None or match[1] != target or not set(match[3].split()) <= variant_of(label):
+    if match is None or " ".join(match[1].split()) != target or not set(match[3].split()) <= variant_of(label):
         return False
     try:
         return not match[2] or SpecifierSet(match[2]).contains(version, prereleases=True)
@@ -59,9 +62,9 @@ def variant_of(label: str) -> set[str]:
 def specifiers_of(cells: Sequence[CellLine], engines: Sequence[SelectedEngine]) -> tuple[str, ...]:
     """Return specifiers for the engines of these cells, and for no other engine of the session."""
     specifiers: list[str] = []
-    for target in dict.fromkeys(cell.target for cell in cells):
-        failing = {cell.label for cell in cells if cell.target == target}
-        selected = [engine for engine in engines if engine.target == target]
+    for target in dict.fromkeys(cell.qualified_target for cell in cells):
+        failing = {cell.label for cell in cells if cell.qualified_target == target}
+        selected = [engine for engine in engines if engine.qualified_target == target]
         whole = failing == {engine.label for engine in selected}
         if target == "khronos" or (whole and len({engine.version for engine in selected}) > 1):
             specifiers.append(target)
@@ -72,7 +75,7 @@ def specifiers_of(cells: Sequence[CellLine], engines: Sequence[SelectedEngine]) 
 
 def _specifier(engine: SelectedEngine, selected: Sequence[SelectedEngine], failing: set[str]) -> str:
     """Return the specifier of one engine, with its tier and runtime if another engine of its release does not fail."""
-    release = f"{engine.target}=={engine.version}"
+    release = f"{engine.qualified_target}=={engine.version}"
     passing = [variant_of(o.label) for o in selected if o.version == engine.version and o.label not in failing]
     own = variant_of(engine.label)
     if not any(other != own for other in passing):

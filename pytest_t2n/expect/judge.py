@@ -23,7 +23,7 @@ def judge(
     """
     if hasattr(report, "wasxfail") or record.status in ("skip", "not_run"):
         return record
-    entry = expectations.find(record.case, record.target, record.version, record.label)
+    entry = expectations.find(record.case, record.qualified_target, record.version, record.label)
     if entry is not None and entry.holds(record):
         _make_xfail(report, entry.why)
         return msgspec.structs.replace(record, expected=f"{entry.why} [{entry.place}]")

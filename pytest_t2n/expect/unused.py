@@ -21,12 +21,12 @@ def unused_entries(
         return []
     used, shadowed = set[int](), dict[int, Expectation]()
     for cell in selection.planned:
-        fitting = expectations.fitting(cell.case, cell.engine.target, cell.engine.version, cell.engine.label)
+        fitting = expectations.fitting(cell.case, cell.engine.qualified_target, cell.engine.version, cell.engine.label)
         used.update(fitting[:1])
         for index in fitting[1:]:
             shadowed.setdefault(index, expectations.entries[fitting[0]])
     unused = []
-    engine_names = [(engine.target, engine.version, engine.label) for engine in engines]
+    engine_names = [(engine.qualified_target, engine.version, engine.label) for engine in engines]
     for index, entry in enumerate(expectations.entries):
         if index in used or not any(entry.fits_engine(*engine) for engine in engine_names):
             continue

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from pytest_t2n.records.nodeids import case_id, engine_id
+from pytest_t2n.records.nodeids import case_id, engine_id, qualified_target
 from t2n_core.text import storable
 
 
@@ -23,11 +23,19 @@ class SelectedEngine:
     """The files of the engine, as `ResolvedEngine.to_dict` returns them; None for an engine that is not tract."""
     platform: str = ""
     """Key of the platform that it runs on."""
+    exporter: str = ""
+    """The exporter whose files it runs; empty for this package's own."""
+    exporter_version: str = ""
 
     @property
     def id(self) -> str:
-        """Return the end of test ids: `tract-0.21.19`, `tract-0.23.8-no-fma`, `khronos`."""
-        return engine_id(self.target, self.label)
+        """Return the end of test ids: `tract-0.21.19`, `tract-0.23.8-no-fma`, `torch-onnx-tract-0.21.19`, `khronos`."""
+        return engine_id(self.target, self.label, self.exporter)
+
+    @property
+    def qualified_target(self) -> str:
+        """Return the target, after the exporter if it is not this package's: `torch-onnx tract`."""
+        return qualified_target(self.target, self.exporter)
 
     @property
     def kind(self) -> str:
@@ -36,8 +44,8 @@ class SelectedEngine:
 
     @property
     def title(self) -> str:
-        """Return the target and label, the title of the column."""
-        return f"{self.target} {self.label}"
+        """Return exporter, target and label, the title of the column."""
+        return f"{self.qualified_target} {self.label}"
 
     @property
     def is_native(self) -> bool:
@@ -52,13 +60,12 @@ class SelectedEngine:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in built-in types, the only ones that xdist can send."""
         resolved = dict(self.resolved) if self.resolved else None
-        own = {"target": self.target, "version": self.version, "label": self.label, "platform": self.platform}
-        return {**own, "resolved": resolved}
+        return {**{one.name: getattr(self, one.name) for one in fields(self)}, "resolved": resolved}
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> SelectedEngine:
+    def from_dict(cls, values: Mapping[str, Any]) -> SelectedEngine:
         """Return the engine of `to_dict`."""
-        return cls(fields["target"], fields["version"], fields["label"], fields["resolved"], fields["platform"])
+        return cls(**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +95,9 @@ def decode_plan(
 def guess_plan(nodeids: Iterable[str], engines: Sequence[SelectedEngine]) -> list[Cell]:
     """Return the cells among node ids, recognised by their suffix, for workers that could not send their plan."""
     found = []
+    by_length = sorted(engines, key=lambda engine: -len(engine.id))  # one may end with the id of another
     for nodeid in map(storable, nodeids):
-        for engine in engines:
+        for engine in by_length:
             case = case_id(nodeid, engine.id)
             if case != nodeid and nodeid.endswith(f"{engine.id}]"):
                 found.append(Cell(nodeid, case, engine))

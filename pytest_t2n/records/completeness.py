@@ -92,6 +92,7 @@ def _planned_cell(
         target=engine.target,
         version=engine.version,
         label=engine.label,
+        exporter=engine.exporter,
         status=Status.NOT_RUN,
         stage=Stage.SETUP,
         error=error,

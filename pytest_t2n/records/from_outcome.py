@@ -62,4 +62,5 @@ def _identity(cell: Cell) -> dict[str, Any]:
         "version": engine.version,
         "label": engine.label,
         "platform": engine.platform,
+        "exporter": engine.exporter,
     }

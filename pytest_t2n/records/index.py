@@ -124,7 +124,7 @@ class RecordIndex:
         return False
 
     def _add_cell(self, cell: CellLine, place: int | CellLine) -> None:
-        self.columns.setdefault(cell.engine, EngineLine(cell.target, cell.version, cell.label))
+        self.columns.setdefault(cell.engine, EngineLine(cell.target, cell.version, cell.label, exporter=cell.exporter))
         row = self._rows.setdefault(cell.case, [])
         if isinstance(place, int):
             cells = self._places.setdefault(cell.platform, {})

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+OWN_EXPORTER = "t2n"
+"""The name of this package's own exporter, which node ids and records leave out."""
 
-def engine_id(target: str, label: str) -> str:
-    """Return the end of the node ids of an engine: `tract-0.21.19`, `tract-0.23.8-no-fma`, `khronos`."""
-    return target if target == "khronos" else f"{target}-{label.replace(' ', '-')}"
+
+def engine_id(target: str, label: str, exporter: str = "") -> str:
+    """Return the end of the node ids of an engine: `tract-0.21.19`, `tract-0.23.8-no-fma`, `khronos`.
+
+    Another exporter than this package's stands before it: `torch-onnx-tract-0.21.19`.
+    """
+    engine = target if target == "khronos" else f"{target}-{label.replace(' ', '-')}"
+    return f"{exporter}-{engine}" if exporter else engine
+
+
+def qualified_target(target: str, exporter: str) -> str:
+    """Return the target, after the exporter if it is not this package's: `torch-onnx tract`."""
+    return f"{exporter} {target}" if exporter else target
 
 
 def case_id(nodeid: str, engine_id: str) -> str:

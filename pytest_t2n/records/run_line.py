@@ -61,6 +61,8 @@ def engine_line(engine: SelectedEngine, here: PlatformLine) -> EngineLine:
         sha256=resolved.get("sha256", ""),
         environment=dict(ENGINE_THREADS),
         platform=engine.platform,
+        exporter=engine.exporter,
+        exporter_version=engine.exporter_version,
     )
     if engine.resolved is None:
         return line

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from pytest_t2n.records.nodeids import engine_id
+from pytest_t2n.records.nodeids import engine_id, qualified_target
 from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.parity.stage import AUTHOR, Author, Stage, Status
 
@@ -63,16 +63,25 @@ class EngineLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """Key of the platform."""
     on: str = ""
     """Name of the platform in the title, in a file with cells of several platforms."""
+    exporter: str = ""
+    """The exporter whose files it ran; empty for this package's own."""
+    exporter_version: str = ""
+    """The version of another exporter; empty if it has none."""
+
+    @property
+    def qualified_target(self) -> str:
+        """Return the target, after the exporter if it is not this package's: `torch-onnx tract`."""
+        return qualified_target(self.target, self.exporter)
 
     @property
     def title(self) -> str:
-        """Return target, label and, in a file with several, the platform: the title of the column."""
-        return column_title(self.target, self.label, self.on)
+        """Return exporter, target, label and, in a file with several, the platform: the title of the column."""
+        return column_title(self.qualified_target, self.label, self.on)
 
     @property
     def id(self) -> str:
-        """Return the end of test ids: `tract-0.21.19`, `tract-0.23.8-no-fma`, `khronos`."""
-        return engine_id(self.target, self.label)
+        """Return the end of test ids: `tract-0.21.19`, `tract-0.23.8-no-fma`, `torch-onnx-tract-0.21.19`, `khronos`."""
+        return engine_id(self.target, self.label, self.exporter)
 
 
 class OutputLine(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -164,7 +173,7 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     target: str
     version: str
     label: str
-    """Target and label are the column of the matrix."""
+    """Exporter, target and label are the column of the matrix."""
     status: Status
     stage: Stage
     level: TractCheckTolerance | None = None
@@ -221,11 +230,18 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     reads: dict[str, str] = {}
     """Digests of the files, and of the `$VARIABLES`, that the process of the test read until then, and that no earlier
     record of it has: `--t2n-resume` keeps results only where they are the same."""
+    exporter: str = ""
+    """The exporter that wrote the file; empty for this package's own."""
+
+    @property
+    def qualified_target(self) -> str:
+        """Return the target, after the exporter if it is not this package's: `torch-onnx tract`."""
+        return qualified_target(self.target, self.exporter)
 
     @property
     def engine(self) -> str:
         """Return the title of the column."""
-        return column_title(self.target, self.label, self.on)
+        return column_title(self.qualified_target, self.label, self.on)
 
     @property
     def author(self) -> str:

@@ -111,12 +111,13 @@ class ColumnFold:
         """Return the columns in the order of the matrix."""
         times = self._common_times()
         columns: list[Column] = []
-        before: Sequence[float] | None = None
+        latest: dict[str, Sequence[float] | None] = {}
         for index, engine in enumerate(self._engines):
             own = times.get(index)
+            before = latest.get(engine.exporter)
             latency = _latency(own, before) if own else None
             if engine.tier in ("", NATIVE):  # a tier is compared with its own release
-                before = own or before
+                latest[engine.exporter] = own or before
             statuses, levels = self._statuses[index], self._levels[index]
             surprises, reused = self._surprises[index], self._reused[index]
             columns.append(Column(engine, statuses.total(), statuses, levels, surprises, reused, latency))

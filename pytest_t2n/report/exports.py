@@ -16,9 +16,9 @@ from pytest_t2n.report.tiers import releases_of, tiers_of, worst_text
 from t2n_core.text import visible
 
 _COLUMNS = (
-    "nodeid", "case", "target", "version", "label", "status", "stage", "level", "required", "expected", "reused",
-    "tokens", "op", "dtype", "error_class", "message", "fingerprint", "max_abs", "mean_abs", "max_rel", "sqnr",
-    "seconds", "archive_bytes", "archive_sha256", "tier", "runtime", "worst_of_tiers", "platform", "exported",
+    "nodeid", "case", "exporter", "target", "version", "label", "status", "stage", "level", "required", "expected",
+    "reused", "tokens", "op", "dtype", "error_class", "message", "fingerprint", "max_abs", "mean_abs", "max_rel",
+    "sqnr", "seconds", "archive_bytes", "archive_sha256", "tier", "runtime", "worst_of_tiers", "platform", "exported",
     "incomplete", "author", "path",
 )  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

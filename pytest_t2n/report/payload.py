@@ -45,8 +45,8 @@ _DETAILS = 4_000_000
 _MESSAGE = 4_000
 _DIGITS = 5
 _ON_THE_GRID = (
-    "type", "schema", "case", "target", "version", "label", "status", "stage", "level", "expected", "reused", "op",
-    "dtype", "on", "tokens", "operators",
+    "type", "schema", "case", "exporter", "target", "version", "label", "status", "stage", "level", "expected",
+    "reused", "op", "dtype", "on", "tokens", "operators",
 )  # fmt: skip
 """Fields of a cell that its row, its column or its code already contain."""
 
@@ -214,14 +214,15 @@ def select_option(engine: EngineLine, engines: Sequence[EngineLine] = ()) -> str
     words = [f"--t2n-tract={engine.requested if engine.kind == 'cli' else engine.version}"]
     words += [f"--t2n-cpu={engine.tier}"] if engine.tier not in ("", NATIVE) else []
     words += [f"--t2n-runtime={engine.runtime}"] if engine.runtime not in ("", CPU) else []
+    words += [f"--t2n-exporter={engine.exporter}"] if engine.exporter else []
     return " ".join(words)
 
 
 def _column(engine: EngineLine, engines: Sequence[EngineLine]) -> dict[str, str]:
     return {
         "title": engine.title,
-        "target": engine.target,
-        "label": engine.title.removeprefix(f"{engine.target} "),
+        "target": engine.qualified_target,
+        "label": engine.title.removeprefix(f"{engine.qualified_target} "),
         "select": select_option(engine, engines),
         "kernels": " ".join(engine.kernels),
     }

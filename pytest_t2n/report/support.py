@@ -92,7 +92,7 @@ def ladder_of(matrix: Matrix) -> list[list[int]]:
     """
     releases: dict[str, list[int]] = {}
     for index, engine in enumerate(matrix.columns):
-        if engine.target == "tract" and engine.kind != "cli":
+        if engine.qualified_target == "tract" and engine.kind != "cli":
             releases.setdefault(engine.version, []).append(index)
     return list(releases.values()) or [[index] for index in range(len(matrix.columns))]
 
@@ -101,7 +101,7 @@ def _share(matrix: Matrix, columns: Sequence[int], row: Row) -> Share:
     """Return whether a case ran, and passed, in all of these columns where it ran."""
     ran = [cell for i in columns if (cell := row.cells[i]) and cell.status not in _UNKNOWN]
     first = matrix.columns[columns[0]]
-    name = first.version if first.target == "tract" and first.kind != "cli" else first.label
+    name = first.version if first.qualified_target == "tract" and first.kind != "cli" else first.label
     return Share(name, int(bool(ran) and all(map(is_proven, ran))), int(bool(ran)))
 
 

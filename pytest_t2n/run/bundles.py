@@ -101,6 +101,8 @@ class CheckEntry(msgspec.Struct, frozen=True):
     """The declared inputs and outputs."""
     reference: str = ""
     """The reference of a file that no test exported; empty for an export, whose reference is PyTorch."""
+    exporter: str = ""
+    """The exporter that wrote the archive; empty for this package's own."""
 
     @property
     def criteria(self) -> Judgement:
@@ -236,6 +238,7 @@ def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
         dict(inputs.drawn),
         request.interface,
         "" if request.reference == PYTORCH else request.reference,
+        cell.engine.exporter,
     )
 
 

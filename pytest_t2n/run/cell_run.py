@@ -23,9 +23,9 @@ from pytest_t2n.run.calls.requests import TO_CHECK, TO_RETURN_GENERATING, model_
 from pytest_t2n.run.calls.surroundings import no_skips, reads_engine, seed_torch
 from pytest_t2n.run.calls.verdicts import HOW_TO_EXPECT, UNFINISHED, Check, Verdicts, decisive
 from pytest_t2n.run.check import check_result
-from pytest_t2n.run.checked_export import CheckedExport
-from pytest_t2n.run.converter import is_export, new_export, target_of
 from pytest_t2n.run.export_summary import ExportSummary, summarise
+from pytest_t2n.run.exports.checked_export import CheckedExport
+from pytest_t2n.run.exports.converter import is_export, new_export, to_archive
 from pytest_t2n.run.file_check import FilePaths, check_in_engine, new_file_check
 from pytest_t2n.run.several_archives.generation import (
     check_tokens,
@@ -390,8 +390,8 @@ class CellRun:
         rewriters = rewriters_of(self.item, options.export.rewriters)
         return new_export(model, args, kwargs, options, self.cell.engine.target, rewriters)
 
-    def _to_archive(self, export: ModelExport, options: CaseOptions) -> ExportResult:
+    def _to_archive(self, export: ModelExport, options: CaseOptions) -> Any:
         self.exports += 1
         path = self.cache.new_archive()
         self._archives.append(path)
-        return export.to(target_of(self.cell.engine, options), path)
+        return to_archive(export, self.cell.engine, options, self.settings, self.item.config, path)

@@ -47,7 +47,7 @@ def check_result(
     try:
         if settings.bundle or settings.bundle_failures or settings.reuse or settings.reduce:
             inputs = _inputs(cell, result, criteria, timeout, properties, place)
-        outcome = checked = _check(settings, result, inputs, criteria, timeout, tell)
+        outcome = checked = _check(cell, settings, result, inputs, criteria, timeout, tell)
         if outcome.passed and (transforms or settings.transforms):
             from pytest_t2n.run.transforms import with_transforms
 
@@ -65,6 +65,7 @@ def check_result(
 
 
 def _check(
+    cell: Cell,
     settings: Settings,
     result: ExportResult,
     inputs: CheckInputs | None,
@@ -78,7 +79,8 @@ def _check(
         from pytest_t2n.run.bundles import keep_in_bundle
 
         keep_in_bundle(settings.bundle, inputs, tell)
-    if settings.reuse and inputs is not None and not criteria.metrics:  # a function cannot be proven to be the same
+    reuses = settings.reuse and not cell.engine.exporter and not criteria.metrics  # a function is not in the key
+    if reuses and inputs is not None:
         from pytest_t2n.run.reuse import reuse_result
 
         outcome = reuse_result(cache_folder(settings), inputs, check, timeout)

@@ -37,6 +37,7 @@ from t2n_core.torch_graph.constraints.declared_axes import (
     DeclaredAxes,
     DynamicAxes,
     check_declared,
+    example_sizes,
     from_zero,
     normalise,
 )
@@ -243,15 +244,21 @@ class ExportableModel(ABC):
             self.dynamic_axes = target.dynamic_axes or None if self.dynamic_axes is None else self.dynamic_axes
         if not target.dynamic_axes:
             return
-        if normalise(self._axes_of_inputs(target.dynamic_axes), self._shapes) != self._declared:
+        if normalise(self._axes_of_inputs(target.dynamic_axes), self._shapes) != self.declared:
             raise InputError(
                 "the target's dynamic_axes differ from those of this export",
                 hint="one capture has one set of dynamic axes: make a ModelExport for each",
             )
 
     @property
-    def _declared(self) -> DeclaredAxes:
+    def declared(self) -> DeclaredAxes:
+        """Return the dynamic axes of inputs, with the sizes that they may have. Raises InputError."""
         return normalise(self._axes, self._shapes)
+
+    @property
+    def example_sizes(self) -> dict[str, int]:
+        """Return the sizes of the example by the symbols of its dynamic axes. Raises InputError."""
+        return example_sizes(self._axes, self._shapes)
 
     @property
     def _shapes(self) -> dict[str, tuple[int, ...]]:

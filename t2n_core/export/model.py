@@ -81,7 +81,7 @@ class ModelExport(ExportableModel):
             if refusal is None:
                 raise
             raise refusal from error
-        refuse_narrower(graph, self._declared)
+        refuse_narrower(graph, self.declared)
         report = lowering.report()
         self._complain(report.problem(str(lowering.target)))
         return graph, report

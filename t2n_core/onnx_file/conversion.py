@@ -40,29 +40,37 @@ def convert(engine: TractEngine, request: CheckRequest, model: Outcome, target: 
     """
     if not model.passed:
         return Conversion(model, None)
-    with TemporaryDirectory() as scratch:
-        folder = _write(engine, request, Path(scratch))
-        files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
-        write_files(files, target)
+    write_converted(engine, request.archive, target, request.timeout)
     outcome = check_archive(engine, request, target)
     if not outcome.passed:
         remove_archive(target)
     return Conversion(model, outcome)
 
 
-def _write(engine: TractEngine, request: CheckRequest, scratch: Path) -> Path:
-    """Return a folder with the archive that the engine writes, after repairs for operators that its writer lacks."""
-    source, tried = request.archive, set[str]()
+def write_converted(engine: TractEngine, model: Path, target: Path, timeout: float = 60.0) -> None:
+    """Write an ONNX model as an archive, after repairs for operators that the engine's writer lacks.
+
+    `timeout` is in seconds. Raises EngineOptimiseError, with the engine's reason, if it cannot write the model.
+    """
+    with TemporaryDirectory() as scratch:
+        folder = _write(engine, model, Path(scratch), timeout)
+        files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+        write_files(files, target)
+
+
+def _write(engine: TractEngine, model: Path, scratch: Path, timeout: float) -> Path:
+    """Return a folder with the archive that the engine writes."""
+    source, tried = model, set[str]()
     while True:
         folder = scratch / f"archive_{len(tried)}"
-        reply = engine.write(source, folder, timeout=request.timeout)
+        reply = engine.write(source, folder, timeout=timeout)
         if reply.status == "ok":
             return folder
         lacking = _LACKING.search(reply.message)
         name = lacking[1] if lacking is not None else ""
         if name not in WRITER_REPAIRS or name in tried:
             raise EngineOptimiseError(
-                f"tract {engine.version} cannot write {request.archive} as NNEF: {deepest_first(reply.message)}",
+                f"tract {engine.version} cannot write {model} as NNEF: {deepest_first(reply.message)}",
                 hint="try another release, or export the model from PyTorch with `t2n export`",
             )
         tried.add(name)

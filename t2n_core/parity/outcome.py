@@ -239,6 +239,7 @@ class Outcome:
 
 _STATUS_BY_CLASS: tuple[tuple[type[T2NError], Status], ...] = (
     (errors.UnsupportedOpsError, Status.UNSUPPORTED),
+    (errors.RefusedError, Status.UNSUPPORTED),
     (errors.SpecError, Status.UNSUPPORTED),
     (errors.EngineCrash, Status.CRASH),
     (errors.EngineTimeout, Status.TIMEOUT),

@@ -11,7 +11,7 @@ import time
 import pytest
 
 import pytest_t2n.config.engines
-import pytest_t2n.run.converter
+import pytest_t2n.run.exports.converter
 import t2n_core.parity.check  # noqa: F401  numpy must not be loaded and forgotten again by a run in this process
 from tests.starter import FOR_SESSIONS, starter
 
@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import pytest_t2n.config.engines
-import pytest_t2n.run.converter
+import pytest_t2n.run.exports.converter
 from t2n_core.parity.outcome import ErrorInfo, Status
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.request import CheckRequest
@@ -156,7 +156,8 @@ def khronos(version, **options):
 
 
 pytest_t2n.config.engines.load_resolver = lambda: resolve
-pytest_t2n.run.converter.load_converter = lambda: pytest_t2n.run.converter.Converter(ModelExport, tract, khronos)
+converter = pytest_t2n.run.exports.converter
+converter.load_converter = lambda: converter.Converter(ModelExport, tract, khronos)
 '''
 
 EVERYWHERE = ("n0", "n2", pytest.param("no_xdist", marks=pytest.mark.nightly))
@@ -247,7 +248,9 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
         monkeypatch.delenv(name, raising=False)
     # What the imaginary user's conftest replaces in this process is put back behind the test.
     monkeypatch.setattr("pytest_t2n.config.engines.load_resolver", pytest_t2n.config.engines.load_resolver)
-    monkeypatch.setattr("pytest_t2n.run.converter.load_converter", pytest_t2n.run.converter.load_converter)
+    monkeypatch.setattr(
+        "pytest_t2n.run.exports.converter.load_converter", pytest_t2n.run.exports.converter.load_converter
+    )
     return Suite(pytester)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 import msgspec
@@ -17,6 +17,7 @@ from pytest_t2n.records.completeness import plan_for
 from pytest_t2n.records.nodeids import names_of
 from pytest_t2n.records.schema import PlanLine
 from pytest_t2n.run.bundles import CheckEntry
+from t2n_core.engine.paths import EnginePath
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,9 @@ def plan_run(
     `durations` are seconds by case, which balance shards.
     """
     checks = list(checks)
-    chosen = [(engine, plan_checks(checks, engine, case)) for engine in engines]
+    exporters = dict.fromkeys(check.exporter for check in checks)
+    columns = [_with_exporter(engine, exporter) for exporter in exporters for engine in engines]
+    chosen = [(engine, plan_checks(checks, engine, case)) for engine in columns]
     cases: dict[str, list[PlannedCell]] = {check.case: [] for check in checks}
     for engine, groups in chosen:
         for group in groups:
@@ -82,11 +85,19 @@ def plan_checks(
     """
     by_case: dict[str, dict[str, dict[str, list[CheckEntry]]]] = {}
     for check in checks:
-        if check.target == engine.target and (not case or any(glob_fits(case, name) for name in names_of(check.case))):
+        is_own = (check.target, check.exporter) == (engine.target, engine.exporter)
+        if is_own and (not case or any(glob_fits(case, name) for name in names_of(check.case))):
             of_version = by_case.setdefault(check.case, {}).setdefault(check.version, {})
             of_version.setdefault(check.label, []).append(check)
     chosen = [versions[_nearest(list(versions), engine.version)] for versions in by_case.values()]
     return [labels.get(engine.label) or next(iter(labels.values())) for labels in chosen]
+
+
+def _with_exporter(engine: SelectedEngine, exporter: str) -> SelectedEngine:
+    """Return the engine for the files of an exporter; those of others than this package run on its main path."""
+    if not exporter or engine.resolved is None:
+        return engine
+    return replace(engine, exporter=exporter, resolved={**engine.resolved, "paths": EnginePath.DECLUTTER.value})
 
 
 def _nearest(versions: Sequence[str], wanted: str) -> str:

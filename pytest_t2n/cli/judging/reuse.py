@@ -153,7 +153,8 @@ class Reuse:
         engine = cell.engine
         own = msgspec.structs.replace(
             record, nodeid=cell.nodeid, case=cell.case, target=engine.target, version=engine.version,
-            label=engine.label, platform=engine.platform, on="", expected="", exported="", facts=facts, reused=True,
+            label=engine.label, exporter=engine.exporter, platform=engine.platform, on="", expected="", exported="",
+            facts=facts, reused=True,
         )  # fmt: skip
         return own, graph, stored.text
 

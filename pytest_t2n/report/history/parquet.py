@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     import duckdb
 
 COLUMNS = {
-    "nodeid": "VARCHAR", "case": "VARCHAR", "engine": "VARCHAR", "target": "VARCHAR", "version": "VARCHAR",
-    "label": "VARCHAR", "platform": "VARCHAR", "exported": "VARCHAR", "status": "VARCHAR", "stage": "VARCHAR",
-    "level": "VARCHAR", "required": "VARCHAR", "expected": "VARCHAR", "surprise": "BOOLEAN", "reused": "BOOLEAN",
-    "op": "VARCHAR", "ops": "VARCHAR[]", "dtype": "VARCHAR", "error_class": "VARCHAR", "message": "VARCHAR",
-    "source": "VARCHAR", "fingerprint": "VARCHAR", "seconds": "DOUBLE", "archive_sha256": "VARCHAR",
-    "archive_bytes": "BIGINT", "graph": "VARCHAR", "tokens": "VARCHAR", "times": "VARCHAR", "outputs": "VARCHAR",
-    "facts": "VARCHAR", "operators": "VARCHAR",
+    "nodeid": "VARCHAR", "case": "VARCHAR", "engine": "VARCHAR", "exporter": "VARCHAR", "target": "VARCHAR",
+    "version": "VARCHAR", "label": "VARCHAR", "platform": "VARCHAR", "exported": "VARCHAR", "status": "VARCHAR",
+    "stage": "VARCHAR", "level": "VARCHAR", "required": "VARCHAR", "expected": "VARCHAR", "surprise": "BOOLEAN",
+    "reused": "BOOLEAN", "op": "VARCHAR", "ops": "VARCHAR[]", "dtype": "VARCHAR", "error_class": "VARCHAR",
+    "message": "VARCHAR", "source": "VARCHAR", "fingerprint": "VARCHAR", "seconds": "DOUBLE",
+    "archive_sha256": "VARCHAR", "archive_bytes": "BIGINT", "graph": "VARCHAR", "tokens": "VARCHAR",
+    "times": "VARCHAR", "outputs": "VARCHAR", "facts": "VARCHAR", "operators": "VARCHAR",
 }  # fmt: skip
 """Names and types of the columns; `times`, `outputs`, `facts` and `operators` are JSON."""
 _MESSAGE = 2_000

@@ -10,7 +10,7 @@ from pytest_t2n.collect.generating import GenerateOptions
 from pytest_t2n.collect.markers import CaseOptions
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell, SelectedEngine
-from pytest_t2n.run.converter import target_of
+from pytest_t2n.run.exports.converter import target_of
 from t2n_core.export.options import ExportOptions
 
 if TYPE_CHECKING:

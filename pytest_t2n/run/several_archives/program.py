@@ -13,7 +13,7 @@ from pytest_t2n.collect.markers import CaseOptions
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.run.calls.requests import TO_RETURN_PROGRAM
-from pytest_t2n.run.converter import target_of
+from pytest_t2n.run.exports.converter import target_of
 
 if TYPE_CHECKING:
     from t2n_core.export.result import ExportResult

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from types import MappingProxyType
 
@@ -11,6 +12,10 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB
 """Variables that set thread counts."""
 ENGINE_THREADS = MappingProxyType(dict.fromkeys(THREADS, "1"))
 """Thread counts in an engine's process."""
+_RUN_MODULE = (
+    "import os, runpy, sys; os.environ.pop('PYTHONPATH', None); sys.path += sys.argv[2:]; "
+    "runpy.run_module(sys.argv[1], run_name='__main__', alter_sys=True)"
+)
 
 
 def single_threaded_environment() -> dict[str, str]:
@@ -32,3 +37,13 @@ def worker_environment() -> dict[str, str]:
     others = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     environment["PYTHONPATH"] = os.pathsep.join([home, *others])
     return environment
+
+
+def command_in(python: Path, module: str) -> list[str]:
+    """Return the command that runs a module of this package in another environment of the same Python.
+
+    What that environment does not have comes from the search path of this process.
+    """
+    home = str(Path(__file__).resolve().parents[3])
+    others = [path for path in sys.path if path and Path(path).is_dir()]
+    return [str(python), "-I", "-c", _RUN_MODULE, module, *dict.fromkeys([home, *others])]

@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -94,8 +95,9 @@ def serve(answers: Callable[[Frame], Answers]) -> int:
 class JobProcess:
     """One process at a time, which starts with the first job and again after one that ended it."""
 
-    def __init__(self, module: str) -> None:
-        self._module = module
+    def __init__(self, module: str, python: Path | None = None) -> None:
+        """Take the module to run, and the interpreter of another environment if it is not this one."""
+        self._module, self._python = module, python
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
         _ALL.append(self)
@@ -153,7 +155,7 @@ class JobProcess:
             self._worker.abandon()
             self._worker = None
         if self._worker is None:
-            self._worker = WorkerProcess(self._module)
+            self._worker = WorkerProcess(self._module, python=self._python)
             self._worker.wait_ready()
         return self._worker
 

@@ -10,9 +10,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import IO, Any
 
-from t2n_core.engine.processes.environment import worker_environment
+from t2n_core.engine.processes.environment import command_in, single_threaded_environment, worker_environment
 from t2n_core.engine.processes.excerpt import Excerpt
 from t2n_core.engine.processes.starter import start_process
 from t2n_core.engine.processes.wire import Frame, WireError, read_frame, write_frame
@@ -37,18 +38,26 @@ class WorkerDied(Exception):  # noqa: N818  the event, as the caller handles it
 class WorkerProcess:
     """A started worker. Every method may raise WorkerDied, after which the object is unusable."""
 
-    def __init__(self, module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        module: str,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        python: Path | None = None,
+    ) -> None:
         """Start the module. Does not wait until it is ready: `wait_ready` does.
 
-        The variables of `environment` are added to those of `worker_environment`.
+        The variables of `environment` are added to those of `worker_environment`. `python` is the interpreter of
+        another environment, whose packages come before those of this process.
         """
+        command = [sys.executable, "-P", "-m", module] if python is None else command_in(python, module)
         self._process = start_process(
-            [sys.executable, "-P", "-m", module, *arguments],
+            [*command, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            env={**worker_environment(), **(environment or {})},
+            env={**(single_threaded_environment if python else worker_environment)(), **(environment or {})},
             start_new_session=True,  # Ctrl-C in the terminal does not reach it, and the group can be killed at once
         )
         self._owner = os.getpid()

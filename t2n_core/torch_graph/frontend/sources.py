@@ -75,6 +75,10 @@ class Source:
     def method(self) -> Any:
         return getattr(self.module, self.fn_name)
 
+    def as_module(self) -> torch.nn.Module:
+        """Return a module whose `forward` is the model: the user's own, unless another method of it is exported."""
+        return self.module if self.fn_name == "forward" else _Called(self)
+
     def signature(self) -> inspect.Signature:
         if not self.is_script:
             return inspect.signature(self.method)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-import pytest_t2n.run.converter
+import pytest_t2n.run.exports.converter
 from t2n_core.check.mismatch.author import with_author
 from t2n_core.parity.check import check_parity
 from t2n_core.parity.request import CheckRequest
@@ -70,7 +70,7 @@ class ModelExport:
         return Result(Path(path).with_suffix(""), target)
 
 
-pytest_t2n.run.converter.load_converter = lambda: pytest_t2n.run.converter.Converter(
+pytest_t2n.run.exports.converter.load_converter = lambda: pytest_t2n.run.exports.converter.Converter(
     ModelExport, lambda version, *, engine, dynamic_axes: engine, None
 )
 '''

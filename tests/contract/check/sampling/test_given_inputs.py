@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from pytest_t2n.collect.markers import CaseOptions
-from pytest_t2n.run.converter import new_export
+from pytest_t2n.run.exports.converter import new_export
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import InputError
 from t2n_core.export.options import ExportOptions

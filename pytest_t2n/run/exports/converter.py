@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
 
 from pytest_t2n.collect.markers import CaseOptions
 from pytest_t2n.collect.targets import OwnTarget
+from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import SelectedEngine
 from t2n_core.extras import loading_modules
 
@@ -72,6 +76,25 @@ def _keep_sizes(export: ModelExport, dynamic_axes: Any) -> None:
     shapes = {name: tuple(t.shape) for name, t in zip(export.inputs.names, export.inputs.tensors, strict=True)}
     sizes = example_sizes(dynamic_axes, shapes)
     export.input_function = lambda _: function(dict(sizes))
+
+
+def to_archive(
+    export: ModelExport,
+    engine: SelectedEngine,
+    options: CaseOptions,
+    settings: Settings,
+    config: pytest.Config,
+    path: Path,
+) -> Any:
+    """Return the archive of a model for an engine: an ExportResult, or a ForeignArchive of another exporter.
+
+    Raises T2NError.
+    """
+    if not engine.exporter:
+        return export.to(target_of(engine, options), path)
+    from pytest_t2n.run.exports.other_exporters import export_by_other
+
+    return export_by_other(export, engine, options, settings, config, path)
 
 
 def target_of(engine: SelectedEngine, options: CaseOptions, **further: Any) -> Any:

@@ -1,0 +1,61 @@
+"""The exporters of a session: each has a column for every engine that reads its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_t2n.config.engines import cache_folder
+from pytest_t2n.config.settings import Settings
+from pytest_t2n.records.cell import SelectedEngine
+from pytest_t2n.records.nodeids import OWN_EXPORTER
+from t2n_core.exporters.registry import check_names, find_exporter
+
+if TYPE_CHECKING:
+    from t2n_core.exporters.exporter import Exporter
+
+
+def registered_exporters(config: pytest.Config) -> dict[str, Any]:
+    """Return the classes that conftests and plugins register for a session, by name."""
+    results: Sequence[Any] = config.hook.pytest_t2n_exporters(config=config)
+    return {kind.name: kind for kinds in reversed(results) for kind in kinds or ()}
+
+
+def environments_of(settings: Settings) -> Path:
+    """Return the folder with the environments of exporters."""
+    from t2n_core.exporters.environment import environments_folder
+
+    return environments_folder(cache_folder(settings))
+
+
+def engines_by_exporter(
+    engines: Sequence[SelectedEngine], settings: Settings, others: Mapping[str, Any]
+) -> list[SelectedEngine]:
+    """Return the engines of each exporter of the settings in turn; `others` are classes of the session by name.
+
+    Raises InputError for an unknown exporter, or one whose requirements are not installed.
+    """
+    from t2n_core.exporters.environment import python_of, version_of
+
+    check_names(settings.exporter, [OWN_EXPORTER, *others])
+    chosen: list[SelectedEngine] = []
+    for name in settings.exporter:
+        if name == OWN_EXPORTER:
+            chosen += engines
+            continue
+        exporter = find_exporter(name, others)
+        if exporter.requirements:
+            python_of(exporter, environments_of(settings))
+        version = version_of(exporter, environments_of(settings))
+        chosen += [
+            replace(engine, exporter=name, exporter_version=version) for engine in engines if _reads(engine, exporter)
+        ]
+    return chosen
+
+
+def _reads(engine: SelectedEngine, exporter: Exporter) -> bool:
+    return engine.target == "tract" or exporter.writes_standard

@@ -1,0 +1,1 @@
+"""The export of a cell: by this package, or by another exporter."""

@@ -1,0 +1,167 @@
+"""A file that another exporter wrote, and its check by two profiles.
+
+values   what any exporter promises: right on the engine's main path, in a fresh State, at the sizes that the exporter
+         declares; inputs and outputs are found by their names, or by their places where it has names of its own
+strict   what this package promises: the names of the call in its order, right on every path of the engine and in calls
+         in one State, and at sizes beyond the declared ones right or refused
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from t2n_core.check.file import CheckedFile, open_checked
+from t2n_core.engine.paths import EnginePath, on_path
+from t2n_core.errors import InterfaceError
+from t2n_core.export.exportable_model import ExportableModel
+from t2n_core.exporters.exporter import DeclaredSizes, Exporter
+from t2n_core.exporters.samples import samples_of
+from t2n_core.parity.check import check_parity
+from t2n_core.parity.judging.interface import Interface, Port
+from t2n_core.parity.judging.judgement import Judgement
+from t2n_core.parity.outcome import Outcome, Stage, Status
+from t2n_core.parity.request import CheckRequest
+from t2n_core.parity.samples import Sample
+from t2n_core.parity.sizes import check_sizes
+
+PROFILES: Final = "profiles"
+"""Fact of an outcome: the status by each profile."""
+
+
+class Profile(StrEnum):
+    """The profile of a check of another exporter's file."""
+
+    VALUES = "values"
+    STRICT = "strict"
+
+
+@dataclass(slots=True)
+class ForeignArchive:
+    """A file of another exporter, with PyTorch's samples of the model."""
+
+    archive: Path
+    export: ExportableModel
+    exporter: Exporter
+    declared: DeclaredSizes
+    engine: Any
+    profile: Profile
+    times: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+    planned_level: str = ""
+    drawn: Mapping[str, str] | None = None
+
+    @property
+    def file(self) -> CheckedFile:
+        """Return the file as it is read. Raises InputError if it cannot be."""
+        return open_checked(self.archive, {})
+
+    @property
+    def samples(self) -> list[Sample]:
+        """Return PyTorch's samples, the example first. Raises InputError if the model does not run on it."""
+        return samples_of(self.export)
+
+    @property
+    def origins(self) -> dict[str, str]:
+        """Return the lines of the model by the names of the graph, as far as the file states them."""
+        return self.file.origins
+
+    def check_request(self, criteria: Judgement, timeout: float = 60.0) -> CheckRequest:
+        """Return the check by the profile, at the declared sizes; `timeout` is in seconds.
+
+        Raises InputError if the model cannot compute the samples, or the file cannot be read, and InterfaceError if it
+        has other inputs or outputs.
+        """
+        return self._request(self.profile, criteria, timeout)
+
+    def check_parity(self, criteria: Judgement, *, timeout: float = 60.0) -> Outcome:
+        """Return the outcome by the profile, with the status by both. Failures are outcomes, never raised."""
+        strict = self._check(Profile.STRICT, criteria, timeout)
+        values = strict if strict.status is Status.PASS else self._check(Profile.VALUES, criteria, timeout)
+        statuses = {Profile.VALUES.value: values.status.value, Profile.STRICT.value: strict.status.value}
+        outcome = strict if self.profile is Profile.STRICT else values
+        return replace(outcome, facts={**outcome.facts, PROFILES: statuses})
+
+    def _check(self, profile: Profile, criteria: Judgement, timeout: float) -> Outcome:
+        try:
+            request = self._request(profile, criteria, timeout)
+            engine = self.engine if profile is Profile.STRICT else _on_main_path(self.engine)
+        except Exception as cause:
+            return Outcome.from_error(cause, Stage.LOAD)
+        outcome = check_parity(engine, request)
+        if outcome.status is Status.MISMATCH:
+            return self.file.with_author(outcome, on_path(engine, outcome.path, outcome.failed_sizes), request)
+        if outcome.status is Status.PASS and profile is Profile.STRICT:
+            return self._beyond(outcome, request)
+        return self.file.with_hint(outcome, self.engine, "tract")
+
+    def _beyond(self, outcome: Outcome, request: CheckRequest) -> Outcome:
+        """Return a pass, or the failure of sizes beyond the declared ones, where the engine may refuse the file."""
+        beyond = [one for one in self.samples if not self.declared.holds(one.sizes)]
+        if not beyond:
+            return outcome
+        found = check_sizes(
+            self.engine,
+            request.archive,
+            [request.samples[0], *beyond],
+            accepts=self.declared.holds,
+            tolerance=request.criteria.level,
+            output_names=request.output_names,
+            timeout=request.timeout,
+        )
+        return outcome if found.passed or found.status is Status.WEAK else found
+
+    def _request(self, profile: Profile, criteria: Judgement, timeout: float) -> CheckRequest:
+        file = self.file
+        names = self.export.inputs.names
+        request = CheckRequest(self.archive, self.samples, (), criteria, timeout)
+        if profile is Profile.STRICT:
+            outputs = self.export.options.output_names or file.names[1]
+            if len(outputs) != len(request.samples[0].expected):
+                raise InterfaceError(f"the file has {len(outputs)} outputs, not {len(request.samples[0].expected)}")
+            interface = Interface(
+                tuple(Port(*port) for port in zip(names, _dtypes(request.samples[0].inputs), strict=True)),
+                tuple(Port(*port) for port in zip(outputs, _dtypes(request.samples[0].expected), strict=True)),
+                "the test",
+            )
+            request = replace(request, output_names=tuple(outputs), interface=interface)
+        else:
+            inputs = _places("input", names, file.names[0])
+            outputs = file.names[1]
+            places = _places("output", self.export.options.output_names or outputs, outputs)
+            if len(places) != len(request.samples[0].expected):
+                raise InterfaceError(f"the file has {len(places)} outputs, not {len(request.samples[0].expected)}")
+            samples = [_arranged(sample, inputs, places) for sample in request.samples]
+            request = replace(request, samples=samples, output_names=tuple(outputs), carries=True)
+        return replace(request, samples=[one for one in request.samples if self.declared.holds(one.sizes)])
+
+
+def _on_main_path(engine: Any) -> Any:
+    """Return an engine that takes its main path alone, without calls in used States."""
+    paths: Sequence[EnginePath] = getattr(engine, "paths", ())
+    return on_path(engine, paths[0]) if paths else engine
+
+
+def _dtypes(arrays: Sequence[Any]) -> list[str]:
+    return [array.dtype.name for array in arrays]
+
+
+def _places(kind: str, names: Sequence[str], stated: Sequence[str]) -> list[int]:
+    """Return for each port of a file its place in the call: by name, or in order if the file has other names."""
+    if set(stated) <= set(names):
+        return [names.index(name) for name in stated]
+    if len(stated) != len(names):
+        raise InterfaceError(f"the file has the {kind}s {', '.join(stated)}, and the call {', '.join(names)}")
+    return list(range(len(names)))
+
+
+def _arranged(sample: Sample, inputs: Sequence[int], outputs: Sequence[int]) -> Sample:
+    """Return a sample with its arrays in the order of a file."""
+    return replace(
+        sample,
+        inputs=tuple(sample.inputs[place] for place in inputs),
+        expected=tuple(sample.expected[place] for place in outputs),
+    )

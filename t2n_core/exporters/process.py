@@ -1,0 +1,114 @@
+"""Calls of exporters: in this process, or in the one of an exporter with requirements."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from t2n_core.engine.processes.jobs import JobProcess
+from t2n_core.engine.processes.wire import Frame
+from t2n_core.errors import BudgetError, MeaningError, RefusedError
+from t2n_core.exporters import child
+from t2n_core.exporters.environment import python_of
+from t2n_core.exporters.exporter import DeclaredSizes, Exporter, ExportRequest, first_cause
+from t2n_core.extras import importing
+from t2n_core.scratch import scratch_folder
+
+_PROCESSES: Final[dict[Path, JobProcess]] = {}
+"""The process of each interpreter."""
+
+
+def write_file(exporter: Exporter, request: ExportRequest, seconds: float, environments: Path) -> DeclaredSizes:
+    """Let an exporter write the file of a request, and return the sizes that it declares.
+
+    Exporters with requirements run in a process of their own, for at most `seconds`. `environments` is the folder with
+    their environments. Raises RefusedError if the exporter raises anything, takes longer, or writes nothing, and
+    InputError if its requirements are not installed.
+    """
+    try:
+        declared = (
+            _in_process(exporter, request, seconds, python_of(exporter, environments))
+            if exporter.requirements
+            else _called(exporter, request)
+        )
+        if not request.path.exists():
+            raise RefusedError(f"{exporter.name} wrote no file")
+    except BaseException:
+        request.path.unlink(missing_ok=True)
+        raise
+    return declared
+
+
+def _called(exporter: Exporter, request: ExportRequest) -> DeclaredSizes:
+    """Call an exporter in this process, with a copy of the model."""
+    try:
+        model = request.model if exporter.converts else copy.deepcopy(request.model)
+        with torch.no_grad():
+            return exporter.export(replace(request, model=model)) or DeclaredSizes()
+    except Exception as error:
+        cause = first_cause(error)
+        raise RefusedError(f"{type(cause).__name__}: {cause}") from error
+
+
+def _in_process(exporter: Exporter, request: ExportRequest, seconds: float, python: Path) -> DeclaredSizes:
+    events: list[Frame] = []
+    with importing(f"the exporter {exporter.name}"):
+        import cloudpickle
+
+    if python not in _PROCESSES:
+        _PROCESSES[python] = JobProcess(child.__name__, python)
+    with scratch_folder() as folder:
+        pickled = folder / "request"
+        try:
+            names = _modules_of(exporter, request.model)
+            with _by_value(name for name in names if not _can_import(name)):
+                pickled.with_suffix(".exporter").write_bytes(cloudpickle.dumps(exporter))
+                pickled.write_bytes(cloudpickle.dumps(request))
+        except Exception as error:
+            raise RefusedError(f"the model cannot be pickled for the process of {exporter.name}: {error}") from error
+        try:
+            job = {"request": str(pickled), "modules": names}
+            what = f"the export by {exporter.name}"
+            _PROCESSES[python].work(job, [], events.append, what=what, seconds=seconds)
+        except (BudgetError, MeaningError) as ended:
+            raise RefusedError(ended.message) from None
+    header = events[-1].header
+    if header["event"] == "refused":
+        raise RefusedError(f"{header['kind']}: {header['message']}")
+    return DeclaredSizes({name: tuple(both) for name, both in header["bounds"].items()}, tuple(header["default"]))
+
+
+def _modules_of(exporter: Exporter, model: torch.nn.Module) -> list[str]:
+    """Return the names of the Python modules with the classes of an exporter and a model."""
+    return sorted({type(one).__module__ for one in (exporter, *model.modules())} - {"__main__"})
+
+
+@contextmanager
+def _by_value(names: Iterable[str]) -> Iterator[None]:
+    """Pickle what these Python modules define with its code: another process cannot import them."""
+    import cloudpickle
+
+    modules = [sys.modules[name] for name in names if name in sys.modules]
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in modules:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _can_import(name: str) -> bool:
+    """Return whether a module is found on the search path, which the process of an exporter has too."""
+    place = name.rpartition(".")[0]
+    parent = sys.modules.get(place)
+    path = None if not place else getattr(parent, "__path__", [])
+    return (not place or _can_import(place)) and PathFinder.find_spec(name, path) is not None

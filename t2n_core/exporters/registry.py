@@ -1,0 +1,49 @@
+"""Exporters by name: those of this package, of other packages, and of a test session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from t2n_core.entry_points import load_entry_points
+from t2n_core.errors import InputError
+from t2n_core.text import suggestion
+
+if TYPE_CHECKING:
+    from t2n_core.exporters.exporter import Exporter
+
+BUILTIN: Final[Mapping[str, str]] = {
+    "torch-onnx": "TorchOnnx",
+    "torch-onnx-torchscript": "TorchOnnxScript",
+    "torch-to-nnef": "TorchToNnef",
+    "tract-convert": "TractConvert",
+    "nnef-tools": "NnefTools",
+}
+"""Name -> class in `t2n_core.exporters.builtin`, which needs torch."""
+
+
+def check_names(names: Iterable[str], others: Iterable[str] = ()) -> None:
+    """Raise InputError for a name of no exporter; `others` are names of the session. Imports no exporter."""
+    known = [*others, *BUILTIN, *load_entry_points("t2n.exporters")]
+    for name in names:
+        if name not in known:
+            raise InputError(f"there is no exporter {name!r}; {suggestion(name, known)}")
+
+
+def find_exporter(name: str, others: Mapping[str, Any]) -> Exporter:
+    """Return the exporter of a name; `others` are classes of a session by their names.
+
+    Raises InputError for an unknown name, and for an object that is no exporter.
+    """
+    from t2n_core.exporters.exporter import Exporter
+
+    check_names([name], others)
+    if name in BUILTIN:
+        kind = getattr(import_module("t2n_core.exporters.builtin"), BUILTIN[name])
+    else:
+        kind = others[name] if name in others else load_entry_points("t2n.exporters")[name]
+    exporter = kind() if isinstance(kind, type) else kind
+    if not isinstance(exporter, Exporter):
+        raise InputError(f"the exporter {name!r} is {kind!r}, not a subclass of t2n_core.Exporter")
+    return exporter

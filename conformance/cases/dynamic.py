@@ -57,12 +57,7 @@ def of(
 
 def layer(make: Callable[[], nn.Module], x: Callable[[], Tensor], axes: Axes) -> DynamicNet:
     """Return a net that is a layer whose forward takes `x` or `input`."""
-
-    def build() -> nn.Module:
-        made = make().eval()
-        return Function(lambda x: made(x), 1)
-
-    return DynamicNet(build, lambda: {"x": x()}, axes)
+    return DynamicNet(lambda: Function(make().eval(), 1), lambda: {"x": x()}, axes)
 
 
 class Layer(nn.Module):

@@ -70,6 +70,8 @@ def check_result(result: Any, name: str, traced: Mapping[str, int], timeout: flo
     """Return the outcome of an archive at all sizes of its pattern, the traced ones first."""
     of_pattern = samples_of(name)
     samples = sorted(of_pattern, key=lambda sample: sample.sizes != traced)
+    if hasattr(result, "exporter"):  # of another exporter
+        return result.check_sizes(samples, timeout)
     inside = [place for place, sample in enumerate(of_pattern) if accepts(result, sample.sizes)]
     largest = max(inside, key=lambda place: sum(x.size for x in of_pattern[place].expected), default=None)
     twin = None if largest is None else _twin(name, largest)

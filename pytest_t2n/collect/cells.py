@@ -12,7 +12,7 @@ from pytest_t2n.collect.markers import CaseOptions, MarkerError, marks_of, read_
 from pytest_t2n.collect.names import ENGINE_PARAM, is_case, marker_of
 from pytest_t2n.collect.rewriters import request_rewriters
 from pytest_t2n.collect.targets import OTHER_NAME
-from pytest_t2n.config.engines import engines_for
+from pytest_t2n.config.engines import ONNXRUNTIME, engines_for
 from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.nodeids import OWN_EXPORTER, case_id
 from t2n_core.errors import T2NError
@@ -74,7 +74,8 @@ def engines_of_case(engines: Sequence[SelectedEngine], options: CaseOptions) -> 
         ValueError: an own target cannot be created.
     """
     built_in = [target for target in options.targets if target not in options.own]
-    chosen = _with_exporters(engines_for(engines, built_in, options.versions), options)
+    beside = [ONNXRUNTIME] if "tract" in built_in else []
+    chosen = _with_exporters(engines_for(engines, [*built_in, *beside], options.versions), options)
     engines = [engine for engine in engines if not engine.exporter]
     for own in options.own.values():
         fitting = engines_for(engines, (own.runs_on,), options.versions) if own.runs_on else engines
@@ -91,6 +92,7 @@ def _with_exporters(engines: Sequence[SelectedEngine], options: CaseOptions) -> 
         return [engine for engine in engines if not engine.exporter]
     if not options.exporters:
         return list(engines)
+    engines = [engine for engine in engines if engine.target != ONNXRUNTIME]
     plain = {(one.target, one.label): replace(one, exporter="", exporter_version="") for one in engines}.values()
     return [replace(one, exporter="" if name == OWN_EXPORTER else name) for name in options.exporters for one in plain]
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from t2n_core.engine.provision.versions import SpecItem
 
 KHRONOS_VERSION = "1.0.5"
+ONNXRUNTIME = "onnxruntime"
+"""The target of the engine that runs the ONNX files of other exporters."""
 
 
 def load_resolver() -> Callable[..., list[ResolvedEngine]]:
@@ -153,6 +155,10 @@ def version_of(text: str) -> Version:
 
 def runner_of(engine: SelectedEngine) -> Engine:
     """Return a runner of archives in an engine; it starts nothing before its first job."""
+    if engine.target == ONNXRUNTIME:
+        from t2n_core.exporters.runtime import OnnxRuntimeEngine
+
+        return OnnxRuntimeEngine()
     if engine.resolved is None:
         from t2n_core.engine.khronos.engine import KhronosEngine
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from pytest_t2n.config.engines import cache_folder
+from pytest_t2n.config.engines import ONNXRUNTIME, cache_folder
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.nodeids import OWN_EXPORTER
 from t2n_core.exporters.registry import check_names, find_exporter
-
-if TYPE_CHECKING:
-    from t2n_core.exporters.exporter import Exporter
 
 
 def registered_exporters(config: pytest.Config) -> dict[str, Any]:
@@ -51,11 +48,16 @@ def engines_by_exporter(
         if exporter.requirements:
             python_of(exporter, environments_of(settings))
         version = version_of(exporter, environments_of(settings))
-        chosen += [
-            replace(engine, exporter=name, exporter_version=version) for engine in engines if _reads(engine, exporter)
-        ]
+        readers = [engine for engine in engines if engine.target == "tract" or exporter.writes_standard]
+        if settings.onnxruntime and exporter.format == "onnx" and readers:
+            readers.append(_onnxruntime(readers[0].platform))
+        chosen += [replace(engine, exporter=name, exporter_version=version) for engine in readers]
     return chosen
 
 
-def _reads(engine: SelectedEngine, exporter: Exporter) -> bool:
-    return engine.target == "tract" or exporter.writes_standard
+def _onnxruntime(platform: str) -> SelectedEngine:
+    """Return onnxruntime as an engine. Raises MissingPackageError without it."""
+    from t2n_core.exporters.runtime import OnnxRuntimeEngine
+
+    version = OnnxRuntimeEngine().version
+    return SelectedEngine(ONNXRUNTIME, version, version, platform=platform)

@@ -144,6 +144,7 @@ class Settings:
         default="values",
         metavar="PROFILE",
     )
+    onnxruntime: bool = option("Run the ONNX files of other exporters in onnxruntime, too: a column for each of them")
     khronos: bool = option("Run marked tests whose target is khronos, judged by the reference tools")
     require: bool = option(
         "Fail a marked test that has no engine in this session instead of skipping it, "

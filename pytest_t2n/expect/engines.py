@@ -15,9 +15,8 @@ from pytest_t2n.records.schema import CellLine
 from t2n_core.engine.provision.resolved import CPU
 from t2n_core.engine.tiers import NATIVE
 
-_ENGINE = re.compile(
-    r"((?:[A-Za-z_][\w-]*\s+)?[A-Za-z_]\w*)\s*((?:[<>=!~].*?)?)((?:\s+(?:native|no-[a-z0-9-]+|cpu|cuda|metal))*)$"
-)
+_VARIANT = r"(?:native|no-[a-z0-9-]+|cpu|cuda|metal)"
+_ENGINE = re.compile(rf"((?:[A-Za-z_][\w-]*\s+)?(?!{_VARIANT}\b)[A-Za-z_]\w*)\s*((?:[<>=!~].*?)?)((?:\s+{_VARIANT})*)$")
 
 
 def check_engine(text: str) -> None:

@@ -394,4 +394,4 @@ class CellRun:
         self.exports += 1
         path = self.cache.new_archive()
         self._archives.append(path)
-        return to_archive(export, self.cell.engine, options, self.settings, self.item.config, path)
+        return to_archive(export, self.cell.engine, options, self.settings, self.item, path)

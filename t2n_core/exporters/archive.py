@@ -1,14 +1,15 @@
 """A file that another exporter wrote, and its check by two profiles.
 
-values   what any exporter promises: right on the engine's main path, in a fresh State, at the sizes that the exporter
-         declares; inputs and outputs are found by their names, or by their places where it has names of its own
+values   what any exporter promises: right on the engine's main path, in a fresh State, at the example's sizes and those
+         that the exporter declares; inputs and outputs are found by their names, or by their places where it has names
+         of its own
 strict   what this package promises: the names of the call in its order, right on every path of the engine and in calls
          in one State, and at sizes beyond the declared ones right or refused
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -79,11 +80,31 @@ class ForeignArchive:
 
     def check_parity(self, criteria: Judgement, *, timeout: float = 60.0) -> Outcome:
         """Return the outcome by the profile, with the status by both. Failures are outcomes, never raised."""
-        strict = self._check(Profile.STRICT, criteria, timeout)
-        values = strict if strict.status is Status.PASS else self._check(Profile.VALUES, criteria, timeout)
+        return self._by_profiles(lambda profile: self._check(profile, criteria, timeout))
+
+    def check_sizes(self, samples: Sequence[Sample], timeout: float = 60.0) -> Outcome:
+        """Return the outcome by the profile at the sizes of these samples, as `check_parity` does."""
+        return self._by_profiles(lambda profile: self._check_sizes(profile, samples, timeout))
+
+    def _by_profiles(self, check: Callable[[Profile], Outcome]) -> Outcome:
+        """Return the outcome of the profile of this check, with the status by both: what is strict has the values."""
+        strict = check(Profile.STRICT)
+        values = strict if strict.status is Status.PASS else check(Profile.VALUES)
         statuses = {Profile.VALUES.value: values.status.value, Profile.STRICT.value: strict.status.value}
         outcome = strict if self.profile is Profile.STRICT else values
-        return replace(outcome, facts={**outcome.facts, PROFILES: statuses})
+        return replace(outcome, facts={**outcome.facts, PROFILES: statuses}).with_times(dict(self.times))
+
+    def _check_sizes(self, profile: Profile, samples: Sequence[Sample], timeout: float) -> Outcome:
+        is_strict = profile is Profile.STRICT
+        return check_sizes(
+            self.engine if is_strict else _on_main_path(self.engine),
+            self.archive,
+            samples if is_strict else [one for one in samples if self.declares(one.sizes)],
+            accepts=self.declares,
+            output_names=self.file.names[1],
+            timeout=timeout,
+            carries=not is_strict,
+        )
 
     def _check(self, profile: Profile, criteria: Judgement, timeout: float) -> Outcome:
         try:
@@ -100,19 +121,23 @@ class ForeignArchive:
 
     def _beyond(self, outcome: Outcome, request: CheckRequest) -> Outcome:
         """Return a pass, or the failure of sizes beyond the declared ones, where the engine may refuse the file."""
-        beyond = [one for one in self.samples if not self.declared.holds(one.sizes)]
+        beyond = [one for one in self.samples if not self.declares(one.sizes)]
         if not beyond:
             return outcome
         found = check_sizes(
             self.engine,
             request.archive,
             [request.samples[0], *beyond],
-            accepts=self.declared.holds,
+            accepts=self.declares,
             tolerance=request.criteria.level,
             output_names=request.output_names,
             timeout=request.timeout,
         )
         return outcome if found.passed or found.status is Status.WEAK else found
+
+    def declares(self, sizes: Mapping[str, int]) -> bool:
+        """Return whether the file has to be right at these sizes."""
+        return self.declared.holds(sizes) or sizes == self.samples[0].sizes
 
     def _request(self, profile: Profile, criteria: Judgement, timeout: float) -> CheckRequest:
         file = self.file
@@ -136,7 +161,7 @@ class ForeignArchive:
                 raise InterfaceError(f"the file has {len(places)} outputs, not {len(request.samples[0].expected)}")
             samples = [_arranged(sample, inputs, places) for sample in request.samples]
             request = replace(request, samples=samples, output_names=tuple(outputs), carries=True)
-        return replace(request, samples=[one for one in request.samples if self.declared.holds(one.sizes)])
+        return replace(request, samples=[one for one in request.samples if self.declares(one.sizes)])
 
 
 def _on_main_path(engine: Any) -> Any:

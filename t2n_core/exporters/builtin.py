@@ -97,7 +97,7 @@ class TorchToNnef(Exporter):
             target = TractNNEF(
                 request.release,
                 check_io=False,
-                specific_tract_binary_path=_command_line(request.release, folder),
+                specific_tract_binary_path=command_line(request.release, folder),
                 **({"dynamic_axes": axes} if axes else {}),
             )
             names = list(request.input_names), list(request.output_names)
@@ -165,7 +165,7 @@ def _dynamic_shapes(request: ExportRequest) -> dict[str, Any] | None:
     return dict(inspect.signature(request.model.forward).bind(*args, **kwargs).arguments)
 
 
-def _command_line(release: str, folder: Path) -> Path:
+def command_line(release: str, folder: Path) -> Path:
     """Return a file in place of tract's command line: torch-to-nnef insists on one that names its version."""
     path = folder / f"tract-{release}"
     path.write_text(f"#!/bin/sh\necho tract {release}\n", encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.machinery import PathFinder
@@ -26,16 +26,20 @@ _PROCESSES: Final[dict[Path, JobProcess]] = {}
 """The process of each interpreter."""
 
 
-def write_file(exporter: Exporter, request: ExportRequest, seconds: float, environments: Path) -> DeclaredSizes:
+def write_file(
+    exporter: Exporter, request: ExportRequest, seconds: float, environments: Path, modules: Sequence[str] = ()
+) -> DeclaredSizes:
     """Let an exporter write the file of a request, and return the sizes that it declares.
 
     Exporters with requirements run in a process of their own, for at most `seconds`. `environments` is the folder with
-    their environments. Raises RefusedError if the exporter raises anything, takes longer, or writes nothing, and
-    InputError if its requirements are not installed.
+    their environments, and `modules` are imported there first, as far as they can be.
+
+    Raises RefusedError if the exporter raises anything, takes longer, or writes nothing, and InputError if its
+    requirements are not installed.
     """
     try:
         declared = (
-            _in_process(exporter, request, seconds, python_of(exporter, environments))
+            _in_process(exporter, request, seconds, python_of(exporter, environments), modules)
             if exporter.requirements
             else _called(exporter, request)
         )
@@ -58,7 +62,9 @@ def _called(exporter: Exporter, request: ExportRequest) -> DeclaredSizes:
         raise RefusedError(f"{type(cause).__name__}: {cause}") from error
 
 
-def _in_process(exporter: Exporter, request: ExportRequest, seconds: float, python: Path) -> DeclaredSizes:
+def _in_process(
+    exporter: Exporter, request: ExportRequest, seconds: float, python: Path, modules: Sequence[str]
+) -> DeclaredSizes:
     events: list[Frame] = []
     with importing(f"the exporter {exporter.name}"):
         import cloudpickle
@@ -75,7 +81,7 @@ def _in_process(exporter: Exporter, request: ExportRequest, seconds: float, pyth
         except Exception as error:
             raise RefusedError(f"the model cannot be pickled for the process of {exporter.name}: {error}") from error
         try:
-            job = {"request": str(pickled), "modules": names}
+            job = {"request": str(pickled), "modules": [*modules, *names]}
             what = f"the export by {exporter.name}"
             _PROCESSES[python].work(job, [], events.append, what=what, seconds=seconds)
         except (BudgetError, MeaningError) as ended:

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pytest
-
 from pytest_t2n.collect.markers import CaseOptions
 from pytest_t2n.collect.targets import OwnTarget
 from pytest_t2n.config.settings import Settings
@@ -83,7 +81,7 @@ def to_archive(
     engine: SelectedEngine,
     options: CaseOptions,
     settings: Settings,
-    config: pytest.Config,
+    item: Any,
     path: Path,
 ) -> Any:
     """Return the archive of a model for an engine: an ExportResult, or a ForeignArchive of another exporter.
@@ -94,7 +92,7 @@ def to_archive(
         return export.to(target_of(engine, options), path)
     from pytest_t2n.run.exports.other_exporters import export_by_other
 
-    return export_by_other(export, engine, options, settings, config, path)
+    return export_by_other(export, engine, options, settings, item, path)
 
 
 def target_of(engine: SelectedEngine, options: CaseOptions, **further: Any) -> Any:

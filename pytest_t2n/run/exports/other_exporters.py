@@ -41,11 +41,13 @@ class _File(NamedTuple):
 class _Files:
     """The files of one model by exporter and release, kept until the model is gone."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings, module: str) -> None:
+        """Take the name of the test's module, which an exporter's process imports: it may prepare libraries."""
+        self._settings, self._module = settings, module
         self._folder = ScratchFolder()
         self._written: dict[tuple[str, str], _File | T2NError] = {}
 
-    def of(self, export: ModelExport, exporter: Exporter, release: str, settings: Settings) -> _File:
+    def of(self, export: ModelExport, exporter: Exporter, release: str) -> _File:
         """Return the file of an exporter for a release.
 
         Raises RefusedError, and InputError if the exporter's requirements are not installed.
@@ -53,7 +55,7 @@ class _Files:
         key = (exporter.name, release if exporter.follows_release else "")
         if key not in self._written:
             try:
-                self._written[key] = self._write(export, exporter, release, settings)
+                self._written[key] = self._write(export, exporter, release)
             except T2NError as refusal:
                 self._written[key] = refusal
         found = self._written[key]
@@ -61,21 +63,21 @@ class _Files:
             raise found.with_traceback(None)
         return found
 
-    def _write(self, export: ModelExport, exporter: Exporter, release: str, settings: Settings) -> _File:
+    def _write(self, export: ModelExport, exporter: Exporter, release: str) -> _File:
         from t2n_core.exporters.process import write_file
         from t2n_core.exporters.request import request_of
 
         source = None
         if exporter.converts:
-            source = self.of(export, find_exporter(exporter.converts, {}), release, settings)
+            source = self.of(export, find_exporter(exporter.converts, {}), release)
         path = self._folder.path / f"{len(self._written)}{exporter.suffix}"
-        seconds = max(settings.timeout, _EXPORT_SECONDS)
+        seconds = max(self._settings.timeout, _EXPORT_SECONDS)
         with export.mode():
             request = request_of(export, exporter, release, path)
             if source is not None:
                 request = replace(request, source=source.path)
             began = time.perf_counter()
-            declared = write_file(exporter, request, seconds, environments_of(settings))
+            declared = write_file(exporter, request, seconds, environments_of(self._settings), [self._module])
         taken = time.perf_counter() - began
         return _File(path, declared, taken) if source is None else _File(path, source.declared, taken + source.seconds)
 
@@ -91,7 +93,7 @@ def export_by_other(
     engine: SelectedEngine,
     options: CaseOptions,
     settings: Settings,
-    config: pytest.Config,
+    item: pytest.Function,
     path: Path,
 ) -> ForeignArchive:
     """Return the file that the exporter of a cell writes of a model, as a copy beside `path` with its own suffix.
@@ -100,9 +102,13 @@ def export_by_other(
     """
     from t2n_core.exporters.archive import ForeignArchive, Profile
 
-    others = registered_exporters(config) | {name: kind for name, kind in options.exporters.items() if kind is not None}
+    others = registered_exporters(item.config) | {
+        name: kind for name, kind in options.exporters.items() if kind is not None
+    }
     exporter = find_exporter(engine.exporter, others)
-    file = (_FILES.get(export) or _FILES.setdefault(export, _Files())).of(export, exporter, engine.version, settings)
+    if export not in _FILES:
+        _FILES[export] = _Files(settings, item.module.__name__)
+    file = _FILES[export].of(export, exporter, engine.version)
     archive = path.with_name(f"{path.name}{exporter.suffix}")
     shutil.copyfile(file.path, archive)
     runner = runner_of(_without_fixed_symbols(engine))

@@ -14,6 +14,10 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from t2n_core.exporters.exporter import ExportRequest
+from t2n_core.exporters.registry import find_exporter
+from t2n_core.torch_graph.frontend.inputs import ModelInputs
+
 
 @dataclass(frozen=True, slots=True)
 class Export:
@@ -47,14 +51,6 @@ class Flat(nn.Module):
         return tuple(leaf for leaf in pytree.tree_leaves(found) if isinstance(leaf, torch.Tensor))
 
 
-def binary(release: str, folder: Path) -> Path:
-    """Return a file in place of tract's command line: torch-to-nnef insists on one that says its version."""
-    shim = folder / f"tract-{release}"
-    shim.write_text(f"#!/bin/sh\necho tract {release}\n", encoding="utf-8")
-    shim.chmod(0o755)
-    return shim
-
-
 def _ours() -> Exporter:
     from t2n_core import ModelExport, TractNNEF
 
@@ -65,32 +61,16 @@ def _ours() -> Exporter:
     return export
 
 
-def _torch_to_nnef() -> Exporter:
-    from torch_to_nnef import TractNNEF, export_model_to_nnef
+def _other(name: str) -> Exporter:
+    """Return an exporter of this package's list, which takes a request."""
+    other = find_exporter(name, {})
 
     def export(asked: Export) -> None:
-        options: dict[str, Any] = {"dynamic_axes": asked.axes} if asked.axes else {}
-        shim = binary(asked.release, asked.path.parent)
-        target = TractNNEF(asked.release, check_io=False, specific_tract_binary_path=shim, **options)
-        names = list(asked.inputs)
-        model = Flat(asked.model, names).eval() if asked.by_name else asked.model
-        inputs, outputs = tuple(asked.inputs.values()), list(asked.outputs)
-        export_model_to_nnef(model, inputs, asked.path, target, input_names=names, output_names=outputs)
-
-    return export
-
-
-def _torch_onnx() -> Exporter:
-    def export(asked: Export) -> None:
-        shapes: Any = None
-        if asked.axes:
-            free = {name: dict.fromkeys(asked.axes.get(name, ()), torch.export.Dim.DYNAMIC) for name in asked.inputs}
-            shapes = free if asked.by_name else tuple(free.values())
         args, kwargs = ((), dict(asked.inputs)) if asked.by_name else (tuple(asked.inputs.values()), {})
-        torch.onnx.export(
-            asked.model, args, asked.path, kwargs=kwargs, dynamo=True, verbose=False, external_data=False,
-            dynamic_shapes=shapes,
-        )  # fmt: skip
+        names = tuple(key for key, value in asked.inputs.items() if isinstance(value, torch.Tensor))
+        axes = {} if asked.axes is None else asked.axes
+        inputs = ModelInputs(args, kwargs, names)
+        other.export(ExportRequest(asked.model, inputs, tuple(asked.outputs), axes, asked.release, asked.path))
 
     return export
 
@@ -105,11 +85,9 @@ def _torch_export() -> Exporter:
 _EXPORTERS: Final[Mapping[str, Callable[[], Exporter]]] = {
     "ours": _ours,
     "torch.export": _torch_export,
-    "torch-to-nnef": _torch_to_nnef,
-    "torch-onnx": _torch_onnx,
 }
 
 
 def exporter(name: str) -> Exporter:
     """Return an exporter whose package is imported, so that no export is timed with it."""
-    return _EXPORTERS[name]()
+    return _EXPORTERS[name]() if name in _EXPORTERS else _other(name)

@@ -34,13 +34,13 @@ def peer() -> Callable[[Path, Path], Path]:
     """Return the export of torch-to-nnef-llm, with its defaults but for the checks."""
     from torch_to_nnef_llm.exporter import dump_llm
 
-    from conformance.lab.measure.peers.exporters import binary
+    from t2n_core.exporters.builtin import command_line
 
     def export(folder: Path, out: Path) -> Path:
         dump_llm(
             local_dir=folder,
             export_dirpath=out,
-            tract_specific_path=binary(VERSIONS[-1], out.parent),
+            tract_specific_path=command_line(VERSIONS[-1], out.parent),
             no_verify=True,
             check_inference_modes=False,
             dump_with_tokenizer_and_conf=True,

@@ -1,0 +1,78 @@
+"""Run the suites with several exporters, and write the pages of the league.
+
+    python -m conformance.league --site league                          # hours; an interrupted run goes on
+    python -m conformance.league --site league --suites layers,dynamic  # a part of it
+    python -m conformance.league --site league --pages                  # the pages of what has run
+
+Each suite is a session of its own with a report below `--site`. Exporters that are not this package's run in their
+environments: `t2n exporters install torch-to-nnef`. A cell of them fails or passes by the profile `values`, and its
+record has the status by `strict` too.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from conformance.lab.command import add_tract, command_parser, say
+from conformance.lab.machine import ROOT
+from conformance.lab.rows import RowFile
+from conformance.league.pages import FOLDER, write_pages
+from conformance.league.results import SECONDS, read_results
+
+SUITES: Final = {
+    "recurrent": ("test_recurrent.py",),
+    "layers": ("test_layers.py",),
+    "dynamic": ("test_dynamic.py",),
+    "encoders": ("test_encoders.py",),
+    "dtypes": ("test_dtypes.py",),
+    "operators": ("test_aten.py", "--aten-dtypes=float32"),
+    "models": ("test_models.py", "-k", "test_model or test_registry"),
+    "sizes": ("test_sizes.py",),
+}
+"""Suite -> its file, and further arguments of pytest."""
+EXPORTERS: Final = "t2n,torch-onnx,torch-onnx-torchscript,torch-to-nnef,tract-convert"
+_FAILED: Final = 1
+"""The exit status of pytest with failed tests, which are results here."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = command_parser("conformance.league", __doc__)
+    parser.add_argument("--site", type=Path, required=True, metavar="DIR", help="where the reports are kept")
+    parser.add_argument("--suites", default=",".join(SUITES), metavar="NAMES")
+    parser.add_argument("--exporters", default=EXPORTERS, metavar="NAMES", help="as --t2n-exporter")
+    parser.add_argument("--workers", default="auto", help="as -n of pytest-xdist")
+    parser.add_argument("--pages", action="store_true", help="run nothing, and write the pages")
+    parser.add_argument("--folder", type=Path, default=FOLDER, metavar="DIR", help="where the pages are written")
+    add_tract(parser)
+    options, further = parser.parse_known_args(arguments)
+    site = options.site.absolute()
+    if not options.pages:
+        for suite in options.suites.split(","):
+            columns = [f"--t2n-tract={options.tract}", f"--t2n-exporter={options.exporters}", "--t2n-onnxruntime"]
+            run_suite(site, suite, [*columns, "-n", options.workers, *further])
+    results = read_results(site, list(SUITES))
+    write_pages(results, options.exporters.split(","), options.folder)
+    return 0
+
+
+def run_suite(site: Path, suite: str, arguments: Sequence[str]) -> None:
+    """Run a suite, or the rest of it. Raises SystemExit if pytest does not come to its end."""
+    say(f"suite {suite}")
+    folder = site / suite
+    file, *own = SUITES[suite]
+    report = [f"--t2n-report={folder}", "--t2n-resume", "-q", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", f"conformance/suites/{file}", *own, *report, *arguments]
+    began = time.perf_counter()
+    status = subprocess.run(command, cwd=ROOT, check=False).returncode
+    RowFile(site / SECONDS).add({"suite": suite, "seconds": round(time.perf_counter() - began)})
+    if status > _FAILED:
+        raise SystemExit(f"the session of suite {suite} ended with status {status}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,209 @@
+"""The pages of the league: totals, by suite, by operator, by architecture, times, and the causes of each figure."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from jinja2 import StrictUndefined, Template
+
+from conformance.lab.machine import ROOT, describe_machine
+from conformance.lab.pages.tables import figures_table, table
+from conformance.league.results import OUTCOMES, RIGHT, Result, Results
+from pytest_t2n.records.nodeids import OWN_EXPORTER
+
+FOLDER: Final = ROOT / "docs" / "reference" / "league"
+_TEMPLATES: Final = Path(__file__).with_name("templates")
+_MOST_CAUSES: Final = 15
+_MESSAGE: Final = 140
+
+
+def write_pages(results: Results, exporters: Sequence[str], folder: Path = FOLDER) -> None:
+    """Write all pages of the league."""
+    newest = results.releases[-1]
+    tables = {
+        "totals": _totals(results, exporters, newest),
+        "releases": _by_release(results, exporters),
+        "suites": _by_suite(results, exporters, newest),
+        "times": _times(results, exporters, newest),
+        "onnxruntime": _onnxruntime(results, exporters, newest),
+        "ahead": _ahead(results, exporters, newest),
+        "run": _run(results, exporters),
+        "operators": _cases(results, exporters, newest, "operators"),
+        "architectures": _cases(results, exporters, newest, "models"),
+        "causes": _causes(results, exporters),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for template in sorted(_TEMPLATES.glob("*.md")):
+        text = Template(template.read_text("utf-8"), undefined=StrictUndefined, keep_trailing_newline=True)
+        (folder / template.name).write_text(text.render(tables), "utf-8")
+
+
+def _totals(results: Results, exporters: Sequence[str], release: str) -> str:
+    """Return the outcomes of each exporter in a release."""
+    rows = []
+    for exporter in exporters:
+        own = results.of(exporter, release)
+        counts = Counter(one.outcome for one in own)
+        strict = sum(one.is_strict for one in own)
+        link = f"causes.md#{exporter}"
+        figures = [
+            f"[{counts[name]:,}]({link})" if counts[name] and name != RIGHT else f"{counts[name]:,}"
+            for name in OUTCOMES
+        ]
+        rows.append([f"`{exporter}`", f"{len(own):,}", figures[0], f"{strict:,}", *figures[1:]])
+    return figures_table(["exporter", "cases", "right", "right, strict", *OUTCOMES[1:]], rows)
+
+
+def _by_release(results: Results, exporters: Sequence[str]) -> str:
+    """Return the share of right cases of each exporter in each release."""
+    rows = [[f"`{name}`", *(_shares(results.of(name, release)) for release in results.releases)] for name in exporters]
+    return figures_table(["exporter", *(f"tract {release}" for release in results.releases)], rows)
+
+
+def _by_suite(results: Results, exporters: Sequence[str], release: str) -> str:
+    rows = []
+    for suite in results.suites:
+        figures = []
+        for exporter in exporters:
+            own = results.of(exporter, release, suite)
+            right, strict = sum(one.outcome == RIGHT for one in own), sum(one.is_strict for one in own)
+            figures.append(
+                f"[{right:,} / {strict:,}](causes.md#{exporter}-{suite})"
+                if right < len(own)
+                else f"{right:,} / {strict:,}"
+            )
+        rows.append([suite, f"{max(len(results.of(one, release, suite)) for one in exporters):,}", *figures])
+    return figures_table(["suite", "cases", *(f"`{name}`" for name in exporters)], rows)
+
+
+def _shares(own: Sequence[Result]) -> str:
+    """Return the shares of right cases by both profiles, in percent."""
+    if not own:
+        return "not run"
+    right, strict = sum(one.outcome == RIGHT for one in own), sum(one.is_strict for one in own)
+    return f"{right / len(own):.1%} / {strict / len(own):.1%}"
+
+
+def _times(results: Results, exporters: Sequence[str], release: str) -> str:
+    """Return the median of the ratios of times to those of this package, over the cases that are right for both."""
+    own = {(one.suite, one.case): one for one in results.of(OWN_EXPORTER, release) if one.outcome == RIGHT}
+    rows = []
+    for exporter in exporters:
+        right = [one for one in results.of(exporter, release) if one.outcome == RIGHT]
+        pairs = [(one, own[one.suite, one.case]) for one in right if (one.suite, one.case) in own]
+        ratios = [
+            [_ratio(a.export_seconds, b.export_seconds) for a, b in pairs],
+            [_ratio(a.load_seconds, b.load_seconds) for a, b in pairs],
+        ]
+        rows.append([f"`{exporter}`", f"{len(pairs):,}", *(_median(one) for one in ratios)])
+    return figures_table(["exporter", "cases", "export", "load"], rows)
+
+
+def _onnxruntime(results: Results, exporters: Sequence[str], release: str) -> str:
+    """Return how many ONNX files are right in onnxruntime, and how many of these the release of tract has right."""
+    rows = []
+    for exporter in exporters:
+        files = {(one.suite, one.case): one for one in results.of(exporter, results.onnxruntime)}
+        if not files:
+            continue
+        right = {key for key, one in files.items() if one.outcome == RIGHT}
+        in_tract = {(one.suite, one.case) for one in results.of(exporter, release) if one.outcome == RIGHT}
+        rows.append([f"`{exporter}`", f"{len(files):,}", f"{len(right):,}", f"{len(right & in_tract):,}"])
+    return figures_table(["exporter", "cases", "right in onnxruntime", f"of these, right in tract {release}"], rows)
+
+
+def _ratio(seconds: float, own: float) -> float | None:
+    return seconds / own if seconds and own else None
+
+
+def _median(ratios: Iterable[float | None]) -> str:
+    numbers = [one for one in ratios if one is not None]
+    return f"{statistics.median(numbers):.2f}" if numbers else "no times"
+
+
+def _ahead(results: Results, exporters: Sequence[str], release: str) -> str:
+    """Return the cases that another exporter has right and this package has not."""
+    own = {(one.suite, one.case): one for one in results.of(OWN_EXPORTER, release) if one.outcome != RIGHT}
+    better: dict[tuple[str, str], list[str]] = {}
+    for exporter in exporters:
+        for one in results.of(exporter, release):
+            if one.outcome == RIGHT and (one.suite, one.case) in own:
+                better.setdefault((one.suite, one.case), []).append(exporter)
+    if not better:
+        return "None."
+    rows = [
+        [key[0], f"`{key[1]}`", own[key].outcome, ", ".join(f"`{name}`" for name in names)]
+        for key, names in sorted(better.items())
+    ]
+    return table(["suite", "case", "`t2n`", "right by"], rows)
+
+
+def _run(results: Results, exporters: Sequence[str]) -> str:
+    """Return when, where and with what it was run."""
+    versions = {engine.exporter: engine.exporter_version for engine in results.engines.values()}
+    named = ", ".join(f"{name} {versions.get(name) or ''}".strip() for name in exporters if name != OWN_EXPORTER)
+    hours, minutes = divmod(round(results.seconds / 60), 60)
+    machine = describe_machine()
+    place = f"{machine['cpu']}, {machine['cores']} cores; Python {machine['python']}, torch {machine['torch']}"
+    return f"{len(results.all):,} cells in {hours} h {minutes} min, {machine['date']}, on {place}; {named}."
+
+
+def _cases(results: Results, exporters: Sequence[str], release: str, suite: str) -> str:
+    """Return a row for each case of a suite that not all exporters have right in all profiles."""
+    by_case: dict[str, dict[str, Result]] = {}
+    for exporter in exporters:
+        for one in results.of(exporter, release, suite):
+            by_case.setdefault(one.op or one.case, {})[exporter] = one
+    rows = [
+        [f"`{name}`", *(_mark(found.get(exporter)) for exporter in exporters)]
+        for name, found in sorted(by_case.items())
+        if not all(one.is_strict for one in found.values())
+    ]
+    rest = len(by_case) - len(rows)
+    right = f"{rest:,} of {len(by_case):,} are right for all exporters by both profiles"
+    return f"{right}. The others, on tract {release}:\n\n" + table(["case", *(f"`{name}`" for name in exporters)], rows)
+
+
+def _mark(result: Result | None) -> str:
+    if result is None:
+        return "not run"
+    return result.outcome if result.outcome != RIGHT or result.is_strict else "right, not strict"
+
+
+def _causes(results: Results, exporters: Sequence[str]) -> str:
+    """Return the causes of what is not right, by exporter and suite, with the number of cases in each release."""
+    parts = []
+    for exporter in exporters:
+        parts.append(f"## {exporter}\n")
+        for suite in results.suites:
+            failed = [
+                one for one in results.all if (one.exporter, one.suite) == (exporter, suite) and one.outcome != RIGHT
+            ]
+            if failed:
+                parts.append(f"### {exporter} {suite}\n\n{_causes_of(failed, results.releases)}\n")
+    return "\n".join(parts).rstrip()
+
+
+def _causes_of(failed: Sequence[Result], releases: Sequence[str]) -> str:
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for one in failed:
+        groups.setdefault((one.outcome, one.fingerprint), []).append(one)
+    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
+    rows = [[*_described(own), *_counts(own, releases)] for _, own in ordered[:_MOST_CAUSES]]
+    if rest := [one for _, own in ordered[_MOST_CAUSES:] for one in own]:
+        rows.append([f"{len(ordered) - _MOST_CAUSES} further causes", "", *_counts(rest, releases)])
+    return figures_table(["cause", "a case", *releases], rows)
+
+
+def _described(own: Sequence[Result]) -> list[str]:
+    message = own[0].message[:_MESSAGE].replace("`", "'").replace("\\", "/")
+    return [f"{own[0].outcome}: `{message}`" if message else own[0].outcome, f"`{own[0].case}`"]
+
+
+def _counts(own: Sequence[Result], releases: Sequence[str]) -> list[str]:
+    counts: Mapping[str, int] = Counter(one.release for one in own)
+    return [str(counts.get(release, 0)) for release in releases]

@@ -1,0 +1,123 @@
+"""Results of the league, read from the records of its suites."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from conformance.lab.rows import read_rows
+from pytest_t2n.config.engines import ONNXRUNTIME
+from pytest_t2n.records.file import each_record
+from pytest_t2n.records.folder import MATRIX_FILE
+from pytest_t2n.records.nodeids import OWN_EXPORTER
+from pytest_t2n.records.schema import CellLine, EngineLine, RunLine
+from t2n_core.exporters.archive import PROFILES
+from t2n_core.parity.stage import Stage, Status
+
+SECONDS: Final = "seconds.jsonl"
+"""The file with the seconds of each session."""
+RIGHT, REFUSED, WRONG, FAILED, DIED = "right", "refused", "other values", "engine refuses", "engine dies"
+OUTCOMES: Final = (RIGHT, REFUSED, WRONG, FAILED, DIED)
+_BEFORE_FILES: Final = (Stage.SETUP, Stage.INPUT, Stage.CAPTURE, Stage.LOWER, Stage.SPEC, Stage.WRITE)
+_NO_RESULT: Final = (Status.SKIP, Status.NOT_RUN)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One case with the file of one exporter in one release."""
+
+    suite: str
+    case: str
+    """The test with its parameters, without the path of its file."""
+    exporter: str
+    release: str
+    outcome: str
+    """One of OUTCOMES by the profile `values`."""
+    is_strict: bool
+    """Whether it is right by the profile `strict`, too."""
+    op: str
+    message: str
+    fingerprint: str
+    export_seconds: float
+    load_seconds: float
+
+
+@dataclass(slots=True)
+class Results:
+    """All results, with the engines and the seconds of the sessions."""
+
+    all: list[Result] = field(default_factory=list)
+    engines: dict[str, EngineLine] = field(default_factory=dict)
+    """Title of the column -> engine."""
+    versions: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def releases(self) -> list[str]:
+        """Return the releases, the newest last."""
+        return list(dict.fromkeys(engine.version for engine in self.engines.values() if engine.target == "tract"))
+
+    @property
+    def onnxruntime(self) -> str:
+        """Return the version of onnxruntime; empty if the files did not run there."""
+        versions = [engine.version for engine in self.engines.values() if engine.target == ONNXRUNTIME]
+        return versions[0] if versions else ""
+
+    @property
+    def suites(self) -> list[str]:
+        """Return the suites with results."""
+        return list(dict.fromkeys(result.suite for result in self.all))
+
+    def of(self, exporter: str, release: str, suite: str = "") -> list[Result]:
+        """Return the results of an exporter in a release, of one suite or of all."""
+        return [
+            one for one in self.all if (one.exporter, one.release) == (exporter, release) and suite in ("", one.suite)
+        ]
+
+
+def read_results(site: Path, suites: Sequence[str]) -> Results:
+    """Return the results of the suites that have run. A case without a result in any column is left out."""
+    results = Results(seconds=sum(row["seconds"] for row in read_rows(site / SECONDS)))
+    for suite in suites:
+        path = site / suite / MATRIX_FILE
+        if not path.exists():
+            continue
+        cells: dict[str, CellLine] = {}
+        for record in each_record(path, lambda problem: None):
+            if isinstance(record, CellLine):
+                cells[record.nodeid] = record
+            elif isinstance(record, RunLine):
+                results.engines.update({engine.title: engine for engine in record.engines})
+                results.versions.update(record.versions)
+        results.all += [_result(suite, cell) for cell in cells.values() if cell.status not in _NO_RESULT]
+    return results
+
+
+def _result(suite: str, cell: CellLine) -> Result:
+    profiles = cell.facts.get(PROFILES, {})
+    error = cell.error
+    return Result(
+        suite,
+        cell.case.partition("::")[2],
+        cell.exporter or OWN_EXPORTER,
+        cell.version,
+        _outcome(cell),
+        profiles.get("strict", cell.status) == Status.PASS,
+        cell.op,
+        "" if error is None else error.message.partition("\n")[0],
+        "" if error is None else error.fingerprint,
+        sum(cell.times.get(name, 0.0) for name in ("export", "capture", "lower", "write")),
+        sum(cell.times.get(name, 0.0) for name in ("load", "optimise")),
+    )
+
+
+def _outcome(cell: CellLine) -> str:
+    if cell.status in (Status.PASS, Status.WEAK):
+        return RIGHT
+    if cell.status == Status.MISMATCH:
+        return WRONG
+    if cell.status == Status.UNSUPPORTED or cell.stage in _BEFORE_FILES:
+        return REFUSED
+    return FAILED if cell.status == Status.ERROR else DIED

@@ -1,0 +1,92 @@
+"""The pages of the league: counts by exporter, release and suite from records, and the causes behind them."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from conformance.league.pages import write_pages
+from conformance.league.results import RIGHT, WRONG, read_results
+from pytest_t2n.records.file import encode
+from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, EngineLine, ErrorLine, RunLine
+
+OLD, NEW = "0.21.19", "0.22.4"
+TIMES = {"capture": 1.0, "load": 0.5}
+
+
+def cell(case, exporter, version, status="pass", stage="compare", strict="", **more):
+    """Return a cell; one of another exporter has its status by both profiles."""
+    target = more.pop("target", "tract")
+    profiles = {"profiles": {"values": status, "strict": strict or status}} if exporter and stage != "lower" else {}
+    error = None if status == "pass" else ErrorLine("Error", f"{status} | of {case}\nmore", fingerprint=status)
+    nodeid = f"test_s.py::{case}[{exporter}-{target}-{version}]"
+    return CellLine(
+        SCHEMA, nodeid, f"test_s.py::{case}", target, version, version, status, stage,
+        error=error, facts=profiles, exporter=exporter, **more,
+    )  # fmt: skip
+
+
+CELLS = [
+    *(
+        cell(f"test_{name}", "", version, times={"capture": 1.0, "load": 0.5})
+        for name in "ab"
+        for version in (OLD, NEW)
+    ),
+    cell("test_c", "", NEW, "unsupported", "lower"),
+    cell("test_a", "other", OLD, "error", "load"),
+    cell("test_a", "other", NEW, times={"export": 4.0, "load": 0.25}),
+    cell("test_b", "other", OLD, "mismatch"),
+    cell("test_b", "other", NEW, strict="mismatch", times={"export": 2.0, "load": 0.25}),
+    cell("test_c", "other", NEW, op="aten_c"),
+    cell("test_d", "other", NEW, "crash", "run"),
+    cell("test_e", "other", NEW, "skip", "setup"),
+    cell("test_a", "other", "1.32.0", target="onnxruntime"),
+    cell("test_d", "other", "1.32.0", target="onnxruntime"),
+]
+
+
+@pytest.fixture
+def results(tmp_path):
+    engines = [EngineLine("tract", version, version) for version in (OLD, NEW)]
+    engines += [msgspec.structs.replace(one, exporter="other", exporter_version="3.1") for one in engines]
+    engines.append(EngineLine("onnxruntime", "1.32.0", "1.32.0", exporter="other", exporter_version="3.1"))
+    records = [RunLine(SCHEMA, "2026-01-02T03:04:05Z", engines), *CELLS, EndLine(SCHEMA, "2026-01-02T03:05:05Z")]
+    for suite in ("layers", "operators"):
+        (tmp_path / suite).mkdir()
+        (tmp_path / suite / "matrix.jsonl").write_text("".join(f"{encode(one)}\n" for one in records))
+    (tmp_path / "seconds.jsonl").write_text(
+        '{"suite": "layers", "seconds": 3600}\n{"suite": "layers", "seconds": 120}\n'
+    )
+    return read_results(tmp_path, ["recurrent", "layers", "operators"])
+
+
+def test_results_are_those_of_the_suites_that_ran(results):
+    assert (results.suites, results.releases, results.onnxruntime) == (["layers", "operators"], [OLD, NEW], "1.32.0")
+    assert [one.outcome for one in results.of("other", OLD, "layers")] == ["engine refuses", WRONG]
+    assert [(one.outcome, one.is_strict) for one in results.of("other", NEW, "layers")] == [
+        (RIGHT, True), (RIGHT, False), (RIGHT, True), ("engine dies", False),
+    ]  # fmt: skip
+    assert [one.outcome for one in results.of("t2n", NEW, "layers")] == [RIGHT, RIGHT, "refused"]
+
+
+def test_pages_have_the_counts_and_their_causes(results, tmp_path):
+    write_pages(results, ["t2n", "other"], tmp_path / "pages")
+    pages = {path.name: path.read_text("utf-8") for path in (tmp_path / "pages").iterdir()}
+    assert set(pages) == {"index.md", "operators.md", "architectures.md", "causes.md"}
+    lines = pages["index.md"].splitlines()
+    assert "| `t2n` | 6 | 4 | 4 | [2](causes.md#t2n) | 0 | 0 | 0 |" in lines
+    assert "| `other` | 8 | 6 | 4 | 0 | 0 | 0 | [2](causes.md#other) |" in lines
+    assert "| `other` | 0.0% / 0.0% | 75.0% / 50.0% |" in lines
+    assert "| layers | 4 | [2 / 2](causes.md#t2n-layers) | [3 / 2](causes.md#other-layers) |" in lines
+    assert "| `other` | 4 | 3.00 | 0.50 |" in lines
+    assert "| `other` | 4 | 4 | 2 |" in lines
+    assert "| layers | `test_c` | refused | `other` |" in lines
+    assert any(line.startswith("26 cells in 1 h 2 min, ") and line.endswith("; other 3.1.") for line in lines)
+    operators = pages["operators.md"]
+    assert "0 of 5 are right for all exporters" not in operators
+    assert "| `aten_c` | not run | right |" not in operators
+    assert "| `test_b` | right | right, not strict |" in operators
+    assert "| `test_d` | not run | engine dies |" in operators
+    causes = pages["causes.md"]
+    assert r"| other values: `mismatch \| of test_b` | `test_b` | 1 | 0 |" in causes
+    assert "### t2n layers" in causes

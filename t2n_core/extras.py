@@ -22,6 +22,8 @@ EXTRAS: Final = {
     "duckdb": "history",
     "onnx": "onnx",
     "onnxruntime": "onnx",
+    "onnxscript": "exporters",
+    "cloudpickle": "exporters",
     "transformers": "llm",
     "argcomplete": "completion",
 }

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_t2n.records.cell import Cell, SelectedEngine, decode_plan, encode_plan, guess_plan
 from pytest_t2n.records.nodeids import case_id
+from pytest_t2n.records.platform import this_platform
+from pytest_t2n.records.run_line import engine_line
 from tests.plugin.config.test_engines import ALL, KHRONOS, tract
 
 
@@ -19,18 +23,44 @@ from tests.plugin.config.test_engines import ALL, KHRONOS, tract
         ("a.py::t[tract-0.21.19-late]", "tract-0.21.19", "a.py::t[late]"),
         ("a.py::t[x-tract-0.21.19-late]", "tract-0.21.19", "a.py::t[x-late]"),
         ("khronos.py::t", "khronos", "khronos.py::t"),
+        ("a.py::t[torch-onnx-tract-0.21.19]", "torch-onnx-tract-0.21.19", "a.py::t"),
+        ("a.py::t[x-torch-onnx-tract-0.21.19]", "torch-onnx-tract-0.21.19", "a.py::t[x]"),
     ],
 )
 def test_case_ids(nodeid, engine, case):
     assert case_id(nodeid, engine) == case
 
 
+def exported(engine: SelectedEngine, exporter: str, version: str = "") -> SelectedEngine:
+    return replace(engine, exporter=exporter, exporter_version=version)
+
+
+OTHERS = [exported(engine, name, "2.13.0") for engine in ALL for name in ("torch-onnx", "onnx")]
+
+
 def test_engines_survive_the_way_to_a_worker():
-    assert [SelectedEngine.from_dict(engine.to_dict()) for engine in ALL] == ALL
+    engines = [*ALL, *OTHERS]
+    assert [SelectedEngine.from_dict(engine.to_dict()) for engine in engines] == engines
 
 
 def test_ids_are_unique():
-    assert len({engine.id for engine in ALL}) == len(ALL)
+    engines = [*ALL, *OTHERS]
+    assert len({engine.id for engine in engines}) == len(engines)
+    assert len({engine.title for engine in engines}) == len(engines)
+
+
+@pytest.mark.parametrize(
+    ("engine", "ends", "title"),
+    [
+        (tract("0.21.19"), "tract-0.21.19", "tract 0.21.19"),
+        (exported(tract("0.21.19"), "torch-onnx"), "torch-onnx-tract-0.21.19", "torch-onnx tract 0.21.19"),
+        (exported(KHRONOS, "nnef-tools"), "nnef-tools-khronos", "nnef-tools khronos 1.0.5"),
+    ],
+)
+def test_another_exporter_stands_before_the_engine(engine, ends, title):
+    assert (engine.id, engine.title) == (ends, title)
+    line = engine_line(engine, this_platform())
+    assert (line.id, line.title, line.qualified_target) == (ends, title, engine.qualified_target)
 
 
 def test_a_guessed_plan_takes_the_engine_from_the_end():
@@ -40,6 +70,18 @@ def test_a_guessed_plan_takes_the_engine_from_the_end():
         Cell(ids[0], "a::t", engines[1]),
         Cell(ids[1], "a::t", engines[0]),
         Cell(ids[2], "a::u[1]", KHRONOS),
+    ]
+
+
+def test_a_guessed_plan_takes_the_longest_engine():
+    engines = [tract("0.21.19"), exported(tract("0.21.19"), "onnx"), exported(tract("0.21.19"), "torch-onnx")]
+    ids = [f"a::t[{name}tract-0.21.19]" for name in ("x-", "x-onnx-", "x-torch-onnx-", "torch-")]
+    found = guess_plan(ids, engines)
+    assert [(cell.case, cell.engine.exporter) for cell in found] == [
+        ("a::t[x]", ""),
+        ("a::t[x]", "onnx"),
+        ("a::t[x]", "torch-onnx"),
+        ("a::t[torch]", ""),
     ]
 
 

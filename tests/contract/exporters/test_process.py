@@ -1,0 +1,219 @@
+"""Calls of exporters, in this process and in one of their own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from torch import nn
+
+from t2n_core import DeclaredSizes, Exporter, ExportRequest, ModelExport
+from t2n_core.engine.processes.jobs import close_jobs
+from t2n_core.errors import InputError, RefusedError
+from t2n_core.exporters.process import write_file
+from t2n_core.exporters.request import request_of
+from tests.releases import RECENT
+
+NUMPY = ("numpy>=1.26",)
+"""Requirements that are met here: a process of its own, in this environment."""
+
+
+class Toy(Exporter):
+    """An exporter that writes what its model is, after a change of it."""
+
+    name = "toy"
+
+    def export(self, request: ExportRequest) -> DeclaredSizes:
+        with torch.no_grad():
+            next(request.model.parameters()).zero_()
+        request.path.write_text(f"{request.model} by {os.getpid()} with {torch.get_num_threads()}")
+        return DeclaredSizes({"T": (3, None)}, (2, 9))
+
+
+class Refusing(Toy):
+    """An exporter whose error wraps another one, after it has written a part."""
+
+    def export(self, request: ExportRequest) -> DeclaredSizes:
+        request.path.write_text("part")
+        try:
+            raise NotImplementedError("no rule for aten::sinc")
+        except NotImplementedError as error:
+            raise RuntimeError("read the manual") from error
+
+
+class Silent(Toy):
+    """An exporter that writes nothing."""
+
+    def export(self, request: ExportRequest) -> DeclaredSizes:
+        return DeclaredSizes()
+
+
+class Sleeping(Toy):
+    """An exporter that takes an hour."""
+
+    def export(self, request: ExportRequest) -> DeclaredSizes:
+        time.sleep(3600)
+        return DeclaredSizes()
+
+
+class Dying(Toy):
+    """An exporter that ends its process."""
+
+    def export(self, request: ExportRequest) -> DeclaredSizes:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return DeclaredSizes()
+
+
+class Leaky(Toy):
+    """An exporter that does its first model right alone."""
+
+    def export(self, request: ExportRequest) -> DeclaredSizes:
+        if hasattr(torch, "_toy_has_run"):
+            raise RuntimeError("again")
+        torch._toy_has_run = True  # type: ignore[attr-defined]
+        return super().export(request)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def processes() -> Iterator[None]:
+    """Processes of exporters end with these tests."""
+    yield
+    close_jobs()
+
+
+def request(path: Path, exporter: Exporter, model: nn.Module | None = None) -> ExportRequest:
+    export = ModelExport((model or nn.Linear(3, 4)).eval(), torch.ones(2, 3))
+    return request_of(export, exporter, RECENT, path / "toy.nnef.tgz")
+
+
+def in_own_process(kind: type[Toy]) -> Toy:
+    return type(kind.__name__, (kind,), {"requirements": NUMPY, "__module__": kind.__module__})()
+
+
+EITHER = pytest.mark.parametrize("is_own", [False, True], ids=["here", "own process"])
+
+
+@EITHER
+def test_the_model_of_the_user_is_not_changed(tmp_path: Path, is_own: bool) -> None:
+    exporter = in_own_process(Toy) if is_own else Toy()
+    asked = request(tmp_path, exporter)
+    before = next(asked.model.parameters()).clone()
+    assert write_file(exporter, asked, 60, tmp_path) == DeclaredSizes({"T": (3, None)}, (2, 9))
+    assert next(asked.model.parameters()).equal(before)
+    text = asked.path.read_text()
+    assert text.startswith("Linear(in_features=3, out_features=4, bias=True) by ")
+    assert text.endswith(f" by {os.getpid()} with {torch.get_num_threads()}") == (not is_own)
+    assert text.endswith(" with 1") or not is_own
+
+
+@EITHER
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [(Refusing, "NotImplementedError: no rule for aten::sinc"), (Silent, "toy wrote no file")],
+    ids=["raises", "writes nothing"],
+)
+def test_a_refusal_has_its_first_cause_and_leaves_no_file(
+    tmp_path: Path, kind: type[Toy], told: str, is_own: bool
+) -> None:
+    exporter = in_own_process(kind) if is_own else kind()
+    with pytest.raises(RefusedError) as refusal:
+        write_file(exporter, request(tmp_path, exporter), 60, tmp_path)
+    assert refusal.value.message == told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_takes_too_long_or_dies_is_a_refusal_and_the_next_export_runs(tmp_path: Path) -> None:
+    sleeping = in_own_process(Sleeping)
+    asked = request(tmp_path, sleeping)
+    with pytest.raises(RefusedError, match=r"the export by toy took longer than \d+ seconds"):
+        write_file(sleeping, asked, 3, tmp_path)
+    with pytest.raises(RefusedError, match=r"its process ended with -9|killed"):
+        write_file(in_own_process(Dying), asked, 60, tmp_path)
+    write_file(in_own_process(Toy), asked, 60, tmp_path)
+    assert asked.path.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+def test_an_export_leaves_nothing_in_the_process_for_the_next_one(tmp_path: Path) -> None:
+    exporter = in_own_process(Leaky)
+    for _ in range(2):
+        write_file(exporter, request(tmp_path, exporter), 60, tmp_path)
+
+
+OF_A_SUITE = """
+import numpy
+from torch import nn
+from t2n_core import Exporter
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x * 2
+
+class Suited(Exporter):
+    name = "suited"
+    requirements = ("numpy>=1.26",)
+
+    def export(self, request):
+        model, tensors = request.flat()
+        request.path.write_text(str(model(*tensors).sum().item()))
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A file of tests as pytest imports it: under a name that no other process finds."""
+    file = tmp_path / "test_suite.py"
+    file.write_text(OF_A_SUITE)
+    spec = importlib.util.spec_from_file_location("tests_of_a_user.test_suite", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_classes_of_a_file_of_tests_travel_with_their_code(tmp_path: Path, suite: ModuleType) -> None:
+    exporter = suite.Suited()
+    asked = request(tmp_path, exporter, suite.Net())
+    assert write_file(exporter, asked, 60, tmp_path) == DeclaredSizes()
+    assert asked.path.read_text() == "12.0"
+
+
+def test_a_model_that_cannot_be_pickled_is_a_refusal(tmp_path: Path) -> None:
+    exporter = in_own_process(Toy)
+    model = nn.Linear(3, 4)
+    model.register_forward_hook(lambda *_, file=sys.stdout.buffer: None)
+    with pytest.raises(RefusedError, match="the model cannot be pickled for the process of toy"):
+        write_file(exporter, request(tmp_path, exporter, model), 60, tmp_path)
+
+
+def test_an_exporter_without_its_requirements_is_not_asked(tmp_path: Path) -> None:
+    exporter = type("Needy", (Toy,), {"requirements": ("no-such-distribution",)})()
+    with pytest.raises(InputError, match="the exporter toy needs no-such-distribution"):
+        write_file(exporter, request(tmp_path, exporter), 60, tmp_path)
+
+
+def test_an_exporter_that_converts_has_the_file_of_another(tmp_path: Path) -> None:
+    class Copying(Toy):
+        converts = "other"
+
+        def export(self, request: ExportRequest) -> DeclaredSizes:
+            assert request.source is not None
+            request.path.write_bytes(request.source.read_bytes())
+            return DeclaredSizes()
+
+    source = tmp_path / "source.onnx"
+    source.write_text("file of the other")
+    asked = replace(request(tmp_path, Copying()), source=source)
+    write_file(Copying(), asked, 60, tmp_path)
+    assert asked.path.read_text() == "file of the other"

@@ -10,7 +10,7 @@ strict   what this package promises: the names of the call in its order, right o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -53,7 +53,7 @@ class ForeignArchive:
     times: Mapping[str, float]
     notes: tuple[str, ...] = ()
     planned_level: str = ""
-    drawn: Mapping[str, str] | None = None
+    drawn: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def file(self) -> CheckedFile:

@@ -30,7 +30,9 @@ def pytest_t2n_exporters(config):
 """
 """A conftest.py."""
 
-FAULTS = TOY.replace("return [Toy]", "return [Toy, ToySizes, ToyState, ToyNames]") + '''
+FAULTS = (
+    TOY.replace("return [Toy]", "return [Toy, ToySizes, ToyState, ToyNames]")
+    + """
 
 import io
 import tarfile
@@ -67,7 +69,8 @@ class ToyNames(Toy):
     def export(self, request):
         inputs = [f"in{i}" for i, _ in enumerate(request.input_names)]
         self.write(request, inputs, [f"out{i}" for i, _ in enumerate(request.output_names)])
-'''
+"""
+)
 """The same with three that are wrong."""
 
 NET = """
@@ -92,8 +95,11 @@ def last():
 """
 """The beginning of a file of tests: the model that all of these exporters write."""
 
-TEST = NET + """
+TEST = (
+    NET
+    + """
 @pytest.mark.nnef_export(dynamic_axes={"audio": {0: "T"}})
 def test_last():
     return last()
 """
+)

@@ -1,0 +1,142 @@
+"""Which exporters a test has: those of the option, or those of its marker, by name and as classes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.plugin.exporters.toys import CACHE, NET, TOY
+from tests.releases import RECENT
+from tests.starter import FOR_EXPORTS
+
+MARKED = (
+    NET
+    + """
+from conftest import Toy
+AXES = {"dynamic_axes": {"audio": {0: "T"}}}
+
+
+class Other(Toy):
+    name = "other"
+
+
+@pytest.mark.nnef_export(exporter="toy", **AXES)
+def test_name():
+    return last()
+
+
+@pytest.mark.nnef_export(exporter=Other, **AXES)
+def test_class():
+    return last()
+
+
+@pytest.mark.nnef_export(exporter=["t2n", "toy", Other], **AXES)
+def test_list():
+    return last()
+
+
+@pytest.mark.nnef_export(**AXES)
+def test_session():
+    return last()
+"""
+)
+OF_MARKERS = ["name[toy-", "class[other-", "list[", "list[toy-", "list[other-"]
+
+
+def run(suite, *options: str):
+    return suite.run("--t2n-report=site", CACHE, *options, engines=RECENT, alone=True, modules=FOR_EXPORTS)
+
+
+@pytest.mark.parametrize(("option", "session"), [("t2n", ["session["]), ("t2n,toy", ["session[", "session[toy-"])])
+def test_the_marker_names_the_exporters_of_its_test(suite, option, session):
+    suite.pytester.makeconftest(TOY)
+    suite.pytester.makepyfile(MARKED)
+    columns = [*OF_MARKERS, *session]
+    run(suite, f"--t2n-exporter={option}").assert_outcomes(passed=len(columns))
+    assert list(suite.statuses) == [f"test_{one}tract-{RECENT}]" for one in columns]
+    lines = [engine["exporter"] for engine in suite.matrix[0]["engines"] if "exporter" in engine]
+    assert sorted(lines) == ["other", "toy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("toi", "ERROR: --t2n-exporter: there is no exporter 'toi'; did you mean `toy`[?]"),
+        ("t2n,torch-onx", "ERROR: --t2n-exporter: there is no exporter 'torch-onx'; did you mean `torch-onnx`[?]"),
+        ("needy", "ERROR: --t2n-exporter: the exporter needy needs no-such-distribution"),
+    ],
+)
+def test_a_wrong_name_is_a_usage_error(suite, name, told):
+    suite.pytester.makeconftest(
+        TOY.replace("[Toy]", "[Toy, Needy]")
+        + '\nclass Needy(Toy):\n    name = "needy"\n    requirements = ("no-such-distribution",)\n'
+    )
+    suite.pytester.makepyfile("def test_it(): pass")
+    result = run(suite, f"--t2n-exporter={name}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([told])
+
+
+@pytest.mark.parametrize(
+    ("exporter", "told"),
+    [
+        ('"toi"', "there is no exporter 'toi'; did you mean `toy`?"),
+        ("nn.Linear", "exporter: <class 'torch.nn.modules.linear.Linear'> is neither the name of an exporter"),
+        ("3", "exporter: 3 is neither the name of an exporter nor a subclass of t2n_core.Exporter"),
+    ],
+)
+def test_a_wrong_exporter_of_a_marker_is_an_error(suite, exporter, told):
+    suite.pytester.makeconftest(TOY)
+    suite.pytester.makepyfile(
+        f"{NET}\n@pytest.mark.nnef_export(exporter={exporter})\ndef test_it():\n    return last()\n"
+    )
+    result = run(suite)
+    assert result.ret != 0
+    assert told in result.stdout.str()
+
+
+ONE_COLUMN = (
+    NET
+    + """
+from pathlib import Path
+
+from tests.nets import TinyDecoder
+
+Path("archive").mkdir(exist_ok=True)
+Path("archive/graph.nnef").write_text(
+    "version 1.0;\\ngraph g(x) -> (y)\\n{\\n  x = external(shape = [2, 3]);\\n  y = relu(x);\\n}\\n"
+)
+
+
+@pytest.mark.nnef_file("archive")
+def test_file():
+    pass
+
+
+@pytest.mark.nnef_generate(state={"keys": 1, "values": 2}, dynamic_axes={"tokens": {1: "S"}}, steps=2)
+def test_generate():
+    caches = {"keys": torch.randn(1, 1, 5, 8), "values": torch.randn(1, 1, 5, 8)}
+    return TinyDecoder().eval(), {"tokens": torch.randint(0, 23, (1, 3)), **caches}
+
+
+@pytest.mark.nnef_export(dynamic_axes={"audio": {0: "T"}})
+def test_last():
+    return last()
+"""
+)
+
+
+def test_files_and_generation_have_the_column_of_this_package_alone(suite):
+    suite.pytester.makeconftest(TOY)
+    suite.pytester.makepyfile(ONE_COLUMN)
+    run(suite, "--t2n-exporter=toy,t2n").assert_outcomes(passed=4)
+    ends = ["file[", "generate[", "last[toy-", "last["]
+    assert list(suite.statuses) == [f"test_{one}tract-{RECENT}]" for one in ends]
+
+
+def test_a_test_without_a_column_says_so(suite):
+    """`--t2n-exporter` without t2n has no engine for a file."""
+    suite.pytester.makeconftest(TOY)
+    suite.pytester.makepyfile(ONE_COLUMN)
+    result = run(suite, "--t2n-exporter=toy", "-rs")
+    result.assert_outcomes(passed=1, skipped=2)
+    result.stdout.fnmatch_lines(["SKIPPED * t2n: no engine selected*"])

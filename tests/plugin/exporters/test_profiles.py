@@ -34,7 +34,7 @@ def test_what_a_profile_finds(suite, profile, mode):
     assert facts == {name: {each: BY_PROFILE[each][name] for each in BY_PROFILE} for name in facts}
     assert "profiles" not in cells[""].get("facts", {})
     assert cells["toy-sizes"]["facts"]["author"] == "exporter"
-    assert {size["T"] for size in cells["toy-sizes"]["failed_sizes"]} <= {size for size in range(7, 100)}
+    assert {size["T"] for size in cells["toy-sizes"]["failed_sizes"]} <= set(range(7, 100))
     result.stdout.fnmatch_lines([f"toy-sizes tract {RECENT} *"])
     if profile == "strict":
         errors = {name: cell.get("error", {}) for name, cell in cells.items()}

@@ -1,12 +1,4 @@
-"""The interface of an exporter: a request with a model and its call, and a class that writes the file.
-
-class MyExporter(Exporter):
-name = "my-exporter"
-
-def export(self, request: ExportRequest) -> None:
-model, tensors = request.flat()
-write_nnef(model, tensors, request.input_names, request.output_names, request.path)
-"""
+"""The interface of an exporter: a request with a model and its call, and a class that writes the file."""
 
 from __future__ import annotations
 

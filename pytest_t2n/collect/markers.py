@@ -274,10 +274,11 @@ def _exporters(value: Any) -> Mapping[str, Any]:
     if value is None:
         return {}
     from pytest_t2n.collect.exporters import read_exporters
+    from t2n_core.errors import InputError
 
     try:
         return read_exporters(value)
-    except ValueError as exc:
+    except (ValueError, InputError) as exc:
         raise MarkerError(f"exporter: {exc}") from None
 
 

@@ -13,13 +13,16 @@ from pytest_t2n.config.engines import ONNXRUNTIME, cache_folder
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.nodeids import OWN_EXPORTER
-from t2n_core.exporters.registry import check_names, find_exporter
+from t2n_core.exporters.registry import check_names, find_exporter, name_of
 
 
 def registered_exporters(config: pytest.Config) -> dict[str, Any]:
-    """Return the classes that conftests and plugins register for a session, by name."""
+    """Return the classes that conftests and plugins register for a session, by name.
+
+    Raises InputError for a class without a name of its own.
+    """
     results: Sequence[Any] = config.hook.pytest_t2n_exporters(config=config)
-    return {kind.name: kind for kinds in reversed(results) for kind in kinds or ()}
+    return {name_of(kind): kind for kinds in reversed(results) for kind in kinds or ()}
 
 
 def environments_of(settings: Settings) -> Path:

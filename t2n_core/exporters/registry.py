@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,18 @@ BUILTIN: Final[Mapping[str, str]] = {
     "nnef-tools": "NnefTools",
 }
 """Name -> class in `t2n_core.exporters.builtin`, which needs torch."""
+_RESERVED: Final = ("t2n", *BUILTIN)
+_NAME: Final = re.compile(r"[A-Za-z][\w-]*")
+
+
+def name_of(kind: Any) -> str:
+    """Return the name of an exporter of a session. Raises InputError if it has none of its own."""
+    name = getattr(kind, "name", None)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InputError(f"{kind!r} has the name {name!r}, not one of letters, digits, `-` and `_`")
+    if name in _RESERVED:
+        raise InputError(f"{kind!r} has the name {name!r}, which is another exporter's")
+    return name
 
 
 def check_names(names: Iterable[str], others: Iterable[str] = ()) -> None:
@@ -34,16 +47,23 @@ def check_names(names: Iterable[str], others: Iterable[str] = ()) -> None:
 def find_exporter(name: str, others: Mapping[str, Any]) -> Exporter:
     """Return the exporter of a name; `others` are classes of a session by their names.
 
-    Raises InputError for an unknown name, and for an object that is no exporter.
+    Raises InputError for an unknown name, and for an object that is no exporter of this name.
     """
-    from t2n_core.exporters.exporter import Exporter
+    from t2n_core.exporters.exporter import SUFFIXES, Exporter
 
     check_names([name], others)
     if name in BUILTIN:
         kind = getattr(import_module("t2n_core.exporters.builtin"), BUILTIN[name])
     else:
         kind = others[name] if name in others else load_entry_points("t2n.exporters")[name]
-    exporter = kind() if isinstance(kind, type) else kind
+    try:
+        exporter = kind() if isinstance(kind, type) else kind
+    except Exception as cause:
+        raise InputError(f"the exporter {name!r} cannot be created: {cause}") from cause
     if not isinstance(exporter, Exporter):
         raise InputError(f"the exporter {name!r} is {kind!r}, not a subclass of t2n_core.Exporter")
+    if name not in BUILTIN and name_of(exporter) != name:
+        raise InputError(f"the exporter {name!r} is {kind!r}, which has the name {exporter.name!r}")
+    if exporter.format not in SUFFIXES:
+        raise InputError(f"the exporter {name!r} writes {exporter.format!r}, not {' or '.join(SUFFIXES)}")
     return exporter

@@ -76,18 +76,28 @@ def test_a_wrong_name_is_a_usage_error(suite, name, told):
     result.stderr.fnmatch_lines([told])
 
 
+def test_a_registered_class_without_a_name_is_a_usage_error(suite):
+    suite.pytester.makeconftest(TOY.replace("[Toy]", "[dict]"))
+    suite.pytester.makepyfile("def test_it(): pass")
+    result = run(suite, "--t2n-exporter=toy")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --t2n-exporter: <class 'dict'> has the name None, not one of letters, *"])
+
+
 @pytest.mark.parametrize(
     ("exporter", "told"),
     [
         ('"toi"', "there is no exporter 'toi'; did you mean `toy`?"),
         ("nn.Linear", "exporter: <class 'torch.nn.modules.linear.Linear'> is neither the name of an exporter"),
+        ("type('E', (Toy,), {'name': 't2n'})", "has the name 't2n', which is another exporter's"),
         ("3", "exporter: 3 is neither the name of an exporter nor a subclass of t2n_core.Exporter"),
     ],
 )
 def test_a_wrong_exporter_of_a_marker_is_an_error(suite, exporter, told):
     suite.pytester.makeconftest(TOY)
     suite.pytester.makepyfile(
-        f"{NET}\n@pytest.mark.nnef_export(exporter={exporter})\ndef test_it():\n    return last()\n"
+        f"{NET}\nfrom conftest import Toy\n\n@pytest.mark.nnef_export(exporter={exporter})\n"
+        "def test_it():\n    return last()\n"
     )
     result = run(suite)
     assert result.ret != 0

@@ -19,7 +19,7 @@ from t2n_core.exporters.environment import (
     python_of,
     version_of,
 )
-from t2n_core.exporters.registry import BUILTIN, check_names, find_exporter
+from t2n_core.exporters.registry import BUILTIN, check_names, find_exporter, name_of
 
 
 class Toy(Exporter):
@@ -31,6 +31,12 @@ class Toy(Exporter):
         raise NotImplementedError
 
 
+class Mine(Toy):
+    """An exporter of a session."""
+
+    name = "mine"
+
+
 class Needy(Toy):
     """An exporter with requirements: one that is here, one that is not, one that is older here."""
 
@@ -40,8 +46,8 @@ class Needy(Toy):
 
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One package with an entry point `installed`."""
-    points = {"installed": Toy, "broken": dict}
+    """Entry points of packages: one that is right, and three that are not."""
+    points = {"toy": Toy, "other": Toy, "broken": dict, "abstract": type("Abstract", (Exporter,), {"name": "abstract"})}
     monkeypatch.setattr(registry, "load_entry_points", lambda group: points if group == "t2n.exporters" else {})
 
 
@@ -54,7 +60,7 @@ def test_a_built_in_exporter_has_the_name_that_finds_it(name: str) -> None:
     assert not exporter.converts or exporter.converts in BUILTIN
 
 
-@pytest.mark.parametrize(("name", "others"), [("installed", {}), ("mine", {"mine": Toy}), ("mine", {"mine": Toy()})])
+@pytest.mark.parametrize(("name", "others"), [("toy", {}), ("mine", {"mine": Mine}), ("mine", {"mine": Mine()})])
 def test_an_exporter_of_a_package_or_of_the_session(name: str, others: dict[str, Any]) -> None:
     assert isinstance(find_exporter(name, others), Toy)
 
@@ -66,15 +72,32 @@ def test_an_exporter_of_a_package_or_of_the_session(name: str, others: dict[str,
         ("min", "there is no exporter 'min'; .*mine"),
         ("broken", "the exporter 'broken' is .*, not a subclass of t2n_core.Exporter"),
         ("text", "the exporter 'text' is 'net', not a subclass of t2n_core.Exporter"),
+        ("other", "the exporter 'other' is .*Toy.*, which has the name 'toy'"),
+        ("abstract", "the exporter 'abstract' cannot be created: .*export"),
+        ("lite", "the exporter 'lite' writes 'tflite', not nnef or onnx"),
     ],
 )
-def test_a_wrong_name_is_told_with_the_nearest(name: str, told: str) -> None:
+def test_what_is_no_exporter_is_told(name: str, told: str) -> None:
+    lite = type("Lite", (Toy,), {"name": "lite", "format": "tflite"})
     with pytest.raises(InputError, match=told):
-        find_exporter(name, {"mine": Toy, "text": "net"})
+        find_exporter(name, {"mine": Mine, "text": "net", "lite": lite})
+
+
+@pytest.mark.parametrize("name", ["", "my exporter", "a[b]", "2x", 3, None])
+def test_a_name_that_no_option_can_have(name: Any) -> None:
+    with pytest.raises(InputError, match=r"has the name .*, not one of letters, digits"):
+        name_of(type("Nameless", (Toy,), {"name": name}))
+
+
+@pytest.mark.parametrize("name", ["t2n", "torch-onnx"])
+def test_a_name_of_another_exporter(name: str) -> None:
+    with pytest.raises(InputError, match=f"has the name '{name}', which is another exporter's"):
+        name_of(type("Double", (Toy,), {"name": name}))
+    assert name_of(Toy) == "toy"
 
 
 def test_names_are_checked_without_loading_an_exporter() -> None:
-    check_names(["torch-onnx", "installed", "mine"], ["mine"])
+    check_names(["torch-onnx", "toy", "mine"], ["mine"])
     with pytest.raises(InputError, match="there is no exporter 'mine'"):
         check_names(["mine"])
 

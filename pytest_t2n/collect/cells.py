@@ -164,6 +164,8 @@ def _why_no_engine(engines: Sequence[SelectedEngine], options: CaseOptions) -> s
     if options.versions is not None and engines_of_case(engines, replace(options, versions=None)):
         given = ",".join(item.text for item in options.versions)
         return f"t2n: versions={given!r} of the marker leaves none of the selected tract versions"
+    if any(engine.target in options.targets for engine in engines):
+        return "t2n: other exporters have no column in this test; --t2n-exporter=t2n,NAME has this package's too"
     ways = {"tract": "--t2n-tract=0.21,0.23", "khronos": "--t2n-khronos"}
     needed = [options.own[one].runs_on or "tract" if one in options.own else one for one in options.targets]
     words = " or ".join(dict.fromkeys(ways[target] for target in needed))

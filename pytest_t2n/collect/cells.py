@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -94,7 +95,20 @@ def _with_exporters(engines: Sequence[SelectedEngine], options: CaseOptions) -> 
         return list(engines)
     engines = [engine for engine in engines if engine.target != ONNXRUNTIME]
     plain = {(one.target, one.label): replace(one, exporter="", exporter_version="") for one in engines}.values()
-    return [replace(one, exporter="" if name == OWN_EXPORTER else name) for name in options.exporters for one in plain]
+    return [
+        replace(one, exporter="" if name == OWN_EXPORTER else name)
+        for name, kind in options.exporters.items()
+        for one in plain
+        if one.target == "tract" or name == OWN_EXPORTER or _writes_standard(name, kind)
+    ]
+
+
+def _writes_standard(name: str, kind: Any) -> bool:
+    """Return whether an exporter of a marker writes files for other engines than tract."""
+    from t2n_core.exporters.registry import BUILTIN, find_exporter
+
+    exporter = find_exporter(name, {}) if name in BUILTIN else kind
+    return bool(getattr(exporter, "writes_standard", False))
 
 
 def cells_of_items(items: Iterable[pytest.Item]) -> dict[pytest.Item, Cell]:

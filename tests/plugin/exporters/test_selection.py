@@ -148,4 +148,33 @@ def test_a_test_without_a_column_says_so(suite):
     suite.pytester.makepyfile(ONE_COLUMN)
     result = run(suite, "--t2n-exporter=toy", "-rs")
     result.assert_outcomes(passed=1, skipped=2)
-    result.stdout.fnmatch_lines(["SKIPPED * t2n: other exporters have no column in this test; --t2n-exporter=t2n,NAME *"])
+    result.stdout.fnmatch_lines(
+        ["SKIPPED * t2n: other exporters have no column in this test; --t2n-exporter=t2n,NAME *"]
+    )
+
+
+OF_BOTH = (
+    NET
+    + """
+BOTH = {"target": ["tract", "khronos"]}
+
+
+@pytest.mark.nnef_export(exporter=["t2n", "toy", "nnef-tools"], **BOTH)
+def test_both():
+    return nn.Linear(3, 4).eval(), {"input": torch.randn(5, 3)}
+
+
+@pytest.mark.nnef_export(**BOTH)
+def test_session():
+    return nn.Linear(3, 4).eval(), {"input": torch.randn(5, 3)}
+"""
+)
+
+
+def test_the_khronos_tools_read_the_exporters_that_write_the_standard(suite):
+    suite.pytester.makeconftest(TOY)
+    suite.pytester.makepyfile(OF_BOTH)
+    run(suite, "--t2n-khronos", "--t2n-exporter=toy,nnef-tools,t2n").assert_outcomes(passed=10)
+    columns = ["tract", "khronos", "toy-tract", "nnef-tools-tract", "nnef-tools-khronos"]
+    ends = [one.replace("tract", f"tract-{RECENT}") for one in columns]
+    assert set(suite.statuses) == {f"test_{name}[{end}]" for name in ("both", "session") for end in ends}

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from t2n_core.engine.processes.jobs import Answers, serve
 from t2n_core.engine.processes.wire import Frame
-from t2n_core.exporters.exporter import DeclaredSizes, Exporter, first_cause
+from t2n_core.exporters.exporter import Exporter, export_by, first_cause
 
 _WARM: Final[set[str]] = set()
 """The names of the exporters that have been warmed up."""
@@ -62,17 +62,15 @@ def _in_fork(exporter: Exporter, request: Path) -> dict[str, Any]:
 def _export(exporter: Exporter, path: Path) -> dict[str, Any]:
     """Return the event of an export."""
     import cloudpickle
-    import torch
 
     try:
         request = cloudpickle.loads(path.read_bytes())
-        with torch.no_grad():
-            declared = exporter.export(request) or DeclaredSizes()
+        declared = export_by(exporter, request)
+        bounds = {name: list(both) for name, both in declared.bounds.items()}
+        return {"event": "exported", "bounds": bounds, "default": list(declared.default)}
     except Exception as error:
         cause = first_cause(error)
         return {"event": "refused", "kind": type(cause).__name__, "message": str(cause)}
-    bounds = {name: list(both) for name, both in declared.bounds.items()}
-    return {"event": "exported", "bounds": bounds, "default": list(declared.default)}
 
 
 if __name__ == "__main__":

@@ -126,6 +126,15 @@ class Exporter(ABC):
         """
 
 
+def export_by(exporter: Exporter, request: ExportRequest) -> DeclaredSizes:
+    """Let an exporter write its file, and return the sizes that it declares. Raises TypeError if it returns others."""
+    with torch.no_grad():
+        declared = exporter.export(request)
+    if declared is not None and not isinstance(declared, DeclaredSizes):
+        raise TypeError(f"`export` returned {declared!r}, not DeclaredSizes or None")
+    return DeclaredSizes() if declared is None else declared
+
+
 def first_cause(error: BaseException) -> BaseException:
     """Return the error that began a chain: exporters wrap it in advice."""
     while error.__cause__ is not None:

@@ -18,8 +18,9 @@ from t2n_core.engine.processes.wire import Frame
 from t2n_core.errors import BudgetError, MeaningError, RefusedError
 from t2n_core.exporters import child
 from t2n_core.exporters.environment import python_of
-from t2n_core.exporters.exporter import DeclaredSizes, Exporter, ExportRequest, first_cause
+from t2n_core.exporters.exporter import DeclaredSizes, Exporter, ExportRequest, export_by, first_cause
 from t2n_core.extras import importing
+from t2n_core.nnef.archive import remove_archive
 from t2n_core.scratch import scratch_folder
 
 _PROCESSES: Final[dict[Path, JobProcess]] = {}
@@ -43,10 +44,10 @@ def write_file(
             if exporter.requirements
             else _called(exporter, request)
         )
-        if not request.path.exists():
+        if not request.path.is_file():
             raise RefusedError(f"{exporter.name} wrote no file")
     except BaseException:
-        request.path.unlink(missing_ok=True)
+        remove_archive(request.path)
         raise
     return declared
 
@@ -55,8 +56,7 @@ def _called(exporter: Exporter, request: ExportRequest) -> DeclaredSizes:
     """Call an exporter in this process, with a copy of the model."""
     try:
         model = request.model if exporter.converts else copy.deepcopy(request.model)
-        with torch.no_grad():
-            return exporter.export(replace(request, model=model)) or DeclaredSizes()
+        return export_by(exporter, replace(request, model=model))
     except Exception as error:
         cause = first_cause(error)
         raise RefusedError(f"{type(cause).__name__}: {cause}") from error

@@ -12,10 +12,16 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB
 """Variables that set thread counts."""
 ENGINE_THREADS = MappingProxyType(dict.fromkeys(THREADS, "1"))
 """Thread counts in an engine's process."""
-_RUN_MODULE = (
-    "import os, runpy, sys; os.environ.pop('PYTHONPATH', None); sys.path += sys.argv[2:]; "
-    "runpy.run_module(sys.argv[1], run_name='__main__', alter_sys=True)"
-)
+_RUN_MODULE = """
+import importlib.util, os, runpy, sys
+os.environ.pop("PYTHONPATH", None)
+sys.path += sys.argv[2:]
+spec = importlib.util.spec_from_file_location("t2n_core", os.path.join(sys.argv[2], "t2n_core", "__init__.py"))
+sys.modules["t2n_core"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules["t2n_core"])
+runpy.run_module(sys.argv[1], run_name="__main__", alter_sys=True)
+"""
+"""This package is that of the process that asks, whatever the environment has."""
 
 
 def single_threaded_environment() -> dict[str, str]:

@@ -7,8 +7,10 @@ import os
 import signal
 import sys
 import time
+import venv
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -54,6 +56,31 @@ class Silent(Toy):
     """An exporter that writes nothing."""
 
     def export(self, request: ExportRequest) -> DeclaredSizes:
+        return DeclaredSizes()
+
+
+class Foldered(Toy):
+    """An exporter that writes a folder in place of a file."""
+
+    def export(self, request: ExportRequest) -> DeclaredSizes:
+        request.path.mkdir()
+        request.path.joinpath("graph.nnef").write_text("graph")
+        return DeclaredSizes()
+
+
+class Returning(Toy):
+    """An exporter that returns something else."""
+
+    def export(self, request: ExportRequest) -> DeclaredSizes:
+        super().export(request)
+        return 3  # type: ignore[return-value]
+
+
+class Importing(Toy):
+    """An exporter that writes where a package of its environment is."""
+
+    def export(self, request: ExportRequest) -> DeclaredSizes:
+        request.path.write_text(str(import_module("only_here").__file__))
         return DeclaredSizes()
 
 
@@ -118,8 +145,13 @@ def test_the_model_of_the_user_is_not_changed(tmp_path: Path, is_own: bool) -> N
 @EITHER
 @pytest.mark.parametrize(
     ("kind", "told"),
-    [(Refusing, "NotImplementedError: no rule for aten::sinc"), (Silent, "toy wrote no file")],
-    ids=["raises", "writes nothing"],
+    [
+        (Refusing, "NotImplementedError: no rule for aten::sinc"),
+        (Silent, "toy wrote no file"),
+        (Foldered, "toy wrote no file"),
+        (Returning, "TypeError: `export` returned 3, not DeclaredSizes or None"),
+    ],
+    ids=["raises", "writes nothing", "writes a folder", "returns another"],
 )
 def test_a_refusal_has_its_first_cause_and_leaves_no_file(
     tmp_path: Path, kind: type[Toy], told: str, is_own: bool
@@ -195,6 +227,21 @@ def test_a_model_that_cannot_be_pickled_is_a_refusal(tmp_path: Path) -> None:
     model.register_forward_hook(lambda *_, file=sys.stdout.buffer: None)
     with pytest.raises(RefusedError, match="the model cannot be pickled for the process of toy"):
         write_file(exporter, request(tmp_path, exporter, model), 60, tmp_path)
+
+
+def test_an_environment_has_its_own_packages_but_this_package_is_the_one_that_asks(tmp_path: Path) -> None:
+    home = tmp_path / "environments" / "toy"
+    venv.create(home, symlinks=True)
+    (home / "ready").touch()
+    (packages,) = home.glob("[Ll]ib/**/site-packages")
+    for name, text in (("t2n_core", "raise ImportError('another version')"), ("only_here", "")):
+        (packages / name).mkdir()
+        (packages / name / "__init__.py").write_text(text)
+
+    exporter = type("Importing", (Importing,), {"requirements": ("only-here",), "__module__": __name__})()
+    asked = request(tmp_path, exporter)
+    write_file(exporter, asked, 60, home.parent)
+    assert asked.path.read_text().startswith(str(packages))
 
 
 def test_an_exporter_without_its_requirements_is_not_asked(tmp_path: Path) -> None:

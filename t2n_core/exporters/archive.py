@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from t2n_core.check.file import CheckedFile, open_checked
 from t2n_core.engine.paths import EnginePath, on_path
-from t2n_core.errors import InterfaceError, RefusedError
+from t2n_core.errors import InterfaceError
 from t2n_core.export.exportable_model import ExportableModel
 from t2n_core.exporters.exporter import DeclaredSizes, Exporter
 from t2n_core.exporters.samples import samples_of
@@ -28,7 +28,6 @@ from t2n_core.parity.outcome import Outcome, Stage, Status
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
 from t2n_core.parity.sizes import check_sizes
-from t2n_core.parity.table import sizes_text
 
 PROFILES: Final = "profiles"
 """Fact of an outcome: the status by each profile."""
@@ -162,11 +161,7 @@ class ForeignArchive:
                 raise InterfaceError(f"the file has {len(places)} outputs, not {len(request.samples[0].expected)}")
             samples = [_arranged(sample, inputs, places) for sample in request.samples]
             request = replace(request, samples=samples, output_names=tuple(outputs), carries=True)
-        samples = [one for one in request.samples if self.declares(one.sizes)]
-        if not samples:
-            sizes = sizes_text([one.sizes for one in request.samples])
-            raise RefusedError(f"{self.exporter.name} declares its file for none of the sizes {sizes}")
-        return replace(request, samples=samples)
+        return replace(request, samples=[one for one in request.samples if self.declares(one.sizes)])
 
 
 def _on_main_path(engine: Any) -> Any:

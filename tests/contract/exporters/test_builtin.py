@@ -20,7 +20,7 @@ from t2n_core.exporters.registry import find_exporter
 from t2n_core.exporters.request import request_of
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.outcome import Outcome
-from t2n_core.parity.stage import AUTHOR, Author, Stage, Status
+from t2n_core.parity.stage import AUTHOR, Author
 from tests.nets import OfFunction
 from tests.releases import RECENT
 
@@ -58,17 +58,6 @@ def check(tmp_path: Path, tract_engine: Callable[[str], TractRunner]) -> Check:
         return archive.check_parity(Judgement())
 
     return outcome
-
-
-def test_a_file_that_is_declared_for_none_of_the_sizes_is_a_refusal(
-    tmp_path: Path, tract_engine: Callable[[str], TractRunner]
-) -> None:
-    path, _ = written(linear(), "torch-onnx-torchscript", tmp_path)
-    exporter, declared = find_exporter("torch-onnx-torchscript", {}), DeclaredSizes({"B": (1000, None)})
-    archive = ForeignArchive(path, linear(), exporter, declared, tract_engine(RECENT), Profile.VALUES, {})
-    outcome = archive.check_parity(Judgement())
-    assert (outcome.status, outcome.stage) == (Status.UNSUPPORTED, Stage.LOWER)
-    assert "torch-onnx-torchscript declares its file for none of the sizes B=5;" in str(outcome.error)
 
 
 def linear() -> ModelExport:

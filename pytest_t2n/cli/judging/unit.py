@@ -19,6 +19,7 @@ from pytest_t2n.run.bundle_reader import archive_of, read_samples
 from pytest_t2n.run.bundles import CheckEntry
 from pytest_t2n.run.export_summary import ExportSummary, clipped_graph
 from t2n_core.engine.processes.memory import limit_memory
+from t2n_core.nnef.reading.file_kind import is_onnx
 
 if TYPE_CHECKING:
     from t2n_core.engine.protocol import Engine
@@ -168,12 +169,13 @@ def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: flo
 
 
 def _with_author(mismatch: Outcome, engine: Engine, request: CheckRequest) -> Outcome:
-    """Return a mismatch with its author; without one where sympy, a package of the converter, is not installed."""
-    if find_spec("sympy") is None:
+    """Return a mismatch with its author; without one where a package of an extra that finds it is not installed."""
+    packages = ("onnx", "onnxruntime") if is_onnx(request.archive) else ("sympy",)
+    if any(find_spec(package) is None for package in packages):
         return mismatch
-    from t2n_core.check.mismatch.author import with_author
+    from t2n_core.check.file import open_checked
 
-    return with_author(mismatch, engine, request)
+    return open_checked(request.archive, {}).with_author(mismatch, engine, request)
 
 
 def _without_metrics(outcome: Outcome, check: CheckEntry) -> Outcome:

@@ -77,18 +77,28 @@ def test_a_failure_of_one_exporter_is_expected_of_it_alone(suite):
 def test_a_cell_of_another_exporter_is_judged_again_from_its_bundle(suite, option, capsys):
     suite.pytester.makeconftest(FAULTS)
     suite.pytester.makepyfile(TEST)
-    run(suite, "--t2n-report=site", f"--t2n-{option}=kept", "--t2n-exporter=t2n,toy,toy-sizes,toy-state")
+    run(
+        suite,
+        "--t2n-report=site",
+        f"--t2n-{option}=kept",
+        "--t2n-exporter=t2n,toy,toy-sizes,toy-state,torch-onnx-torchscript",
+    )
     first = cells_in(suite.path / "site")
     kept = suite.path / "kept"
     bundles = [kept] if option == "bundle" else sorted(one for one in kept.iterdir() if one.is_dir())
-    assert len(bundles) == (1 if option == "bundle" else 2)
+    assert len(bundles) == (1 if option == "bundle" else 3)
     for bundle in bundles:
         again = suite.path / "again" / bundle.name
         arguments = ["--bundle", str(bundle), "--tract", RECENT, CACHE.replace("--t2n-", "--"), "--report", str(again)]
         assert main(["matrix", "run", *arguments, "--offline"]) == 1, capsys.readouterr().err
         for title, cell in cells_in(again).items():
-            assert (cell.status, cell.exporter, cell.nodeid) == (
-                first[title].status,
-                first[title].exporter,
-                first[title].nodeid,
-            )
+            for name in ("nodeid", "exporter", "status", "author"):
+                assert getattr(cell, name) == getattr(first[title], name)
+    authors = {cell.exporter: cell.author for cell in first.values()}
+    assert authors == {
+        "": "",
+        "toy": "",
+        "toy-sizes": "exporter",
+        "toy-state": "exporter",
+        "torch-onnx-torchscript": "engine",
+    }

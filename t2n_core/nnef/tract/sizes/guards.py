@@ -32,6 +32,8 @@ SCENARIOS: Final = ("range", "range_again")
 STEPS: Final = (16_777_213, 2_147_483_629)
 """Divisors of the quotients that are 0 or 1: primes, so that they share no factor with the dividend, and larger than
 the integers of the condition. From 2^31 on, 0.19 and 0.20 never finish loading."""
+_LARGEST_FACTOR: Final = 64
+"""Times a size of some millions this is below 2^31."""
 _STRICT: Final = {sympy.Lt: 1, sympy.Gt: -1}
 _SIGNS: Final = {sympy.Eq: "==", sympy.Le: "<=", sympy.Lt: "<=", sympy.Ge: ">=", sympy.Gt: ">="}
 
@@ -204,16 +206,27 @@ _COMPUTED: Final[dict[type, Any]] = {
 
 
 def excesses(sizes: SizeRange, traits: TractTraits) -> list[sympy.Expr]:
-    """Return expressions that are all 0 for sizes in the range; for all others below some millions one is at least 1.
+    """Return expressions whose largest is 0 for sizes in the range, and at least 1 for all others below some millions.
 
-    Where the engine computes with them in 32 bits, none is a square, of which those bits may be 0. Raises ValueError
-    for a condition with an integer beyond 2^30.
+    For releases without scenarios, which add them up, none is below 0. Where the engine computes with them in 32 bits,
+    none is a square, of which those bits may be 0. Raises ValueError for a condition with an integer beyond 2^30.
     """
     exact = (one for relation in sizes.relations() for one in without_quotients(relation))
     parts = (part for relation in exact for part in _parts(relation))
     if not traits.checks_scenarios:
         return [_excess(part, 2) for part in parts]
-    return [_excess(side, 1) for part in parts for side in _of_equality(part)]
+    return [sympy.Integer(0), *(_least_excess(side) for part in parts for side in _of_equality(part))]
+
+
+def _least_excess(relation: Relational) -> sympy.Expr:
+    """Return an expression that is at most 0 where a relation holds, at least 1 elsewhere, in few operations.
+
+    Each operation is five nodes of the graph that the engine loads. A difference fits 32 bits if its factors are small.
+    """
+    quotient, difference = _excess(relation, 1), _outside(relation, 1)
+    factors = [(term, number) for term, number in difference.as_coefficients_dict().items() if term != 1]
+    is_short = all(term.is_Symbol and abs(number) <= _LARGEST_FACTOR for term, number in factors)
+    return difference if is_short else quotient
 
 
 def _of_equality(relation: Relational) -> Iterator[Relational]:
@@ -252,8 +265,7 @@ def _excess(relation: Relational, times: int) -> sympy.Expr:
     over = sympy.expand(relation.lhs - relation.rhs) + _STRICT.get(type(relation), 0)
     if isinstance(relation, sympy.Eq):
         return over if isinstance(over, Modulo) else over * over
-    sign = -times if isinstance(relation, sympy.Ge | sympy.Gt) else times
-    outside = sympy.expand(sign * over) - (times - 1)  # at least 1 there
+    outside = _outside(relation, times)
     number = outside.as_coeff_Add()[0]
     step = next((one for one in STEPS if abs(number) < one), None)
     if step is None:
@@ -261,3 +273,10 @@ def _excess(relation: Relational, times: int) -> sympy.Expr:
     if number > 0:
         return 1 - FloorDiv(step - outside, step)
     return FloorDiv(step - 1 + outside, step)
+
+
+def _outside(relation: Relational, times: int) -> sympy.Expr:
+    """Return an expression that is at most 0 where an inequality holds, at least 1 elsewhere."""
+    over = sympy.expand(relation.lhs - relation.rhs) + _STRICT.get(type(relation), 0)
+    sign = -times if isinstance(relation, sympy.Ge | sympy.Gt) else times
+    return sympy.expand(sign * over) - (times - 1)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sympy
 import torch
 from packaging.version import Version
 from sympy import Eq, Ge, Gt, Le, Lt
@@ -77,10 +76,18 @@ def test_scenarios_stand_twice_and_hold_all_conditions() -> None:
 @pytest.mark.parametrize("traits", [OLD, NEW])
 def test_excess_is_0_inside_and_at_least_1_outside(relation: object, traits: TractTraits) -> None:
     sizes = FREE.narrowed(relation)
-    found = sympy.Add(*excesses(sizes, traits))
+    found = excesses(sizes, traits)
     for t, s in itertools.product((0, 1, 2, 3, 5, 9, 10, 16, 17, 40, 5000), repeat=2):
-        value = evaluate(found, {"T": t, "S": s})
+        each = [evaluate(one, {"T": t, "S": s}) for one in found]
+        value = max(each) if traits is NEW else sum(each)
         assert value == 0 if sizes.holds({"T": t, "S": s}) else value >= 1, (t, s)
+
+
+def test_a_bound_is_one_operation() -> None:
+    assert list(map(str, excesses(SizeRange({"T": (1, 64)}).narrowed(), NEW))) == ["0", "1 - T", "T - 64"]
+    (_, product), (_, many) = (excesses(FREE.narrowed(one), NEW) for one in (Le(T * S, 30), Le(T * 1000, S)))
+    assert product.has(FloorDiv)
+    assert many.has(FloorDiv)
 
 
 QUOTIENTS = [

@@ -45,7 +45,18 @@ def may_be_streamed(graph: Graph, symbol: str) -> bool:
     def is_streamed(size: Dim) -> bool:
         return symbol in symbols_of([size])
 
-    return not any(reason for operation in graph.operations for reason in _reasons(is_streamed, operation, read))
+    return not any(
+        _is_reflected(is_streamed, operation) or any(_reasons(is_streamed, operation, read))
+        for operation in graph.operations
+    )
+
+
+def _is_reflected(is_streamed: _IsStreamed, operation: Operation) -> bool:
+    """Return whether an operation reflects steps at an end of the stream, which every engine refuses so far."""
+    if operation.name != "pad" or operation.arguments["border"] != "reflect":
+        return False
+    sizes = next(operation.inputs()).shape
+    return any(is_streamed(size) and any(p) for size, p in zip(sizes, operation.arguments["padding"], strict=True))
 
 
 def _read_values(graph: Graph) -> set[Value]:

@@ -15,6 +15,8 @@ from t2n_core.op.aten.reduction import extreme
 from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.registry import op
 from t2n_core.op.weights import constant_values
+from t2n_core.torch_graph.graph.ir import TorchOp
+from t2n_core.torch_graph.simplify.positions import counted_axes
 
 
 def non_negative_index(g: Emitter, index: Value, size: Dim) -> Value:
@@ -106,9 +108,7 @@ class Places:
         self.index_shape: Shape = shapes.broadcast(*(index.shape for index in present))
         self.sizes = [self_.shape[axis] for axis in self.axes]
         self.others = [axis for axis in range(self_.rank) if axis not in self.axes]
-        together = self.axes == list(range(self.axes[0], self.axes[-1] + 1))
-        self.front = self.axes[0] if together else 0
-        """First axis of the index in the result: the first indexed axis if those are adjacent, otherwise 0."""
+        self.front = _front(self.axes)
         flat: Value | None = None
         for index, size in zip(present, self.sizes, strict=True):
             position = non_negative_index(g, index, size)
@@ -138,9 +138,19 @@ class Places:
         return len(self.index_shape) + len(self.others)
 
 
+def _front(axes: Sequence[int]) -> int:
+    """Return the first axis of the index in the result: the first indexed axis if those are adjacent, otherwise 0."""
+    return axes[0] if list(axes) == list(range(axes[0], axes[-1] + 1)) else 0
+
+
 @op("aten::index.Tensor", "aten::_unsafe_index.Tensor")
-def index(g: Emitter, self: Value, indices: Sequence[Value | None]) -> Value:
+def index(g: Emitter, self: Value, indices: Sequence[Value | None], node: TorchOp) -> Value:
     given = [i for i in indices if i is not None]
+    variables = [v for v in node.arguments["indices"] if v is not None]
+    sizes = [size for size, i in zip(self.shape, indices, strict=False) if i is not None]
+    if (counted := counted_axes(variables, sizes)) is not None:
+        axes = [axis for axis, i in enumerate(indices) if i is not None]
+        return _all_elements(g, self, axes, counted, max(i.rank for i in given))
     if len(given) == 1 and given[0].dtype.kind == "i":
         axis = list(indices).index(given[0])
         return gather_axis(g, self, non_negative_index(g, given[0], self.shape[axis]), axis)
@@ -148,6 +158,20 @@ def index(g: Emitter, self: Value, indices: Sequence[Value | None]) -> Value:
     found = gather_axis(g, places.rows(g, self), places.flat, 0)  # [index…, others…]
     order = places.result_order()
     return g.permute(found, [order.index(axis) for axis in range(len(order))])
+
+
+def _all_elements(g: Emitter, value: Value, axes: Sequence[int], counted: Sequence[int | None], rank: int) -> Value:
+    """Return `x[i, j]` for indices of `axes` that count positions, each along its own axis of the `rank` of the index.
+
+    `counted` are those axes, counted from the end; None for the index 0 of an axis of one element.
+    """
+    front, dropped = _front(axes), [axis for axis, place in zip(axes, counted, strict=True) if place is None]
+    by_place = {rank + place: axis for place, axis in zip(counted, axes, strict=True) if place is not None}
+    others = [axis for axis in range(value.rank) if axis not in axes]
+    order = [*others[:front], *dropped, *(by_place[place] for place in sorted(by_place)), *others[front:]]
+    moved = g.squeeze_axes(g.permute(value, order), range(front, front + len(dropped)))
+    lone = [front + place for place in range(rank) if place not in by_place]
+    return g.unsqueeze(moved, axes=lone) if lone else moved
 
 
 @op("aten::one_hot")

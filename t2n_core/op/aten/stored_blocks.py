@@ -10,6 +10,7 @@ from t2n_core.op.aten import index, matmul
 from t2n_core.op.aten.index import non_negative_index
 from t2n_core.op.registry import op
 from t2n_core.op.stored.writing import blocks_of
+from t2n_core.torch_graph.graph.ir import TorchOp
 
 
 @op("aten::linear", target="tract", option="weights", needs=("tract_core_einsum",))
@@ -38,11 +39,11 @@ def embedding(g: Emitter, weight: Value, indices: Value) -> Value:
 
 
 @op("aten::index.Tensor", target="tract", option="weights")
-def index_of_matrices(g: Emitter, self: Value, indices: Sequence[Value | None]) -> Value:
+def index_of_matrices(g: Emitter, self: Value, indices: Sequence[Value | None], node: TorchOp) -> Value:
     """Return the matrices of experts that a tensor of indices picks."""
     blocks = blocks_of(g, self)
     if blocks is None:
-        return index.index(g, self, indices)
+        return index.index(g, self, indices, node)
     (picks,) = indices
     assert picks is not None
     return g.reshape_to(_rows(g, blocks, non_negative_index(g, picks, self.shape[0])), g.output.shape)

@@ -82,7 +82,7 @@ def open_at(mask: TensorVariable) -> float | None:
     if mask.rank < 2:
         return None
     rows, columns = mask.shape[-2:]
-    shown = _Shown(as_dim(rows - 1))
+    shown = Shown(as_dim(rows - 1))
     for key in _keys(rows, columns):
         if not (shown.never_negative(key) and shown.never_negative(Line(as_dim(columns - 1)).plus(key, -1))):
             continue
@@ -102,7 +102,7 @@ def _keys(rows: Dim, columns: Dim) -> Iterator[Line]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class Shown:
     """Facts about a tensor at one position for each query, up to the last query."""
 
     last: Dim

@@ -31,6 +31,8 @@ def add(g: Emitter, self: Tensorlike, other: Tensorlike, alpha: Tensorlike = 1) 
     if g.output.dtype == BOOL:
         return g.or_(*pair(g, self, other)) if alpha else tensor(g, self, BOOL)
     left, right = _operands(g, self, _times_alpha(g, other, alpha))
+    if isinstance(left, Value) and left.dtype.kind in "iu" and type(right) is int and right == 0:
+        return left  # positions from the start of a sequence
     return saturation.closing_sum(g, g.add(left, right), left, right)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import BOOL, FLOAT64, Value
 from t2n_core.op import formulas
+from t2n_core.op.known_elements import is_always_true, is_never_negative
 from t2n_core.op.promote import Tensorlike, comparable, operand, tensor
 from t2n_core.op.registry import op
 
@@ -26,6 +27,8 @@ def _comparison(operator: str, aliases: tuple[str, ...]) -> None:
     @op(f"aten::{operator}", *(f"aten::{alias}" for alias in aliases), f"prims::{operator}")
     def rule(g: Emitter, self: Value, other: Tensorlike) -> Value:
         """Promote both operands as `torch.result_type` does, then compare them."""
+        if operator == "ge" and isinstance(other, int) and other <= 0 and is_never_negative(self):
+            return g.fill(True, g.output.shape, BOOL)
         return g.call(operator, *comparable(g, self, other))[0]
 
 
@@ -48,7 +51,14 @@ def _exclusive_or(g: Emitter, a: Value, b: Value) -> Value:
     return g.or_(g.and_(a, g.not_(b)), g.and_(b, g.not_(a)))
 
 
-_logic("aten::logical_and", lambda g, a, b: g.and_(a, b))
+def _both(g: Emitter, a: Value, b: Value) -> Value:
+    for one, other in ((a, b), (b, a)):
+        if is_always_true(one):
+            return g.expand(g.lift(other, len(g.output.shape)), g.output.shape)
+    return g.and_(a, b)
+
+
+_logic("aten::logical_and", _both)
 _logic("aten::logical_or", lambda g, a, b: g.or_(a, b))
 _logic("aten::logical_xor", _exclusive_or)
 
@@ -63,7 +73,7 @@ def _bitwise(name: str, operator: str, formula: Callable[[Emitter, Value, Value]
         return formula(g, a, b) if g.output.dtype == BOOL else g.call(operator, a, b)[0]
 
 
-_bitwise("and", "tract_core_bitand", lambda g, a, b: g.and_(a, b))
+_bitwise("and", "tract_core_bitand", _both)
 _bitwise("or", "tract_core_bitor", lambda g, a, b: g.or_(a, b))
 _bitwise("xor", "tract_core_bitxor", _exclusive_or)
 

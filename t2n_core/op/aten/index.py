@@ -13,6 +13,7 @@ from t2n_core.nnef.graph import BOOL, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, Shape, product
 from t2n_core.op.aten.reduction import extreme
 from t2n_core.op.aten.shape import axis_of
+from t2n_core.op.known_elements import is_never_negative
 from t2n_core.op.registry import op
 from t2n_core.op.weights import constant_values
 from t2n_core.torch_graph.graph.ir import TorchOp
@@ -26,6 +27,8 @@ def non_negative_index(g: Emitter, index: Value, size: Dim) -> Value:
         return g.constant(np.where(known < 0, known + size, known).astype(np.int64))
     plain = g.cast(index, INT64)
     g.state_index(plain, size)
+    if is_never_negative(plain):
+        return plain
     return g.select(g.lt(plain, 0), g.add(plain, g.size(size, INT64)), plain)
 
 

@@ -89,7 +89,7 @@ SHOWN: dict[str, Shown] = {
     "mixed_second_operand": Shown(("0.21.6",), lambda m, x: x * m.column, (randn(2, 7, 33, 65),)),
     "uniform_tensor": Shown(
         ("0.23.0", NEWEST),
-        lambda m, x: torch.ones(x.shape[0], dtype=torch.bool)[:, None] & (x[:1] > 0),
+        lambda m, x: torch.zeros(x.shape[0], dtype=torch.bool)[:, None] & (x[:1] > 0),
         (randn(6, 4),),
         {0: "T"},
     ),

@@ -57,3 +57,25 @@ def test_elements_are_moved(name: str, version: str, tract_engine: Any, tmp_path
 @pytest.mark.parametrize("name", PICKED)
 def test_other_indices_pick_elements(name: str, tmp_path: Path) -> None:
     assert "tract_core_gather" in check(PICKED[name], NEWEST, tmp_path)
+
+
+def of_places(x: Tensor) -> Tensor:
+    return x[arange(x.shape[0]), x[:, :, 0].argmax(1)]
+
+
+@pytest.mark.parametrize("version", on_each_line(OLDEST, "0.21.19", NEWEST))
+@pytest.mark.parametrize(
+    ("function", "never"),
+    [
+        (of_places, {"lt"}),
+        (lambda x: x[:, x.argmax(2)[0] + 0], {"lt"}),
+        (lambda x: (arange(x.shape[1])[None, :, None] >= 0) & (x > 0), {"ge", "and"}),
+        (lambda x: (x > 0) & torch.tensor(True) & (arange(3) >= -1), {"ge", "and"}),
+    ],
+    ids=["places", "places of one row", "positions", "a constant"],
+)
+def test_what_is_known_of_elements_is_not_computed(
+    function: Callable[[Tensor], Tensor], never: set[str], version: str, tract_engine: Any, tmp_path: Path
+) -> None:
+    tract_engine(version)
+    assert not check(function, version, tmp_path) & never

@@ -298,9 +298,10 @@ class Emitter(ABC):
         """Return the mean over axes, which are kept with size 1, by the fastest lowering."""
         return self.mean_reduce(value, axes=list(axes))
 
-    def mean_of_squares(self, value: Value, axes: Sequence[int]) -> Value:
-        """Return the mean of squares, written so that the engine recognises the norm that it is part of."""
-        return self.mean_of(self.mul(value, value), axes)
+    def norm_of(self, value: Value, axes: Sequence[int], eps: float) -> tuple[Value, Value]:
+        """Return `value / sqrt(mean(value^2) + eps)`, with the mean over axes, and the reciprocal of that root."""
+        inverse = self.rsqrt(self.add(self.mean_of(self.mul(value, value), axes), eps))
+        return self.mul(value, inverse), inverse
 
     def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Return the dtype in which products of `dtype` are computed."""

@@ -203,10 +203,12 @@ class TractEmitter(TractBuilder):
             return super().mean_of(value, axes)
         return sums.mean_of_last(self, value)
 
-    def mean_of_squares(self, value: Value, axes: Sequence[int]) -> Value:
-        if self.traits.fuses_norms:
-            return self.mean_reduce(self.mul(value, value), axes=list(axes))
-        return super().mean_of_squares(value, axes)
+    def norm_of(self, value: Value, axes: Sequence[int], eps: float) -> tuple[Value, Value]:
+        if not self.traits.fuses_norms:
+            return super().norm_of(value, axes, eps)
+        # of squares over the last axis alone, which the engine recognises
+        inverse = self.rsqrt(self.add(self.mean_reduce(self.mul(value, value), axes=list(axes)), eps))
+        return sums.norm(self, value, axes, eps, inverse), inverse
 
     def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Return float32 for float16 even if the engine itself would accumulate in float16."""

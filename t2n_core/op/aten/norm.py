@@ -136,9 +136,8 @@ def _standardise(g: Emitter, value: Value, axes: Sequence[int], eps: float) -> t
         mean, inverse = (g.unsqueeze(v, axes=list(range(lead + 1, value.rank))) for v in statistics)
         return g.reshape_to(out, value.shape), mean, inverse
     mean = g.mean_of(value, axes)
-    centred = g.sub(value, mean)
-    inverse = g.rsqrt(g.add(g.mean_of_squares(centred, axes), eps))
-    return g.mul(centred, inverse), mean, inverse
+    out, inverse = g.norm_of(g.sub(value, mean), axes, eps)
+    return out, mean, inverse
 
 
 def _affine(g: Emitter, value: Value, weight: Value | None, bias: Value | None, dtype: np.dtype[Any]) -> Value:
@@ -261,5 +260,5 @@ def fused_rms_norm(
         return _affine(g, g.cast(out, input.dtype), weight, None, input.dtype), g.cast(inverse, input.dtype)
     axes = list(range(input.rank - len(normalized_shape), input.rank))
     small = float(np.finfo(input.dtype).eps) if eps is None else eps
-    inverse = g.rsqrt(g.add(g.mean_of_squares(input, axes), small))
-    return _affine(g, g.mul(input, inverse), weight, None, input.dtype), inverse
+    out, inverse = g.norm_of(input, axes, small)
+    return _affine(g, out, weight, None, input.dtype), inverse

@@ -71,3 +71,23 @@ def test_the_operator_has_the_bits_of_its_parts(
 )
 def test_norms_that_the_engine_does_not_find_stay_parts(version: str, model: nn.Module, tmp_path: Path) -> None:
     assert not has_operator(export(model, version, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("version", "size", "axes", "reduced"),
+    [
+        (NEWEST, 64, {0: "B"}, [2]),
+        (NEWEST, 65, {0: "B"}, [2, 3]),
+        (NEWEST, 64, None, [2, 3]),
+        ("0.23.3", 64, {0: "B"}, [2, 3]),
+    ],
+)
+def test_short_rows_of_dynamic_number_are_summed_alone(
+    version: str, size: int, axes: dict[int, str] | None, reduced: list[int], tmp_path: Path
+) -> None:
+    export = ModelExport(
+        nn.LayerNorm(size), (torch.randn(3, 5, size),), input_names=["x"], dynamic_axes={"x": axes or {}}
+    )
+    result = export.to(TractNNEF(version), tmp_path / "model.nnef.tar")
+    assert [op.arguments["axes"] for op in result.graph.operations if op.name == "mean_reduce"] == [reduced]
+    result.assert_parity("approximate")

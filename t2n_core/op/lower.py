@@ -326,4 +326,9 @@ def _number(graph: Graph, kept: set[str]) -> None:
 
 def has_rule(registry: Registry, spec: Spec, options: WritingOptions = PLAIN) -> Any:
     """Return the predicate for `simplify` that is true for operators that need no decomposition."""
-    return lambda op: registry.find(op.kind, spec, options) is not None
+
+    def is_written(op: TorchOp) -> bool:
+        rule = registry.find(op.kind, spec, options)
+        return rule is not None and rule.when(op)
+
+    return is_written

@@ -9,7 +9,7 @@ is. An argument that a rule does not take may only have its default. A key witho
 one with overload (`aten::sum.dim_IntList`) takes precedence. A rule for one target takes precedence over the common
 one, and the newest applicable `since` wins. `before` ends a range: a rule for the few releases that compute the usual
 lowering wrongly. A rule with an `option` applies only to exports whose target has that option on, and takes precedence
-there; `needs` are operators that the target must have.
+there; `needs` are operators that the target must have, and calls for which `when` is false are decomposed.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ class Rule:
     """The field of WritingOptions that must be on; empty for a rule that every export may use."""
     needs: tuple[str, ...] = ()
     """Operators that the target must have."""
+    when: Callable[[TorchOp], bool] = lambda _: True
+    """Returns whether the rule writes a call; PyTorch's decomposition is written for the others."""
 
     @property
     def place(self) -> str:
@@ -131,6 +133,7 @@ def op(
     implied: Iterable[str] = (),
     option: str = "",
     needs: Iterable[str] = (),
+    when: Callable[[TorchOp], bool] = lambda _: True,
     registry: Registry = DEFAULT,
 ) -> Callable[[Function], Function]:
     """Register a rule under one or more keys (`aten::add`, `aten::sum.dim_IntList`).
@@ -150,7 +153,7 @@ def op(
         if present:
             _check(present, parameters - OF_THE_CALL | set(implied), function)
         for key in present:
-            rule = Rule(key, function, target, releases, parameters, frozenset(implied), option, tuple(needs))
+            rule = Rule(key, function, target, releases, parameters, frozenset(implied), option, tuple(needs), when)
             registry.add(rule)
         return function
 

@@ -16,6 +16,7 @@ from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import BOOL, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, product
 from t2n_core.op import formulas
+from t2n_core.op.known_elements import least_of
 from t2n_core.op.promote import as_numbers, wide_dtype, wide_input, widen_float16
 from t2n_core.op.registry import op
 
@@ -105,6 +106,8 @@ def extreme(g: Emitter, self: Value, axes: list[int], operator: str) -> Value:
         return self
     x = as_numbers(g, self)
     found = g.call(operator, x, axes=axes)[0]
+    if operator == "max_reduce" and least_of(x) is not None:
+        return found
     return g.cast(_correct_extreme(g, x, found, axes, operator) if x.dtype.kind == "f" else found, self.dtype)
 
 

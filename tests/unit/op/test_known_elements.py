@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -9,11 +10,11 @@ import pytest
 
 from t2n_core.nnef.dialects import emitter_for
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import INT64, Value
+from t2n_core.nnef.graph import FLOAT32, INT64, Value
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import spec_for
-from t2n_core.op.known_elements import is_always_true, is_never_negative
+from t2n_core.op.known_elements import is_always_true, is_never_negative, least_of
 from tests.releases import NEWEST
 
 T = symbol("T")
@@ -78,3 +79,32 @@ def test_always_true() -> None:
     assert not is_always_true(built(lambda g, x: g.constant(mixed)))
     assert not is_always_true(built(lambda g, x: g.gt(x, 0)))
     assert not is_always_true(built(lambda g, x: g.constant(np.ones(3))))
+
+
+def reals(make: Callable[[Emitter, Value], Value]) -> Value:
+    g = emitter_for(spec_for("tract", NEWEST))
+    x = g.external("x", (2, 3), FLOAT32)
+    g.begin("m", None, ())
+    return make(g, x)
+
+
+@pytest.mark.parametrize(
+    ("make", "least"),
+    [
+        (lambda g, x: g.max(x, 0.5), 0.5),
+        (lambda g, x: g.unsqueeze(g.mul(g.log(g.max(x, 1e-10)), 10.0), axes=[0]), 10 * math.log(1e-10)),
+        (lambda g, x: g.sub(g.sqrt(g.max(x, 4.0)), 1.5), 0.5),
+        (lambda g, x: x, None),
+        (lambda g, x: g.max(x, x), None),
+        (lambda g, x: g.log(g.max(x, 0.0)), None),  # minus infinity
+        (lambda g, x: g.mul(g.max(x, 1.0), -1.0), None),
+        (lambda g, x: g.mul(g.max(x, 1.0), x), None),
+        (lambda g, x: g.sub(1.0, g.max(x, 1.0)), None),
+        (lambda g, x: g.sub(g.max(x, 1.0), x), None),
+        (lambda g, x: g.mul(g.max(x, -1e20), 1e20), None),
+        (lambda g, x: g.select(g.gt(x, 0.0), g.max(x, 1.0), x), None),
+    ],
+)
+def test_least(make: Callable[[Emitter, Value], Value], least: float | None) -> None:
+    found = least_of(reals(make))
+    assert found is None if least is None else found == pytest.approx(least)

@@ -48,6 +48,7 @@ def parametrize_engines(
         raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: @pytest.mark.{name}: {exc}") from None
     try:
         _require_unique(options, {} if own is None else own)
+        _require_exporters(options, metafunc.config)
         chosen = engines_of_case(engines, options)
     except (T2NError, ValueError) as exc:
         raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: {exc}") from None
@@ -56,6 +57,16 @@ def parametrize_engines(
     if ENGINE_PARAM not in metafunc.fixturenames:
         metafunc.fixturenames.append(ENGINE_PARAM)
     metafunc.parametrize(ENGINE_PARAM, chosen, ids=[engine.id for engine in chosen], indirect=True)
+
+
+def _require_exporters(options: CaseOptions, config: pytest.Config) -> None:
+    """Raise InputError if the marker of a test names an exporter that there is not."""
+    named = [name for name, kind in options.exporters.items() if kind is None]
+    if named:
+        from pytest_t2n.config.exporters import registered_exporters
+        from t2n_core.exporters.registry import check_names
+
+        check_names(named, [OWN_EXPORTER, *registered_exporters(config)])
 
 
 def _require_unique(options: CaseOptions, known: dict[str, type]) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_t2n.config.engines import cache_folder
+from pytest_t2n.config.engines import ONNXRUNTIME, cache_folder
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.records.from_report import DTYPE_PROPERTY, OP_PROPERTY
@@ -45,7 +45,8 @@ def check_result(
 
     inputs = checked = None
     try:
-        if settings.bundle or settings.bundle_failures or settings.reuse or settings.reduce:
+        keeps = settings.bundle or settings.bundle_failures or settings.reuse or settings.reduce
+        if keeps and cell.engine.target != ONNXRUNTIME:  # bundles are judged in engines that releases name
             inputs = _inputs(cell, result, criteria, timeout, properties, place)
         outcome = checked = _check(cell, settings, result, inputs, criteria, timeout, tell)
         if outcome.passed and (transforms or settings.transforms):

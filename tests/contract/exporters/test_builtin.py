@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -18,8 +19,9 @@ from t2n_core.exporters.archive import PROFILES, ForeignArchive, Profile
 from t2n_core.exporters.process import write_file
 from t2n_core.exporters.registry import find_exporter
 from t2n_core.exporters.request import request_of
+from t2n_core.exporters.runtime import OnnxRuntimeEngine
 from t2n_core.parity.judging.judgement import Judgement
-from t2n_core.parity.outcome import Outcome
+from t2n_core.parity.outcome import Outcome, Status
 from t2n_core.parity.stage import AUTHOR, Author
 from tests.nets import OfFunction
 from tests.releases import RECENT
@@ -107,3 +109,24 @@ def test_a_refusal_has_the_words_of_the_exporter(check: Check, name: str) -> Non
     export = ModelExport(OfFunction(lambda x: torch.linalg.eigvalsh(x)).eval(), torch.eye(3))
     with pytest.raises(RefusedError, match=r"linalg_eigh|linalg_eigvalsh"):
         check(export, name)
+
+
+def test_onnxruntime_judges_the_file_alone(tmp_path: Path) -> None:
+    export, other = linear(), linear()
+    path, declared = written(export, "torch-onnx-torchscript", tmp_path)
+    exporter, engine = find_exporter("torch-onnx-torchscript", {}), OnnxRuntimeEngine()
+    right = ForeignArchive(path, export, exporter, declared, engine, Profile.STRICT, {}).check_parity(Judgement())
+    assert right.passed, right.error
+    assert right.engine == f"onnxruntime {engine.version}"
+    wrong = ForeignArchive(path, other, exporter, declared, engine, Profile.VALUES, {}).check_parity(Judgement())
+    assert wrong.status is Status.MISMATCH
+    assert wrong.facts[AUTHOR] == Author.EXPORTER, "the file says what the engine computes"
+
+
+def test_onnxruntime_goes_on_after_inputs_that_it_refuses(tmp_path: Path) -> None:
+    path, _ = written(linear(), "torch-onnx-torchscript", tmp_path)
+    batches = [[np.zeros((2, 3), np.float32)], [np.zeros((2, 4), np.float32)], [np.ones((1, 3), np.float32)]]
+    engine = OnnxRuntimeEngine()
+    stopped, whole = engine.run(path, batches), engine.run(path, batches, keep_going=True)
+    assert (stopped.status, stopped.stage, len(stopped.outputs)) == ("error", "run", 1)
+    assert (whole.status, list(whole.refused), [len(one) for one in whole.outputs]) == ("ok", [1], [1, 0, 1])

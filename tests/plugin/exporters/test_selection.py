@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import metadata
+
 import pytest
 
 from tests.plugin.exporters.toys import CACHE, NET, TOY
@@ -178,3 +180,15 @@ def test_the_khronos_tools_read_the_exporters_that_write_the_standard(suite):
     columns = ["tract", "khronos", "toy-tract", "nnef-tools-tract", "nnef-tools-khronos"]
     ends = [one.replace("tract", f"tract-{RECENT}") for one in columns]
     assert set(suite.statuses) == {f"test_{name}[{end}]" for name in ("both", "session") for end in ends}
+
+
+def test_onnxruntime_has_a_column_for_each_exporter_of_onnx_files(suite):
+    suite.pytester.makepyfile(test_it=NET + "\n@pytest.mark.nnef_export\ndef test_net():\n    return last()\n")
+    result = run(suite, "--t2n-exporter=t2n,nnef-tools,torch-onnx", "--t2n-onnxruntime", "--collect-only", "-q")
+    ids = [line.partition("[")[2] for line in result.outlines if "::test_net[" in line]
+    version = metadata.version("onnxruntime")
+    release = ids[0].removeprefix("tract-")
+    assert ids == [
+        f"tract-{release}", f"nnef-tools-tract-{release}",
+        f"torch-onnx-tract-{release}", f"torch-onnx-onnxruntime-{version}]",
+    ]  # fmt: skip

@@ -20,8 +20,9 @@ from typing import Final
 
 from conformance.lab.command import add_tract, command_parser, say
 from conformance.lab.machine import ROOT
+from conformance.lab.pages.tables import show
 from conformance.lab.rows import RowFile
-from conformance.league.pages import FOLDER, write_pages
+from conformance.league.pages import FOLDER, MARK, totals, write_pages
 from conformance.league.results import SECONDS, read_results
 
 SUITES: Final = {
@@ -48,6 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--workers", default="auto", help="as -n of pytest-xdist")
     parser.add_argument("--pages", action="store_true", help="run nothing, and write the pages")
     parser.add_argument("--folder", type=Path, default=FOLDER, metavar="DIR", help="where the pages are written")
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE", help="write the totals between their marks in this page, too"
+    )
     add_tract(parser)
     options, further = parser.parse_known_args(arguments)
     site = options.site.absolute()
@@ -56,7 +60,10 @@ def main(arguments: list[str] | None = None) -> int:
             columns = [f"--t2n-tract={options.tract}", f"--t2n-exporter={options.exporters}", "--t2n-onnxruntime"]
             run_suite(site, suite, [*columns, "-n", options.workers, *further])
     results = read_results(site, list(SUITES))
-    write_pages(results, options.exporters.split(","), options.folder)
+    exporters = options.exporters.split(",")
+    write_pages(results, exporters, options.folder)
+    if options.page is not None:
+        show(totals(results, exporters, results.releases[-1], "../reference/league/"), MARK, options.page)
     return 0
 
 

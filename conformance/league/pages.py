@@ -17,6 +17,8 @@ from pytest_t2n.records.nodeids import OWN_EXPORTER
 
 FOLDER: Final = ROOT / "docs" / "reference" / "league"
 _TEMPLATES: Final = Path(__file__).with_name("templates")
+MARK: Final = "<!-- league: totals -->"
+"""The mark before the totals in another page."""
 _MOST_CAUSES: Final = 15
 _MESSAGE: Final = 140
 
@@ -25,7 +27,7 @@ def write_pages(results: Results, exporters: Sequence[str], folder: Path = FOLDE
     """Write all pages of the league."""
     newest = results.releases[-1]
     tables = {
-        "totals": _totals(results, exporters, newest),
+        "totals": totals(results, exporters, newest),
         "releases": _by_release(results, exporters),
         "suites": _by_suite(results, exporters, newest),
         "times": _times(results, exporters, newest),
@@ -42,14 +44,14 @@ def write_pages(results: Results, exporters: Sequence[str], folder: Path = FOLDE
         (folder / template.name).write_text(text.render(tables), "utf-8")
 
 
-def _totals(results: Results, exporters: Sequence[str], release: str) -> str:
-    """Return the outcomes of each exporter in a release."""
+def totals(results: Results, exporters: Sequence[str], release: str, folder: str = "") -> str:
+    """Return the outcomes of each exporter in a release; `folder` leads from the page of the table to the others."""
     rows = []
     for exporter in exporters:
         own = results.of(exporter, release)
         counts = Counter(one.outcome for one in own)
         strict = sum(one.is_strict for one in own)
-        link = f"causes.md#{exporter}"
+        link = f"{folder}causes.md#{exporter}"
         figures = [
             f"[{counts[name]:,}]({link})" if counts[name] and name != RIGHT else f"{counts[name]:,}"
             for name in OUTCOMES

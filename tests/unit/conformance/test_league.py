@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from conformance.league.pages import write_pages
+from conformance.league.pages import totals, write_pages
 from conformance.league.results import RIGHT, WRONG, read_results
 from pytest_t2n.records.file import encode
 from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, EngineLine, ErrorLine, RunLine
@@ -67,6 +67,11 @@ def test_results_are_those_of_the_suites_that_ran(results):
         (RIGHT, True), (RIGHT, False), (RIGHT, True), ("engine dies", False),
     ]  # fmt: skip
     assert [one.outcome for one in results.of("t2n", NEW, "layers")] == [RIGHT, RIGHT, "refused"]
+
+
+def test_the_totals_of_another_page_link_the_causes(results):
+    lines = totals(results, ["other"], NEW, "../league/").splitlines()
+    assert "| `other` | 8 | 6 | 4 | 0 | 0 | 0 | [2](../league/causes.md#other) |" in lines
 
 
 def test_pages_have_the_counts_and_their_causes(results, tmp_path):

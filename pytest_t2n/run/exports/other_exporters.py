@@ -38,6 +38,14 @@ class _File(NamedTuple):
     seconds: float
 
 
+class _Refusal(NamedTuple):
+    """The error of an export, without its traceback, which would keep the model."""
+
+    kind: type[T2NError]
+    message: str
+    hint: str | None
+
+
 class _Files:
     """The files of one model by exporter and release, kept until the model is gone."""
 
@@ -45,7 +53,7 @@ class _Files:
         """Take the name of the test's module, which an exporter's process imports: it may prepare libraries."""
         self._settings, self._module = settings, module
         self._folder = ScratchFolder()
-        self._written: dict[tuple[str, str], _File | T2NError] = {}
+        self._written: dict[tuple[str, str], _File | _Refusal] = {}
 
     def of(self, export: ModelExport, exporter: Exporter, release: str) -> _File:
         """Return the file of an exporter for a release.
@@ -57,11 +65,11 @@ class _Files:
             try:
                 self._written[key] = self._write(export, exporter, release)
             except T2NError as refusal:
-                self._written[key] = refusal
-        found = self._written[key]
-        if isinstance(found, T2NError):
-            raise found.with_traceback(None)
-        return found
+                self._written[key] = _Refusal(type(refusal), refusal.message, refusal.hint)
+        written = self._written[key]
+        if isinstance(written, _Refusal):
+            raise written.kind(written.message, hint=written.hint)
+        return written
 
     def _write(self, export: ModelExport, exporter: Exporter, release: str) -> _File:
         from t2n_core.exporters.process import write_file

@@ -192,3 +192,33 @@ def test_onnxruntime_has_a_column_for_each_exporter_of_onnx_files(suite):
         f"tract-{release}", f"nnef-tools-tract-{release}",
         f"torch-onnx-tract-{release}", f"torch-onnx-onnxruntime-{version}]",
     ]  # fmt: skip
+
+
+def test_a_refused_model_is_dropped_like_any_other(suite):
+    suite.pytester.makeconftest(
+        TOY.replace("def export(self, request):", "def export(self, request):\n        raise OSError('no')\n")
+    )
+    suite.pytester.makepyfile(
+        f"""{NET}
+import gc
+import weakref
+
+MODELS = []
+
+
+@pytest.mark.nnef_export(exporter="toy")
+@pytest.mark.parametrize("turn", [0, 1])
+def test_net(turn):
+    model, inputs = last()
+    MODELS.append(weakref.ref(model))
+    return model, inputs
+
+
+def test_one_is_gone():
+    gc.collect()
+    assert [model() is None for model in MODELS] == [True, False]
+"""
+    )
+    result = run(suite)
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(["*unsupported at stage `lower` in toy tract *OSError: no"])

@@ -27,7 +27,7 @@ def non_negative_index(g: Emitter, index: Value, size: Dim) -> Value:
         return g.constant(np.where(known < 0, known + size, known).astype(np.int64))
     plain = g.cast(index, INT64)
     g.state_index(plain, size)
-    if is_never_negative(plain):
+    if known is None and is_never_negative(plain):
         return plain
     return g.select(g.lt(plain, 0), g.add(plain, g.size(size, INT64)), plain)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
+from tests import nets
 from tests.plugin.exporters.toys import CACHE, NET, TOY
 from tests.releases import RECENT
 from tests.starter import FOR_EXPORTS
@@ -111,7 +113,7 @@ ONE_COLUMN = (
     + """
 from pathlib import Path
 
-from tests.nets import TinyDecoder
+from nets import TinyDecoder
 
 Path("archive").mkdir(exist_ok=True)
 Path("archive/graph.nnef").write_text(
@@ -139,7 +141,7 @@ def test_last():
 
 def test_files_and_generation_have_the_column_of_this_package_alone(suite):
     suite.pytester.makeconftest(TOY)
-    suite.pytester.makepyfile(ONE_COLUMN)
+    suite.pytester.makepyfile(ONE_COLUMN, nets=Path(nets.__file__).read_text("utf-8"))
     run(suite, "--t2n-exporter=toy,t2n").assert_outcomes(passed=4)
     ends = ["file[", "generate[", "last[toy-", "last["]
     assert list(suite.statuses) == [f"test_{one}tract-{RECENT}]" for one in ends]
@@ -147,7 +149,7 @@ def test_files_and_generation_have_the_column_of_this_package_alone(suite):
 
 def test_a_test_without_a_column_says_so(suite):
     suite.pytester.makeconftest(TOY)
-    suite.pytester.makepyfile(ONE_COLUMN)
+    suite.pytester.makepyfile(ONE_COLUMN, nets=Path(nets.__file__).read_text("utf-8"))
     result = run(suite, "--t2n-exporter=toy", "-rs")
     result.assert_outcomes(passed=1, skipped=2)
     result.stdout.fnmatch_lines(

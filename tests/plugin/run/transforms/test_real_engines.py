@@ -6,6 +6,7 @@ from t2n_core.engine.provision.store import default_cache_dir
 from tests.releases import RECENT
 from tests.starter import FOR_EXPORTS
 
+ENGINES_IN_CACHE = ("0.22.4", RECENT)
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
 """Looked up now: pytester gives each test a home without engines."""
 MODELS = """

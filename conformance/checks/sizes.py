@@ -71,7 +71,7 @@ def check_result(result: Any, name: str, traced: Mapping[str, int], timeout: flo
     of_pattern = samples_of(name)
     samples = sorted(of_pattern, key=lambda sample: sample.sizes != traced)
     if hasattr(result, "exporter"):  # of another exporter
-        return result.check_sizes(samples, timeout)
+        return result.check_sizes(samples, timeout).with_times(result.times)
     inside = [place for place, sample in enumerate(of_pattern) if accepts(result, sample.sizes)]
     largest = max(inside, key=lambda place: sum(x.size for x in of_pattern[place].expected), default=None)
     twin = None if largest is None else _twin(name, largest)

@@ -26,7 +26,7 @@ from pytest_t2n.run.check import check_result
 from pytest_t2n.run.export_summary import ExportSummary, summarise
 from pytest_t2n.run.exports.checked_export import CheckedExport
 from pytest_t2n.run.exports.converter import is_export, new_export, to_archive
-from pytest_t2n.run.file_check import FilePaths, check_in_engine, new_file_check
+from pytest_t2n.run.file_check import FilePaths, check_foreign, check_in_engine, new_file_check
 from pytest_t2n.run.several_archives.generation import (
     check_tokens,
     decoder_of,
@@ -84,6 +84,7 @@ class CellRun:
         """Add the outcome of a check, which is begun if there is none, with its ExportResult, or the ModelExport."""
         self.verdicts.end(self.verdicts.begin() if check is None else check, outcome)
         captured = export is not None and outcome.stage.value not in _BEFORE_GRAPHS
+        captured = captured and (archive is not None or not self.cell.engine.exporter)  # another one captures nothing
         self._append(outcome, summarise(export, archive) if captured else None)
 
     def decisive_summary(self) -> ExportSummary:
@@ -279,7 +280,7 @@ class CellRun:
         self._fixture_exports.append(exported)
         return exported
 
-    def check(self, result: ExportResult, options: CaseOptions) -> Outcome:
+    def check(self, result: Any, options: CaseOptions) -> Outcome:
         """Compare in the engine by the options and the user's hook, without adding the outcome.
 
         Raises:
@@ -291,10 +292,11 @@ class CellRun:
         by_plan = {"tolerance": result.planned_level} if result.planned_level else {}
         criteria = judgement_of(options.judged_by or by_plan, self.settings.level)
         seconds = self.settings.timeout if options.timeout is None else options.timeout
-        properties, place = dict(self.item.user_properties), len(self.outcomes)
-        outcome = check_result(
-            self.cell, self.settings, result, criteria, seconds, properties, place, options.transforms, self.tell
-        )
+        properties = dict(self.item.user_properties)
+        if self.cell.engine.exporter:
+            return check_foreign(self, result, criteria, seconds, properties).with_times(result.times)
+        more = len(self.outcomes), options.transforms, self.tell
+        outcome = check_result(self.cell, self.settings, result, criteria, seconds, properties, *more)
         return outcome.with_times(result.times)
 
     def why_unproven(self) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_t2n.config.engines import ONNXRUNTIME, cache_folder
+from pytest_t2n.config.engines import cache_folder
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.records.from_report import DTYPE_PROPERTY, OP_PROPERTY
@@ -45,10 +45,9 @@ def check_result(
 
     inputs = checked = None
     try:
-        keeps = settings.bundle or settings.bundle_failures or settings.reuse or settings.reduce
-        if keeps and cell.engine.target != ONNXRUNTIME:  # bundles are judged in engines that releases name
+        if settings.bundle or settings.bundle_failures or settings.reuse or settings.reduce:
             inputs = _inputs(cell, result, criteria, timeout, properties, place)
-        outcome = checked = _check(cell, settings, result, inputs, criteria, timeout, tell)
+        outcome = checked = _check(settings, result, inputs, criteria, timeout, tell)
         if outcome.passed and (transforms or settings.transforms):
             from pytest_t2n.run.transforms import with_transforms
 
@@ -66,7 +65,6 @@ def check_result(
 
 
 def _check(
-    cell: Cell,
     settings: Settings,
     result: ExportResult,
     inputs: CheckInputs | None,
@@ -80,8 +78,7 @@ def _check(
         from pytest_t2n.run.bundles import keep_in_bundle
 
         keep_in_bundle(settings.bundle, inputs, tell)
-    reuses = settings.reuse and not cell.engine.exporter and not criteria.metrics  # a function is not in the key
-    if reuses and inputs is not None:
+    if settings.reuse and inputs is not None and not criteria.metrics:  # a function cannot be proven to be the same
         from pytest_t2n.run.reuse import reuse_result
 
         outcome = reuse_result(cache_folder(settings), inputs, check, timeout)

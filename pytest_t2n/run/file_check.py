@@ -13,16 +13,19 @@ import pytest
 
 from pytest_t2n.collect.judging import judgement_of
 from pytest_t2n.collect.markers import CaseOptions, MarkerError, file_options
-from pytest_t2n.config.engines import cache_folder, runner_of
+from pytest_t2n.config.engines import ONNXRUNTIME, cache_folder, runner_of
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell
-from pytest_t2n.run.bundles import CheckInputs, keep_in_bundle
+from pytest_t2n.records.from_report import DTYPE_PROPERTY, OP_PROPERTY
+from pytest_t2n.run.bundles import CheckInputs, Subject, keep_in_bundle
 from pytest_t2n.run.calls.requests import TO_RETURN_FILE, summary
 from t2n_core.check.file import CheckedFile, check_file, file_request, open_checked
 from t2n_core.errors import InputError
 from t2n_core.extras import importing
 
 if TYPE_CHECKING:
+    from t2n_core.exporters.archive import ForeignArchive
+    from t2n_core.parity.judging.judgement import Judgement
     from t2n_core.parity.outcome import Outcome
     from t2n_core.parity.request import CheckRequest
     from t2n_core.parity.samples import Array
@@ -84,14 +87,46 @@ def check_in_engine(run: FileRun, check: FileCheck) -> Iterator[tuple[Outcome, N
         return
     file, request = check
     inputs = CheckInputs(cell, request, place=len(run.outcomes))
-    if run.settings.bundle is not None:
-        keep_in_bundle(run.settings.bundle, inputs, run.tell)
-    outcome = replace(check_file(file, runner_of(cell.engine), cell.engine.target, request), engine=cell.engine.title)
-    if cell.engine.kind == "tract":
+    judge = partial(check_file, file, runner_of(cell.engine), cell.engine.target, request)
+    yield _judged(run.settings, file, inputs, judge, run.tell), None
+
+
+def check_foreign(
+    run: FileRun, result: ForeignArchive, criteria: Judgement, timeout: float, properties: Mapping[str, object]
+) -> Outcome:
+    """Return the outcome of the file of another exporter, which is kept and explained as any other file is.
+
+    `timeout` is in seconds, `properties` are those that the test has recorded so far.
+    """
+    cell, judge = run.cell, partial(result.check_parity, criteria, timeout=timeout)
+    try:
+        request = None if cell.engine.target == ONNXRUNTIME else result.check_request(criteria, timeout)
+    except Exception:  # of which the check reports the same
+        request = None
+    if request is None:
+        return replace(judge(), engine=cell.engine.title)
+    subject = Subject(op=str(properties.get(OP_PROPERTY, "")), dtype=str(properties.get(DTYPE_PROPERTY, "")))
+    inputs = CheckInputs(cell, request, subject, len(run.outcomes))
+    return _judged(run.settings, result.file, inputs, judge, run.tell)
+
+
+def _judged(
+    settings: Settings,
+    file: CheckedFile,
+    inputs: CheckInputs,
+    judge: Callable[[], Outcome],
+    tell: Callable[[str], object],
+) -> Outcome:
+    """Return the outcome of a file, with what the user requested beside it: a bundle, and explanations of a failure."""
+    engine = inputs.cell.engine
+    if settings.bundle is not None:
+        keep_in_bundle(settings.bundle, inputs, tell)
+    outcome = replace(judge(), engine=engine.title)
+    if engine.kind == "tract":
         from t2n_core.releases.loading import with_hint_on_loading
 
-        outcome = with_hint_on_loading(outcome, file.path, cell.engine.version, cache_folder(run.settings))
-    yield outcome if outcome.passed else _with_explanations(outcome, run.settings, inputs, file.origins), None
+        outcome = with_hint_on_loading(outcome, file.path, engine.version, cache_folder(settings))
+    return outcome if outcome.passed else _with_explanations(outcome, settings, inputs, file.origins)
 
 
 def _with_explanations(

@@ -10,10 +10,11 @@ strict   what this package promises: the names of the call in its order, right o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from t2n_core.check.file import CheckedFile, open_checked
 from t2n_core.engine.paths import EnginePath, on_path
@@ -40,7 +41,7 @@ class Profile(StrEnum):
     STRICT = "strict"
 
 
-@dataclass(slots=True)
+@dataclass
 class ForeignArchive:
     """A file of another exporter, with PyTorch's samples of the model."""
 
@@ -51,11 +52,10 @@ class ForeignArchive:
     engine: Any
     profile: Profile
     times: Mapping[str, float]
-    notes: tuple[str, ...] = ()
-    planned_level: str = ""
-    drawn: Mapping[str, str] = field(default_factory=dict)
+    planned_level: ClassVar[str] = ""
+    """No level of a plan, which only this package's own exports follow."""
 
-    @property
+    @cached_property
     def file(self) -> CheckedFile:
         """Return the file as it is read. Raises InputError if it cannot be."""
         return open_checked(self.archive, {})
@@ -64,11 +64,6 @@ class ForeignArchive:
     def samples(self) -> list[Sample]:
         """Return PyTorch's samples, the example first. Raises InputError if the model does not run on it."""
         return samples_of(self.export)
-
-    @property
-    def origins(self) -> dict[str, str]:
-        """Return the lines of the model by the names of the graph, as far as the file states them."""
-        return self.file.origins
 
     def check_request(self, criteria: Judgement, timeout: float = 60.0) -> CheckRequest:
         """Return the check by the profile, at the declared sizes; `timeout` is in seconds.
@@ -92,7 +87,7 @@ class ForeignArchive:
         values = strict if strict.status is Status.PASS else check(Profile.VALUES)
         statuses = {Profile.VALUES.value: values.status.value, Profile.STRICT.value: strict.status.value}
         outcome = strict if self.profile is Profile.STRICT else values
-        return replace(outcome, facts={**outcome.facts, PROFILES: statuses}).with_times(dict(self.times))
+        return replace(outcome, facts={**outcome.facts, PROFILES: statuses})
 
     def _check_sizes(self, profile: Profile, samples: Sequence[Sample], timeout: float) -> Outcome:
         is_strict = profile is Profile.STRICT

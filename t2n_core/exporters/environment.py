@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import venv
@@ -35,9 +34,8 @@ def python_of(exporter: Exporter, folder: Path) -> Path:
 
     Raises InputError if neither this environment nor one under `folder` has them.
     """
-    home = folder / exporter.name
-    if (home / _READY).exists():
-        return _interpreter(home)
+    if (python := installed_python(folder / exporter.name)) is not None:
+        return python
     if not (missing := missing_requirements(exporter)):
         return Path(sys.executable)
     raise InputError(
@@ -54,7 +52,7 @@ def missing_requirements(exporter: Exporter) -> list[str]:
 def version_of(exporter: Exporter, folder: Path) -> str:
     """Return the version of an exporter in the environment where it runs; empty if it has none."""
     home = folder / exporter.name
-    if not (home / _READY).exists() or not exporter.distribution:
+    if not exporter.distribution or installed_python(home) is None:
         return exporter.version
     found = metadata.distributions(name=exporter.distribution, path=[str(one) for one in home.glob(_packages())])
     return next((one.version for one in found), "")
@@ -65,18 +63,25 @@ def make_environment(exporter: Exporter, folder: Path, more: Sequence[str] = ())
 
     `more` are further requirements. Raises InputError if pip fails.
     """
-    home = folder / exporter.name
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / f"{exporter.name}.lock"):
-        shutil.rmtree(home, ignore_errors=True)
-        venv.create(home, with_pip=True)
-        needed = [f"torch=={Version(metadata.version('torch')).public}", "numpy", _CLOUDPICKLE]
-        needed += [*exporter.requirements, *more]
-        pip = [str(_interpreter(home)), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *needed]
-        if subprocess.run(pip, check=False).returncode:
-            raise InputError(f"pip could not install {', '.join(needed)}", hint="its messages are above")
-        (home / _READY).write_text("\n".join(needed) + "\n", encoding="utf-8")
+    torch = f"torch=={Version(metadata.version('torch')).public}"
+    return install(folder / exporter.name, [torch, "numpy", _CLOUDPICKLE, *exporter.requirements, *more])
+
+
+def install(home: Path, requirements: Sequence[str], *options: str) -> Path:
+    """Return the interpreter of a new environment in a folder; `options` are those of pip. Raises InputError."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(home.with_name(f"{home.name}.lock")):
+        venv.create(home, with_pip=True, clear=True)
+        pip = [str(_interpreter(home)), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *options]
+        if subprocess.run([*pip, *requirements], check=False).returncode:
+            raise InputError(f"pip could not install {', '.join(requirements)}", hint="its messages are above")
+        (home / _READY).write_text("\n".join(requirements) + "\n", encoding="utf-8")
     return _interpreter(home)
+
+
+def installed_python(home: Path) -> Path | None:
+    """Return the interpreter of a complete environment in a folder; None if there is none."""
+    return _interpreter(home) if (home / _READY).exists() else None
 
 
 def _interpreter(home: Path) -> Path:

@@ -137,7 +137,7 @@ def test_environments_are_in_the_cache_of_the_engines(tmp_path: Path, monkeypatc
 
 
 def test_an_environment_that_pip_refuses_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_pip(home: Path, with_pip: bool) -> None:
+    def no_pip(home: Path, with_pip: bool, clear: bool) -> None:
         python = home / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
         python.parent.mkdir(parents=True)
         python.write_text("#!/bin/sh\nexit 1\n")

@@ -13,7 +13,6 @@ from torch import nn
 
 from conformance.lab.__main__ import commands
 from conformance.lab.measure.peers.architectures import larger
-from conformance.lab.measure.peers.exporters import Flat
 from conformance.lab.pages import int8, weights
 from conformance.lab.pages.long_tables import LONG, rows_of, split, write_page
 from conformance.lab.pages.refusal_kinds import KINDS, kind_of
@@ -126,8 +125,7 @@ class Pairs(nn.Module):
 
 def test_an_axis_that_the_model_refuses_keeps_its_size() -> None:
     example = {"x": torch.ones(3, 4), "scale": 2.0}
-    flat = Flat(Pairs(), list(example))
-    more = larger(flat, example, {"x": {0: "B", 1: "T"}})
+    more = larger(Pairs(), example, {"x": {0: "B", 1: "T"}})
     assert more["x"].shape == (4, 4)
     assert more["scale"] == 2.0
     assert example["x"].shape == (3, 4)

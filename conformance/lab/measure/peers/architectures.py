@@ -11,7 +11,7 @@ import contextlib
 import importlib
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,9 @@ import numpy as np
 import torch
 
 from conformance.checks.at_one import Axes, in_rows
-from conformance.lab.measure.peers.exporters import Export, Flat, exporter
+from conformance.lab.measure.peers.exporters import Export, exporter
 from conformance.lab.timing import Stopwatch
+from t2n_core.torch_graph.frontend.results import tensors_of
 
 if TYPE_CHECKING:
     from conformance.cases.models.case import Inputs, ModelCase
@@ -45,12 +46,12 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     folder, case = Path(job["folder"]), case_of(job["name"])
     model, example = case.build(zlib.crc32(job["name"].encode()))
     examples = [example, *(case.inputs() for _ in range(EXAMPLES - 1))]
-    flat = Flat(model, list(example)).eval()
+    model.eval()
     axes = {"": None, "suite": case.dynamic_axes, "batch": case.axes_with_batch(example)}[job["axes"]]
     if axes and job.get("larger"):
-        examples.append(larger(flat, example, axes))
+        examples.append(larger(model, example, axes))
     for number, one in enumerate(examples):
-        outputs = _run(flat, one)
+        outputs = _run(model, one)
         tensors = {name: value.numpy() for name, value in one.items() if isinstance(value, torch.Tensor)}
         np.savez(folder / f"inputs_{number}.npz", **tensors)
         np.savez(folder / f"outputs_{number}.npz", *(tensor.numpy() for tensor in outputs))
@@ -75,21 +76,21 @@ def read_examples(folder: Path, names: Sequence[str]) -> tuple[list[Arrays], lis
     return inputs, expected
 
 
-def larger(flat: Flat, example: Inputs, axes: Axes) -> Inputs:
+def larger(model: torch.nn.Module, example: Inputs, axes: Axes) -> Inputs:
     """Return an example with one element more along the axes of each symbol for which the model still runs."""
     sizes = {symbol: example[name].shape[axis] for name, of in axes.items() for axis, symbol in of.items()}
     for symbol, size in sizes.items():
         more = in_rows(example, axes, [symbol], size + 1)
         with contextlib.suppress(RuntimeError, ValueError, IndexError, AssertionError):
-            _run(flat, more)
+            _run(model, more)
             example = more
     return example
 
 
-def _run(flat: Flat, example: Inputs) -> tuple[torch.Tensor, ...]:
+def _run(model: torch.nn.Module, example: Inputs) -> list[torch.Tensor]:
+    """Return the tensors that a model returns for an example."""
     with torch.no_grad():
-        outputs: tuple[torch.Tensor, ...] = flat(*(_copy(value) for value in example.values()))
-    return outputs
+        return tensors_of(model(**_copies(example)))
 
 
 def _least_ms(model: torch.nn.Module, example: dict[str, Any]) -> float:
@@ -97,11 +98,11 @@ def _least_ms(model: torch.nn.Module, example: dict[str, Any]) -> float:
     least, whole = float("inf"), Stopwatch()
     while whole.wall < TIMED_SECONDS:
         watch = Stopwatch()
-        model(**{name: _copy(value) for name, value in example.items()})
+        model(**_copies(example))
         least = min(least, watch.cpu)
     return 1e3 * least
 
 
-def _copy(value: Any) -> Any:
-    """Return a copy of a tensor; a number, which is a constant of the archive, as it is."""
-    return value.clone() if isinstance(value, torch.Tensor) else value
+def _copies(example: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an example with copies of its tensors; a number is a constant of the archive."""
+    return {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in example.items()}

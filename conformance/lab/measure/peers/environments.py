@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import tomllib
-import venv
 from pathlib import Path
 
 from conformance.lab.machine import ROOT, VERSIONS
+from t2n_core.exporters.environment import install, installed_python
 
 ENGINE = VERSIONS[-1]
 PEERS = {
@@ -27,15 +25,10 @@ ENVIRONMENTS = {
 
 
 def make_environment(peer: str, folder: Path) -> Path:
-    """Its Python; made with the torch of `constraints.txt` if it is not there."""
+    """Return the interpreter of an environment, which is made with the torch of `constraints.txt` if it is missing."""
     home = folder / peer
-    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if not (home / "ready").exists():
-        venv.create(home, with_pip=True, clear=True)
-        # the suite and our engines run there too; not installed, so that it is this checkout that runs
-        ours = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
-        wanted = ["torch", *ENVIRONMENTS[peer], *ours, "expecttest"]
-        pip = [str(python), "-m", "pip", "install", "--quiet", "-c", str(ROOT / "constraints.txt"), *wanted]
-        subprocess.run(pip, check=True)
-        (home / "ready").write_text("\n".join(wanted) + "\n", encoding="utf-8")
-    return python
+    if (python := installed_python(home)) is not None:
+        return python
+    # the suite and our engines run there too; not installed, so that it is this checkout that runs
+    ours = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    return install(home, ["torch", *ENVIRONMENTS[peer], *ours, "expecttest"], "-c", str(ROOT / "constraints.txt"))

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from t2n_core.exporters.exporter import ExportRequest
 from t2n_core.exporters.registry import find_exporter
@@ -37,18 +36,6 @@ class Export:
 
 
 Exporter = Callable[[Export], None]
-
-
-class Flat(nn.Module):
-    """A model that takes tensors by position, and returns a tuple of tensors: what every exporter takes."""
-
-    def __init__(self, model: nn.Module, names: Sequence[str]) -> None:
-        super().__init__()
-        self.model, self.names = model, names
-
-    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        found = self.model(**dict(zip(self.names, tensors, strict=True)))
-        return tuple(leaf for leaf in pytree.tree_leaves(found) if isinstance(leaf, torch.Tensor))
 
 
 def _ours() -> Exporter:

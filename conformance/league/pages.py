@@ -1,4 +1,4 @@
-"""The pages of the league: totals, by suite, by operator, by architecture, times, and the causes of each figure."""
+"""The pages of the league: totals, suites, operators, architectures, times, and the errors that each figure counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jinja2 import StrictUndefined, Template
 
 from conformance.lab.machine import ROOT, describe_machine
 from conformance.lab.pages.tables import figures_table, table
-from conformance.league.results import OUTCOMES, RIGHT, Result, Results
+from conformance.league.results import OUTCOMES, RIGHT, Result, Results, right_counts
 from pytest_t2n.records.nodeids import OWN_EXPORTER
 
 FOLDER: Final = ROOT / "docs" / "reference" / "league"
@@ -50,13 +50,10 @@ def totals(results: Results, exporters: Sequence[str], release: str, folder: str
     for exporter in exporters:
         own = results.of(exporter, release)
         counts = Counter(one.outcome for one in own)
-        strict = sum(one.is_strict for one in own)
-        link = f"{folder}causes.md#{exporter}"
-        figures = [
-            f"[{counts[name]:,}]({link})" if counts[name] and name != RIGHT else f"{counts[name]:,}"
-            for name in OUTCOMES
-        ]
-        rows.append([f"`{exporter}`", f"{len(own):,}", figures[0], f"{strict:,}", *figures[1:]])
+        right = [f"{count:,}" for count in right_counts(own)]
+        link = f"({folder}causes.md#{exporter})"
+        failures = [f"[{counts[name]:,}]{link}" if counts[name] else "0" for name in OUTCOMES[1:]]
+        rows.append([f"`{exporter}`", f"{len(own):,}", *right, *failures])
     return figures_table(["exporter", "cases", "right", "right, strict", *OUTCOMES[1:]], rows)
 
 
@@ -69,25 +66,19 @@ def _by_release(results: Results, exporters: Sequence[str]) -> str:
 def _by_suite(results: Results, exporters: Sequence[str], release: str) -> str:
     rows = []
     for suite in results.suites:
+        columns = {exporter: results.of(exporter, release, suite) for exporter in exporters}
         figures = []
-        for exporter in exporters:
-            own = results.of(exporter, release, suite)
-            right, strict = sum(one.outcome == RIGHT for one in own), sum(one.is_strict for one in own)
-            figures.append(
-                f"[{right:,} / {strict:,}](causes.md#{exporter}-{suite})"
-                if right < len(own)
-                else f"{right:,} / {strict:,}"
-            )
-        rows.append([suite, f"{max(len(results.of(one, release, suite)) for one in exporters):,}", *figures])
+        for exporter, own in columns.items():
+            right, strict = right_counts(own)
+            figure = f"{right:,} / {strict:,}"
+            figures.append(figure if right == len(own) else f"[{figure}](causes.md#{exporter}-{suite})")
+        rows.append([suite, f"{max(map(len, columns.values())):,}", *figures])
     return figures_table(["suite", "cases", *(f"`{name}`" for name in exporters)], rows)
 
 
 def _shares(own: Sequence[Result]) -> str:
     """Return the shares of right cases by both profiles, in percent."""
-    if not own:
-        return "not run"
-    right, strict = sum(one.outcome == RIGHT for one in own), sum(one.is_strict for one in own)
-    return f"{right / len(own):.1%} / {strict / len(own):.1%}"
+    return " / ".join(f"{count / len(own):.1%}" for count in right_counts(own)) if own else "not run"
 
 
 def _times(results: Results, exporters: Sequence[str], release: str) -> str:
@@ -97,11 +88,9 @@ def _times(results: Results, exporters: Sequence[str], release: str) -> str:
     for exporter in exporters:
         right = [one for one in results.of(exporter, release) if one.outcome == RIGHT]
         pairs = [(one, own[one.suite, one.case]) for one in right if (one.suite, one.case) in own]
-        ratios = [
-            [_ratio(a.export_seconds, b.export_seconds) for a, b in pairs],
-            [_ratio(a.load_seconds, b.load_seconds) for a, b in pairs],
-        ]
-        rows.append([f"`{exporter}`", f"{len(pairs):,}", *(_median(one) for one in ratios)])
+        export = _median_ratio((one.export_seconds, ours.export_seconds) for one, ours in pairs)
+        load = _median_ratio((one.load_seconds, ours.load_seconds) for one, ours in pairs)
+        rows.append([f"`{exporter}`", f"{len(pairs):,}", export, load])
     return figures_table(["exporter", "cases", "export", "load"], rows)
 
 
@@ -118,13 +107,9 @@ def _onnxruntime(results: Results, exporters: Sequence[str], release: str) -> st
     return figures_table(["exporter", "cases", "right in onnxruntime", f"of these, right in tract {release}"], rows)
 
 
-def _ratio(seconds: float, own: float) -> float | None:
-    return seconds / own if seconds and own else None
-
-
-def _median(ratios: Iterable[float | None]) -> str:
-    numbers = [one for one in ratios if one is not None]
-    return f"{statistics.median(numbers):.2f}" if numbers else "no times"
+def _median_ratio(seconds: Iterable[tuple[float, float]]) -> str:
+    ratios = [one / ours for one, ours in seconds if one and ours]
+    return f"{statistics.median(ratios):.2f}" if ratios else "no times"
 
 
 def _ahead(results: Results, exporters: Sequence[str], release: str) -> str:
@@ -138,8 +123,8 @@ def _ahead(results: Results, exporters: Sequence[str], release: str) -> str:
     if not better:
         return "None."
     rows = [
-        [key[0], f"`{key[1]}`", own[key].outcome, ", ".join(f"`{name}`" for name in names)]
-        for key, names in sorted(better.items())
+        [suite, f"`{case}`", own[suite, case].outcome, ", ".join(f"`{name}`" for name in names)]
+        for (suite, case), names in sorted(better.items())
     ]
     return table(["suite", "case", "`t2n`", "right by"], rows)
 

@@ -9,10 +9,10 @@ from typing import Final
 
 from conformance.lab.rows import read_rows
 from pytest_t2n.config.engines import ONNXRUNTIME
-from pytest_t2n.records.file import each_record
+from pytest_t2n.records.file import read_records
 from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.nodeids import OWN_EXPORTER
-from pytest_t2n.records.schema import CellLine, EngineLine, RunLine
+from pytest_t2n.records.schema import CellLine, EngineLine, RunLine, cells_of
 from t2n_core.exporters.archive import PROFILES
 from t2n_core.parity.stage import Stage, Status
 
@@ -44,6 +44,11 @@ class Result:
     load_seconds: float
 
 
+def right_counts(results: Sequence[Result]) -> tuple[int, int]:
+    """Return how many results are right, and how many are strictly."""
+    return sum(one.outcome == RIGHT for one in results), sum(one.is_strict for one in results)
+
+
 @dataclass(slots=True)
 class Results:
     """All results, with the engines and the seconds of the sessions."""
@@ -51,7 +56,6 @@ class Results:
     all: list[Result] = field(default_factory=list)
     engines: dict[str, EngineLine] = field(default_factory=dict)
     """Title of the column -> engine."""
-    versions: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
@@ -78,20 +82,15 @@ class Results:
 
 
 def read_results(site: Path, suites: Sequence[str]) -> Results:
-    """Return the results of the suites that have run. A case without a result in any column is left out."""
+    """Return the results of the suites that have run, without cells that were skipped or did not run."""
     results = Results(seconds=sum(row["seconds"] for row in read_rows(site / SECONDS)))
     for suite in suites:
         path = site / suite / MATRIX_FILE
-        if not path.exists():
-            continue
-        cells: dict[str, CellLine] = {}
-        for record in each_record(path, lambda problem: None):
-            if isinstance(record, CellLine):
-                cells[record.nodeid] = record
-            elif isinstance(record, RunLine):
-                results.engines.update({engine.title: engine for engine in record.engines})
-                results.versions.update(record.versions)
-        results.all += [_result(suite, cell) for cell in cells.values() if cell.status not in _NO_RESULT]
+        if path.exists():
+            records = read_records(path, lambda problem: None)
+            runs = [record for record in records if isinstance(record, RunLine)]
+            results.engines.update({engine.title: engine for run in runs for engine in run.engines})
+            results.all += [_result(suite, cell) for cell in cells_of(records) if cell.status not in _NO_RESULT]
     return results
 
 

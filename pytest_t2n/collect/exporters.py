@@ -12,8 +12,8 @@ from t2n_core.exporters.registry import name_of
 def read_exporters(value: Any) -> Mapping[str, Any]:
     """Return the exporters of a marker by name, each with its class if it is one.
 
-    Raises ValueError for others, and InputError for a class without a name of its own. Names are checked when the test
-    runs: a conftest.py may register further ones.
+    Raises ValueError for others, and InputError for a class without a name of its own. Whether there is an exporter of
+    a name is not checked.
     """
     exporters: dict[str, Any] = {}
     for one in value if isinstance(value, list | tuple) else [value]:

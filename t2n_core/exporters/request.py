@@ -17,7 +17,7 @@ def request_of(export: ExportableModel, exporter: Exporter, release: str, path: 
     """
     axes = {name: {axis: str(size) for axis, size in of.items()} for name, of in export.declared.axes.items()}
     if export.source.state is not None:
-        raise RefusedError("the option `state` is not passed to other exporters: none of them pairs tensors of a state")
+        raise RefusedError("the option `state` is not supported for other exporters, which do not pair state tensors")
     if axes and not exporter.has_dynamic_axes:
         raise RefusedError(f"{exporter.name} writes fixed sizes alone")
     outputs = export.options.output_names

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.errors import T2NError
@@ -14,20 +14,18 @@ from t2n_core.extras import require
 from t2n_core.onnx_file.references import RUNTIME
 from t2n_core.onnx_file.samples import reference_samples
 
-NAME: Final = RUNTIME
-
 
 class OnnxRuntimeEngine:
     """onnxruntime in a process of its own, without its graph optimisations; implements `Engine`."""
 
-    name = NAME
+    name = RUNTIME
     kept_states = None
 
     @property
     def version(self) -> str:
         """Return the version of onnxruntime. Raises MissingPackageError without it."""
-        require(NAME, "onnx", NAME)
-        return metadata.version(NAME)
+        require(RUNTIME, "onnx", RUNTIME)
+        return metadata.version(RUNTIME)
 
     def run(
         self,
@@ -44,7 +42,7 @@ class OnnxRuntimeEngine:
         began = time.perf_counter()
         for index, batch in enumerate(batches):
             try:
-                answer = reference_samples(archive, [tuple(batch)], references=[NAME], seconds=timeout)
+                answer = reference_samples(archive, [tuple(batch)], references=[RUNTIME], seconds=timeout)
             except T2NError as wrong:
                 if not keep_going:
                     return EngineReply("error", "run", wrong.message, outputs=tuple(outputs))

@@ -101,7 +101,7 @@ def test_what_no_exporter_is_asked_for_is_refused() -> None:
         request(nn.Linear(3, 4), torch.ones(6, 3), exporter=Fixed(), dynamic_axes=axes)
     assert request(nn.Linear(3, 4), torch.ones(6, 3), exporter=Fixed()).dynamic_axes == {}
     sequence, hidden = torch.ones(6, 1, 3), torch.zeros(1, 1, 4)
-    with pytest.raises(RefusedError, match="the option `state` is not passed"):
+    with pytest.raises(RefusedError, match="the option `state` is not supported for other exporters"):
         request(nn.GRU(3, 4), {"input": sequence, "hx": hidden}, state={"hx": 1})
 
 

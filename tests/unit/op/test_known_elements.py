@@ -1,4 +1,4 @@
-"""What is proven of the elements of values: what is said of none is proven of none."""
+"""Proofs about the elements of values that a graph computes, and values for which there is no proof."""
 
 from __future__ import annotations
 

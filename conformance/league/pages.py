@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import statistics
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,8 +14,9 @@ from jinja2 import StrictUndefined, Template
 
 from conformance.lab.machine import ROOT, describe_machine
 from conformance.lab.pages.tables import figures_table, table
-from conformance.league.results import OUTCOMES, RIGHT, Result, Results, right_counts
+from conformance.league.results import OUTCOMES, RIGHT, WRONG, Result, Results, right_counts
 from pytest_t2n.records.nodeids import OWN_EXPORTER
+from t2n_core.parity.stage import Author
 
 FOLDER: Final = ROOT / "docs" / "reference" / "league"
 _TEMPLATES: Final = Path(__file__).with_name("templates")
@@ -30,6 +33,7 @@ def write_pages(results: Results, exporters: Sequence[str], folder: Path = FOLDE
         "totals": totals(results, exporters, newest),
         "releases": _by_release(results, exporters),
         "suites": _by_suite(results, exporters, newest),
+        "authors": _authors(results, exporters, newest),
         "times": _times(results, exporters, newest),
         "onnxruntime": _onnxruntime(results, exporters, newest),
         "ahead": _ahead(results, exporters, newest),
@@ -90,8 +94,19 @@ def _times(results: Results, exporters: Sequence[str], release: str) -> str:
         pairs = [(one, own[one.suite, one.case]) for one in right if (one.suite, one.case) in own]
         export = _median_ratio((one.export_seconds, ours.export_seconds) for one, ours in pairs)
         load = _median_ratio((one.load_seconds, ours.load_seconds) for one, ours in pairs)
-        rows.append([f"`{exporter}`", f"{len(pairs):,}", export, load])
-    return figures_table(["exporter", "cases", "export", "load"], rows)
+        run = _median_ratio((one.run_seconds, ours.run_seconds) for one, ours in pairs if one.sizes == ours.sizes)
+        rows.append([f"`{exporter}`", f"{len(pairs):,}", export, load, run])
+    return figures_table(["exporter", "cases", "export", "load", "run"], rows)
+
+
+def _authors(results: Results, exporters: Sequence[str], release: str) -> str:
+    """Return how many of the cases with other values are wrong by their file, and how many by the engine."""
+    rows = []
+    for exporter in exporters:
+        counts = Counter(one.author for one in results.of(exporter, release) if one.outcome == WRONG)
+        by_file, by_engine = counts.pop(Author.EXPORTER, 0), counts.pop(Author.ENGINE, 0)
+        rows.append([f"`{exporter}`", str(by_file), str(by_engine), str(counts.total())])
+    return figures_table(["exporter", "the file", "the engine", "both, rounding or not known"], rows)
 
 
 def _onnxruntime(results: Results, exporters: Sequence[str], release: str) -> str:
@@ -162,35 +177,41 @@ def _mark(result: Result | None) -> str:
 
 
 def _causes(results: Results, exporters: Sequence[str]) -> str:
-    """Return the causes of what is not right, by exporter and suite, with the number of cases in each release."""
+    """Return the causes of what is not right, by exporter and suite, with the number of cases in each engine."""
     parts = []
     for exporter in exporters:
-        parts.append(f"## {exporter}\n")
-        for suite in results.suites:
-            failed = [
-                one for one in results.all if (one.exporter, one.suite) == (exporter, suite) and one.outcome != RIGHT
-            ]
-            if failed:
-                parts.append(f"### {exporter} {suite}\n\n{_causes_of(failed, results.releases)}\n")
+        failed = [one for one in results.all if one.exporter == exporter and one.outcome != RIGHT]
+        parts.append(f"## {exporter}\n" if failed else f"## {exporter}\n\nAll is right.\n")
+        engines = {release: release for release in results.releases}
+        if results.onnxruntime and results.of(exporter, results.onnxruntime):
+            engines[results.onnxruntime] = f"onnxruntime {results.onnxruntime}"
+        by_suite = {suite: [one for one in failed if one.suite == suite] for suite in results.suites}
+        parts += [f"### {exporter} {suite}\n\n{_causes_of(own, engines)}\n" for suite, own in by_suite.items() if own]
     return "\n".join(parts).rstrip()
 
 
-def _causes_of(failed: Sequence[Result], releases: Sequence[str]) -> str:
+def _causes_of(failed: Sequence[Result], engines: Mapping[str, str]) -> str:
+    """Return the table of causes; `engines` are versions with their titles."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for one in failed:
-        groups.setdefault((one.outcome, one.fingerprint), []).append(one)
-    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
-    rows = [[*_described(own), *_counts(own, releases)] for _, own in ordered[:_MOST_CAUSES]]
-    if rest := [one for _, own in ordered[_MOST_CAUSES:] for one in own]:
-        rows.append([f"{len(ordered) - _MOST_CAUSES} further causes", "", *_counts(rest, releases)])
-    return figures_table(["cause", "a case", *releases], rows)
+        groups.setdefault((one.outcome, re.sub(r"\d+", "N", _message(one))), []).append(one)
+    ordered = sorted(groups.values(), key=lambda own: -len(own))
+    rows = [[_cause(own[0]), f"`{own[0].case}`", *_counts(own, engines)] for own in ordered[:_MOST_CAUSES]]
+    if rest := ordered[_MOST_CAUSES:]:
+        rows.append([f"{len(rest)} further causes", "", *_counts([one for own in rest for one in own], engines)])
+    return figures_table(["cause", "a case", *engines.values()], rows)
 
 
-def _described(own: Sequence[Result]) -> list[str]:
-    message = own[0].message[:_MESSAGE].replace("`", "'").replace("\\", "/")
-    return [f"{own[0].outcome}: `{message}`" if message else own[0].outcome, f"`{own[0].case}`"]
+def _cause(result: Result) -> str:
+    message = textwrap.shorten(_message(result), _MESSAGE, placeholder=" …").replace("`", "'").replace("\\", "/")
+    return f"{result.outcome}: `{message}`" if message else result.outcome
 
 
-def _counts(own: Sequence[Result], releases: Sequence[str]) -> list[str]:
-    counts: Mapping[str, int] = Counter(one.release for one in own)
-    return [str(counts.get(release, 0)) for release in releases]
+def _message(result: Result) -> str:
+    """Return the first line of the error, without the folder of a file that exists no more."""
+    return re.sub(r"\S*/t2n-\w+/", "", result.message)
+
+
+def _counts(own: Sequence[Result], engines: Iterable[str]) -> list[str]:
+    counts = Counter(one.release for one in own)
+    return [str(counts[version]) for version in engines]

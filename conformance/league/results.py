@@ -14,7 +14,7 @@ from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.nodeids import OWN_EXPORTER
 from pytest_t2n.records.schema import CellLine, EngineLine, RunLine, cells_of
 from t2n_core.exporters.archive import PROFILES
-from t2n_core.parity.stage import Stage, Status
+from t2n_core.parity.stage import AUTHOR, Stage, Status
 
 SECONDS: Final = "seconds.jsonl"
 """The file with the seconds of each session."""
@@ -39,9 +39,14 @@ class Result:
     """Whether it is right by the profile `strict`, too."""
     op: str
     message: str
-    fingerprint: str
+    author: str
+    """Who is wrong where values differ: a value of `Author`; empty if it is not clear."""
     export_seconds: float
     load_seconds: float
+    run_seconds: float
+    """Over all sizes."""
+    sizes: tuple[tuple[tuple[str, int], ...], ...]
+    """The sizes of its axes in each run."""
 
 
 def right_counts(results: Sequence[Result]) -> tuple[int, int]:
@@ -106,9 +111,11 @@ def _result(suite: str, cell: CellLine) -> Result:
         profiles.get("strict", cell.status) == Status.PASS,
         cell.op,
         "" if error is None else error.message.partition("\n")[0],
-        "" if error is None else error.fingerprint,
+        cell.facts.get(AUTHOR, ""),
         sum(cell.times.get(name, 0.0) for name in ("export", "capture", "lower", "write")),
         sum(cell.times.get(name, 0.0) for name in ("load", "optimise")),
+        cell.times.get("run", 0.0),
+        tuple(tuple(sorted(sizes.items())) for sizes in cell.sizes),
     )
 
 

@@ -11,34 +11,38 @@ from pytest_t2n.records.file import encode
 from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, EngineLine, ErrorLine, RunLine
 
 OLD, NEW = "0.21.19", "0.22.4"
-TIMES = {"capture": 1.0, "load": 0.5}
 
 
-def cell(case, exporter, version, status="pass", stage="compare", strict="", **more):
+def cell(case, exporter, version, status="pass", stage="compare", strict="", author="", **more):
     """Return a cell; one of another exporter has its status by both profiles."""
     target = more.pop("target", "tract")
-    profiles = {"profiles": {"values": status, "strict": strict or status}} if exporter and stage != "lower" else {}
-    error = None if status == "pass" else ErrorLine("Error", f"{status} | of {case}\nmore", fingerprint=status)
+    facts = {"profiles": {"values": status, "strict": strict or status}} if exporter and stage != "lower" else {}
+    facts |= {"author": author} if author else {}
+    message = f"{status} | of {case} in /tmp/t2n-{version.replace('.', '')}/7.onnx\nmore"
+    error = None if status == "pass" else ErrorLine("Error", message, fingerprint=version)
     nodeid = f"test_s.py::{case}[{exporter}-{target}-{version}]"
     return CellLine(
         SCHEMA, nodeid, f"test_s.py::{case}", target, version, version, status, stage,
-        error=error, facts=profiles, exporter=exporter, **more,
+        error=error, facts=facts, exporter=exporter, **more,
     )  # fmt: skip
 
 
 CELLS = [
     *(
-        cell(f"test_{name}", "", version, times={"capture": 1.0, "load": 0.5})
+        cell(f"test_{name}", "", version, times={"capture": 1.0, "load": 0.5, "run": 0.5}, sizes=[{"T": 2}])
         for name in "ab"
         for version in (OLD, NEW)
     ),
     cell("test_c", "", NEW, "unsupported", "lower"),
     cell("test_a", "other", OLD, "error", "load"),
-    cell("test_a", "other", NEW, times={"export": 4.0, "load": 0.25}),
+    cell("test_a", "other", NEW, times={"export": 4.0, "load": 0.25, "run": 1.0}, sizes=[{"T": 2}]),
     cell("test_b", "other", OLD, "mismatch"),
-    cell("test_b", "other", NEW, strict="mismatch", times={"export": 2.0, "load": 0.25}),
+    cell("test_f", "other", OLD, "mismatch"),
+    cell("test_b", "other", NEW, strict="mismatch", times={"export": 2.0, "load": 0.25, "run": 9.0}, sizes=[{"T": 3}]),
     cell("test_c", "other", NEW, op="aten_c"),
     cell("test_d", "other", NEW, "crash", "run"),
+    cell("test_1", "other", NEW, "mismatch", author="exporter"),
+    cell("test_2", "other", NEW, "mismatch", author="engine"),
     cell("test_e", "other", NEW, "skip", "setup"),
     cell("test_a", "other", "1.32.0", target="onnxruntime"),
     cell("test_d", "other", "1.32.0", target="onnxruntime"),
@@ -62,16 +66,16 @@ def results(tmp_path):
 
 def test_results_are_those_of_the_suites_that_ran(results):
     assert (results.suites, results.releases, results.onnxruntime) == (["layers", "operators"], [OLD, NEW], "1.32.0")
-    assert [one.outcome for one in results.of("other", OLD, "layers")] == ["engine refuses", WRONG]
+    assert [one.outcome for one in results.of("other", OLD, "layers")] == ["engine refuses", WRONG, WRONG]
     assert [(one.outcome, one.is_strict) for one in results.of("other", NEW, "layers")] == [
-        (RIGHT, True), (RIGHT, False), (RIGHT, True), ("engine dies", False),
+        (RIGHT, True), (RIGHT, False), (RIGHT, True), ("engine dies", False), (WRONG, False), (WRONG, False),
     ]  # fmt: skip
     assert [one.outcome for one in results.of("t2n", NEW, "layers")] == [RIGHT, RIGHT, "refused"]
 
 
 def test_the_totals_of_another_page_link_the_causes(results):
     lines = totals(results, ["other"], NEW, "../league/").splitlines()
-    assert "| `other` | 8 | 6 | 4 | 0 | 0 | 0 | [2](../league/causes.md#other) |" in lines
+    assert "| `other` | 12 | 6 | 4 | 0 | [4](../league/causes.md#other) | 0 | [2](../league/causes.md#other) |" in lines
 
 
 def test_pages_have_the_counts_and_their_causes(results, tmp_path):
@@ -80,19 +84,22 @@ def test_pages_have_the_counts_and_their_causes(results, tmp_path):
     assert set(pages) == {"index.md", "operators.md", "architectures.md", "causes.md"}
     lines = pages["index.md"].splitlines()
     assert "| `t2n` | 6 | 4 | 4 | [2](causes.md#t2n) | 0 | 0 | 0 |" in lines
-    assert "| `other` | 8 | 6 | 4 | 0 | 0 | 0 | [2](causes.md#other) |" in lines
-    assert "| `other` | 0.0% / 0.0% | 75.0% / 50.0% |" in lines
-    assert "| layers | 4 | [2 / 2](causes.md#t2n-layers) | [3 / 2](causes.md#other-layers) |" in lines
-    assert "| `other` | 4 | 3.00 | 0.50 |" in lines
+    assert "| `other` | 12 | 6 | 4 | 0 | [4](causes.md#other) | 0 | [2](causes.md#other) |" in lines
+    assert "| `other` | 0.0% / 0.0% | 50.0% / 33.3% |" in lines
+    assert "| layers | 6 | [2 / 2](causes.md#t2n-layers) | [3 / 2](causes.md#other-layers) |" in lines
+    assert "| `other` | 4 | 3.00 | 0.50 | 2.00 |" in lines, "runs count at the same sizes"
+    assert "| `other` | 2 | 2 | 0 |" in lines, "who is wrong"
     assert "| `other` | 4 | 4 | 2 |" in lines
     assert "| layers | `test_c` | refused | `other` |" in lines
-    assert any(line.startswith("26 cells in 1 h 2 min, ") and line.endswith("; other 3.1.") for line in lines)
+    assert any(line.startswith("32 cells in 1 h 2 min, ") and line.endswith("; other 3.1.") for line in lines)
     operators = pages["operators.md"]
-    assert "2 of 5 are right for all exporters by both profiles" in operators
+    assert "2 of 7 are right for all exporters by both profiles" in operators
     assert "`test_a`" not in operators, "it is right for all"
     assert "| `test_c` | refused | not run |" in operators
     assert "| `test_b` | right | right, not strict |" in operators
     assert "| `test_d` | not run | engine dies |" in operators
     causes = pages["causes.md"]
-    assert r"| other values: `mismatch \| of test_b` | `test_b` | 1 | 0 |" in causes
+    assert r"| other values: `mismatch \| of test_b in 7.onnx` | `test_b` | 1 | 0 | 0 |" in causes
+    assert r"| other values: `mismatch \| of test_1 in 7.onnx` | `test_1` | 0 | 2 | 0 |" in causes
+    assert "| cause | a case | 0.21.19 | 0.22.4 | onnxruntime 1.32.0 |" in causes
     assert "### t2n layers" in causes

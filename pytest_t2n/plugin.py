@@ -133,8 +133,8 @@ class SessionStart:
     ) -> Generator[None, list[str | list[str]], list[str | list[str]]]:
         """Leave out the line of pytest-benchmark, which this plugin installs, where nobody asks for benchmarks."""
         lines = yield
-        given = [*config.invocation_params.args, *config.getini("addopts"), os.environ.get("PYTEST_ADDOPTS", "")]
-        if self._settings.benchmark or any("--benchmark" in str(one) for one in given):
+        arguments = [*config.invocation_params.args, *config.getini("addopts"), os.environ.get("PYTEST_ADDOPTS", "")]
+        if self._settings.benchmark or any("--benchmark" in str(argument) for argument in arguments):
             return lines
         return [line for line in lines if not str(line).startswith("benchmark: ")]
 

@@ -25,7 +25,7 @@ def load_entry_points(group: Group) -> dict[str, Any]:
     """
     objects: dict[str, Any] = {}
     homes: dict[str, str] = {}
-    for point in sorted(metadata.entry_points(group=group), key=lambda one: (one.name, one.value)):
+    for point in sorted(metadata.entry_points(group=group), key=lambda entry: (entry.name, entry.value)):
         home = point.dist.name if point.dist is not None else "a package without a name"
         if point.name in objects:
             raise InputError(f"both {homes[point.name]} and {home} provide `{point.name}` in {group}")

@@ -193,13 +193,13 @@ class UnsupportedOpsError(LowerError):
         first_of: dict[Any, T2NError] = {}
         count: Counter[Any] = Counter()
         for problem in problems:
-            place = problem.origin or problem
-            first_of.setdefault(place, problem)
-            count[place] += 1
+            key = problem.origin or problem
+            first_of.setdefault(key, problem)
+            count[key] += 1
         head = f"{len(first_of)} operator{'s' if len(first_of) != 1 else ''} of this model cannot be exported"
         body = "\n".join(
-            f"- {problem}".replace("\n", "\n  ") + (f"\n  and {count[place] - 1} more" if count[place] > 1 else "")
-            for place, problem in first_of.items()
+            f"- {problem}".replace("\n", "\n  ") + (f"\n  and {count[key] - 1} more" if count[key] > 1 else "")
+            for key, problem in first_of.items()
         )
         first = self.problems[0] if self.problems else None
         super().__init__(f"{head}:\n{body}", target=target)

@@ -107,6 +107,6 @@ def decode_json(data: bytes, kind: type[_Content], where: str) -> _Content:
         raise ForeignFileError(f"{where}: an integer has more than 64 bits") from None
     except (msgspec.MsgspecError, ValueError) as exc:
         text = text_of(exc)
-        place = _BYTE.search(text)
-        line = f":{data[: int(place[1])].count(10) + 1}" if place else ""
+        match = _BYTE.search(text)
+        line = f":{data[: int(match[1])].count(10) + 1}" if match else ""
         raise ForeignFileError(f"{where}{line}: {text}") from None

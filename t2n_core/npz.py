@@ -42,8 +42,8 @@ def read_npz(path: Path, most: int = MOST_BYTES) -> dict[str, NDArray[Any]]:
                     raise ForeignFileError("two of its arrays have one name")
                 return arrays
         except Exception as exc:  # zipfile and zlib raise nearly everything
-            said = text_of(exc) or type(exc).__name__
-            raise ForeignFileError(f"{path.name} is not a file of arrays: {said}") from None
+            reason = text_of(exc) or type(exc).__name__
+            raise ForeignFileError(f"{path.name} is not a file of arrays: {reason}") from None
 
 
 def _array_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:

@@ -48,14 +48,14 @@ def first_lines(cause: BaseException, most: int = 6) -> str:
     return "\n".join(lines[:most]) or type(cause).__name__
 
 
-def suggestion(word: str, known: Iterable[str], otherwise: str | None = None, most: int = 1) -> str:
+def suggestion(word: str, candidates: Iterable[str], otherwise: str | None = None, most: int = 1) -> str:
     """Return "did you mean" with the known words that an unknown one is most like.
 
     Where it is like none of them, it is `otherwise`, by default a list of all of them.
     """
     import difflib
 
-    words = list(known)
+    words = list(candidates)
     near = difflib.get_close_matches(word, words, most)
     if not near:
         return f"known: {', '.join(words)}" if otherwise is None else otherwise
@@ -125,9 +125,11 @@ def source_in_trace(trace: str, without: Sequence[str] = ()) -> str:
     Frames in files whose paths begin with one of `without` are left out.
     """
     frames = [frame for frame in _FRAME.finditer(trace) if not frame["file"].startswith(tuple(without))]
-    own = [f for f in frames if "/torch/nn/modules/" not in f["file"] and "/torch/nn/functional" not in f["file"]]
+    user_frames = [
+        f for f in frames if "/torch/nn/modules/" not in f["file"] and "/torch/nn/functional" not in f["file"]
+    ]
     if not frames:
         return ""
-    frame = (own or frames)[-1]
+    frame = (user_frames or frames)[-1]
     code = trace[frame.end() :].lstrip("\n").split("\n", 1)[0].strip()
     return source_line(frame["file"], frame["line"], frame["function"], code)

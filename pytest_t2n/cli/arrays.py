@@ -42,11 +42,11 @@ def read_sets(
         raise InputError(f"{len(inputs)} files of --inputs and {len(expected)} of --expected: each has its own outputs")
     read = [read_arrays(path, input_names, "input", output_names) for path in inputs]
     ports = None if file.interface is None else file.interface.inputs
-    arrays = read if ports is None else [as_declared(*one, ports) for one in zip(inputs, read, strict=True)]
+    arrays = read if ports is None else [as_declared(*pair, ports) for pair in zip(inputs, read, strict=True)]
     outputs = [read_arrays(path, output_names, "output", input_names) for path in expected]
-    for place, path in enumerate(expected):
-        if any(one.dtype != other.dtype for one, other in zip(arrays[place], read[place], strict=True)):
-            outputs[place] = as_computed(path, outputs[place], file.path, arrays[place], output_names)
+    for index, path in enumerate(expected):
+        if any(array.dtype != other.dtype for array, other in zip(arrays[index], read[index], strict=True)):
+            outputs[index] = as_computed(path, outputs[index], file.path, arrays[index], output_names)
     return arrays, outputs
 
 
@@ -100,8 +100,8 @@ def in_order(path: Path, names: Sequence[str], kind: str, others: Collection[str
     unknown array.
     """
     arrays = read_npz(path)
-    if set(arrays) == {f"arr_{place}" for place in range(len(names))}:
-        return tuple(arrays[f"arr_{place}"] for place in range(len(names)))
+    if set(arrays) == {f"arr_{index}" for index in range(len(names))}:
+        return tuple(arrays[f"arr_{index}"] for index in range(len(names)))
     missing = [name for name in names if name not in arrays]
     unknown = [name for name in arrays if name not in names and name not in others]
     if missing or unknown:
@@ -116,16 +116,16 @@ def as_declared(path: Path, arrays: Sequence[NDArray[Any]], ports: Sequence[Port
 
     Raises InputError, which names the file, for another array than one of the declared type.
     """
-    found = []
+    declared_arrays = []
     for array, port in zip(arrays, ports, strict=True):
         declared = _FLOAT if port.dtype == "float" else port.dtype
         if array.dtype.kind == "f" and declared.startswith("float"):
-            found.append(_cast(path, port.name, array, declared))
+            declared_arrays.append(_cast(path, port.name, array, declared))
         elif str(array.dtype) == declared or not declared or (declared == "int" and array.dtype.kind in "iu"):
-            found.append(array)
+            declared_arrays.append(array)
         else:
             raise InputError(f"{path}: `{port.name}` is {array.dtype}, and the graph declares {declared}")
-    return tuple(found)
+    return tuple(declared_arrays)
 
 
 def as_computed(
@@ -144,8 +144,8 @@ def as_computed(
     if len(computed) != len(arrays):
         return tuple(arrays)
     return tuple(
-        _cast(path, name, array, "float16") if array.dtype == _FLOAT and one.dtype == "float16" else array
-        for name, array, one in zip(names, arrays, computed, strict=True)
+        _cast(path, name, array, "float16") if array.dtype == _FLOAT and result.dtype == "float16" else array
+        for name, array, result in zip(names, arrays, computed, strict=True)
     )
 
 

@@ -20,5 +20,5 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run pytest; return its exit status."""
-    known = "ignore::pytest.PytestAssertRewriteWarning"  # this package is already imported
-    return int(pytest.main(["--t2n-bisect", "-W", known, *options.arguments]))
+    warning_filter = "ignore::pytest.PytestAssertRewriteWarning"  # this package is already imported
+    return int(pytest.main(["--t2n-bisect", "-W", warning_filter, *options.arguments]))

@@ -143,7 +143,7 @@ def _index_warnings_without_source() -> Iterator[None]:
         warnings.formatwarning = before
 
 
-def _parser(named: str) -> Parser:
+def _parser(command: str) -> Parser:
     """Return the parser of all commands, with the options of the one that is named."""
     texts = ["Exports, checks, engines and matrices of pytest-t2n."]
     for group in dict.fromkeys(family.group for family in FAMILIES.values()):
@@ -158,7 +158,7 @@ def _parser(named: str) -> Parser:
     )
     for name, family in FAMILIES.items():
         family_parser = families.add_parser(name, description=family.help)
-        if name == named:
+        if name == command:
             import_module(family.module).add_commands(family_parser)
     return parser
 

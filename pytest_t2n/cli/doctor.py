@@ -113,36 +113,36 @@ def _packages() -> Iterator[Finding]:
     """Yield the state of each declared package; those of extras are needed only for what _USES says."""
     shown = set()
     for line in importlib.metadata.requires("pytest-t2n") or []:
-        wanted = Requirement(line)
-        base = wanted.marker is None
-        use = _USES.get(EXTRAS.get(wanted.name, ""), "")
-        if wanted.name in shown or not (base or use):
+        requirement = Requirement(line)
+        base = requirement.marker is None
+        use = _USES.get(EXTRAS.get(requirement.name, ""), "")
+        if requirement.name in shown or not (base or use):
             continue
-        shown.add(wanted.name)  # several extras may name it
+        shown.add(requirement.name)  # several extras may name it
         try:
-            installed = importlib.metadata.version(wanted.name)
+            installed = importlib.metadata.version(requirement.name)
         except importlib.metadata.PackageNotFoundError:
-            how = "" if base else f": {install_command(wanted.name)}, {use}"
-            yield Finding(wanted.name, f"not installed{how}", "bad" if base else "note")
+            advice = "" if base else f": {install_command(requirement.name)}, {use}"
+            yield Finding(requirement.name, f"not installed{advice}", "bad" if base else "note")
             continue
-        untested = untested_note(installed) if wanted.name == "torch" else ""
+        untested = untested_note(installed) if requirement.name == "torch" else ""
         if untested:
-            yield Finding(wanted.name, untested, "note")
-        elif wanted.specifier.contains(installed, prereleases=True):
-            if not base or wanted.name in ("numpy", "pytest", "torch"):
-                yield Finding(wanted.name, installed)
+            yield Finding(requirement.name, untested, "note")
+        elif requirement.specifier.contains(installed, prereleases=True):
+            if not base or requirement.name in ("numpy", "pytest", "torch"):
+                yield Finding(requirement.name, installed)
         else:
-            yield Finding(wanted.name, f"{installed} is not {wanted.specifier}", "bad" if base else "note")
+            yield Finding(requirement.name, f"{installed} is not {requirement.specifier}", "bad" if base else "note")
 
 
 def _cache(store: EngineStore) -> Finding:
     folder = store.cache_dir
-    there = next(one for one in (folder, *folder.parents) if one.exists())
+    there = next(path for path in (folder, *folder.parents) if path.exists())
     if not os.access(there, os.W_OK):
         return Finding("cache", f"{folder} cannot be written: set T2N_CACHE_DIR, or --cache-dir", "bad")
-    known = [version for version in store.versions_on_disk() if version not in UNUSABLE]
-    names = f": {known[0]} to {known[-1]}" if known else ""
-    return Finding("cache", f"{folder}, {len(known)} engine{'s' if len(known) != 1 else ''}{names}")
+    versions = [version for version in store.versions_on_disk() if version not in UNUSABLE]
+    names = f": {versions[0]} to {versions[-1]}" if versions else ""
+    return Finding("cache", f"{folder}, {len(versions)} engine{'s' if len(versions) != 1 else ''}{names}")
 
 
 def _network(store: EngineStore) -> Finding:

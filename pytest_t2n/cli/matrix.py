@@ -178,7 +178,7 @@ def _diff(options: argparse.Namespace) -> int:
         for engine in options.engines:
             if engine not in engines:
                 raise T2NError(f"no cell of {engine!r} in {options.file}; it has {', '.join(sorted(engines))}")
-        found = each_column_change(matrix.by_case, *options.engines)
+        all_changes = each_column_change(matrix.by_case, *options.engines)
     else:
         other = load_matrix(options, options.other)
         differences = run_differences(matrix.runs, other.runs)
@@ -189,8 +189,8 @@ def _diff(options: argparse.Namespace) -> int:
             raise T2NError(f"these runs are of {'; '.join(refused.values())}", hint=hint)
         for text in differences.values():
             warn(f"these runs are of {text}")
-        found = each_change(matrix.by_case, other.by_case)
-    with ChangeList(found) as changes:
+        all_changes = each_change(matrix.by_case, other.by_case)
+    with ChangeList(all_changes) as changes:
         if options.json:
             for change in changes:
                 print(json.dumps(change))
@@ -198,7 +198,7 @@ def _diff(options: argparse.Namespace) -> int:
             for notice in options.incomplete:
                 say(notice)
             names = ("kind", "case", "column", "before", "after")
-            shown = ([one[name] for name in names] for one in islice(changes, SHOWN))
+            shown = ([change[name] for name in names] for change in islice(changes, SHOWN))
             show_table(("change", "case", "engine", "before", "after"), shown)
         worse = sum(changes.counts[kind] for kind in (ChangeKind.REGRESSION, ChangeKind.LOOSER, ChangeKind.GONE))
         print(f"{len(changes)} changes, {worse} for the worse", file=sys.stderr)
@@ -272,10 +272,10 @@ def _badge(options: argparse.Namespace) -> int:
     from pytest_t2n.report.badges import badges
 
     options.output.mkdir(parents=True, exist_ok=True)
-    found = badges(load_matrix(options, options.file))
-    for name, text in found.items():
+    badge_texts = badges(load_matrix(options, options.file))
+    for name, text in badge_texts.items():
         (options.output / name).write_text(text, encoding="utf-8")
-    say(f"{len(found)} badges in {options.output}")
+    say(f"{len(badge_texts)} badges in {options.output}")
     return 0
 
 
@@ -283,10 +283,10 @@ _RENDER = {"html": _html, "md": _md, "csv": _csv, "ctrf": _ctrf, "badge": _badge
 
 
 def _query(options: argparse.Namespace) -> int:
-    for name, known in (("status", Status), ("stage", Stage), ("level", TractCheckTolerance)):
+    for name, choices in (("status", Status), ("stage", Stage), ("level", TractCheckTolerance)):
         for word in (getattr(options, name) or "").split(","):
-            if word and word not in [one.value for one in known]:
-                raise T2NError(f"--{name}={word}: there are {', '.join(one.value for one in known)}")
+            if word and word not in [choice.value for choice in choices]:
+                raise T2NError(f"--{name}={word}: there are {', '.join(choice.value for choice in choices)}")
     matrix = load_matrix(options, options.file)
     rows = (row for row in matrix.rows if row.differs or not options.differs)
     matching = (cell for row in rows for cell in row.present if _fits(cell, options))
@@ -313,8 +313,8 @@ def _fits(cell: CellLine, options: argparse.Namespace) -> bool:
         "fingerprint": cell.error.fingerprint if cell.error else "",
     }
     for name, word in words.items():
-        wanted = getattr(options, name)
-        if wanted and word not in wanted.split(","):
+        option = getattr(options, name)
+        if option and word not in option.split(","):
             return False
     return not options.surprises or is_surprise(cell)
 

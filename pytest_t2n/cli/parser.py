@@ -30,11 +30,11 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse arguments; an unknown one is an error of the parser of its command, whose options it knows."""
-        given = args if self.translate is None else self.translate(args)
-        found, unknown = super().parse_known_args(given, namespace)
+        arguments = args if self.translate is None else self.translate(args)
+        options, unknown = super().parse_known_args(arguments, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return found, unknown
+        return options, unknown
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and a message, with the names that were probably meant, and exit with status 2."""

@@ -48,7 +48,7 @@ def python_path(folder: Path) -> list[Path]:
     if configuration is None:
         return []
     path, options = configuration
-    return [path.parent / one for one in _as_list(options.get("pythonpath"))]
+    return [path.parent / entry for entry in _as_list(options.get("pythonpath"))]
 
 
 def missing_options(options: Mapping[str, Any]) -> list[str]:
@@ -92,16 +92,16 @@ def _options(path: Path, sections: tuple[str, ...]) -> Mapping[str, Any] | None:
 
 
 def _table(tables: Mapping[str, Any], section: str) -> Mapping[str, Any] | None:
-    found: Any = tables
+    table: Any = tables
     for name in section.split("."):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found if isinstance(found, Mapping) else None
+        table = table.get(name) if isinstance(table, Mapping) else None
+    return table if isinstance(table, Mapping) else None
 
 
 def _as_list(value: Any) -> list[str]:
     """Return an option that is a text of several words, or a list, as a list."""
     if isinstance(value, list):
-        return [str(one) for one in value]
+        return [str(item) for item in value]
     try:
         return shlex.split(value or "") if isinstance(value, str | None) else []
     except ValueError:  # an unclosed quote, which pytest itself refuses
@@ -110,7 +110,7 @@ def _as_list(value: Any) -> list[str]:
 
 def _requirements(value: Any) -> list[str]:
     """Return the plugins that `required_plugins` names; a requirement may hold no spaces there."""
-    return [str(one) for one in value] if isinstance(value, list) else str(value or "").split()
+    return [str(requirement) for requirement in value] if isinstance(value, list) else str(value or "").split()
 
 
 def _is_plugin(word: str) -> bool:

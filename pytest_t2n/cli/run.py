@@ -104,15 +104,15 @@ def run_bundle(options: argparse.Namespace) -> int:
                 texts[record.nodeid] = text
             progress.advance()
 
-        def keep(unit: Unit, found: JudgedUnit) -> None:
-            for planned, cell in zip(unit.cells, found.cells, strict=True):
+        def keep(unit: Unit, judged: JudgedUnit) -> None:
+            for planned, cell in zip(unit.cells, judged.cells, strict=True):
                 record, graph = decode_line(cell.record), decode_line(cell.graph) if cell.graph else None
                 assert isinstance(record, CellLine)
                 assert isinstance(graph, GraphLine | None)
                 if reuse is not None:
                     reuse.keep(by_nodeid(unit.case, planned.nodeid), cell)
-                if found.host:
-                    record = msgspec.structs.replace(record, facts={**record.facts, "host": found.host})
+                if judged.host:
+                    record = msgspec.structs.replace(record, facts={**record.facts, "host": judged.host})
                 add(record, graph, cell.text)
 
         def lose(unit: Unit, why: str) -> None:
@@ -122,12 +122,12 @@ def run_bundle(options: argparse.Namespace) -> int:
                     progress.advance()
 
         def by_nodeid(case: str, nodeid: str) -> PlannedCell:
-            return next(one for one in plan.cases[case] if one.cell.nodeid == nodeid)
+            return next(planned_cell for planned_cell in plan.cases[case] if planned_cell.cell.nodeid == nodeid)
 
         if reuse is not None:
             count = 0
-            for known in reuse.stored_results(plan, lambda nodeid: nodeid not in journal):
-                add(*known)
+            for result in reuse.stored_results(plan, lambda nodeid: nodeid not in journal):
+                add(*result)
                 count += 1
                 if interrupted:
                     break
@@ -183,9 +183,9 @@ def _units(options: argparse.Namespace, plan: Plan, journal: Journal) -> Iterato
     folder = str(options.bundle.absolute())
     for case, cells in plan.cases.items():
         left = [
-            UnitCell(one.cell.nodeid, one.cell.engine.to_dict(), list(one.checks))
-            for one in cells
-            if one.cell.nodeid not in journal
+            UnitCell(planned_cell.cell.nodeid, planned_cell.cell.engine.to_dict(), list(planned_cell.checks))
+            for planned_cell in cells
+            if planned_cell.cell.nodeid not in journal
         ]
         if left:
             yield Unit(case, left, folder, options.timeout, memory_limit())

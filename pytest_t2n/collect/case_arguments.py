@@ -57,18 +57,22 @@ class CaseArguments:
 
     def keep_named(self, items: list[pytest.Item], cells: Mapping[pytest.Item, Cell]) -> None:
         """Remove the items that no argument names. Raises pytest.UsageError for one that names none."""
-        found: set[str] = set()
-        items[:] = [item for item in items if self._is_named(item, cells.get(item), found)]
-        missing = [one.text for one in self._all if one.parameters and one.text not in found]
+        used_texts: set[str] = set()
+        items[:] = [item for item in items if self._is_named(item, cells.get(item), used_texts)]
+        missing = [argument.text for argument in self._all if argument.parameters and argument.text not in used_texts]
         if missing:
             raise pytest.UsageError(
                 *(f"not found: {text}\n(no test, and no case on an engine of this session)" for text in missing)
             )
 
-    def _is_named(self, item: pytest.Item, cell: Cell | None, found: set[str]) -> bool:
+    def _is_named(self, item: pytest.Item, cell: Cell | None, used_texts: set[str]) -> bool:
         ids = {_parameters(nodeid) for nodeid in _ids_of(item, cell)}
-        naming = [one for one in self._all if one.names_function_of(item) and (one.parameters or "") in ("", *ids)]
-        found.update(one.text for one in naming)
+        naming = [
+            argument
+            for argument in self._all
+            if argument.names_function_of(item) and (argument.parameters or "") in ("", *ids)
+        ]
+        used_texts.update(argument.text for argument in naming)
         return bool(naming)
 
 

@@ -34,9 +34,9 @@ _OF_UNITTEST = (
 
 
 def parametrize_engines(
-    metafunc: pytest.Metafunc, engines: Sequence[SelectedEngine], own: dict[str, type] | None = None
+    metafunc: pytest.Metafunc, engines: Sequence[SelectedEngine], target_kinds: dict[str, type] | None = None
 ) -> None:
-    """Parametrize a case with one call per engine; `own` are the classes of the user's targets so far, by name.
+    """Parametrize a case with one call per engine; `target_kinds` are the classes of the user's targets by name.
 
     Raises:
         pytest.Collector.CollectError: an argument of the marker is wrong, or two targets have one name.
@@ -47,7 +47,7 @@ def parametrize_engines(
         name = marker_of(metafunc.definition)
         raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: @pytest.mark.{name}: {exc}") from None
     try:
-        _require_unique(options, {} if own is None else own)
+        _require_unique(options, {} if target_kinds is None else target_kinds)
         _require_exporters(options, metafunc.config)
         chosen = engines_of_case(engines, options)
     except (T2NError, ValueError) as exc:
@@ -61,21 +61,21 @@ def parametrize_engines(
 
 def _require_exporters(options: CaseOptions, config: pytest.Config) -> None:
     """Raise InputError if the marker of a test names an exporter that there is not."""
-    named = [name for name, kind in options.exporters.items() if kind is None]
-    if named:
+    names = [name for name, kind in options.exporters.items() if kind is None]
+    if names:
         from pytest_t2n.config.exporters import registered_exporters
         from t2n_core.exporters.registry import check_names
 
-        check_names(named, [OWN_EXPORTER, *registered_exporters(config)])
+        check_names(names, [OWN_EXPORTER, *registered_exporters(config)])
 
 
-def _require_unique(options: CaseOptions, known: dict[str, type]) -> None:
+def _require_unique(options: CaseOptions, classes: dict[str, type]) -> None:
     """Add the classes of a test's own targets. Raises ValueError if another class has the same name in this session."""
-    for one in options.own.values():
-        other = known.setdefault(one.name, one.kind)
-        if other is not one.kind:
-            both = " and ".join(f"{kind.__module__}.{kind.__qualname__}" for kind in (other, one.kind))
-            raise ValueError(f"both {both} are called `{one.name}`, which is one column of the results; {OTHER_NAME}")
+    for entry in options.own.values():
+        other = classes.setdefault(entry.name, entry.kind)
+        if other is not entry.kind:
+            both = " and ".join(f"{kind.__module__}.{kind.__qualname__}" for kind in (other, entry.kind))
+            raise ValueError(f"both {both} are called `{entry.name}`, which is one column of the results; {OTHER_NAME}")
 
 
 def engines_of_case(engines: Sequence[SelectedEngine], options: CaseOptions) -> list[SelectedEngine]:
@@ -89,9 +89,9 @@ def engines_of_case(engines: Sequence[SelectedEngine], options: CaseOptions) -> 
     beside = [ONNXRUNTIME] if "tract" in built_in else []
     chosen = _with_exporters(engines_for(engines, [*built_in, *beside], options.versions), options)
     engines = [engine for engine in engines if not engine.exporter]
-    for own in options.own.values():
-        fitting = engines_for(engines, (own.runs_on,), options.versions) if own.runs_on else engines
-        chosen += own.engines(fitting)
+    for own_target in options.own.values():
+        fitting = engines_for(engines, (own_target.runs_on,), options.versions) if own_target.runs_on else engines
+        chosen += own_target.engines(fitting)
     return chosen
 
 
@@ -105,12 +105,14 @@ def _with_exporters(engines: Sequence[SelectedEngine], options: CaseOptions) -> 
     if not options.exporters:
         return list(engines)
     engines = [engine for engine in engines if engine.target != ONNXRUNTIME]
-    plain = {(one.target, one.label): replace(one, exporter="", exporter_version="") for one in engines}.values()
+    plain = {
+        (engine.target, engine.label): replace(engine, exporter="", exporter_version="") for engine in engines
+    }.values()
     return [
-        replace(one, exporter="" if name == OWN_EXPORTER else name)
+        replace(engine, exporter="" if name == OWN_EXPORTER else name)
         for name, kind in options.exporters.items()
-        for one in plain
-        if one.target == "tract" or name == OWN_EXPORTER or _writes_standard(name, kind)
+        for engine in plain
+        if engine.target == "tract" or name == OWN_EXPORTER or _writes_standard(name, kind)
     ]
 
 
@@ -124,15 +126,15 @@ def _writes_standard(name: str, kind: Any) -> bool:
 
 def cells_of_items(items: Iterable[pytest.Item]) -> dict[pytest.Item, Cell]:
     """Return the cell of each item with an engine, and request the fixture of rewriters for it."""
-    found = {}
+    cells = {}
     for item in items:
         engine = _engine_of(item)
         if engine is not None:
             # not while parametrizing: pytest would remove it again since the test does not request it
             request_rewriters(item)
             nodeid = storable(item.nodeid)
-            found[item] = Cell(nodeid, case_id(nodeid, engine.id), engine)
-    return found
+            cells[item] = Cell(nodeid, case_id(nodeid, engine.id), engine)
+    return cells
 
 
 def require_own_names(cells: Mapping[pytest.Item, Cell]) -> None:
@@ -140,10 +142,10 @@ def require_own_names(cells: Mapping[pytest.Item, Cell]) -> None:
 
     One test that the command line names twice is no other cell.
     """
-    known: dict[str, tuple[object, str]] = {}
+    identities: dict[str, tuple[object, str]] = {}
     for item, cell in cells.items():
         identity = (getattr(item, "function", None), getattr(getattr(item, "callspec", None), "id", ""))
-        if known.setdefault(cell.nodeid, identity) != identity:
+        if identities.setdefault(cell.nodeid, identity) != identity:
             raise pytest.UsageError(
                 f"t2n: two cells have the node id {cell.nodeid!r}, so that only one would be proven; "
                 "look for a hook of a conftest.py that changes names, or for ids of parameters that differ in escapes"
@@ -187,11 +189,11 @@ def _is_of_unittest(item: pytest.Item) -> bool:
 
 def _why_no_engine(engines: Sequence[SelectedEngine], options: CaseOptions) -> str:
     if options.versions is not None and engines_of_case(engines, replace(options, versions=None)):
-        given = ",".join(item.text for item in options.versions)
-        return f"t2n: versions={given!r} of the marker leaves none of the selected tract versions"
+        versions = ",".join(item.text for item in options.versions)
+        return f"t2n: versions={versions!r} of the marker leaves none of the selected tract versions"
     if any(engine.target in options.targets for engine in engines):
         return "t2n: other exporters have no column in this test; --t2n-exporter=t2n,NAME has this package's too"
     ways = {"tract": "--t2n-tract=0.21,0.23", "khronos": "--t2n-khronos"}
-    needed = [options.own[one].runs_on or "tract" if one in options.own else one for one in options.targets]
+    needed = [options.own[target].runs_on or "tract" if target in options.own else target for target in options.targets]
     words = " or ".join(dict.fromkeys(ways[target] for target in needed))
     return f"{NO_ENGINE} for {' or '.join(options.targets)}; select with {words}"

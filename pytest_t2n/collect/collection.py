@@ -56,16 +56,16 @@ class CaseCollector:
     def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
         """Collect cases that arguments name without an engine: `test_x.py::test_y[a]`."""
         config = session.config
-        given = config.args
-        if self.engines and not config.option.pyargs and any("[" in one for one in given):
+        arguments = config.args
+        if self.engines and not config.option.pyargs and any("[" in argument for argument in arguments):
             from pytest_t2n.collect.case_arguments import CaseArguments
 
-            self._arguments = CaseArguments(given, config.invocation_params.dir)
+            self._arguments = CaseArguments(arguments, config.invocation_params.dir)
             config.args = self._arguments.collected
         try:
             return (yield)
         finally:
-            config.args = given
+            config.args = arguments
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(
@@ -160,18 +160,18 @@ class CaseCollector:
         require_own_names(cells)
         suites = {name for item in items for name in suite_names(item.nodeid)}
         partial = self._deselected or bool(self._done) or is_narrowed(config) or self._shard is not None
-        own, cut = set(items), ""
+        own_items, cut = set(items), ""
         if self._shard is not None:
-            own, cut = in_shard(items, cells, self._shard, self.durations)
-        elsewhere = 0 if own else len(items)
+            own_items, cut = in_shard(items, cells, self._shard, self.durations)
+        elsewhere = 0 if own_items else len(items)
         unmade = unmade_cells(
-            (cell, self._targets[item]) for item, cell in cells.items() if item in own and item in self._targets
+            (cell, self._targets[item]) for item, cell in cells.items() if item in own_items and item in self._targets
         )
-        own -= {item for item, cell in cells.items() if cell.nodeid in self._done}
-        others = [item for item in items if item not in own]
+        own_items -= {item for item, cell in cells.items() if cell.nodeid in self._done}
+        others = [item for item in items if item not in own_items]
         if others:
             config.hook.pytest_deselected(items=others)
-            items[:] = [item for item in items if item in own]
+            items[:] = [item for item in items if item in own_items]
         self._cells = {item: cells[item] for item in items if item in cells}
         self.selection = Selection(
             list(self._cells.values()), list(cells.values()), suites, partial, cut, elsewhere, unmade

@@ -16,11 +16,11 @@ def read_exporters(value: Any) -> Mapping[str, Any]:
     a name is not checked.
     """
     exporters: dict[str, Any] = {}
-    for one in value if isinstance(value, list | tuple) else [value]:
+    for entry in value if isinstance(value, list | tuple) else [value]:
         module = sys.modules.get("t2n_core.exporters.exporter")  # loaded, if there is a class: this loads no torch
-        if not isinstance(one, str) and (
-            module is None or not issubclass(one if isinstance(one, type) else type(one), module.Exporter)
+        if not isinstance(entry, str) and (
+            module is None or not issubclass(entry if isinstance(entry, type) else type(entry), module.Exporter)
         ):
-            raise ValueError(f"{one!r} is neither the name of an exporter nor a subclass of t2n_core.Exporter")
-        exporters[one if isinstance(one, str) else name_of(one)] = None if isinstance(one, str) else one
+            raise ValueError(f"{entry!r} is neither the name of an exporter nor a subclass of t2n_core.Exporter")
+        exporters[entry if isinstance(entry, str) else name_of(entry)] = None if isinstance(entry, str) else entry
     return exporters

@@ -25,17 +25,17 @@ class GenerateOptions:
     """Compute only the logits of the last token of a step, or of so many; "input" makes the positions an input."""
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> GenerateOptions:
+    def of(cls, arguments: Mapping[str, Any]) -> GenerateOptions:
         """Return the options of a marker. Raises ValueError for a value of a wrong kind."""
-        found = cls(**given)
-        if isinstance(found.steps, bool) or not isinstance(found.steps, int) or found.steps < 1:
-            raise ValueError(f"steps={found.steps!r} is not a number of tokens")
-        if isinstance(found.prompts, str | bytes | bool | float):
-            raise ValueError(f"prompts={found.prompts!r} is neither a number of prompts nor their tokens")
-        if isinstance(found.prompts, int) and found.prompts < 1:
-            raise ValueError(f"prompts={found.prompts}: at least one prompt is required")
-        if found.batch is not None and not (isinstance(found.batch, str) and found.batch.isidentifier()):
-            raise ValueError(f'batch={found.batch!r} is not the name of a size, such as "B"')
-        if found.last_logits != "input" and (not isinstance(found.last_logits, int) or found.last_logits < 0):
-            raise ValueError(f'last_logits={found.last_logits!r} is neither a number of tokens nor "input"')
-        return found
+        options = cls(**arguments)
+        if isinstance(options.steps, bool) or not isinstance(options.steps, int) or options.steps < 1:
+            raise ValueError(f"steps={options.steps!r} is not a number of tokens")
+        if isinstance(options.prompts, str | bytes | bool | float):
+            raise ValueError(f"prompts={options.prompts!r} is neither a number of prompts nor their tokens")
+        if isinstance(options.prompts, int) and options.prompts < 1:
+            raise ValueError(f"prompts={options.prompts}: at least one prompt is required")
+        if options.batch is not None and not (isinstance(options.batch, str) and options.batch.isidentifier()):
+            raise ValueError(f'batch={options.batch!r} is not the name of a size, such as "B"')
+        if options.last_logits != "input" and (not isinstance(options.last_logits, int) or options.last_logits < 0):
+            raise ValueError(f'last_logits={options.last_logits!r} is neither a number of tokens nor "input"')
+        return options

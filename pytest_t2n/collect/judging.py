@@ -13,12 +13,12 @@ JUDGING = ("tolerance", "atol", "rtol", "metric", "bound", "reference", "timeout
 """Arguments of the marker about the judgement; docs/reference/judging.md describes them."""
 
 
-def judgement_of(given: Mapping[str, Any], default: TractCheckTolerance) -> Judgement:
+def judgement_of(arguments: Mapping[str, Any], default: TractCheckTolerance) -> Judgement:
     """Return the judgement for arguments, with a default level for other outputs. Raises InputError."""
     from t2n_core.parity.judging.judgement import Judgement
 
-    wanted = {name: value for name, value in given.items() if name in JUDGING and name != "timeout"}
-    return Judgement.of(**wanted, default=default)
+    criteria = {name: value for name, value in arguments.items() if name in JUDGING and name != "timeout"}
+    return Judgement.of(**criteria, default=default)
 
 
 def seconds_of(value: Any) -> float | None:

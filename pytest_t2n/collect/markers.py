@@ -71,8 +71,8 @@ class CaseOptions:
         """Return the keyword arguments for the class of one target, without those of other targets."""
         if not self.target_options or target not in (*TARGETS, *self.own):
             return {}
-        taken = self.own[target].options() if target in self.own else options_of_target(target)
-        return {name: value for name, value in self.target_options.items() if name in taken}
+        option_names = self.own[target].options() if target in self.own else options_of_target(target)
+        return {name: value for name, value in self.target_options.items() if name in option_names}
 
     def has_fixed_sizes(self, target: str) -> bool:
         """Return whether a target has fixed sizes: khronos, and the user's own ones that are derived from it."""
@@ -110,54 +110,54 @@ def read_marks(marks: Iterable[pytest.Mark], overrides: Mapping[str, Any] | None
     return _generating(merged) if marker == GENERATE else _validate(merged)
 
 
-def _program(given: Mapping[str, Any]) -> CaseOptions:
+def _program(arguments: Mapping[str, Any]) -> CaseOptions:
     """Return the options of a test whose model is a program of several archives."""
-    for name in given:
+    for name in arguments:
         if name not in PROGRAM_ARGUMENTS:
             more = f"; {suggestion(name, PROGRAM_ARGUMENTS)}"
             where = "options of an export belong to its Part"
             raise MarkerError(f"`{name}` is not an argument of {PROGRAM}: {where}{more}")
-    options = _validate(given, PROGRAM)
+    options = _validate(arguments, PROGRAM)
     if options.targets != ("tract",):
-        raise MarkerError(f"target={given['target']!r}: only tract runs programs of several archives")
+        raise MarkerError(f"target={arguments['target']!r}: only tract runs programs of several archives")
     return replace(options, program=True)
 
 
-def file_options(given: Mapping[str, Any]) -> CaseOptions:
+def file_options(arguments: Mapping[str, Any]) -> CaseOptions:
     """Return the options of a check of a file. Raises MarkerError for a wrong argument."""
-    for name in given:
+    for name in arguments:
         if name not in FILE_ARGUMENTS:
             raise MarkerError(f"`{name}` is not an argument of {FILE}; {suggestion(name, FILE_ARGUMENTS)}")
-    path, sizes = given.get("path", ""), given.get("sizes") or {}
+    path, sizes = arguments.get("path", ""), arguments.get("sizes") or {}
     if not isinstance(path, str | os.PathLike):
         raise MarkerError(f"{FILE} takes the path of a file, not {path!r}")
     if not isinstance(sizes, Mapping) or not all(isinstance(size, int) and size >= 0 for size in sizes.values()):
         raise MarkerError(f"sizes={sizes!r} is not a mapping of names of dimensions to sizes")
-    options = _validate({name: value for name, value in given.items() if name not in ("path", "sizes")}, FILE)
+    options = _validate({name: value for name, value in arguments.items() if name not in ("path", "sizes")}, FILE)
     return replace(options, file=os.fspath(path), sizes=sizes)
 
 
-def _generating(given: Mapping[str, Any]) -> CaseOptions:
+def _generating(arguments: Mapping[str, Any]) -> CaseOptions:
     """Return the options of a test that generates."""
-    for name in given:
+    for name in arguments:
         if name in JUDGING and name not in ("tolerance", "timeout"):
             raise MarkerError(f"`{name}` is not an argument of {GENERATE}: it compares tokens, and logits by a level")
-    if "transforms" in given:
+    if "transforms" in arguments:
         raise MarkerError(f"`transforms` is not an argument of {GENERATE}: `check_transform` also runs caches")
-    if isinstance(given.get("tolerance"), Mapping):
-        raise MarkerError(f"tolerance={given['tolerance']!r} is not one level, that of the logits")
+    if isinstance(arguments.get("tolerance"), Mapping):
+        raise MarkerError(f"tolerance={arguments['tolerance']!r} is not one level, that of the logits")
     try:
-        generate = GenerateOptions.of({name: value for name, value in given.items() if name in GENERATING})
+        generate = GenerateOptions.of({name: value for name, value in arguments.items() if name in GENERATING})
     except ValueError as exc:
         raise MarkerError(str(exc)) from None
-    plain = {name: value for name, value in given.items() if name not in GENERATING}
+    plain = {name: value for name, value in arguments.items() if name not in GENERATING}
     options = _validate(plain, GENERATE, GENERATING)
     if options.targets != ("tract",):
-        raise MarkerError(f"target={given['target']!r}: only tract generates tokens")
+        raise MarkerError(f"target={arguments['target']!r}: only tract generates tokens")
     return replace(options, generate=generate)
 
 
-def with_judgement(options: CaseOptions, given: Mapping[str, Any], *, defaults: bool = False) -> CaseOptions:
+def with_judgement(options: CaseOptions, arguments: Mapping[str, Any], *, defaults: bool = False) -> CaseOptions:
     """Return the options with other arguments of the judgement.
 
     None leaves a value unchanged; with `defaults`, values that the test sets win.
@@ -166,12 +166,12 @@ def with_judgement(options: CaseOptions, given: Mapping[str, Any], *, defaults: 
         MarkerError: an unknown argument, or a wrong value.
     """
     __tracebackhide__ = True
-    for name in given:
+    for name in arguments:
         if name not in JUDGING:
             raise MarkerError(f"unknown argument `{name}` of a check; {suggestion(name, JUDGING)}")
-    said = {name: value for name, value in given.items() if value is not None}
-    known = {**options.judged_by, "timeout": options.timeout} if options.timeout else {**options.judged_by}
-    merged = {**said, **known} if defaults else {**known, **said}
+    new_values = {name: value for name, value in arguments.items() if value is not None}
+    test_values = {**options.judged_by, "timeout": options.timeout} if options.timeout else {**options.judged_by}
+    merged = {**new_values, **test_values} if defaults else {**test_values, **new_values}
     return replace(options, judged_by=_judged_by(merged), timeout=_timeout(merged.get("timeout")))
 
 
@@ -180,41 +180,43 @@ def marks_of(node: pytest.Item | pytest.Function) -> list[pytest.Mark]:
     return list(node.iter_markers(marker_of(node)))
 
 
-def _validate(given: Mapping[str, Any], marker: str = MARKER, further: Iterable[str] = ()) -> CaseOptions:
+def _validate(arguments: Mapping[str, Any], marker: str = MARKER, further: Iterable[str] = ()) -> CaseOptions:
     """Return the options of a marker; `further` are the names of its other arguments."""
-    targets, own = _targets(given.get("target", "tract"))
+    targets, own_targets = _targets(arguments.get("target", "tract"))
     of_export = marker_options()
-    of_targets = [name for name in given if name not in OWN_ARGUMENTS and name not in of_export]
+    of_targets = [name for name in arguments if name not in OWN_ARGUMENTS and name not in of_export]
     if of_targets:
         allowed = {
             *OWN_ARGUMENTS,
             *of_export,
-            *chain.from_iterable(own[one].options() if one in own else options_of_target(one) for one in targets),
+            *chain.from_iterable(
+                own_targets[name].options() if name in own_targets else options_of_target(name) for name in targets
+            ),
         }
         for name in of_targets:
             if name not in allowed:
                 raise MarkerError(_unknown_argument(name, marker, targets, sorted({*allowed, *further})))
     return CaseOptions(
         targets=targets,
-        own=own,
-        versions=_versions(given.get("versions")),
-        exporters=_exporters(given.get("exporter")),
-        judged_by=_judged_by(given),
-        timeout=_timeout(given.get("timeout")),
-        transforms=_transforms(given.get("transforms")),
-        check=_switch("check", given.get("check", True)),
+        own=own_targets,
+        versions=_versions(arguments.get("versions")),
+        exporters=_exporters(arguments.get("exporter")),
+        judged_by=_judged_by(arguments),
+        timeout=_timeout(arguments.get("timeout")),
+        transforms=_transforms(arguments.get("transforms")),
+        check=_switch("check", arguments.get("check", True)),
         export=_export_options(
-            {of_export[n].name: _check_option(n, v, of_export[n]) for n, v in given.items() if n in of_export}
+            {of_export[n].name: _check_option(n, v, of_export[n]) for n, v in arguments.items() if n in of_export}
         ),
-        target_options={name: given[name] for name in of_targets},
+        target_options={name: arguments[name] for name in of_targets},
     )
 
 
-def _export_options(given: Mapping[str, Any]) -> ExportOptions:
+def _export_options(options: Mapping[str, Any]) -> ExportOptions:
     from t2n_core.errors import InputError
 
     try:
-        return ExportOptions.of(given)
+        return ExportOptions.of(options)
     except InputError as exc:
         raise MarkerError(exc.message) from None
 
@@ -228,17 +230,17 @@ def _check_option(name: str, value: Any, option: Field[Any]) -> Any:
     return value if check is None else check(value)
 
 
-def _own_names(given: Mapping[str, Any]) -> dict[str, Any]:
+def _own_names(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments under their names in this file."""
-    own: dict[str, Any] = {}
-    for name, value in given.items():
+    canonical_values: dict[str, Any] = {}
+    for name, value in arguments.items():
         if name in ELSEWHERE:
             raise MarkerError(f"`{name}` is not an argument of {MARKER}: {ELSEWHERE[name]}")
-        wanted = OTHER_NAMES.get(name, name)
-        if wanted in given and wanted != name:
-            raise MarkerError(f"`{name}` and `{wanted}` are synonyms; give one of them")
-        own[wanted] = value
-    return own
+        canonical_name = OTHER_NAMES.get(name, name)
+        if canonical_name in arguments and canonical_name != name:
+            raise MarkerError(f"`{name}` and `{canonical_name}` are synonyms; give one of them")
+        canonical_values[canonical_name] = value
+    return canonical_values
 
 
 def _targets(value: Any) -> tuple[tuple[str, ...], Mapping[str, OwnTarget]]:
@@ -292,27 +294,27 @@ def _dynamic_axes(value: Any) -> Any:
             raise MarkerError(f"dynamic_axes: {axes!r}, of {name!r}, is neither a mapping of axes nor a list of them")
         for axis, size in axes.items() if isinstance(axes, Mapping) else ():
             if not (size is None or isinstance(size, str) or type(size).__module__.startswith("torch.")):
-                wanted = 'a name such as "T", or a torch.export.Dim'
-                raise MarkerError(f"dynamic_axes: {size!r}, axis {axis} of {name!r}, is not {wanted}")
+                expected = 'a name such as "T", or a torch.export.Dim'
+                raise MarkerError(f"dynamic_axes: {size!r}, axis {axis} of {name!r}, is not {expected}")
     return value
 
 
-def _judged_by(given: Mapping[str, Any]) -> dict[str, Any]:
+def _judged_by(arguments: Mapping[str, Any]) -> dict[str, Any]:
     __tracebackhide__ = True
-    found = {name: given[name] for name in JUDGING if name != "timeout" and given.get(name) is not None}
-    if not found:
-        return found
+    criteria = {name: arguments[name] for name in JUDGING if name != "timeout" and arguments.get(name) is not None}
+    if not criteria:
+        return criteria
     from t2n_core.errors import InputError
     from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 
     try:
-        judgement_of(found, DEFAULT_LEVEL)
+        judgement_of(criteria, DEFAULT_LEVEL)
     except InputError as exc:
         if exc.hint is None:
             raise MarkerError(exc.message) from None
-        near = suggestion(str(found.get("tolerance")).lower(), TractCheckTolerance, "")
+        near = suggestion(str(criteria.get("tolerance")).lower(), TractCheckTolerance, "")
         raise MarkerError(f"tolerance: {exc.message}{near and f'; {near}'} ({exc.hint})") from None
-    return found
+    return criteria
 
 
 def _timeout(value: Any) -> float | None:

@@ -35,9 +35,9 @@ class Registrations:
             return (yield)
         finally:
             for registry in _registries():
-                known = before.get(registry, [])
-                imported = [r for r in registry if r not in known and not self._of_tests(Path(r.registered))]
-                registry.replace([*known, *imported])
+                prior_rewriters = before.get(registry, [])
+                imported = [r for r in registry if r not in prior_rewriters and not self._of_tests(Path(r.registered))]
+                registry.replace([*prior_rewriters, *imported])
 
     def _of_tests(self, file: Path) -> bool:
         return file.name == "conftest.py" or file in self._modules

@@ -21,11 +21,11 @@ def check_rewriters(value: Any, where: str) -> tuple[Any, ...]:
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise ValueError(f"{where} is a list of rewriters, not {value!r}")
     specs = sys.modules.get("t2n_core.rewriter.specs")
-    found = tuple(value)
-    for one in found:
-        if specs is None or not isinstance(one, specs.Rewriter):
-            raise ValueError(f"{where}: {one!r} is not a rewriter; create one with t2n_core.rewriter.function(…)(…)")
-    return found
+    rewriters = tuple(value)
+    for item in rewriters:
+        if specs is None or not isinstance(item, specs.Rewriter):
+            raise ValueError(f"{where}: {item!r} is not a rewriter; create one with t2n_core.rewriter.function(…)(…)")
+    return rewriters
 
 
 def request_rewriters(item: pytest.Item) -> None:
@@ -37,5 +37,5 @@ def request_rewriters(item: pytest.Item) -> None:
 
 def rewriters_of(item: pytest.Item, marked: Iterable[Any]) -> tuple[Any, ...]:
     """Return the rewriters of the marker and of the fixture. Raises ValueError if the fixture returns anything else."""
-    given = getattr(item, "funcargs", {}).get(FIXTURE)
-    return (*marked, *check_rewriters(given, f"the fixture `{FIXTURE}`"))
+    fixture_value = getattr(item, "funcargs", {}).get(FIXTURE)
+    return (*marked, *check_rewriters(fixture_value, f"the fixture `{FIXTURE}`"))

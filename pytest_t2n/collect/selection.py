@@ -54,8 +54,8 @@ class Selection:
 
     def own_engines(self) -> list[SelectedEngine]:
         """Return the engines of the user's own targets and exporters, which the session learns from its cells."""
-        found = {cell.engine.id: cell.engine for cell in (*self.planned, *self.cells)}
-        return [engine for engine in found.values() if engine.target not in TARGETS or engine.exporter]
+        engines = {cell.engine.id: cell.engine for cell in (*self.planned, *self.cells)}
+        return [engine for engine in engines.values() if engine.target not in TARGETS or engine.exporter]
 
     @classmethod
     def from_dict(
@@ -76,13 +76,13 @@ def in_shard(
 
     All cells of a case are in one shard. `durations` are seconds by case. Tests without an engine are divided evenly.
     """
-    found = cut_cases(Counter(cell.case for cell in cells.values()), durations, shard.count)
+    cut = cut_cases(Counter(cell.case for cell in cells.values()), durations, shard.count)
     others = {storable(item.nodeid): 1.0 for item in items if item not in cells}
-    shards = {**found.shards, **partition(others, shard.count, found.loads)}
-    own = {
+    shards = {**cut.shards, **partition(others, shard.count, cut.loads)}
+    shard_items = {
         item for item in items if shards[cells[item].case if item in cells else storable(item.nodeid)] == shard.index
     }
-    return own, found.digest
+    return shard_items, cut.digest
 
 
 def unmade_cells(cells: Iterable[tuple[Cell, Sequence[str]]]) -> list[str]:
@@ -90,18 +90,20 @@ def unmade_cells(cells: Iterable[tuple[Cell, Sequence[str]]]) -> list[str]:
 
     Each cell comes with the targets of its marker.
     """
-    wanted: dict[str, dict[str, None]] = {}
+    required: dict[str, dict[str, None]] = {}
     made: dict[str, set[str]] = {}
     for cell, targets in cells:
-        wanted.setdefault(cell.case, {}).update(dict.fromkeys(targets))
+        required.setdefault(cell.case, {}).update(dict.fromkeys(targets))
         made.setdefault(cell.case, set()).add(cell.engine.target)
-    return [f"{case} on {target}" for case, targets in wanted.items() for target in targets if target not in made[case]]
+    return [
+        f"{case} on {target}" for case, targets in required.items() for target in targets if target not in made[case]
+    ]
 
 
-def plan_line(selection: Selection, shard: Shard | None, known: Container[str]) -> PlanLine:
-    """Return the plan of a session whose file will have the planned cells with the node ids in `known`."""
-    own = plan_for(cell for cell in selection.planned if cell.nodeid in known)
-    plan = msgspec.structs.replace(own, sha256=plan_digest(selection.planned))
+def plan_line(selection: Selection, shard: Shard | None, existing: Container[str]) -> PlanLine:
+    """Return the plan of a session whose file will have the planned cells with the node ids in `existing`."""
+    file_plan = plan_for(cell for cell in selection.planned if cell.nodeid in existing)
+    plan = msgspec.structs.replace(file_plan, sha256=plan_digest(selection.planned))
     if shard is None:
         return plan
     nodeids = [cell.nodeid for cell in selection.planned]

@@ -61,7 +61,7 @@ class OwnTarget:
         if not isinstance(self.given, type):
             return ()
         parameters = inspect.signature(self.kind).parameters
-        further = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+        further = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
         inherited = options_of_target(self.base) if further and self.base else ()
         return tuple(dict.fromkeys((*_settable(self.kind), *inherited)))
 
@@ -76,16 +76,16 @@ class OwnTarget:
             ValueError: its class cannot be created.
         """
         if self.runs_on:
-            return [replace(one, target=self.name) for one in engines if one.target == self.runs_on]
+            return [replace(engine, target=self.name) for engine in engines if engine.target == self.runs_on]
         if not engines:
             return []
         target = self.create(None, None, {})
         version, platform = str(target.version), engines[0].platform
         if self.base != "tract":
             return [SelectedEngine(self.name, version, version, None, platform)]
-        for one in engines:  # this release is there already, in the session's cache
-            if (one.target, one.label) == ("tract", version):
-                return [replace(one, target=self.name)]
+        for engine in engines:  # this release is there already, in the session's cache
+            if (engine.target, engine.label) == ("tract", version):
+                return [replace(engine, target=self.name)]
         return [SelectedEngine(self.name, version, target.resolved.label, target.resolved.to_dict(), platform)]
 
     def create(self, engine: SelectedEngine | None, dynamic_axes: Any, options: Mapping[str, Any]) -> Any:
@@ -95,19 +95,19 @@ class OwnTarget:
         files = None if engine is None or engine.resolved is None else ResolvedEngine.from_dict(engine.resolved)
         if not isinstance(self.given, type):
             return copy.copy(self.given) if files is None else self.given.on(files)
-        given = dict(options) if files is None else {**options, "engine": files}
+        arguments = dict(options) if files is None else {**options, "engine": files}
         if dynamic_axes is not None and self.base != "khronos":
-            given["dynamic_axes"] = dynamic_axes
+            arguments["dynamic_axes"] = dynamic_axes
         versions = (engine.version,) if self.runs_on and engine is not None else ()
         try:
-            inspect.signature(self.kind).bind(*versions, **given)
+            inspect.signature(self.kind).bind(*versions, **arguments)
         except TypeError as exc:
-            call = ", ".join([*map(repr, versions), *(f"{name}=…" for name in given)])
+            call = ", ".join([*map(repr, versions), *(f"{name}=…" for name in arguments)])
             raise ValueError(
                 f"target={self.kind.__name__}: {self.kind.__name__}({call}) does not fit its __init__ ({exc}); "
                 f"give an instance, target={self.kind.__name__}(…)"
             ) from None
-        return self.kind(*versions, **given)
+        return self.kind(*versions, **arguments)
 
 
 @cache
@@ -127,16 +127,16 @@ def read_targets(value: Any) -> tuple[tuple[str, ...], dict[str, OwnTarget]]:
     if not values:
         raise ValueError(f"target={value!r} names no target; write {_WANTED}, or a list of these")
     names: list[str] = []
-    own: dict[str, OwnTarget] = {}
-    for one in values:
-        if isinstance(one, str) and one in TARGETS:
-            names.append(one)
+    own_targets: dict[str, OwnTarget] = {}
+    for item in values:
+        if isinstance(item, str) and item in TARGETS:
+            names.append(item)
             continue
-        found = _own_target(one)
-        if own.setdefault(found.name, found).given is not found.given:
-            raise ValueError(f"target: two targets are called `{found.name}`; {OTHER_NAME}")
-        names.append(found.name)
-    return tuple(dict.fromkeys(names)), own
+        target = _own_target(item)
+        if own_targets.setdefault(target.name, target).given is not target.given:
+            raise ValueError(f"target: two targets are called `{target.name}`; {OTHER_NAME}")
+        names.append(target.name)
+    return tuple(dict.fromkeys(names)), own_targets
 
 
 def _own_target(value: Any) -> OwnTarget:
@@ -183,6 +183,6 @@ def _base_of(kind: type) -> str:
 
 def _settable(kind: type) -> tuple[str, ...]:
     skipped = {*_OF_CASES, *OTHER_NAMES, *ELSEWHERE}
-    named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    keyword_kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     parameters = inspect.signature(kind).parameters.items()
-    return tuple(name for name, one in parameters if one.kind in named and name not in skipped)
+    return tuple(name for name, parameter in parameters if parameter.kind in keyword_kinds and name not in skipped)

@@ -63,12 +63,14 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
             raise InputError(f"--t2n-tract={spec}: {exc}") from None
         for engine in resolved:
             by_label.setdefault(engine.label, engine)
-    releases = sorted(by_label.values(), key=lambda one: (one.kind != "wheel", version_of(one.version), one.label))
+    releases = sorted(
+        by_label.values(), key=lambda engine: (engine.kind != "wheel", version_of(engine.version), engine.label)
+    )
     variants = variants_of(releases, settings.cpu, settings.runtime, progress)
     if settings.paths:
         variants = _on_paths(variants, settings.paths)
     here = this_platform().key
-    engines = [SelectedEngine("tract", one.version, one.label, one.to_dict(), here) for one in variants]
+    engines = [SelectedEngine("tract", engine.version, engine.label, engine.to_dict(), here) for engine in variants]
     if settings.khronos:
         engines.append(SelectedEngine("khronos", KHRONOS_VERSION, KHRONOS_VERSION, platform=here))
     return engines
@@ -102,8 +104,8 @@ def engines_for(
     engines: Sequence[SelectedEngine], targets: Iterable[str], versions: Sequence[SpecItem] | None = None
 ) -> list[SelectedEngine]:
     """Return the session's engines for a test; `versions` narrows tract, and an item may match none of them."""
-    wanted = set(targets)
-    chosen = [engine for engine in engines if engine.target in wanted]
+    target_names = set(targets)
+    chosen = [engine for engine in engines if engine.target in target_names]
     if versions is None:
         return chosen
     from t2n_core.engine.provision.versions import choose_versions
@@ -125,8 +127,8 @@ def header_line(engines: Sequence[SelectedEngine], cache_dir: Path | None) -> st
         versions = []
         for engine in engines:
             if engine.qualified_target == target:
-                asked = engine.requested if engine.is_native else ""
-                versions.append(f"{engine.label} ({asked})" if asked not in ("", engine.version) else engine.label)
+                spec = engine.requested if engine.is_native else ""
+                versions.append(f"{engine.label} ({spec})" if spec not in ("", engine.version) else engine.label)
         parts.append(f"{target} {', '.join(versions)}")
     parts += without_variant(engines)
     if cache_dir is not None and any(engine.target == "tract" for engine in engines):

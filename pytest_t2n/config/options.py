@@ -60,15 +60,15 @@ def option(
 
 def options_of(settings: type) -> Iterator[tuple[str, str, Option]]:
     """Yield the name of each field that is an option, its `dest`, and the option."""
-    for one in fields(settings):
-        if _OPTION in one.metadata:
-            yield one.name, f"t2n_{one.name}", one.metadata[_OPTION]
+    for setting in fields(settings):
+        if _OPTION in setting.metadata:
+            yield setting.name, f"t2n_{setting.name}", setting.metadata[_OPTION]
 
 
 def read_flag(config: pytest.Config, dest: str) -> bool:
     """Return a flag of the command line or the ini file."""
-    given = config.getoption(dest)
-    return bool(config.getini(dest) if given is None else given)
+    value = config.getoption(dest)
+    return bool(config.getini(dest) if value is None else value)
 
 
 def read_given_flag(config: pytest.Config, dest: str) -> bool:
@@ -78,8 +78,8 @@ def read_given_flag(config: pytest.Config, dest: str) -> bool:
 
 def read_text(config: pytest.Config, dest: str) -> str:
     """Return a text of the command line or the ini file."""
-    given = config.getoption(dest)
-    return str(config.getini(dest) if given is None else given).strip()
+    value = config.getoption(dest)
+    return str(config.getini(dest) if value is None else value).strip()
 
 
 def read_path(config: pytest.Config, dest: str) -> Path | None:
@@ -92,30 +92,30 @@ def read_path(config: pytest.Config, dest: str) -> Path | None:
 
 def read_given_path(config: pytest.Config, dest: str) -> Path | None:
     """Return an absolute path of the command line."""
-    given = config.getoption(dest)
-    return config.invocation_params.dir / Path(given).expanduser() if given else None
+    value = config.getoption(dest)
+    return config.invocation_params.dir / Path(value).expanduser() if value else None
 
 
 def read_paths(config: pytest.Config, dest: str) -> tuple[Path, ...]:
     """Return absolute paths, relative to the same folders as that of `read_path`."""
-    given = config.getoption(dest)
-    folder = config.invocation_params.dir if given else config.rootpath
-    return tuple(folder / Path(one).expanduser() for one in given or config.getini(dest))
+    values = config.getoption(dest)
+    folder = config.invocation_params.dir if values else config.rootpath
+    return tuple(folder / Path(value).expanduser() for value in values or config.getini(dest))
 
 
 def parsed(parse: Callable[[str], Any]) -> Reader:
     """Return the reader of a text that a function parses, which raises InputError or ValueError."""
 
     def read(config: pytest.Config, dest: str) -> Any:
-        given = read_text(config, dest)
-        return parse_given(parse, given, dest) if given else None
+        text = read_text(config, dest)
+        return parse_given(parse, text, dest) if text else None
 
     return read
 
 
-def parse_given(parse: Callable[[str], Any], given: str, dest: str) -> Any:
+def parse_given(parse: Callable[[str], Any], text: str, dest: str) -> Any:
     """Return the value of a text; raise InputError with the name of the option if it has none."""
     try:
-        return parse(given)
+        return parse(text)
     except (InputError, ValueError) as exc:
         raise InputError(f"--{dest.replace('_', '-')}: {exc}") from None

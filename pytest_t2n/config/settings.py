@@ -35,63 +35,63 @@ _WITHOUT_RUN = ("collectonly", "showfixtures", "show_fixtures_per_test", "caches
 
 
 def _versions(config: pytest.Config, dest: str) -> tuple[str, ...]:
-    given = config.getoption(dest)
-    if given and not any(spec.strip(", ") for spec in given):
+    specs = config.getoption(dest)
+    if specs and not any(spec.strip(", ") for spec in specs):
         raise InputError("--t2n-tract= names no version: is a variable empty? Leave it out to select none")
-    return tuple(spec.strip() for spec in given or config.getini(dest) if spec.strip())
+    return tuple(spec.strip() for spec in specs or config.getini(dest) if spec.strip())
 
 
-def _engine_paths(given: str) -> str:
+def _engine_paths(text: str) -> str:
     from t2n_core.engine.paths import parse_paths
 
-    parse_paths(given)
-    return given
+    parse_paths(text)
+    return text
 
 
-def _names(given: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-def _profile(given: str) -> str:
-    if given not in PROFILES:
-        raise ValueError(f"{given!r} is not a profile; one of {', '.join(PROFILES)}")
-    return given
+def _profile(name: str) -> str:
+    if name not in PROFILES:
+        raise ValueError(f"{name!r} is not a profile; one of {', '.join(PROFILES)}")
+    return name
 
 
-def _seconds(given: str) -> float:
+def _seconds(text: str) -> float:
     try:
-        seconds = float(given)
+        seconds = float(text)
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise ValueError(f"{given!r} is not a positive number of seconds")
+        raise ValueError(f"{text!r} is not a positive number of seconds")
     return seconds
 
 
-def _memory(given: str) -> int:
+def _memory(text: str) -> int:
     from t2n_core.engine.processes.memory import parse_size
 
-    return parse_size(given)
+    return parse_size(text)
 
 
-def _transforms(given: str) -> tuple[str, ...]:
+def _transforms(text: str) -> tuple[str, ...]:
     from pytest_t2n.config.transforms import read_transforms
 
-    return read_transforms(given)
+    return read_transforms(text)
 
 
 def _shard(config: pytest.Config, dest: str) -> Shard | None:
-    given = config.getoption(dest)
-    return None if given is None else parse_given(_part, given, dest)
+    value = config.getoption(dest)
+    return None if value is None else parse_given(_part, value, dest)
 
 
-def _part(given: str) -> Shard:
+def _part(text: str) -> Shard:
     from pytest_t2n.config.shard import Shard
 
     try:
-        return Shard.parse(given)
+        return Shard.parse(text)
     except ValueError:
-        raise ValueError(f"{given!r} is not I/N with 1 <= I <= N, as 2/4") from None
+        raise ValueError(f"{text!r} is not I/N with 1 <= I <= N, as 2/4") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,8 +275,8 @@ class Settings:
 def add_options(parser: pytest.Parser) -> None:
     """Add the group `t2n`, and ini counterparts of its options."""
     group = parser.getgroup("t2n", "parity of exported models (t2n)")
-    for _, dest, one in options_of(Settings):
-        one.add(dest, parser, group)
+    for _, dest, session_option in options_of(Settings):
+        session_option.add(dest, parser, group)
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -287,7 +287,9 @@ def read_settings(config: pytest.Config) -> Settings:
             file is no option of this plugin.
     """
     _refuse_unknown_keys(config)
-    values: dict[str, Any] = {name: one.read(config, dest) for name, dest, one in options_of(Settings)}
+    values: dict[str, Any] = {
+        name: session_option.read(config, dest) for name, dest, session_option in options_of(Settings)
+    }
     settings = Settings(
         **{name: value for name, value in values.items() if value is not None},
         benchmark_rounds=int(config.getoption("benchmark_min_rounds", 5)),
@@ -309,14 +311,14 @@ def _refuse_unknown_keys(config: pytest.Config) -> None:
 
     pytest itself only warns of it, and a session without `t2n_require` can pass.
     """
-    known = [dest for _, dest, one in options_of(Settings) if one.ini is not None]
+    known_keys = [dest for _, dest, session_option in options_of(Settings) if session_option.ini is not None]
     with warnings.catch_warnings(action="ignore"):  # pytest deprecates it, and has nothing else that lists the keys
         keys = list(config.inicfg)
     for key in keys:
-        if key.startswith("t2n_") and key not in known:
+        if key.startswith("t2n_") and key not in known_keys:
             try:
                 config.getini(key)  # another plugin may have registered it
             except ValueError:
                 from t2n_core.text import suggestion
 
-                raise InputError(f"{config.inipath}: unknown key `{key}`; {suggestion(key, known)}") from None
+                raise InputError(f"{config.inipath}: unknown key `{key}`; {suggestion(key, known_keys)}") from None

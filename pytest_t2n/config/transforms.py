@@ -9,16 +9,16 @@ from pytest_t2n.records.cell import SelectedEngine
 from t2n_core.errors import InputError
 
 
-def read_transforms(given: Any) -> tuple[str, ...]:
+def read_transforms(value: Any) -> tuple[str, ...]:
     """Return transforms that some release supports and a check can judge, as texts, each once. Raises ValueError."""
     from t2n_core.engine.tract.transforms.transform import transforms_from
 
-    if not isinstance(given, str | list | tuple):
-        raise ValueError(f"{given!r} is neither a name nor a list of names")
+    if not isinstance(value, str | list | tuple):
+        raise ValueError(f"{value!r} is neither a name nor a list of names")
     try:
-        transforms = transforms_from(given)
-        for one in transforms:
-            one.refuse_unchecked()
+        transforms = transforms_from(value)
+        for transform in transforms:
+            transform.refuse_unchecked()
     except InputError as exc:
         raise ValueError(f"{exc.message} ({exc.hint})" if exc.hint else exc.message) from None
     return tuple(dict.fromkeys(map(str, transforms)))

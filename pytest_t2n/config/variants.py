@@ -33,12 +33,12 @@ def variants_of(
     runtimes = tuple(dict.fromkeys(name.strip() for name in runtime.split(","))) if runtime else (CPU,)
     if not engines:
         return []
-    asked = [("--t2n-cpu", tier, CPU) for tier in tiers] if CPU in runtimes else []
-    asked += [("--t2n-runtime", NATIVE, name) for name in runtimes if name != CPU]
+    combinations = [("--t2n-cpu", tier, CPU) for tier in tiers] if CPU in runtimes else []
+    combinations += [("--t2n-runtime", NATIVE, name) for name in runtimes if name != CPU]
     left: dict[str, str] = {}
     """The last reason why a release does not support a variant, by its label."""
     by_release: dict[str, list[ResolvedEngine]] = {engine.label: [] for engine in engines}
-    for option, tier, name in asked:
+    for option, tier, name in combinations:
         problems = {}
         for engine in engines:
             variant = replace(engine, tier=tier, runtime=name)

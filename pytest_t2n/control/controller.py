@@ -97,10 +97,10 @@ class Controller:
         """Send the engines, the expectations, and a folder for its plan to a worker of xdist."""
         if self._folder is None:
             self._folder = ScratchFolder()
-        given = WorkerInput(
+        worker_input = WorkerInput(
             self._engines, self._expectations, self._ledger.resumed, self._collector.durations, self._folder.path
         )
-        node.workerinput[WORKER_INPUT] = given.to_dict()
+        node.workerinput[WORKER_INPUT] = worker_input.to_dict()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
@@ -168,8 +168,8 @@ class Controller:
         self._ledger.finish(why_missing, "an internal error of pytest" if crashed else stopped)
         if self._settings.report is not None:
             hook = self._config.hook.pytest_t2n_report
-            told = self._hooks.call(hook, config=self._config, directory=self._settings.report)
-            self._ledger.notes += [text_of(one) for one in told or () if one]
+            results = self._hooks.call(hook, config=self._config, directory=self._settings.report)
+            self._ledger.notes += [text_of(result) for result in results or () if result]
         self._ledger.problems += self._hooks.problems()
         runner = self._config.pluginmanager.get_plugin(RUNNER)
         self._ledger.problems += runner.problems if runner is not None else ()

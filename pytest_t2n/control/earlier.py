@@ -59,23 +59,23 @@ def read_interrupted(path: Path, now: RunLine, root: Path) -> Interrupted:
     return Interrupted([line for line in done.values() if _is_done(line)], plan, torn)
 
 
-def rewrite(path: Path, run: RunLine, kept: Interrupted) -> set[str]:
+def rewrite(path: Path, run: RunLine, earlier: Interrupted) -> set[str]:
     """Rewrite the file with the kept results, after the run line of this session; return the keys of its graphs.
 
     The file is replaced atomically: its results must also survive an interrupt of this session.
     Raises OSError.
     """
-    wanted = {line.nodeid for line in kept.cells}
+    nodeids = {line.nodeid for line in earlier.cells}
     graphs: set[str] = set()
-    head: list[Record] = [run, *([kept.plan] if kept.plan is not None else [])]
-    last = {one.nodeid: place for place, one in enumerate(_whole_lines(path)) if isinstance(one, CellLine)}
+    head: list[Record] = [run, *([earlier.plan] if earlier.plan is not None else [])]
+    last = {record.nodeid: index for index, record in enumerate(_whole_lines(path)) if isinstance(record, CellLine)}
     with replacing(path) as sink:
         for record in head:
             sink.write(f"{encode(record)}\n".encode())
-        for place, record in enumerate(_whole_lines(path)):
+        for index, record in enumerate(_whole_lines(path)):
             if isinstance(record, GraphLine) and record.key not in graphs:
                 graphs.add(record.key)
-            elif not isinstance(record, CellLine) or record.nodeid not in wanted or last[record.nodeid] != place:
+            elif not isinstance(record, CellLine) or record.nodeid not in nodeids or last[record.nodeid] != index:
                 continue
             sink.write(f"{encode(record)}\n".encode())
     return graphs
@@ -114,9 +114,9 @@ def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
     changed = [engine.title for engine in before.engines if shas.get(engine.title, engine.sha256) != engine.sha256]
     here = now.platforms[0]
     judged = {engine.platform for engine in before.engines}  # not those on which a bundle was exported
-    places = [one for one in before.platforms if one.key in judged]
-    changed += [name for one in places if one.key != here.key for name in differences(one, here)]
-    if judged - {one.key for one in places}:
+    places = [platform for platform in before.platforms if platform.key in judged]
+    changed += [name for platform in places if platform.key != here.key for name in differences(platform, here)]
+    if judged - {platform.key for platform in places}:
         changed.append("platform")
     if before.level != now.level:
         changed.append("--t2n-level")
@@ -130,7 +130,7 @@ def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
         _refuse(path, changed)
 
 
-def _refuse(path: Path, changed: Sequence[str], what: str = "") -> NoReturn:
+def _refuse(path: Path, changed: Sequence[str], kind: str = "") -> NoReturn:
     """Raise InputError for what changed since the file was written."""
     names = ", ".join(changed[:_NAMED]) + (f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else "")
-    raise InputError(f"--t2n-resume: {path} was written with another {what + ': ' if what else ''}{names}; start again")
+    raise InputError(f"--t2n-resume: {path} was written with another {kind + ': ' if kind else ''}{names}; start again")

@@ -162,8 +162,8 @@ class Ledger:
 
         Raises pytest.UsageError if the interrupted session partitioned the shards differently.
         """
-        kept = self._kept_plan.cut if self._kept_plan is not None else ""
-        if kept and selection.cut and kept != selection.cut:
+        earlier_cut = self._kept_plan.cut if self._kept_plan is not None else ""
+        if earlier_cut and selection.cut and earlier_cut != selection.cut:
             raise pytest.UsageError("--t2n-resume: the shard is of other tests or --t2n-durations; start again")
         for cell in selection.cells:
             self._plan.setdefault(cell.nodeid, cell.engine)
@@ -173,8 +173,8 @@ class Ledger:
             self._held = {}  # --keep-duplicates runs a test as often as it is named
         self.planned = True
         lines = (engine_line(engine, this_platform()) for engine in selection.own_engines())
-        if own := [line for line in lines if line not in self.run.engines]:
-            self.run.engines.extend(own)
+        if new_engines := [line for line in lines if line not in self.run.engines]:
+            self.run.engines.extend(new_engines)
             if self._file is not None:
                 self._file.replace_run(self.run)
         self.unmade = selection.unmade
@@ -253,8 +253,8 @@ class Ledger:
         `stopped` is why the session stopped early, if it did.
         """
         self.why_missing = why_missing
-        held, self._held = self._held or {}, None
-        for record in held.values():
+        pending_records, self._held = self._held or {}, None
+        for record in pending_records.values():
             self._note(record)
         if not self.run.engines and not self.planned:
             self._append(PlanLine(SCHEMA))  # without engines no collector writes a plan

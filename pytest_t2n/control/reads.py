@@ -82,13 +82,13 @@ class Reads:
     def of_cell(self, nodeid: str) -> dict[str, str]:
         """Return the digests of what was read and is in no record of another cell of this process."""
         self._add_modules()
-        found = dict(self._last[1]) if self._last[0] == nodeid else {}
+        digests = dict(self._last[1]) if self._last[0] == nodeid else {}
         new, self._new = self._new, set()
-        names = (one if one.startswith(VARIABLE) else self._name_of(one) for one in sorted(new - self._written))
+        names = (item if item.startswith(VARIABLE) else self._name_of(item) for item in sorted(new - self._written))
         for name in filter(None, names):
-            found[storable(name)] = digest_of(name, self._root, self._given)
-        self._last = nodeid, found
-        return found
+            digests[storable(name)] = digest_of(name, self._root, self._given)
+        self._last = nodeid, digests
+        return digests
 
     def _note(self, name: str) -> None:
         self._seen.add(name)
@@ -187,8 +187,8 @@ class _Variables(type(os.environ)):  # type: ignore[misc]
         if is_named and not _is_installed(_caller()):
             for reads in _active:
                 reads.asked(key)
-        found: str = super().__getitem__(key)
-        return found
+        value: str = super().__getitem__(key)
+        return value
 
 
 def _caller() -> str:

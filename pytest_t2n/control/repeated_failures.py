@@ -51,8 +51,8 @@ def merge_repeated(reports: Sequence[Any]) -> list[Any]:
     The first of them names the engines of the others.
     """
     merged: dict[Any, list[tuple[Any, str]]] = {}
-    for place, report in enumerate(reports):
-        key, engine = getattr(report, _MARK, (place, ""))
+    for index, report in enumerate(reports):
+        key, engine = getattr(report, _MARK, (index, ""))
         merged.setdefault(key, []).append((report, engine))
     return [_with_engines(*same[0], [engine for _, engine in same[1:]]) for same in merged.values()]
 

@@ -53,8 +53,8 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
 
         check_bundle_folder(bundle)
     # Relative to the project: a published report must not show paths of one machine.
-    typed = [str(one) for one in config.invocation_params.args]
-    arguments = [one.replace(f"{config.rootpath}{os.sep}", "") for one in without_secrets(typed)]
+    typed = [str(argument) for argument in config.invocation_params.args]
+    arguments = [argument.replace(f"{config.rootpath}{os.sep}", "") for argument in without_secrets(typed)]
     hooks = HookCalls()
     tell = partial(hooks.call, config.hook.pytest_t2n_record, config=config)
     source = source_digest(config.rootpath) if settings.report is not None and not settings.only_collects else ""
@@ -97,13 +97,15 @@ def _with_exporters(
 
 def start_worker(config: pytest.Config, settings: Settings) -> None:
     """Register the roles of a worker of xdist, with the engines that its controller resolved."""
-    given = WorkerInput.of(config)
-    collector = CaseCollector(given.engines, settings.shard, given.durations, given.done, require=settings.require)
+    worker_input = WorkerInput.of(config)
+    collector = CaseCollector(
+        worker_input.engines, settings.shard, worker_input.durations, worker_input.done, require=settings.require
+    )
     config.pluginmanager.register(collector, COLLECTOR)
-    if given.folder is not None and given.engines:
-        worker = Worker(config.workerinput["workerid"], given.folder, collector)  # type: ignore[attr-defined]
+    if worker_input.folder is not None and worker_input.engines:
+        worker = Worker(config.workerinput["workerid"], worker_input.folder, collector)  # type: ignore[attr-defined]
         config.pluginmanager.register(worker, WORKER)
-        _register_running(config, settings, collector, given.expectations, worker)
+        _register_running(config, settings, collector, worker_input.expectations, worker)
 
 
 def _register_running(
@@ -143,12 +145,12 @@ def _reads(config: pytest.Config, settings: Settings) -> Reads | None:
     """Return what notes the files that this process reads from now on, if there is a report to be resumed."""
     if settings.report is None:
         return None
-    own = [".git", ".hypothesis", ".benchmarks"]
+    folder_names = [".git", ".hypothesis", ".benchmarks"]
     if config.pluginmanager.has_plugin("cacheprovider"):
-        own.append(str(config.getini("cache_dir")))
-    folders = [config.rootpath / name for name in own]
+        folder_names.append(str(config.getini("cache_dir")))
+    folders = [config.rootpath / name for name in folder_names]
     others = [settings.report, settings.bundle, settings.bundle_failures, settings.profile, cache_folder(settings)]
-    reads = Reads(config.rootpath, [*folders, *(one.absolute() for one in others if one is not None)])
+    reads = Reads(config.rootpath, [*folders, *(path.absolute() for path in others if path is not None)])
     reads.start()
     if config.inipath is not None:
         reads.opened(str(config.inipath), os.O_RDONLY)

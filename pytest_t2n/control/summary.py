@@ -90,10 +90,10 @@ def _not_finite(counts: CellCounts) -> list[str]:
     ]
 
 
-def _with_reasons(named: Sequence[tuple[str, str]], number: int) -> list[str]:
+def _with_reasons(listed_cells: Sequence[tuple[str, str]], number: int) -> list[str]:
     """Return a line for each listed cell, and how many more there are."""
-    lines = [f"  {nodeid}: {reason}" for nodeid, reason in named]
-    return [*lines, f"  … and {number - len(named)} more"] if number > len(named) else lines
+    lines = [f"  {nodeid}: {reason}" for nodeid, reason in listed_cells]
+    return [*lines, f"  … and {number - len(listed_cells)} more"] if number > len(listed_cells) else lines
 
 
 def _table(ledger: Ledger) -> list[str]:
@@ -101,18 +101,20 @@ def _table(ledger: Ledger) -> list[str]:
     counts = ledger.counts.counts
     shown = [status.value for status in Status if any(key.status == status for key in counts)]
     seen = dict.fromkeys(key.engine for key in counts)
-    titles = [one for one in dict.fromkeys([*(engine.title for engine in ledger.run.engines), *seen]) if one in seen]
+    titles = [
+        title for title in dict.fromkeys([*(engine.title for engine in ledger.run.engines), *seen]) if title in seen
+    ]
     tokens = ledger.counts.tokens
     head = ("tokens",) if tokens else ()
     rows = [("engine", *shown, *head, "levels reached")]
     for title in titles:
-        own, levels = Counter[str](), Counter[str]()
+        statuses, levels = Counter[str](), Counter[str]()
         for key, count in counts.items():
             if key.engine == title:
-                own[key.status] += count
+                statuses[key.status] += count
                 levels[key.level] += count
         generated = (str(tokens.get(title, "")),) if tokens else ()
-        rows.append((title, *(str(own[status] or "") for status in shown), *generated, _levels(levels)))
+        rows.append((title, *(str(statuses[status] or "") for status in shown), *generated, _levels(levels)))
     return _align(rows) + _suites(counts, titles)
 
 
@@ -155,7 +157,7 @@ def _levels(reached: Counter[str]) -> str:
 
 def _how_to_select(skipped: Iterable[pytest.TestReport]) -> list[str]:
     """Return how to select engines, if tests were skipped for lack of one."""
-    count = sum(isinstance(one.longrepr, tuple) and NO_ENGINE in str(one.longrepr[2]) for one in skipped)
+    count = sum(isinstance(report.longrepr, tuple) and NO_ENGINE in str(report.longrepr[2]) for report in skipped)
     if not count:
         return []
     ways = "--t2n-tract=0.21,0.23 (or t2n_tract in the ini file), --t2n-khronos"

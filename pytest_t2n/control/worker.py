@@ -52,12 +52,12 @@ class WorkerInput:
     @classmethod
     def of(cls, config: pytest.Config) -> WorkerInput:
         """Return the input of this worker, empty if its controller has no engines."""
-        given = config.workerinput.get(WORKER_INPUT)  # type: ignore[attr-defined]
-        if given is None:
+        fields = config.workerinput.get(WORKER_INPUT)  # type: ignore[attr-defined]
+        if fields is None:
             return cls()
-        engines = [SelectedEngine.from_dict(engine) for engine in given["engines"]]
-        expectations = Expectations.from_list(given["expectations"])
-        return cls(engines, expectations, given["done"], given["durations"], Path(given["folder"]))
+        engines = [SelectedEngine.from_dict(engine) for engine in fields["engines"]]
+        expectations = Expectations.from_list(fields["expectations"])
+        return cls(engines, expectations, fields["done"], fields["durations"], Path(fields["folder"]))
 
 
 class Worker:

@@ -88,8 +88,8 @@ def accept_results(
     for position, path in enumerate(paths):
         name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
         last = position == len(paths) - 1
-        own = [entry for entry in current.entries if entry.file == name]
-        _rewrite(path, own, set(removed), added if last else [])
+        file_entries = [entry for entry in current.entries if entry.file == name]
+        _rewrite(path, file_entries, set(removed), added if last else [])
     if not removed and not added:
         return ["--t2n-accept: the expectations hold, nothing to rewrite"]
     return [f"--t2n-accept: {len(added)} cases written, {len(removed)} removed, {paths[-1]}"]
@@ -106,11 +106,11 @@ def _entries_of(
         error = cell.error.error_class if cell.error is not None else ""
         groups.setdefault((cell.case, cell.stage, cell.status, reason, issue, error), []).append(failure)
     entries = []
-    for (case, stage, status, reason, issue, error), own in sorted(groups.items()):
-        named = specifiers_of([failure.cell for failure in own], engines)
-        sizes = [failure.size for failure in own if failure.size is not None]
+    for (case, stage, status, reason, issue, error), group in sorted(groups.items()):
+        specifiers = specifiers_of([failure.cell for failure in group], engines)
+        sizes = [failure.size for failure in group if failure.size is not None]
         size = with_room(max(sizes)) if sizes else None
-        entries.append(Expectation(literal_glob(case), named, stage, status, reason, issue, error, size))
+        entries.append(Expectation(literal_glob(case), specifiers, stage, status, reason, issue, error, size))
     return entries
 
 
@@ -132,12 +132,14 @@ def _key(cell: CellLine) -> tuple[str, str, str, str]:
     return cell.case, cell.qualified_target, cell.version, cell.label
 
 
-def _rewrite(path: Path, own: Sequence[Expectation], removed: Set[Expectation], added: Sequence[Expectation]) -> None:
-    """Replace the removed entries of a file, whose entries are `own`, by the added ones; the rest stays unchanged.
+def _rewrite(
+    path: Path, entries: Sequence[Expectation], removed: Set[Expectation], added: Sequence[Expectation]
+) -> None:
+    """Replace the removed ones of the `entries` of a file by the added ones; the rest stays unchanged.
 
     Edited line by line: a TOML parser would attach the comment above an entry to the end of the previous entry.
     """
-    if removed.isdisjoint(own) and not added:
+    if removed.isdisjoint(entries) and not added:
         return
     lines = (path.read_text(encoding="utf-8") if path.exists() else HEADER).splitlines()
     starts = [number for number, line in enumerate(lines) if HEADER_LINE.match(line)]
@@ -146,7 +148,7 @@ def _rewrite(path: Path, own: Sequence[Expectation], removed: Set[Expectation], 
     head = lines[: begins[0]] if begins else lines
     remaining = []
     for start, begin, end in zip(starts, begins, ends, strict=True):
-        cases = [entry for entry in own if entry.line == start + 1]
+        cases = [entry for entry in entries if entry.line == start + 1]
         left = [entry for entry in cases if entry not in removed]
         if len(left) == len(cases):
             remaining.append(lines[begin:end])
@@ -160,10 +162,10 @@ def _rewrite(path: Path, own: Sequence[Expectation], removed: Set[Expectation], 
 
 def _alike(entries: Iterable[Expectation]) -> list[list[Expectation]]:
     """Return groups of expectations that differ only in their cases; each group is written as one entry."""
-    found: dict[Expectation, list[Expectation]] = {}
+    groups: dict[Expectation, list[Expectation]] = {}
     for entry in entries:
-        found.setdefault(replace(entry, case=""), []).append(entry)
-    return list(found.values())
+        groups.setdefault(replace(entry, case=""), []).append(entry)
+    return list(groups.values())
 
 
 def _comment_above(lines: Sequence[str], start: int) -> int:
@@ -179,7 +181,7 @@ def _block(cases: Sequence[Expectation]) -> list[str]:
 
     entry = cases[0]
     several = tomlkit.array()
-    several.extend(one.case for one in cases)
+    several.extend(expectation.case for expectation in cases)
     fields: dict[str, Any] = {
         "case": entry.case if len(cases) == 1 else several.multiline(True),
         "engine": entry.engines[0] if len(entry.engines) == 1 else list(entry.engines),

@@ -64,8 +64,8 @@ def specifiers_of(cells: Sequence[CellLine], engines: Sequence[SelectedEngine]) 
     for target in dict.fromkeys(cell.qualified_target for cell in cells):
         failing = {cell.label for cell in cells if cell.qualified_target == target}
         selected = [engine for engine in engines if engine.qualified_target == target]
-        whole = failing == {engine.label for engine in selected}
-        if target == "khronos" or (whole and len({engine.version for engine in selected}) > 1):
+        all_fail = failing == {engine.label for engine in selected}
+        if target == "khronos" or (all_fail and len({engine.version for engine in selected}) > 1):
             specifiers.append(target)
         else:
             specifiers += [_specifier(engine, selected, failing) for engine in selected if engine.label in failing]
@@ -76,8 +76,8 @@ def _specifier(engine: SelectedEngine, selected: Sequence[SelectedEngine], faili
     """Return the specifier of one engine, with its tier and runtime if another engine of its release does not fail."""
     release = f"{engine.qualified_target}=={engine.version}"
     passing = [variant_of(o.label) for o in selected if o.version == engine.version and o.label not in failing]
-    own = variant_of(engine.label)
-    if not any(other != own for other in passing):
+    words = variant_of(engine.label)
+    if not any(other != words for other in passing):
         return release
-    telling = sorted(own.difference(*passing), key=lambda word: (not word.startswith("no-"), word)) or sorted(own)
+    telling = sorted(words.difference(*passing), key=lambda word: (not word.startswith("no-"), word)) or sorted(words)
     return " ".join([release, *telling])

@@ -96,9 +96,9 @@ class Expectation:
 
     def describe(self) -> str:
         """Return the failure as text: "mismatch at stage `compare`, off by at most 0.002,"."""
-        what = f"{self.status} ({self.error})" if self.error else self.status
+        failure = f"{self.status} ({self.error})" if self.error else self.status
         size = "" if self.off_by is None else f", off by at most {self.off_by:g},"
-        return f"{what} at stage `{self.stage}`{size}"
+        return f"{failure} at stage `{self.stage}`{size}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in built-in types: xdist would turn the tuple into a list."""
@@ -144,8 +144,8 @@ class Expectations:
 
     def fitting(self, case: str, target: str, version: str, label: str) -> list[int]:
         """Return the indices of all entries that fit a cell, in order."""
-        named = [index for name in names_of(case) for index in self._plain.get(name, ())]
-        places = sorted(named + [index for index in self._patterns if self.entries[index].fits_case(case)])
+        exact_matches = [index for name in names_of(case) for index in self._plain.get(name, ())]
+        places = sorted(exact_matches + [index for index in self._patterns if self.entries[index].fits_case(case)])
         return [index for index in places if self.entries[index].fits_engine(target, version, label)]
 
     def to_list(self) -> list[dict[str, Any]]:
@@ -193,7 +193,9 @@ def parse_expectations(text: str, file: str) -> list[Expectation]:
         raise ExpectationError(f"{file}: entries are written [[expect]], with two brackets")
     lines = [number for number, line in enumerate(text.splitlines(), 1) if HEADER_LINE.match(line)]
     lines += [0] * (len(entries) - len(lines))
-    return [one for entry, line in zip(entries, lines, strict=False) for one in _entry(entry, file, line)]
+    return [
+        expectation for entry, line in zip(entries, lines, strict=False) for expectation in _entry(entry, file, line)
+    ]
 
 
 def glob_fits(pattern: str, text: str) -> bool:
@@ -229,7 +231,7 @@ def _entry(fields: Mapping[str, Any], file: str, line: int) -> list[Expectation]
             raise refuse(f"`{name}` is missing")
     cases, engines = (fields[n] if isinstance(fields[n], list) else [fields[n]] for n in _LISTS)
     for name, several in zip(_LISTS, (cases, engines), strict=True):
-        if not all(isinstance(one, str) and one for one in several):
+        if not all(isinstance(item, str) and item for item in several):
             raise refuse(f"`{name}` is neither a text nor a list of texts")
     for name in _KNOWN:
         if name not in (*_LISTS, "off_by") and not isinstance(fields.get(name, ""), str):

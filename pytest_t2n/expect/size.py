@@ -26,11 +26,11 @@ def with_room(size: float) -> float:
 
     It is a power of ten, or 2 or 5 times one.
     """
-    wanted = size * _ROOM
-    if not math.isfinite(wanted) or wanted <= 0:
+    minimum = size * _ROOM
+    if not math.isfinite(minimum) or minimum <= 0:
         return math.inf
-    exponent = math.floor(math.log10(wanted))
-    return next((found for step in _STEPS if (found := float(f"{step}e{exponent}")) >= wanted), math.inf)
+    exponent = math.floor(math.log10(minimum))
+    return next((candidate for step in _STEPS if (candidate := float(f"{step}e{exponent}")) >= minimum), math.inf)
 
 
 def _off(output: OutputLine) -> float:
@@ -43,5 +43,5 @@ def _beyond(value: Number, required: str) -> float:
 
 
 def _finite(number: Number) -> float:
-    found = float(number)
-    return math.inf if math.isnan(found) else found
+    value = float(number)
+    return math.inf if math.isnan(value) else value

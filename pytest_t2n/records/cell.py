@@ -60,7 +60,7 @@ class SelectedEngine:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in built-in types, the only ones that xdist can send."""
         resolved = dict(self.resolved) if self.resolved else None
-        return {**{one.name: getattr(self, one.name) for one in fields(self)}, "resolved": resolved}
+        return {**{field.name: getattr(self, field.name) for field in fields(self)}, "resolved": resolved}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> SelectedEngine:
@@ -94,12 +94,12 @@ def decode_plan(
 
 def guess_plan(nodeids: Iterable[str], engines: Sequence[SelectedEngine]) -> list[Cell]:
     """Return the cells among node ids, recognised by their suffix, for workers that could not send their plan."""
-    found = []
+    cells = []
     by_length = sorted(engines, key=lambda engine: -len(engine.id))  # one may end with the id of another
     for nodeid in map(storable, nodeids):
         for engine in by_length:
             case = case_id(nodeid, engine.id)
             if case != nodeid and nodeid.endswith(f"{engine.id}]"):
-                found.append(Cell(nodeid, case, engine))
+                cells.append(Cell(nodeid, case, engine))
                 break
-    return found
+    return cells

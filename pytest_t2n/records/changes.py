@@ -156,10 +156,10 @@ def _file() -> IO[bytes]:
 
 
 def _by_case(cells: Iterable[CellLine]) -> list[Case]:
-    found: dict[str, list[CellLine]] = {}
+    cells_by_case: dict[str, list[CellLine]] = {}
     for cell in cells:
-        found.setdefault(cell.case, []).append(cell)
-    return sorted(found.items())
+        cells_by_case.setdefault(cell.case, []).append(cell)
+    return sorted(cells_by_case.items())
 
 
 def _in_order(changes: Iterable[Change]) -> list[Change]:

@@ -53,12 +53,12 @@ def last_plans(records: Iterable[Record]) -> list[PlanLine]:
 
 def plan_for(cells: Iterable[Cell]) -> PlanLine:
     """Return the plan of a file for these cells, all of one platform."""
-    found: dict[str, dict[str, None]] = {}
+    by_engine: dict[str, dict[str, None]] = {}
     platform = ""
     for cell in cells:
-        found.setdefault(cell.engine.id, {})[cell.nodeid] = None  # pytest can collect a test twice
+        by_engine.setdefault(cell.engine.id, {})[cell.nodeid] = None  # pytest can collect a test twice
         platform = cell.engine.platform
-    return PlanLine(SCHEMA, cells={engine: list(nodeids) for engine, nodeids in found.items()}, platform=platform)
+    return PlanLine(SCHEMA, cells={engine: list(nodeids) for engine, nodeids in by_engine.items()}, platform=platform)
 
 
 def missing_cells(

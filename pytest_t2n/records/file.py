@@ -78,11 +78,11 @@ def read_durations(path: Path) -> dict[str, float]:
 
 def each_with_offset(path: Path, lines: BinaryIO, torn: Callable[[str], object] | None) -> Iterator[tuple[int, Record]]:
     """Yield the offset of each record in an open file, and the record; see `each_record`."""
-    place, size = 0, 0
+    offset, size = 0, 0
     cells: set[int] = set()
     """Hashes of node id and platform, since 50,000 node ids take more memory."""
     for number, line in enumerate(iter(partial(lines.readline, _LONGEST_LINE), b""), 1):
-        place, size = place + size, len(line)
+        offset, size = offset + size, len(line)
         if size == _LONGEST_LINE:
             raise RecordError(f"{path}:{number}: the line has more than {_LONGEST_LINE} bytes")
         if not line.strip():
@@ -104,7 +104,7 @@ def each_with_offset(path: Path, lines: BinaryIO, torn: Callable[[str], object] 
             cells.add(hash((record.nodeid, record.platform)))
             if len(cells) == count:
                 raise RecordError(f"{path}:{number}: a second record of {record.nodeid}")
-        yield place, record
+        yield offset, record
 
 
 def open_records(path: Path) -> BinaryIO:
@@ -173,11 +173,11 @@ class RecordFile:
         for _, line in self.lines():
             yield decode_line(line)
 
-    def read(self, place: int) -> Record:
+    def read(self, offset: int) -> Record:
         """Return the record at a position of `lines`."""
-        if place < 0:
-            return decode_line(self._rest[-1 - place])
-        self._file.seek(place)
+        if offset < 0:
+            return decode_line(self._rest[-1 - offset])
+        self._file.seek(offset)
         line = b""
         while not line.endswith(b"\n"):
             block = self._file.read(4096)

@@ -124,16 +124,16 @@ def _is_summary(path: Path) -> bool:
 
 def _is_badge(path: Path) -> bool:
     try:
-        found = json.loads(_beginning(path))
+        badge = json.loads(_beginning(path))
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and set(found) == _BADGE and str(found["label"]).startswith(("tract", "khronos"))
+    return isinstance(badge, dict) and set(badge) == _BADGE and str(badge["label"]).startswith(("tract", "khronos"))
 
 
 def _is_page_parts(path: Path) -> bool:
     try:
-        named = _PARTS.fullmatch(path.name) and not path.is_symlink()
-        return bool(named) and all(_PART.fullmatch(file.name) for file in path.iterdir())
+        name_matches = _PARTS.fullmatch(path.name) and not path.is_symlink()
+        return bool(name_matches) and all(_PART.fullmatch(file.name) for file in path.iterdir())
     except OSError:
         return False
 

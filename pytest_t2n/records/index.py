@@ -31,7 +31,7 @@ class RecordIndex:
         """Place of each cell by platform and node id; None if it is planned, and has no record so far."""
         self._rows: dict[str, list[int | CellLine]] = {}
         """Cells by case: the place, or the cell itself if the file has no record of it."""
-        not_run = sum(self._add(place, record) for place, record in records)
+        not_run = sum(self._add(position, record) for position, record in records)
         plans = last_plans(self.plans)
         missing = missing_cells(self.runs, plans, lambda nodeid, key: self._places[key].get(nodeid) is None)
         for cell in missing:
@@ -55,7 +55,7 @@ class RecordIndex:
     @classmethod
     def of_file(cls, file: RecordFile) -> RecordIndex:
         """Return the index of a file that is being written. Raises msgspec.DecodeError, OSError."""
-        return cls(((place, decode_line(line)) for place, line in file.lines()), file.read)
+        return cls(((position, decode_line(line)) for position, line in file.lines()), file.read)
 
     @property
     def graphs(self) -> Mapping[str, str]:
@@ -69,12 +69,12 @@ class RecordIndex:
     def places(self) -> Iterator[tuple[str, str, int]]:
         """Yield node id, platform and place of each cell with a record, in the order of the file on each platform."""
         for platform, cells in self._places.items():
-            found = [(place, nodeid) for nodeid, place in cells.items() if place is not None]
-            yield from ((nodeid, platform, place) for place, nodeid in sorted(found))
+            entries = [(position, nodeid) for nodeid, position in cells.items() if position is not None]
+            yield from ((nodeid, platform, position) for position, nodeid in sorted(entries))
 
     def cells(self) -> Iterator[CellLine]:
         """Yield the cells with a record, read one by one."""
-        return (self._cell(place) for _, _, place in self.places())
+        return (self._cell(position) for _, _, position in self.places())
 
     def cases(self) -> Iterator[str]:
         """Yield the names of the rows in order."""
@@ -85,7 +85,7 @@ class RecordIndex:
 
         Raises KeyError, and RecordError if someone else writes into the file.
         """
-        return ((case, [self._cell(place) for place in self._rows[case]]) for case in cases)
+        return ((case, [self._cell(location) for location in self._rows[case]]) for case in cases)
 
     def in_order(self, nodeids: Iterable[str]) -> Iterator[Record]:
         """Yield all records with the cells in an order, each graph before the first cell that has it.
@@ -94,7 +94,7 @@ class RecordIndex:
         """
         yield from self.runs
         yield from self.plans
-        places = {nodeid: place for nodeid, _, place in self.places()}
+        places = {nodeid: position for nodeid, _, position in self.places()}
         written: set[str] = set()
         for nodeid in nodeids:
             cell = self._cell(places[nodeid])
@@ -105,14 +105,14 @@ class RecordIndex:
         if self.end is not None:
             yield self.end
 
-    def _add(self, place: int, record: Record) -> bool:
+    def _add(self, position: int, record: Record) -> bool:
         """Add a record, and return whether it is a cell that did not run."""
         self.end = record if isinstance(record, EndLine) else None
         if isinstance(record, CellLine):
-            self._add_cell(record, place)
+            self._add_cell(record, position)
             return record.status == Status.NOT_RUN
         if isinstance(record, GraphLine):
-            self.graph_places[record.key] = place
+            self.graph_places[record.key] = position
         elif isinstance(record, RunLine):
             self.runs.append(record)
         elif isinstance(record, PlanLine):
@@ -123,22 +123,22 @@ class RecordIndex:
                     cells.setdefault(nodeid)
         return False
 
-    def _add_cell(self, cell: CellLine, place: int | CellLine) -> None:
+    def _add_cell(self, cell: CellLine, location: int | CellLine) -> None:
         self.columns.setdefault(cell.engine, EngineLine(cell.target, cell.version, cell.label, exporter=cell.exporter))
         row = self._rows.setdefault(cell.case, [])
-        if isinstance(place, int):
+        if isinstance(location, int):
             cells = self._places.setdefault(cell.platform, {})
             earlier = cells.get(cell.nodeid)
             if earlier is not None:
                 row.remove(earlier)  # the last of several records counts
-            cells[cell.nodeid] = place
-        row.append(place)
+            cells[cell.nodeid] = location
+        row.append(location)
 
-    def _cell(self, place: int | CellLine) -> CellLine:
-        found = self.read(place) if isinstance(place, int) else place
-        if not isinstance(found, CellLine):
+    def _cell(self, location: int | CellLine) -> CellLine:
+        cell = self.read(location) if isinstance(location, int) else location
+        if not isinstance(cell, CellLine):
             raise RecordError("the file of records changed while it was read")
-        return found
+        return cell
 
 
 class _Graphs(Mapping[str, str]):
@@ -146,9 +146,9 @@ class _Graphs(Mapping[str, str]):
         self._index = index
 
     def __getitem__(self, key: str) -> str:
-        found = self._index.read(self._index.graph_places[key])
-        assert isinstance(found, GraphLine)
-        return found.text
+        record = self._index.read(self._index.graph_places[key])
+        assert isinstance(record, GraphLine)
+        return record.text
 
     def __contains__(self, key: object) -> bool:
         return key in self._index.graph_places
@@ -171,8 +171,8 @@ def open_index(path: Path, torn: Callable[[str], object] | None = None) -> Itera
     path = path / MATRIX_FILE if path.is_dir() else path
     with open_records(path) as file:
 
-        def read(place: int) -> Record:
-            file.seek(place)
+        def read(position: int) -> Record:
+            file.seek(position)
             try:
                 return decode_line(file.readline())
             except ValueError as exc:

@@ -66,7 +66,7 @@ class _Merge:
         plans = {name: file.plans for name, file in files.items()}
         self._sharded = any(plan.shard for lines in plans.values() for plan in lines)
         order = files[_check_shards(plans)].plans[-1].nodeids if self._sharded else []
-        self._graphs = {key: (file, place) for file in self._files for key, place in file.graph_places.items()}
+        self._graphs = {key: (file, position) for file in self._files for key, position in file.graph_places.items()}
         self._used: set[str] = set()
         """Platforms of cells, and of plans with cells."""
         self._cells = self._collect(allow_rerun)
@@ -75,14 +75,14 @@ class _Merge:
                 _refuse("planned, but in no file", (nodeid for nodeid in order if (nodeid, "") not in self._cells))
             planned = set(order)
             _refuse("in a file, but not planned", (nodeid for nodeid, _ in self._cells if nodeid not in planned))
-            self._cells = {(one, ""): self._cells[one, ""] for one in order if (one, "") in self._cells}
+            self._cells = {(nodeid, ""): self._cells[nodeid, ""] for nodeid in order if (nodeid, "") in self._cells}
         self._plans = self._merge_plans()
 
     def write(self, output: Path) -> int:
         """Write the merged file, and return the number of its cells. Raises RecordError, OSError."""
         runs = [run for file in self._files for run in file.runs]
         run = _merge_runs(runs) if runs else None
-        lines = [one for one in (run.platforms if run is not None else []) if one.key in self._used]
+        lines = [platform for platform in (run.platforms if run is not None else []) if platform.key in self._used]
         names = names_of(lines)
         if len(names) < 2:
             names = {}
@@ -92,16 +92,16 @@ class _Merge:
                 sink.write(f"{encode(record)}\n".encode())
 
             if run is not None:
-                engines = [msgspec.structs.replace(one, on=names.get(one.platform, "")) for one in run.engines]
+                engines = [msgspec.structs.replace(engine, on=names.get(engine.platform, "")) for engine in run.engines]
                 add(msgspec.structs.replace(run, engines=engines))
             for plan in self._plans:
                 add(plan)
-            for number, place in self._cells.values():
-                cell = self._files[number].read(place)
+            for number, position in self._cells.values():
+                cell = self._files[number].read(position)
                 assert isinstance(cell, CellLine)
                 if cell.graph in self._graphs:
-                    file, place = self._graphs.pop(cell.graph)
-                    add(file.read(place))
+                    file, position = self._graphs.pop(cell.graph)
+                    add(file.read(position))
                 add(msgspec.structs.replace(cell, on=names.get(cell.platform, "")))
             for end in _merge_ends([file.end for file in self._files]):
                 add(end)
@@ -112,13 +112,13 @@ class _Merge:
         cells: dict[tuple[str, str], tuple[int, int]] = {}
         twice = _FirstNames()
         for number, file in enumerate(self._files):
-            for nodeid, platform, place in file.places():
+            for nodeid, platform, position in file.places():
                 self._used.add(platform)
                 key = nodeid, "" if self._sharded else platform  # shards have each cell once, wherever they ran
-                known = None if allow_rerun else cells.get(key)
-                if known is not None and known[0] != number:
-                    twice.add(f"{nodeid} ({self._names[known[0]]} and {self._names[number]})")
-                cells[key] = number, place
+                earlier = None if allow_rerun else cells.get(key)
+                if earlier is not None and earlier[0] != number:
+                    twice.add(f"{nodeid} ({self._names[earlier[0]]} and {self._names[number]})")
+                cells[key] = number, position
         twice.refuse("in more than one file")
         return cells
 
@@ -139,11 +139,11 @@ class _Merge:
         return [
             PlanLine(
                 SCHEMA,
-                sha256=found.pop() if len(found) == 1 else "",
+                sha256=plan_digests.pop() if len(plan_digests) == 1 else "",
                 cells={engine: list(nodeids) for engine, nodeids in planned[platform].items() if nodeids},
                 platform=platform,
             )
-            for platform, found in digests.items()
+            for platform, plan_digests in digests.items()
         ]
 
 
@@ -167,16 +167,16 @@ class _FirstNames:
 
 
 def _refuse(problem: str, names: Iterable[str]) -> None:
-    found = _FirstNames()
+    first_names = _FirstNames()
     for name in names:
-        found.add(name)
-    found.refuse(problem)
+        first_names.add(name)
+    first_names.refuse(problem)
 
 
 def _check_shards(plans: Mapping[str, Sequence[PlanLine]]) -> str:
     """Check that files are all shards of one plan; return the name of the one with the order of all cells."""
-    whole = [name for name, lines in plans.items() if not lines or not lines[-1].shard]
-    _refuse("beside files of shards, but not a shard", whole)
+    unsharded_files = [name for name, lines in plans.items() if not lines or not lines[-1].shard]
+    _refuse("beside files of shards, but not a shard", unsharded_files)
     digests: dict[str, str] = {}
     cuts: dict[str, str] = {}
     shards: dict[str, str] = {}
@@ -214,18 +214,18 @@ def _check_sources(files: Mapping[str, RecordIndex], allowed: bool) -> None:
 
 def _merge_ends(last: Sequence[EndLine | None]) -> list[EndLine]:
     """Return the end of the session that ended last; an empty list if a file has no end."""
-    known = [line for line in last if line is not None]
-    if not known or len(known) < len(last):
+    ends = [line for line in last if line is not None]
+    if not ends or len(ends) < len(last):
         return []
-    stopped = dict.fromkeys(line.stopped for line in known if line.stopped)
-    return [EndLine(SCHEMA, max(line.ended for line in known), "; ".join(stopped))]
+    stopped = dict.fromkeys(line.stopped for line in ends if line.stopped)
+    return [EndLine(SCHEMA, max(line.ended for line in ends), "; ".join(stopped))]
 
 
 def _merge_runs(runs: Sequence[RunLine]) -> RunLine:
     engines: dict[tuple[str, str], EngineLine] = {}
-    for engine in (msgspec.structs.replace(one, on="") for run in runs for one in run.engines):
-        known = engines.setdefault((engine.title, engine.platform), engine)
-        if known.sha256 != engine.sha256:
+    for engine in (msgspec.structs.replace(line, on="") for run in runs for line in run.engines):
+        earlier_engine = engines.setdefault((engine.title, engine.platform), engine)
+        if earlier_engine.sha256 != engine.sha256:
             raise RecordError(f"{engine.title} is another binary in each of these files")
     titles = list(dict.fromkeys(title for title, _ in engines))
     if len({run.level for run in runs}) > 1:
@@ -239,6 +239,6 @@ def _merge_runs(runs: Sequence[RunLine]) -> RunLine:
         "versions": {n: v for n, v in first.versions.items() if all(run.versions.get(n) == v for run in runs)},
         "platform": "; ".join(dict.fromkeys(run.platform for run in runs)),
         "platforms": list({line.key: line for run in runs for line in run.platforms}.values()),
-        "arguments": [one for one in first.arguments if not one.startswith(_SHARD_OPTIONS)],
+        "arguments": [argument for argument in first.arguments if not argument.startswith(_SHARD_OPTIONS)],
     }
     return msgspec.structs.replace(first, **changed)

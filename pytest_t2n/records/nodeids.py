@@ -22,8 +22,8 @@ def qualified_target(target: str, exporter: str) -> str:
 
 def case_id(nodeid: str, engine_id: str) -> str:
     """Return the node id without its engine: `test_x.py::test_y[a]` of `test_x.py::test_y[a-tract-0.21.19]`."""
-    head, found, tail = nodeid.rpartition(engine_id)
-    if not found or not head.endswith(("-", "[")):
+    head, separator, tail = nodeid.rpartition(engine_id)
+    if not separator or not head.endswith(("-", "[")):
         return nodeid
     if head.endswith("[") and tail.startswith("]"):
         return head[:-1] + tail[1:]
@@ -32,8 +32,8 @@ def case_id(nodeid: str, engine_id: str) -> str:
 
 def names_of(case: str) -> tuple[str, ...]:
     """Return the names of a case: `tests/test_a.py::test_b[c]`, `test_a.py::test_b[c]`, `test_b[c]`."""
-    path, found, test = case.partition("::")
-    return (case, f"{path.rpartition('/')[2]}::{test}", test) if found else (case,)
+    path, separator, test = case.partition("::")
+    return (case, f"{path.rpartition('/')[2]}::{test}", test) if separator else (case,)
 
 
 def suite_names(nodeid: str) -> set[str]:

@@ -70,8 +70,8 @@ def names_of(platforms: Iterable[PlatformLine]) -> dict[str, str]:
         return dict.fromkeys(lines, "")
     facts = {key: _facts(line) for key, line in lines.items()}
     words = dict.fromkeys(lines, "")
-    for fact in dict.fromkeys(name for own in facts.values() for name in own):
-        if len({own.get(fact, "") for own in facts.values()}) == 1:
+    for fact in dict.fromkeys(name for platform_facts in facts.values() for name in platform_facts):
+        if len({platform_facts.get(fact, "") for platform_facts in facts.values()}) == 1:
             continue
         longer = {key: ", ".join(filter(None, [words[key], facts[key].get(fact, "")])) for key in lines}
         if len(set(longer.values())) > len(set(words.values())):
@@ -92,21 +92,21 @@ def describe_platform(line: PlatformLine, features: bool = True) -> str:
     return ", ".join(filter(None, words))
 
 
-def differences(one: PlatformLine, other: PlatformLine) -> list[str]:
+def differences(platform: PlatformLine, other: PlatformLine) -> list[str]:
     """Return the names of the facts that differ between two platforms: `numpy`, `model`, `features`."""
     names = [field for field in PlatformLine.__struct_fields__ if field not in ("key", "versions")]
-    changed = [name for name in names if getattr(one, name) != getattr(other, name)]
-    packages = {**one.versions, **other.versions}
-    return changed + [name for name in packages if one.versions.get(name) != other.versions.get(name)]
+    changed = [name for name in names if getattr(platform, name) != getattr(other, name)]
+    packages = {**platform.versions, **other.versions}
+    return changed + [name for name in packages if platform.versions.get(name) != other.versions.get(name)]
 
 
 def _facts(line: PlatformLine) -> dict[str, str]:
     """Return the facts for a title, the most informative first."""
-    found = {"machine": line.machine, "system": line.system, "model": line.model}
-    found |= {name: f"{name} {version}" for name, version in line.versions.items()}
-    found |= {name: f"{name}={value}" for name, value in line.environment.items()}
-    return {**found, "cores": f"{line.cores} cores"}
+    facts = {"machine": line.machine, "system": line.system, "model": line.model}
+    facts |= {name: f"{name} {version}" for name, version in line.versions.items()}
+    facts |= {name: f"{name}={value}" for name, value in line.environment.items()}
+    return {**facts, "cores": f"{line.cores} cores"}
 
 
 def _is_unique(word: str, words: Iterable[str]) -> bool:
-    return bool(word) and sum(one == word for one in words) == 1
+    return bool(word) and sum(other == word for other in words) == 1

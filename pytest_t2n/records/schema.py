@@ -246,8 +246,8 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     @property
     def author(self) -> str:
         """Return the author of a mismatch: `exporter`, `engine` or `both`; empty if it is not known."""
-        named = self.facts.get(AUTHOR)
-        return next((one.value for one in Author if one.value == named), "")
+        value = self.facts.get(AUTHOR)
+        return next((author.value for author in Author if author.value == value), "")
 
 
 class RunLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="run"):
@@ -323,8 +323,8 @@ def column_title(target: str, label: str, on: str = "") -> str:
 
 def cells_of(records: Iterable[Record]) -> list[CellLine]:
     """Return the cells; the last of several records of one node id on one platform counts."""
-    found: dict[tuple[str, str], CellLine] = {}
+    cells: dict[tuple[str, str], CellLine] = {}
     for record in records:
         if isinstance(record, CellLine):
-            found[record.nodeid, record.platform] = record
-    return list(found.values())
+            cells[record.nodeid, record.platform] = record
+    return list(cells.values())

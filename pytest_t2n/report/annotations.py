@@ -23,13 +23,13 @@ def annotation_lines(matrix: Matrix, root: Path) -> list[str]:
     lines = []
     for cause in find_causes(cell for cell in matrix.cells if is_surprise(cell))[:_SHOWN]:
         file, line = _place(cause.first, root.resolve())
-        place = f"file={_property(file)}" + (f",line={line}" if line else "")
+        location = f"file={_property(file)}" + (f",line={line}" if line else "")
         engines = ", ".join(cause.engines)
         text = cause.first.error.message if cause.first.error is not None else cause.title
         hint = cause.first.error.hint if cause.first.error is not None else ""
         body = [f"{cause.count} cells of {engines}, first {cause.first.case}", text, hint]
         title = f"{cause.first.status} at {cause.first.stage}"
-        lines.append(f"::error {place},title={_property(title)}::{_data(chr(10).join(filter(None, body)))}")
+        lines.append(f"::error {location},title={_property(title)}::{_data(chr(10).join(filter(None, body)))}")
     return lines
 
 

@@ -23,7 +23,9 @@ class BadgeFold:
         self._release_of = {index: release for release in self._releases for index in release.columns}
         self._titles = [engine.title for engine in matrix.columns]
         self._state = matrix.completeness
-        self._counts = {title: Counter[str]() for title in (*self._titles, *(one.name for one in self._releases))}
+        self._counts = {
+            title: Counter[str]() for title in (*self._titles, *(release.name for release in self._releases))
+        }
         self._surprises: Counter[str] = Counter()
         self._authors = {title: Counter[str]() for title in self._counts}
 
@@ -40,13 +42,13 @@ class BadgeFold:
 
     def badges(self) -> dict[str, str]:
         """Return the JSON text of each badge by its file name, such as `badge-tract-0.21.19.json`."""
-        found = {}
+        texts = {}
         for title, counts in self._counts.items():
             if counts:
                 name = _UNSAFE.sub("_", f"badge-{title.replace(' ', '-', 1)}.json")
                 badge = _badge(title, counts, self._surprises[title], self._authors[title], self._state)
-                found[name] = json.dumps(badge, indent=2, sort_keys=True) + "\n"
-        return found
+                texts[name] = json.dumps(badge, indent=2, sort_keys=True) + "\n"
+        return texts
 
     def _count(self, title: str, cell: CellLine | None) -> None:
         if cell is not None:
@@ -58,9 +60,9 @@ class BadgeFold:
 
 def badges(matrix: Matrix) -> dict[str, str]:
     """Return the JSON text of each badge by its file name, such as `badge-tract-0.21.19.json`."""
-    found = BadgeFold(matrix)
-    matrix.fold(found)
-    return found.badges()
+    fold = BadgeFold(matrix)
+    matrix.fold(fold)
+    return fold.badges()
 
 
 def _badge(

@@ -91,7 +91,7 @@ class CauseFold:
 
 def find_causes(cells: Iterable[CellLine]) -> list[Cause]:
     """Return the causes of failures: those with most surprises first, then those with most cells."""
-    found = CauseFold()
+    fold = CauseFold()
     for cell in cells:
-        found.add_cell(cell)
-    return found.causes()
+        fold.add_cell(cell)
+    return fold.causes()

@@ -45,7 +45,7 @@ class Column:
         levels = [("level", level.value, self.levels[level.value]) for level in LEVELS]
         without = self.statuses["pass"] - sum(self.levels.values())
         statuses = [("status", word, count) for word, count in self.statuses.items() if word != "pass"]
-        return [one for one in (*levels, ("status", "pass", without), *sorted(statuses)) if one[2] > 0]
+        return [segment for segment in (*levels, ("status", "pass", without), *sorted(statuses)) if segment[2] > 0]
 
 
 class ColumnFold:
@@ -85,7 +85,7 @@ class ColumnFold:
         times = [run_seconds(cell) for cell in row.cells]
         if any(time is not None for time in times):
             self._times.extend(math.nan if time is None else time for time in times)
-            self._timed = [known or time is not None for known, time in zip(self._timed, times, strict=True)]
+            self._timed = [was_timed or time is not None for was_timed, time in zip(self._timed, times, strict=True)]
 
     @property
     def statuses(self) -> Counter[str]:
@@ -113,11 +113,11 @@ class ColumnFold:
         columns: list[Column] = []
         latest: dict[str, Sequence[float] | None] = {}
         for index, engine in enumerate(self._engines):
-            own = times.get(index)
+            seconds = times.get(index)
             before = latest.get(engine.exporter)
-            latency = _latency(own, before) if own else None
+            latency = _latency(seconds, before) if seconds else None
             if engine.tier in ("", NATIVE):  # a tier is compared with its own release
-                latest[engine.exporter] = own or before
+                latest[engine.exporter] = seconds or before
             statuses, levels = self._statuses[index], self._levels[index]
             surprises, reused = self._surprises[index], self._reused[index]
             columns.append(Column(engine, statuses.total(), statuses, levels, surprises, reused, latency))
@@ -150,8 +150,8 @@ def run_seconds(cell: CellLine | None) -> float | None:
     return cell.times.get("run")
 
 
-def _latency(own: Sequence[float], before: Sequence[float] | None) -> Latency:
-    ordered = sorted(own)
+def _latency(seconds: Sequence[float], before: Sequence[float] | None) -> Latency:
+    ordered = sorted(seconds)
     low, high = (ordered[math.floor(share * (len(ordered) - 1))] for share in (0.25, 0.75))
-    ratios = [now / then for now, then in zip(own, before, strict=True) if then > 0] if before else []
-    return Latency(len(own), low, median(own), high, median(ratios) if ratios else None)
+    ratios = [now / then for now, then in zip(seconds, before, strict=True) if then > 0] if before else []
+    return Latency(len(seconds), low, median(seconds), high, median(ratios) if ratios else None)

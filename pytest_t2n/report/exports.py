@@ -33,7 +33,7 @@ def matrix_csv(matrix: Matrix) -> str:
     lines = [(row, n, cell) for row in matrix.rows for n, cell in enumerate(row.cells) if cell is not None]
     for row, column, cell in lines:
         error = cell.error
-        own: dict[str, Any] = {
+        extra_columns: dict[str, Any] = {
             "op": row.op,
             "dtype": row.dtype,
             "error_class": error.error_class if error else "",
@@ -49,7 +49,7 @@ def matrix_csv(matrix: Matrix) -> str:
             "worst_of_tiers": worst_text(tiers_of(matrix, row, releases[column])),
             "incomplete": "" if matrix.completeness.is_complete else matrix.completeness.notice,
         }
-        values = (own[name] if name in own else getattr(cell, name) for name in _COLUMNS)
+        values = (extra_columns[name] if name in extra_columns else getattr(cell, name) for name in _COLUMNS)
         writer.writerow([_safe(value) for value in values])
     return stream.getvalue()
 
@@ -103,8 +103,8 @@ def _test(cell: CellLine) -> dict[str, Any]:
 
 
 def _worst(cell: CellLine, name: str) -> str:
-    known = (getattr(output, name) for output in cell.outputs)
-    values = [float(value) for value in known if value is not None]
+    metrics = (getattr(output, name) for output in cell.outputs)
+    values = [float(value) for value in metrics if value is not None]
     return repr(max(values, key=lambda value: (value != value, value))) if values else ""
 
 

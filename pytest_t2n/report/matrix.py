@@ -48,9 +48,9 @@ class Row:
     @property
     def op(self) -> str:
         """Return the operator under test; empty if there are several and the test declares none."""
-        named = self._first(lambda cell: cell.op)
-        if named:
-            return named
+        declared_op = self._first(lambda cell: cell.op)
+        if declared_op:
+            return declared_op
         ops = {op for cell in self.present for op in cell.ops}
         if not ops:
             ops = {cell.error.op for cell in self.present if cell.error is not None and cell.error.op}
@@ -59,9 +59,9 @@ class Row:
     @property
     def ops(self) -> list[str]:
         """Return the operators of the case, the one under test first."""
-        found = dict.fromkeys([self.op, *(op for cell in self.present for op in cell.ops)])
-        found.update({cell.error.op: None for cell in self.present if cell.error is not None})
-        return [op for op in found if op]
+        ops = dict.fromkeys([self.op, *(op for cell in self.present for op in cell.ops)])
+        ops.update({cell.error.op: None for cell in self.present if cell.error is not None})
+        return [op for op in ops if op]
 
     @property
     def dtype(self) -> str:

@@ -117,8 +117,8 @@ def _display(value: object) -> object:
 
 def _is_parallel(matrix: Matrix) -> bool:
     """Return whether a run shared its processors between workers of xdist, so that its times are only indicative."""
-    arguments: list[str] = [one for run in matrix.runs for one in run.arguments]
-    return any(one.startswith(("-n", "--numprocesses", "--dist", "-j")) for one in arguments)
+    arguments: list[str] = [argument for run in matrix.runs for argument in run.arguments]
+    return any(argument.startswith(("-n", "--numprocesses", "--dist", "-j")) for argument in arguments)
 
 
 def _duration(seconds: float) -> str:
@@ -136,8 +136,8 @@ _PARTS = "page-"
 def write_parts(payload: Payload, directory: Path) -> list[Path]:
     """Write the blocks of evidence and of graphs, and return their files, at least one. Raises OSError."""
     folder = directory / f"{_PARTS}{hashlib.sha256(payload.grid.encode()).hexdigest()[:12]}"
-    found = [_write(folder, f"evidence-{number}", block) for number, block in enumerate(payload.evidence())]
-    return found + [_write(folder, f"graphs-{number}", block) for number, block in enumerate(payload.graphs)]
+    files = [_write(folder, f"evidence-{number}", block) for number, block in enumerate(payload.evidence())]
+    return files + [_write(folder, f"graphs-{number}", block) for number, block in enumerate(payload.graphs)]
 
 
 def _write(folder: Path, name: str, block: str) -> Path:

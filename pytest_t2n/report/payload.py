@@ -75,8 +75,8 @@ class PageOrder:
 
     def cases(self) -> list[str]:
         """Return the cases of the page in order."""
-        kept = sorted(self._rows, key=lambda row: row[3])[:_MOST_ROWS] if self.left_out else self._rows
-        return [case for _, _, case, _ in sorted(kept)]
+        rows = sorted(self._rows, key=lambda row: row[3])[:_MOST_ROWS] if self.left_out else self._rows
+        return [case for _, _, case, _ in sorted(rows)]
 
 
 class Payload:
@@ -108,18 +108,18 @@ class Payload:
         operators, numbers_of_cells = OperatorCounts(), list[int]()
         tokens: dict[int, str] = {}
         tiers: dict[str, str] = {}
-        place = 0
+        position = 0
         sink.write('{"rows":[')
         for count, row in enumerate(matrix.rows.pick(self._cases)):
             flat: list[int] = []
             for cell in row.cells:
                 flat += (-1, 0) if cell is None else (_code(cell), numbers.get(cause_key(cell), 0))
                 if cell is not None:
-                    self._want_graph(cell, place)
+                    self._want_graph(cell, position)
                     if cell.tokens:
-                        tokens[place] = cell.tokens
+                        tokens[position] = cell.tokens
                     numbers_of_cells.append(operators.number(cell.operators))
-                    place += 1
+                    position += 1
             changes = [f"{change.release}: {change.worst}" for change in row_changes(matrix, row, releases)]
             if changes:
                 tiers[row.case] = "; ".join(changes)
@@ -129,7 +129,7 @@ class Payload:
                     row_support(matrix, row, ladder), flat, row.case]  # fmt: skip
             sink.write(("," if count else "") + _json(line))
         rest = {
-            "columns": [_column(one, matrix.columns) for one in matrix.columns],
+            "columns": [_column(column, matrix.columns) for column in matrix.columns],
             "tiers": tiers,
             "platforms": {line.key: describe_platform(line) for run in matrix.runs for line in run.platforms},
             "statuses": [status.value for status in Status],
@@ -148,25 +148,25 @@ class Payload:
         sink.write(f',"counted":{_json(operators.fields())}}}')
         return sink.text()
 
-    def _want_graph(self, cell: CellLine, place: int) -> None:
-        rank, known = _interest(cell), self._wanted.get(cell.graph)
-        if known is None and (len(self._wanted) >= _MOST_GRAPHS or cell.graph not in self._matrix.graphs):
+    def _want_graph(self, cell: CellLine, position: int) -> None:
+        rank, best = _interest(cell), self._wanted.get(cell.graph)
+        if best is None and (len(self._wanted) >= _MOST_GRAPHS or cell.graph not in self._matrix.graphs):
             return
-        if known is None or rank < known[0]:
-            self._wanted[cell.graph] = rank, place
+        if best is None or rank < best[0]:
+            self._wanted[cell.graph] = rank, position
 
     def _packed_graphs(self) -> tuple[dict[str, int], list[str]]:
         """Return the position of each graph, block × 4096 + index in it, and as many blocks as fit."""
-        wanted = sorted(self._wanted, key=self._wanted.__getitem__)
+        keys = sorted(self._wanted, key=self._wanted.__getitem__)
         places: dict[str, int] = {}
         blocks: list[str] = []
         room = _GRAPHS
-        for texts in _groups(wanted, self._matrix):
+        for texts in _groups(keys, self._matrix):
             packed = pack(list(texts.values()))
             if len(packed) > room:
                 break
             room -= len(packed)
-            places |= {key: len(blocks) << 12 | place for place, key in enumerate(texts)}
+            places |= {key: len(blocks) << 12 | index for index, key in enumerate(texts)}
             blocks.append(packed)
         return places, blocks
 
@@ -208,8 +208,8 @@ def select_option(engine: EngineLine, engines: Sequence[EngineLine] = ()) -> str
     if engine.target == "khronos":
         return "--t2n-khronos"
     if engine.target != "tract" and not engine.kind:
-        others = [one for one in engines if one.target in ("tract", "khronos")]
-        same = [one for one in others if (one.target, one.version) == ("khronos", engine.version)]
+        others = [other for other in engines if other.target in ("tract", "khronos")]
+        same = [other for other in others if (other.target, other.version) == ("khronos", engine.version)]
         return select_option((same or others)[0]) if others else ""
     words = [f"--t2n-tract={engine.requested if engine.kind == 'cli' else engine.version}"]
     words += [f"--t2n-cpu={engine.tier}"] if engine.tier not in ("", NATIVE) else []
@@ -278,8 +278,8 @@ class OperatorCounts:
 
     def fields(self) -> dict[str, Any]:
         """Return the names, and each count as a flat list of pairs: the place of a name, and its number of nodes."""
-        place = self._names.setdefault
-        counts = [[part for name, count in key for part in (place(name, len(self._names)), count)]
+        index_of = self._names.setdefault
+        counts = [[part for name, count in key for part in (index_of(name, len(self._names)), count)]
                   for key in self._numbers]  # fmt: skip
         return {"names": list(self._names), "counts": counts}
 
@@ -299,7 +299,7 @@ class _TextList:
 
 
 def _evidence(cells: Iterable[CellLine], graphs: dict[str, int]) -> Iterator[dict[str, Any]]:
-    kept: Counter[str] = Counter()
+    detail_counts: Counter[str] = Counter()
     room = _DETAILS
     for cell in cells:
         fields: dict[str, Any] = msgspec.to_builtins(cell)
@@ -314,9 +314,9 @@ def _evidence(cells: Iterable[CellLine], graphs: dict[str, int]) -> Iterator[dic
             error = facts["error"]
             error["message"] = cell.error.message[:_MESSAGE]
             if cell.error.details:
-                kept[key] += 1
+                detail_counts[key] += 1
                 room -= len(cell.error.details)
-                if kept[key] > _DETAILS_PER_CAUSE or room < 0:
+                if detail_counts[key] > _DETAILS_PER_CAUSE or room < 0:
                     error["details"] = "The same cause has details in other cells; these are in matrix.jsonl."
         yield facts
 
@@ -344,7 +344,7 @@ def _short(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}")
     if isinstance(value, dict):
-        return {name: _short(one) for name, one in value.items()}
+        return {name: _short(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_short(one) for one in value]
+        return [_short(item) for item in value]
     return value

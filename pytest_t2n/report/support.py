@@ -42,13 +42,13 @@ def support_ranges(shares: Sequence[Share]) -> str:
     tried = [share for share in shares if share.ran]
     if not tried:
         return "not run"
-    whole = [share.passed == share.ran for share in tried]
+    full_support = [share.passed == share.ran for share in tried]
     parts = [f"partly {s.label} ({s.passed} of {s.ran})" for s in tried if 0 < s.passed < s.ran]
-    if all(whole):
+    if all(full_support):
         return "all"
-    if not any(whole):
+    if not any(full_support):
         return ", ".join(parts) or "none"
-    return ", ".join([*_runs([share.label for share in tried], whole), *parts])
+    return ", ".join([*_runs([share.label for share in tried], full_support), *parts])
 
 
 def row_support(matrix: Matrix, row: Row, ladder: Sequence[Sequence[int]]) -> str:
@@ -73,9 +73,9 @@ class SupportFold:
         if not op:
             return
         self._cases[op] += 1
-        own = [_share(self._matrix, columns, row) for columns in self._ladder]
-        known = self._shares.get(op)
-        self._shares[op] = own if known is None else [a.plus(b) for a, b in zip(known, own, strict=True)]
+        shares = [_share(self._matrix, columns, row) for columns in self._ladder]
+        totals = self._shares.get(op)
+        self._shares[op] = shares if totals is None else [a.plus(b) for a, b in zip(totals, shares, strict=True)]
 
     def support(self) -> list[OpSupport]:
         """Return the support of the operators under test, by name."""
@@ -105,9 +105,9 @@ def _share(matrix: Matrix, columns: Sequence[int], row: Row) -> Share:
     return Share(name, int(bool(ran) and all(map(is_proven, ran))), int(bool(ran)))
 
 
-def _runs(labels: Sequence[str], whole: Sequence[bool]) -> list[str]:
+def _runs(labels: Sequence[str], full_support: Sequence[bool]) -> list[str]:
     texts, start = [], None
-    for index, good in enumerate([*whole, False]):
+    for index, good in enumerate([*full_support, False]):
         if good and start is None:
             start = index
         elif not good and start is not None:

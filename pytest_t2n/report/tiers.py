@@ -51,10 +51,10 @@ class TierChange:
 
 def releases_of(columns: Sequence[EngineLine]) -> list[Release]:
     """Return the releases in the order of their first columns."""
-    found: dict[str, list[int]] = {}
+    groups: dict[str, list[int]] = {}
     for index, engine in enumerate(columns):
-        found.setdefault(without_tier(engine), []).append(index)
-    return [Release(name, tuple(own)) for name, own in found.items()]
+        groups.setdefault(without_tier(engine), []).append(index)
+    return [Release(name, tuple(indices)) for name, indices in groups.items()]
 
 
 def without_tier(engine: EngineLine) -> str:

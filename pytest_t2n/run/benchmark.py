@@ -45,8 +45,8 @@ def with_times(outcome: Outcome, result: ExportResult, timeout: float, rounds: i
     """Return the outcome of a cell that passed in this session with its times, if the engine reports times."""
     if not outcome.passed or outcome.facts.get(REUSED):
         return outcome
-    found = measure(result, outcome, timeout, rounds)
-    return outcome if found is None else replace(outcome, facts={**outcome.facts, BENCHMARK: found})
+    benchmark = measure(result, outcome, timeout, rounds)
+    return outcome if benchmark is None else replace(outcome, facts={**outcome.facts, BENCHMARK: benchmark})
 
 
 def measure(result: ExportResult, outcome: Outcome, timeout: float, rounds: int) -> dict[str, Any] | None:
@@ -56,8 +56,8 @@ def measure(result: ExportResult, outcome: Outcome, timeout: float, rounds: int)
         return None
     inputs = result.samples[0].inputs
     engine = result.target.engine()
-    one = engine.run(result.archive, [inputs], timeout=timeout)  # the check's runs may have waited for others
-    once = min(times["run"] / max(len(outcome.sizes), 1), one.times.get("run", math.inf))
+    single_run = engine.run(result.archive, [inputs], timeout=timeout)  # the check's runs may have waited for others
+    once = min(times["run"] / max(len(outcome.sizes), 1), single_run.times.get("run", math.inf))
     runs = min(max(math.ceil(_ROUND / max(once, 1e-9)), 1), _MOST_RUNS)
     load: list[float] = []
     run: list[float] = []
@@ -84,16 +84,16 @@ def add_benchmarks(config: pytest.Config, cells: Iterable[CellLine]) -> int:
             continue
         count += 1
         case = cell.case.rpartition("::")[2]
-        for what, seconds, iterations in (
+        for phase, seconds, iterations in (
             ("export", line.export, 1),
             ("load", line.load, 1),
             ("run", line.run, line.runs),
         ):
             source = _Source(
-                f"{what} {case} {cell.engine}",
-                f"{cell.nodeid}[{what}]",
-                f"{what} {case}",
-                {"engine": cell.engine, "what": what},
+                f"{phase} {case} {cell.engine}",
+                f"{cell.nodeid}[{phase}]",
+                f"{phase} {case}",
+                {"engine": cell.engine, "what": phase},
                 {"case": cell.case, "engine": cell.engine, "indicative": shared},
             )
             stats = Metadata(source, iterations=iterations, options={"rounds": len(seconds)})

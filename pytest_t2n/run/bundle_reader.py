@@ -84,7 +84,7 @@ def read_bundles(directory: Path) -> Bundle:
     ]
     problems += [problem for bundle in bundles.values() for problem in bundle.problems]
     first = next(iter(bundles.values()))
-    unfinished = next((one.unfinished for one in bundles.values() if one.unfinished), "")
+    unfinished = next((bundle.unfinished for bundle in bundles.values() if bundle.unfinished), "")
     return replace(first, checks=checks, problems=problems, unfinished=unfinished)
 
 
@@ -131,7 +131,7 @@ def read_samples(directory: Path, entry: CheckEntry) -> tuple[list[Sample], list
         group, _, index = name.rpartition(".")
         if index.isdecimal():
             groups.setdefault(group, {})[int(index)] = array
-    found = [
+    samples = [
         Sample(_group(groups, f"{number}.input", entry), _group(groups, f"{number}.expected", entry), sizes)
         for number, sizes in enumerate(entry.sizes)
     ]
@@ -139,18 +139,18 @@ def read_samples(directory: Path, entry: CheckEntry) -> tuple[list[Sample], list
         Sample(_group(groups, f"{number}.outside", entry), (), sizes, "outside")
         for number, sizes in enumerate(entry.outside)
     ]
-    return found, outside
+    return samples, outside
 
 
 def samples_digest(directory: Path, name: str) -> str:
     """Return the SHA-256 of a file of samples. Raises BundleError if its name has another one."""
     try:
-        found = file_sha256(_own_file(directory, name))
+        digest = file_sha256(_own_file(directory, name))
     except OSError as exc:
         raise BundleError(f"{name}: {exc}") from None
-    if _digest_in(name) not in ("", found):
+    if _digest_in(name) not in ("", digest):
         raise _damaged_error(name)
-    return found
+    return digest
 
 
 def archive_of(directory: Path, name: str) -> Path:
@@ -206,8 +206,8 @@ def _own_file(directory: Path, name: str) -> Path:
 
 def _digest_in(name: str) -> str:
     """Return the SHA-256 in a name; empty for a name without one."""
-    found = _DIGEST.fullmatch(name.rpartition("/")[2])
-    return found[1] if found else ""
+    match = _DIGEST.fullmatch(name.rpartition("/")[2])
+    return match[1] if match else ""
 
 
 def _damaged_error(name: str) -> BundleError:
@@ -218,7 +218,7 @@ def _damaged_error(name: str) -> BundleError:
 
 
 def _group(groups: dict[str, dict[int, NDArray[Any]]], name: str, entry: CheckEntry) -> tuple[NDArray[Any], ...]:
-    found = groups.get(name, {})
-    if (not found and not name.endswith("input")) or any(index not in found for index in range(len(found))):
+    arrays = groups.get(name, {})
+    if (not arrays and not name.endswith("input")) or any(index not in arrays for index in range(len(arrays))):
         raise BundleError(f"{entry.samples} has no arrays {name}.0, …")
-    return tuple(found[index] for index in range(len(found)))
+    return tuple(arrays[index] for index in range(len(arrays)))

@@ -141,8 +141,8 @@ def check_bundle_folder(directory: Path) -> None:
         raise InputError(f"--t2n-bundle={directory}: {exc.strerror or exc}") from None
 
 
-def start_bundle(directory: Path, kept: Sequence[CheckEntry] = ()) -> None:
-    """Start a bundle in place of an existing one, of which only the checks `kept` stay.
+def start_bundle(directory: Path, entries: Sequence[CheckEntry] = ()) -> None:
+    """Start a bundle in place of an existing one, of which only the checks in `entries` stay.
 
     Raises:
         InputError: it cannot be written.
@@ -150,9 +150,9 @@ def start_bundle(directory: Path, kept: Sequence[CheckEntry] = ()) -> None:
     try:
         shutil.rmtree(directory / ENTRIES, ignore_errors=True)
         (directory / ENTRIES).mkdir()
-        for check in kept:
+        for check in entries:
             _write_entry(directory, check)
-        if not kept:
+        if not entries:
             for name in _CONTENTS:
                 shutil.rmtree(directory / name, ignore_errors=True)
         write_manifest(directory, (), this_platform(), "its session did not end")

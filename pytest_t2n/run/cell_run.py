@@ -91,7 +91,7 @@ class CellRun:
         """Return the summary of the decisive export, with the operators of all exports."""
         outcome = self.outcome
         pairs = zip(self.outcomes, self.summaries, strict=True)
-        chosen = next((summary for one, summary in pairs if one is outcome), ExportSummary())
+        chosen = next((summary for candidate, summary in pairs if candidate is outcome), ExportSummary())
         ops = dict.fromkeys(op for summary in self.summaries for op in summary.ops)
         dtype = chosen.dtype or next((summary.dtype for summary in self.summaries if summary.dtype), "")
         return replace(chosen, ops=tuple(ops), dtype=dtype)
@@ -132,14 +132,14 @@ class CellRun:
         # A khronos graph has no symbols, and needs a separate capture.
         static = options.export.dynamic_axes is not None and options.has_fixed_sizes(self.cell.engine.target)
         key = (self.cell.case, static, self.cell.engine.id if reads_engine(self.item) else "")
-        known = self.cache.find(key)
-        returned = self._call(test, arguments) if known is None else None
-        if known is None and returned is None and may_be_none:
+        cached_export = self.cache.find(key)
+        returned = self._call(test, arguments) if cached_export is None else None
+        if cached_export is None and returned is None and may_be_none:
             return
         export: ModelExport | None = None
         try:
             with no_skips():
-                export = self._take(known, returned, options, key)
+                export = self._take(cached_export, returned, options, key)
                 result = self._to_archive(export, options)
         except Exception as exc:
             outcome = Outcome.from_error(exc, "lower", engine=self.cell.engine.title)
@@ -163,27 +163,27 @@ class CellRun:
 
         __tracebackhide__ = True
         key = (self.cell.case, "generate")
-        known = self.cache.find(key)
-        if known is None:
-            known = self._generating(self._call(test, arguments), options, generate)
-            self.cache.keep(key, known)
+        entry = self.cache.find(key)
+        if entry is None:
+            entry = self._generating(self._call(test, arguments), options, generate)
+            self.cache.keep(key, entry)
         try:
-            if isinstance(known, Exception):
-                raise known
-            export, prompts = known
+            if isinstance(entry, Exception):
+                raise entry
+            export, prompts = entry
             folder = self.cache.new_archive().with_suffix("")
             self._archives.append(folder)
             result = to_folder(export, options, self.cell.engine, folder)
         except Exception as exc:
             failed = Outcome.from_error(exc, "lower", engine=self.cell.engine.title)
             self.add(failed)
-            found: Outcome | GenerationOutcome = failed
+            outcome: Outcome | GenerationOutcome = failed
         else:
             self.exports += 1
             if not options.check:
                 return
-            found = self._check_and_note(result, options, replace(generate, prompts=prompts))
-        self._fail_unless(found)
+            outcome = self._check_and_note(result, options, replace(generate, prompts=prompts))
+        self._fail_unless(outcome)
 
     def _check_all(
         self,
@@ -226,13 +226,13 @@ class CellRun:
 
         export = decoder_of(result)
         try:
-            found = self.generation(result, options, generate)
+            generation = self.generation(result, options, generate)
         except Exception as exc:
             failed = Outcome.from_error(exc, "compare", engine=self.cell.engine.title)
             self.add(failed, export, export.archive)
             return failed
-        self.add(found.outcome, export, export.archive)
-        return found
+        self.add(generation.outcome, export, export.archive)
+        return generation
 
     def generation(self, result: Generating, options: CaseOptions, generate: GenerateOptions) -> GenerationOutcome:
         """Compare the tokens in the engine by the options, without adding the outcome. Raises T2NError."""
@@ -305,12 +305,12 @@ class CellRun:
             outcome = next((check.outcome for check in open_checks if check.outcome is not None), None)
             if outcome is None:
                 return self._fail("UnfinishedCheckError", UNFINISHED).describe()
-            if not any(one is outcome for one in self.outcomes):
+            if not any(other is outcome for other in self.outcomes):
                 self._append(outcome)
             return f"a check of this test failed, and the test does not: {outcome.describe()}\n  hint: {HOW_TO_EXPECT}"
-        asked = [one for one in self._fixture_exports if one.wants_check]
-        unchecked = [one for one in asked if not one.is_checked]
-        proves_nothing = not self.outcomes and (bool(asked) or not self._fixture_exports)
+        exports_to_check = [export for export in self._fixture_exports if export.wants_check]
+        unchecked = [export for export in exports_to_check if not export.is_checked]
+        proves_nothing = not self.outcomes and (bool(exports_to_check) or not self._fixture_exports)
         if self._marked_options.check and (unchecked or proves_nothing):
             return self._fail("NotCheckedError", self._not_checked(len(unchecked)), TO_CHECK).describe()
         return ""
@@ -369,13 +369,13 @@ class CellRun:
             return refuse_async(test, test(**arguments))
 
     def _take(
-        self, known: ModelExport | Exception | None, returned: Any, options: CaseOptions, key: object
+        self, cached_export: ModelExport | Exception | None, returned: Any, options: CaseOptions, key: object
     ) -> ModelExport:
         """Return the export of an earlier engine, or a new one, which later engines share, also if it is an error."""
-        if isinstance(known, Exception):
-            raise known
-        if known is not None:
-            return known
+        if isinstance(cached_export, Exception):
+            raise cached_export
+        if cached_export is not None:
+            return cached_export
         try:
             export = self._capture(returned, options)
         except Exception as exc:

@@ -32,13 +32,13 @@ def check_result(
     criteria: Judgement,
     timeout: float,
     properties: Mapping[str, object],
-    place: int,
+    index: int,
     transforms: Sequence[str] = (),
     tell: Callable[[str], object] = lambda problem: None,
 ) -> Outcome:
     """Return the outcome of one check, from an earlier session if the user allows that; never raises for a failure.
 
-    `properties` are those that the test has recorded so far, `place` is the index of the check.
+    `properties` are those that the test has recorded so far, `index` is that of the check.
     `transforms` are those of the test. `tell` takes a line about a file that could not be written.
     """
     from t2n_core.parity.outcome import Outcome
@@ -46,7 +46,7 @@ def check_result(
     inputs = checked = None
     try:
         if settings.bundle or settings.bundle_failures or settings.reuse or settings.reduce:
-            inputs = _inputs(cell, result, criteria, timeout, properties, place)
+            inputs = _inputs(cell, result, criteria, timeout, properties, index)
         outcome = checked = _check(settings, result, inputs, criteria, timeout, tell)
         if outcome.passed and (transforms or settings.transforms):
             from pytest_t2n.run.transforms import with_transforms
@@ -117,13 +117,13 @@ def _with_explanations(
 
     `checked` is the outcome before any transform; None if that check did not run.
     """
-    found = None
+    wrong_node = None
     if cell.engine.kind == "tract":
         from t2n_core.releases.loading import with_hint_on_loading
 
         outcome = with_hint_on_loading(outcome, result.archive, cell.engine.version, cache_folder(settings))
     if settings.bisect:
-        outcome, found = _with_first_wrong_node(outcome, result, checked, criteria, timeout)
+        outcome, wrong_node = _with_first_wrong_node(outcome, result, checked, criteria, timeout)
     if settings.bisect_releases:
         outcome = _with_releases(outcome, settings, result, criteria, timeout)
     if settings.reduce is not None and inputs is not None:
@@ -139,15 +139,15 @@ def _with_explanations(
         origins = {} if written is None else origins_of(written)
         words = write_failure_bundle(settings.bundle_failures, inputs, outcome, origins)
         outcome = outcome.with_details(words)
-        if found is not None and found.nodes:
+        if wrong_node is not None and wrong_node.nodes:
             from pytest_t2n.run.failures.page import page_of_failure
 
-            outcome = outcome.with_details(page_of_failure(settings, inputs, outcome, result, found.nodes))
+            outcome = outcome.with_details(page_of_failure(settings, inputs, outcome, result, wrong_node.nodes))
     return outcome
 
 
 def _inputs(
-    cell: Cell, result: ExportResult, criteria: Judgement, timeout: float, properties: Mapping[str, object], place: int
+    cell: Cell, result: ExportResult, criteria: Judgement, timeout: float, properties: Mapping[str, object], index: int
 ) -> CheckInputs | None:
     """Return the inputs of the check; None if PyTorch cannot compute the samples, which the check then reports."""
     from pytest_t2n.run.bundles import CheckInputs, Subject
@@ -163,7 +163,7 @@ def _inputs(
         dtype=str(properties.get(DTYPE_PROPERTY, summary.dtype)),
         notes=list(summary.notes),
     )
-    return CheckInputs(cell, request, subject, place, result.drawn)
+    return CheckInputs(cell, request, subject, index, result.drawn)
 
 
 def _with_first_wrong_node(
@@ -187,10 +187,10 @@ def _with_first_wrong_node(
         engine = on_path(result.target.engine(), outcome.path, outcome.failed_sizes)
         outcome = outcome.with_details(describe_wrong_statement(engine, request, version))
     try:
-        found = find_first_wrong_node(result, criteria, timeout=timeout, outcome=checked)
+        wrong_node = find_first_wrong_node(result, criteria, timeout=timeout, outcome=checked)
     except T2NError as exc:
         return outcome.with_details(f"no first wrong node: {exc}"), None
-    return outcome.with_details(found.describe()), found
+    return outcome.with_details(wrong_node.describe()), wrong_node
 
 
 def _with_releases(

@@ -56,8 +56,8 @@ def clipped_graph(archive: Path) -> str:
     text = graph_text(archive).decode("utf-8", "replace")
     if len(text) <= _KEPT:
         return text
-    kept = text[: text.rfind("\n", 0, _KEPT) + 1] or text[:_KEPT]
-    return f"{kept}# … {len(text) - len(kept)} characters more\n"
+    beginning = text[: text.rfind("\n", 0, _KEPT) + 1] or text[:_KEPT]
+    return f"{beginning}# … {len(text) - len(beginning)} characters more\n"
 
 
 def graph_text(archive: Path) -> bytes:
@@ -72,6 +72,6 @@ def graph_text(archive: Path) -> bytes:
 
 def _dtype(dtypes: Iterable[Any]) -> str:
     """Return the first floating-point dtype, or the first dtype if there is none."""
-    known = list(dtypes)
-    chosen = next((one for one in known if one.is_floating_point), known[0] if known else "")
+    all_dtypes = list(dtypes)
+    chosen = next((dtype for dtype in all_dtypes if dtype.is_floating_point), all_dtypes[0] if all_dtypes else "")
     return str(chosen).removeprefix("torch.")

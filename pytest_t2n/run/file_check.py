@@ -190,7 +190,7 @@ def _reader_of(returned: Any, needs_model: bool) -> tuple[_Reader, Any]:
         if callable(parts[0]):
             return partial(_calls, *parts), model
         sets = [[] if part is None else [part] if isinstance(part, Mapping) else part for part in parts]
-        if all(isinstance(part, list) and all(isinstance(one, Mapping) for one in part) for part in sets):
+        if all(isinstance(part, list) and all(isinstance(call, Mapping) for call in part) for part in sets):
             return partial(_by_name, sets), model
     pytest.fail(f"this test returned {summary(returned)}: {TO_RETURN_FILE}", pytrace=False)
 
@@ -224,7 +224,7 @@ def _calls(
     """
     import torch
 
-    taken, computed = [], []
+    input_arrays, computed = [], []
     for arguments in inputs if isinstance(inputs, list) else [inputs]:
         if isinstance(arguments, Mapping):
             _check_names(arguments, input_names)
@@ -232,10 +232,10 @@ def _calls(
         else:
             ordered = arguments if isinstance(arguments, tuple) else (arguments,)
             call = partial(module, *ordered)
-        taken.append(_leaves(ordered, input_names, "inputs"))
+        input_arrays.append(_leaves(ordered, input_names, "inputs"))
         with torch.no_grad():
             computed.append(_leaves(call(), output_names, "outputs"))
-    return taken, computed
+    return input_arrays, computed
 
 
 def _leaves(values: Any, names: Sequence[str], kind: str) -> tuple[Array, ...]:

@@ -23,13 +23,13 @@ def write_profile(directory: Path, cell: Cell, result: ExportResult, timeout: fl
 
     Raises OSError, EngineRunError.
     """
-    found = profile_of(result, timeout)
-    if found is None:
+    profile = profile_of(result, timeout)
+    if profile is None:
         return
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / folder_name(cell.nodeid)
-    path.with_name(f"{path.name}.txt").write_text(f"{cell.nodeid}\n{found.describe(len(found.lines))}\n", "utf-8")
-    path.with_name(f"{path.name}.json").write_text(json.dumps({"case": cell.case, **asdict(found)}) + "\n", "utf-8")
+    path.with_name(f"{path.name}.txt").write_text(f"{cell.nodeid}\n{profile.describe(len(profile.lines))}\n", "utf-8")
+    path.with_name(f"{path.name}.json").write_text(json.dumps({"case": cell.case, **asdict(profile)}) + "\n", "utf-8")
 
 
 def profile_of(result: ExportResult, timeout: float) -> Profile | None:

@@ -120,7 +120,7 @@ def _read_result(path: Path, inputs: CheckInputs) -> Outcome | None:
 
     try:
         fields = msgspec.json.decode(read_file(path, _MOST_BYTES))
-        outputs = [msgspec.convert(_with_floats(one), OutputComparison) for one in fields["outputs"]]
+        outputs = [msgspec.convert(_with_floats(output), OutputComparison) for output in fields["outputs"]]
         error = fields.get("error")
         status = Status(fields["status"])
         if status not in (Status.PASS, Status.WEAK):

@@ -164,11 +164,11 @@ def _noting(function: Any, returned: list[Any]) -> Any:
 
 def arguments_of(function: pytest.Function) -> dict[str, Any]:
     """Return the fixtures and parameters that a test function takes."""
-    taken = {}
+    arguments = {}
     for name, parameter in inspect.signature(function.obj).parameters.items():
         if name in function.funcargs and parameter.default is inspect.Parameter.empty:
-            taken[name] = function.funcargs[name]
-    return taken
+            arguments[name] = function.funcargs[name]
+    return arguments
 
 
 def _is_model_with_inputs(value: Any) -> bool:

@@ -40,15 +40,15 @@ def with_transforms(
         if (lacking := refusal(name, cell.engine.version)) is not None:
             ended[name] = f"not checked: {lacking.message}"
             continue
-        found = _check(name, result, criteria, timeout)
-        ended[name] = _result_text(found)
-        meaningless = found.error is not None and found.error.error_class == "InputError"
+        transform_outcome = _check(name, result, criteria, timeout)
+        ended[name] = _result_text(transform_outcome)
+        meaningless = transform_outcome.error is not None and transform_outcome.error.error_class == "InputError"
         if meaningless and name not in of_test:
             ended[name] = f"not checked: {ended[name]}"
-        elif not found.passed:
-            return replace(found, facts={**outcome.facts, **found.facts, CHECKED: ended})
-        elif found.status.value == "weak" and name in of_test and outcome.status.value == "pass":
-            outcome = replace(outcome, status=found.status, error=found.error)
+        elif not transform_outcome.passed:
+            return replace(transform_outcome, facts={**outcome.facts, **transform_outcome.facts, CHECKED: ended})
+        elif transform_outcome.status.value == "weak" and name in of_test and outcome.status.value == "pass":
+            outcome = replace(outcome, status=transform_outcome.status, error=transform_outcome.error)
     return replace(outcome, facts={**outcome.facts, CHECKED: ended})
 
 
@@ -61,9 +61,9 @@ def _check(name: str, result: ExportResult, criteria: Judgement, timeout: float)
         return Outcome.from_error(exc, "compare")
 
 
-def _result_text(found: Outcome) -> str:
+def _result_text(outcome: Outcome) -> str:
     """Return how a check ended: `pass at close`, `weak: …`."""
-    numbers: list[Any] = [f"{metric.name} {metric.value:.3g}" for metric in found.metrics if metric.required]
-    reached = f" at {found.level.value}" if found.level is not None and not numbers else ""
-    why = "" if found.error is None else f": {found.error.message.partition(chr(10))[0]}"
-    return f"{found.status.value}{reached}{''.join(f', {one}' for one in numbers)}{why}"
+    numbers: list[Any] = [f"{metric.name} {metric.value:.3g}" for metric in outcome.metrics if metric.required]
+    reached = f" at {outcome.level.value}" if outcome.level is not None and not numbers else ""
+    why = "" if outcome.error is None else f": {outcome.error.message.partition(chr(10))[0]}"
+    return f"{outcome.status.value}{reached}{''.join(f', {number}' for number in numbers)}{why}"

@@ -145,7 +145,7 @@ def find_first_wrong_node(
     if outcome.stage not in (Stage.LOAD, Stage.OPTIMISE, Stage.RUN, Stage.COMPARE):
         outcome.raise_for_failure()
     samples = result.samples
-    failed = [one for one in samples if dict(one.sizes) in [dict(sizes) for sizes in outcome.failed_sizes]]
+    failed = [sample for sample in samples if dict(sample.sizes) in [dict(sizes) for sizes in outcome.failed_sizes]]
     if not failed and outcome.status is Status.MISMATCH:
         failed = list(samples)
     sample = (failed or list(samples))[0]
@@ -206,8 +206,8 @@ class _Search:
         """Return the results with a user, in the order of computation: only those can surely be lowered."""
         read = {id(v) for op in self.graph.op_nodes for v in op.inputs} | {id(v) for v in self.graph.outputs}
         inputs = {id(v) for v in self.graph.inputs}
-        found = [o for op in self.graph.op_nodes for o in op.outputs if o is not None and o.data is None]
-        return [o for o in found if id(o) in read and id(o) not in inputs and o.dtype not in _WITHOUT_NUMPY]
+        results = [o for op in self.graph.op_nodes for o in op.outputs if o is not None and o.data is None]
+        return [o for o in results if id(o) in read and id(o) not in inputs and o.dtype not in _WITHOUT_NUMPY]
 
     def run(self) -> FirstWrongNode:
         empty = FirstWrongNode(self.level, self.sample.sizes, len(self.nodes))
@@ -261,7 +261,7 @@ class _Search:
         if reply.status != "ok" or not reply.outputs:
             return None
         self.shown = tuple(map(self._node_error, self.nodes, reply.outputs[0]))
-        return next((place for place, node in enumerate(self.shown) if not node.comparison.passed), None)
+        return next((position for position, node in enumerate(self.shown) if not node.comparison.passed), None)
 
     def _node_error(self, variable: TensorVariable, got: Any) -> NodeError:
         op = variable.producer
@@ -338,11 +338,11 @@ class _Search:
     def _stages(self, variable: TensorVariable) -> dict[str, bool]:
         if not getattr(self.engine, "runs_stages", False):
             return {}
-        found = {}
+        verdicts = {}
         for stage in _STAGES if self.path != EnginePath.OPTIMISE_ONLY else _STAGES_WITHOUT_DECLUTTER:
             _, comparison = self._run_cut(variable, stage=stage)
-            found[stage] = comparison is not None and comparison.passed
-        return found
+            verdicts[stage] = comparison is not None and comparison.passed
+        return verdicts
 
     def _statements(self, variable: TensorVariable) -> tuple[str, ...]:
         origin = variable.producer.origin if variable.producer else None
@@ -351,11 +351,14 @@ class _Search:
     @functools.cached_property
     def _by_origin(self) -> Mapping[Origin, tuple[str, ...]]:
         spec = self.result.target.spec
-        found: dict[Origin, tuple[str, ...]] = {}
-        for one in self.result.graph.operations:
-            if one.origin is not None and one.name in self._result_names:
-                found[one.origin] = (*found.get(one.origin, ()), operation_text(one, spec.operator(one.name)))
-        return found
+        texts: dict[Origin, tuple[str, ...]] = {}
+        for operation in self.result.graph.operations:
+            if operation.origin is not None and operation.name in self._result_names:
+                texts[operation.origin] = (
+                    *texts.get(operation.origin, ()),
+                    operation_text(operation, spec.operator(operation.name)),
+                )
+        return texts
 
     @functools.cached_property
     def _result_names(self) -> frozenset[str]:

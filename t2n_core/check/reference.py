@@ -51,23 +51,23 @@ class Reference:
     _long: dict[tuple[str, int, StoredWeights], Sample | None] = field(default_factory=dict, repr=False)
     _samplers: dict[StoredWeights, Sampler] = field(default_factory=dict, repr=False)
 
-    def samples(self, held: SizeRange | None = None, stored: StoredWeights = _NONE) -> list[Sample]:
+    def samples(self, valid_range: SizeRange | None = None, stored: StoredWeights = _NONE) -> list[Sample]:
         """Return samples at sizes within a range, that of the capture if none is given.
 
         `stored` are the weights that are used as the archive stores them. Raises InputError.
         """
-        held = self.captured.range if held is None else held
-        key = (str(held), stored)
+        valid_range = self.captured.range if valid_range is None else valid_range
+        key = (str(valid_range), stored)
         if key not in self._samples:
             graph = self.captured.graph
             extra = [self._bind(more) for more in self.extra_inputs()]
             dims = [*(d for value in graph.data_nodes for d in value.shape), *graph.bounds()]
             with without_rewrites(), record_time(self.times, "reference"):
-                self._samples[key] = self._sampler(stored).samples(extra, held, dims, self.sizes)
+                self._samples[key] = self._sampler(stored).samples(extra, valid_range, dims, self.sizes)
         return self._samples[key]
 
     def long_samples(
-        self, written: Graph, held: SizeRange, stored: StoredWeights = _NONE
+        self, written: Graph, valid_range: SizeRange, stored: StoredWeights = _NONE
     ) -> list[tuple[LongSize, Sample | None]]:
         """Return a sample at a long size of each axis for which it matters, as far as the written graph affords it.
 
@@ -76,8 +76,11 @@ class Reference:
         symbols = self.captured.symbols
         if ... not in self.sizes or not symbols:
             return []
-        found = long_sizes(self.captured.graph, written, held, symbols)
-        return [(one, None if one.size is None else self._long_sample(one.symbol, one.size, stored)) for one in found]
+        choices = long_sizes(self.captured.graph, written, valid_range, symbols)
+        return [
+            (choice, None if choice.size is None else self._long_sample(choice.symbol, choice.size, stored))
+            for choice in choices
+        ]
 
     def _long_sample(self, symbol: str, size: int, stored: StoredWeights) -> Sample | None:
         key = (symbol, size, stored)
@@ -94,12 +97,12 @@ class Reference:
         (rerun,) = self.in_float64([sample], keep=True)
         return peak(rerun.reference, rerun.expected) > most
 
-    def calls(self, samples: Sequence[Sample], held: SizeRange, stored: StoredWeights = _NONE) -> list[Sample]:
+    def calls(self, samples: Sequence[Sample], valid_range: SizeRange, stored: StoredWeights = _NONE) -> list[Sample]:
         """Return calls in a row within a range, each with the state that the one before returned; see `run_calls`."""
-        key = (str(held), stored)
+        key = (str(valid_range), stored)
         if key not in self._calls:
             with without_rewrites():
-                self._calls[key] = run_calls(self.source, self.inputs, self.captured, samples, held, stored)
+                self._calls[key] = run_calls(self.source, self.inputs, self.captured, samples, valid_range, stored)
         return self._calls[key]
 
     def in_float64(self, samples: Sequence[Sample], *, keep: bool = False) -> list[Sample]:
@@ -170,8 +173,8 @@ class Reference:
     def _model(self, stored: StoredWeights) -> Runnable:
         return StoredSource(self.source, stored) if stored else self.source
 
-    def _bind(self, given: Any) -> ModelInputs:
-        return bind_inputs(self.source, given, self.kwargs, self.inputs.names)
+    def _bind(self, arguments: Any) -> ModelInputs:
+        return bind_inputs(self.source, arguments, self.kwargs, self.inputs.names)
 
     @property
     def has_samples(self) -> bool:

@@ -59,9 +59,9 @@ def cast(values: Array, to: np.dtype[Any]) -> Array:
         return np.asarray(values != 0)
     if values.dtype.kind == "f" and to.kind in "iu":
         bounds = np.iinfo(to)
-        whole = np.trunc(np.nan_to_num(values, nan=0.0, posinf=float(bounds.max), neginf=float(bounds.min)))
-        above, below = whole >= float(bounds.max), whole <= float(bounds.min)
-        inside = np.where(above | below, 0.0, whole).astype(to)
+        integers = np.trunc(np.nan_to_num(values, nan=0.0, posinf=float(bounds.max), neginf=float(bounds.min)))
+        above, below = integers >= float(bounds.max), integers <= float(bounds.min)
+        inside = np.where(above | below, 0.0, integers).astype(to)
         return np.where(above, bounds.max, np.where(below, bounds.min, inside)).astype(to)
     with np.errstate(over="ignore"):
         return values.astype(to)

@@ -39,7 +39,7 @@ def bind(name: str, arguments: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """
     arguments = [(_READ_AS.get((name, key), key), value) for key, value in arguments]
     parameters = {parameter.name for signature in _signatures(name) for parameter in signature.parameters}
-    others = [one for one in arguments if not one[0] or one[0] in parameters]
+    others = [argument for argument in arguments if not argument[0] or argument[0] in parameters]
     if any(len(others) == len(signature.parameters) for signature in _signatures(name)):
         arguments = others
     problem = SpecError(f"`{name}` is no operator of any release", op=name)
@@ -47,7 +47,7 @@ def bind(name: str, arguments: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         try:
             bound = bind_to(signature, arguments)
             names = newest_names(name, signature)
-            return {names[one]: value for one, value in bound.items()}
+            return {names[key]: value for key, value in bound.items()}
         except SpecError as wrong:
             problem = wrong
     raise problem
@@ -56,8 +56,10 @@ def bind(name: str, arguments: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 def newest_names(name: str, signature: Signature) -> dict[str, str]:
     """Return the names of a signature's parameters in the newest one, if both have as many, by the names in it."""
     newest = _signatures(name)[0].parameters
-    own = [one.name for one in signature.parameters]
-    return dict(zip(own, (one.name for one in newest) if len(newest) == len(own) else own, strict=True))
+    names = [parameter.name for parameter in signature.parameters]
+    return dict(
+        zip(names, (parameter.name for parameter in newest) if len(newest) == len(names) else names, strict=True)
+    )
 
 
 def bind_to(signature: Signature, arguments: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -77,8 +79,11 @@ def bind_to(signature: Signature, arguments: Sequence[tuple[str, Any]]) -> dict[
 def _signatures(name: str) -> tuple[Signature, ...]:
     free = _OF_ANY_TYPE.get(name, ())
     return tuple(
-        replace(one, parameters=tuple(replace(p, type="tensor<?>") if p.name in free else p for p in one.parameters))
-        for one in signatures_of(name)
+        replace(
+            signature,
+            parameters=tuple(replace(p, type="tensor<?>") if p.name in free else p for p in signature.parameters),
+        )
+        for signature in signatures_of(name)
     )
 
 
@@ -120,10 +125,10 @@ def _items(value: Any, type_: str) -> list[Any]:
 
 
 def _integer(value: Any) -> int:
-    found = _number(value)
-    if isinstance(found, float) and not found.is_integer():
-        raise InputError(f"{found} is not an integer")
-    return Size(found) if isinstance(value, Tensor | Size) else int(found)
+    number = _number(value)
+    if isinstance(number, float) and not number.is_integer():
+        raise InputError(f"{number} is not an integer")
+    return Size(number) if isinstance(value, Tensor | Size) else int(number)
 
 
 def _number(value: Any) -> Any:
@@ -136,10 +141,10 @@ def _number(value: Any) -> Any:
 
 def tensors_in(arguments: Mapping[str, Any]) -> list[Tensor]:
     """Return the tensors among arguments, also in lists."""
-    found = []
+    tensors = []
     for value in arguments.values():
-        found += [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, Tensor)]
-    return found
+        tensors += [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, Tensor)]
+    return tensors
 
 
 def common_type(tensors: Sequence[Tensor]) -> np.dtype[Any]:
@@ -150,19 +155,19 @@ def common_type(tensors: Sequence[Tensor]) -> np.dtype[Any]:
     Source: tract nnef/src/registry.rs.
     """
     common, constant, single = tensors[0].dtype, tensors[0].is_constant, np.prod(tensors[0].shape) == 1
-    for one in tensors[1:]:
-        one_single = np.prod(one.shape) == 1
+    for tensor in tensors[1:]:
+        one_single = np.prod(tensor.shape) == 1
         if constant and single:
-            common = one.dtype
-        elif one.is_constant and one_single:
+            common = tensor.dtype
+        elif tensor.is_constant and one_single:
             pass
         elif constant:
-            common = one.dtype
-        elif not one.is_constant:
-            if common.kind != one.dtype.kind:
-                raise InputError(f"{common} and {one.dtype} have no common type")
-            common = np.promote_types(common, one.dtype)
-        constant, single = constant and one.is_constant, single and one_single
+            common = tensor.dtype
+        elif not tensor.is_constant:
+            if common.kind != tensor.dtype.kind:
+                raise InputError(f"{common} and {tensor.dtype} have no common type")
+            common = np.promote_types(common, tensor.dtype)
+        constant, single = constant and tensor.is_constant, single and one_single
     return common
 
 
@@ -208,7 +213,7 @@ def result_types(definition: Definition, arguments: Mapping[str, Any], count: in
             return tensors[0].dtype
         if rule not in arguments:
             return np.dtype(rule)
-        named = arguments[rule]
-        return datum_type(named) if isinstance(named, str) else named.dtype
+        argument = arguments[rule]
+        return datum_type(argument) if isinstance(argument, str) else argument.dtype
 
     return [dtype_of(rule) for rule in rules[:count]]

@@ -82,16 +82,16 @@ class Evaluation:
 
         Raises MeaningError, with the statement, where a definition cannot be computed or a name is not defined.
         """
-        kept = tuple(results)
-        unused = last_uses(statements, values, kept)
-        for place, statement in enumerate(statements):
+        result_names = tuple(results)
+        unused = last_uses(statements, values, result_names)
+        for index, statement in enumerate(statements):
             self._assign(statement, self._value_of(statement, values), values)
-            for name in unused.get(place, ()):
+            for name in unused.get(index, ()):
                 values.pop(name, None)
-        missing = [name for name in kept if name not in values]
+        missing = [name for name in result_names if name not in values]
         if missing:
             raise MalformedArchiveError(f"no statement defines the result `{missing[0]}`")
-        return {name: values[name] for name in kept}
+        return {name: values[name] for name in result_names}
 
     def _value_of(self, statement: Statement, values: dict[str, Any]) -> Any:
         scope = Scope(values, self.symbols, self.call, self._unsolved)
@@ -136,11 +136,11 @@ class Evaluation:
     def apply(self, definition: Definition, arguments: Mapping[str, Any]) -> Any:
         """Return the result of a definition as a tensor, several as a tuple."""
         arguments = on_levels(definition.name, arguments, tensors_in(arguments), self._grid)
-        found = call(definition, arguments)
-        several = isinstance(found, tuple | list)
-        arrays = [np.asarray(one) for one in (found if several else [found])]
+        result = call(definition, arguments)
+        several = isinstance(result, tuple | list)
+        arrays = [np.asarray(value) for value in (result if several else [result])]
         types = result_types(definition, arguments, len(arrays))
-        constant = all(one.is_constant for one in tensors_in(arguments))
+        constant = all(tensor.is_constant for tensor in tensors_in(arguments))
         typed = [self.typed(a, a.dtype if t is None else t, constant) for a, t in zip(arrays, types, strict=True)]
         return tuple(typed) if several else typed[0]
 
@@ -166,27 +166,27 @@ class Evaluation:
         self._runs += 1
         if self._runs > _MOST_RUNS or self._depth == _DEEPEST:
             is_deep = self._depth == _DEEPEST
-            what = f"nested more than {_DEEPEST} deep" if is_deep else f"run more than {_MOST_RUNS:,} times"
-            raise BudgetError(f"fragments are {what}, of which `{name}` is the next")
+            problem = f"nested more than {_DEEPEST} deep" if is_deep else f"run more than {_MOST_RUNS:,} times"
+            raise BudgetError(f"fragments are {problem}, of which `{name}` is the next")
         self._depth += 1
         try:
-            found = self.run(statements, dict(arguments), names)
+            results = self.run(statements, dict(arguments), names)
         finally:
             self._depth -= 1
-        return found[names[0]] if len(names) == 1 else tuple(found[one] for one in names)
+        return results[names[0]] if len(names) == 1 else tuple(results[result_name] for result_name in names)
 
 
-def last_uses(statements: Sequence[Statement], names: Iterable[str], kept: Iterable[str]) -> dict[int, list[str]]:
+def last_uses(statements: Sequence[Statement], names: Iterable[str], results: Iterable[str]) -> dict[int, list[str]]:
     """Return the names that no later statement reads, by the place of a statement; without those that are kept."""
     places = dict.fromkeys(names, 0)
-    for place, statement in enumerate(statements):
-        places.update(dict.fromkeys((*statement.results, *names_in(statement.value)), place))
-    for name in kept:
+    for index, statement in enumerate(statements):
+        places.update(dict.fromkeys((*statement.results, *names_in(statement.value)), index))
+    for name in results:
         places.pop(name, None)
-    found: dict[int, list[str]] = {}
-    for name, place in places.items():
-        found.setdefault(place, []).append(name)
-    return found
+    names_by_index: dict[int, list[str]] = {}
+    for name, index in places.items():
+        names_by_index.setdefault(index, []).append(name)
+    return names_by_index
 
 
 def _at(statement: Statement, wrong: Exception) -> T2NError:

@@ -96,9 +96,9 @@ def _operator(node: Operator, scope: Scope) -> Any:
     if len(operands) == 1:
         return not operands[0] if node.mark == "!" else -operands[0]
     left, right = operands
-    found = _quotient(left, right) if node.mark == "/" else _OF_NUMBERS[node.mark](left, right)
+    result = _quotient(left, right) if node.mark == "/" else _OF_NUMBERS[node.mark](left, right)
     is_size = any(isinstance(operand, Size) for operand in operands)
-    return Size(found) if is_size and type(found) is int else found
+    return Size(result) if is_size and type(result) is int else result
 
 
 def _quotient(left: Any, right: Any) -> Any:
@@ -113,7 +113,9 @@ def _truth(value: Any) -> bool:
 
 def _subscript(node: Subscript, scope: Scope) -> Any:
     items = evaluate_expression(node.items, scope)
-    first, last = (None if one is None else _index(evaluate_expression(one, scope)) for one in (node.first, node.last))
+    first, last = (
+        None if bound is None else _index(evaluate_expression(bound, scope)) for bound in (node.first, node.last)
+    )
     if node.is_range:
         return items[first:last]
     if isinstance(items, Tensor):

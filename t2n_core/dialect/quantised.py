@@ -49,7 +49,7 @@ def on_levels(
 
     Raises UndefinedOperatorError for an operator that has no definition on quantised operands.
     """
-    grids = list(dict.fromkeys(one.grid for one in operands))
+    grids = list(dict.fromkeys(operand.grid for operand in operands))
     grid = next(filter(None, grids), None)
     if grid is None:
         return arguments

@@ -43,13 +43,13 @@ def defines(
     One of the `standard` applies to NNEF 1.0 where tract's definition differs from it.
     Raises RegistryError for an operator that has one already.
     """
-    known = _OF_STANDARD if standard else _DEFINITIONS
+    definitions = _OF_STANDARD if standard else _DEFINITIONS
 
     def register(function: F) -> F:
         for name in names:
-            if name in known:
+            if name in definitions:
                 raise RegistryError(f"`{name}` is defined twice", op=name)
-            known[name] = Definition(name, function, result, raw, common or result == "common")
+            definitions[name] = Definition(name, function, result, raw, common or result == "common")
         return function
 
     return register

@@ -35,7 +35,7 @@ def scan(run: Run, operation: Call, arguments: Mapping[str, Any]) -> tuple[Tenso
     signature, _ = run.body_of(arguments["body"])
     scanned: list[tuple[str, Tensor, int, int]] = arguments["scan"]
     names = [result.name for result in signature.results]
-    whole = {name: Tensor(tensor.stored, tensor.dtype) for name, tensor in arguments["full"]}
+    full_inputs = {name: Tensor(tensor.stored, tensor.dtype) for name, tensor in arguments["full"]}
     states = {name: Tensor(tensor.stored, tensor.dtype) for name, tensor, _ in arguments["state"]}
     next_states = {name: result for name, _, result in arguments["state"]}
     counts = {tensor.shape[axis] / abs(chunk) for _, tensor, axis, chunk in scanned}
@@ -44,17 +44,17 @@ def scan(run: Run, operation: Call, arguments: Mapping[str, Any]) -> tuple[Tenso
 
     def step(number: int) -> dict[str, Tensor]:
         chunks = {name: _chunk(tensor, axis, chunk, number) for name, tensor, axis, chunk in scanned}
-        results = run.run_fragment(arguments["body"], {**whole, **states, **chunks})
+        results = run.run_fragment(arguments["body"], {**full_inputs, **states, **chunks})
         return dict(zip(names, results if len(names) > 1 else [results], strict=True))
 
     count = int(counts.pop())
     steps: list[dict[str, Tensor]] = []
-    kept = {name for name, kind, *_ in arguments["output"] if kind == "full"}
+    full_outputs = {name for name, kind, *_ in arguments["output"] if kind == "full"}
     last: dict[str, Tensor] = {}
     for number in range(count):
         last = step(number)
         states = {name: last[result] for name, result in next_states.items()}
-        steps.append({name: last[name] for name in kept})
+        steps.append({name: last[name] for name in full_outputs})
     if not last:
         last = step(0)  # over zeros, for the shapes of what is empty
         last.update({result: states[name] for name, result in next_states.items()})
@@ -63,12 +63,14 @@ def scan(run: Run, operation: Call, arguments: Mapping[str, Any]) -> tuple[Tenso
 
 def named_in_body(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a loop with the names of its body in their plain form, in which the body has them."""
-    named = {
+    plain_arguments = {
         kind: [(plain_identifier(name), *rest) for name, *rest in arguments[kind]]
         for kind in ("scan", "full", "state", "output")
     }
-    named["state"] = [(name, tensor, plain_identifier(result)) for name, tensor, result in named["state"]]
-    return {**arguments, **named, "body": plain_identifier(arguments["body"])}
+    plain_arguments["state"] = [
+        (name, tensor, plain_identifier(result)) for name, tensor, result in plain_arguments["state"]
+    ]
+    return {**arguments, **plain_arguments, "body": plain_identifier(arguments["body"])}
 
 
 def _chunk(tensor: Tensor, axis: int, chunk: int, number: int) -> Tensor:
@@ -77,8 +79,8 @@ def _chunk(tensor: Tensor, axis: int, chunk: int, number: int) -> Tensor:
     size = abs(chunk)
     extent = array.shape[0]
     first = extent - (number + 1) * size if chunk < 0 else number * size
-    found = array[first : first + size] if extent else np.zeros((size, *array.shape[1:]), array.dtype)
-    return Tensor(np.moveaxis(found, 0, axis), tensor.dtype)
+    part = array[first : first + size] if extent else np.zeros((size, *array.shape[1:]), array.dtype)
+    return Tensor(np.moveaxis(part, 0, axis), tensor.dtype)
 
 
 def _output(run: Run, output: tuple[Any, ...], steps: list[dict[str, Tensor]], last: Mapping[str, Tensor]) -> Tensor:
@@ -87,7 +89,7 @@ def _output(run: Run, output: tuple[Any, ...], steps: list[dict[str, Tensor]], l
         return last[name]
     if kind != "full":
         raise InputError(f"an output of a scan is `full` or `last`, not {kind!r}")
-    parts: list[NDArray[Any]] = [one[name].array for one in steps]
+    parts: list[NDArray[Any]] = [step[name].array for step in steps]
     if not parts:
         parts = [np.take(last[name].array, [], axis)]
     joined = np.concatenate(parts[::-1] if chunk < 0 else parts, axis)

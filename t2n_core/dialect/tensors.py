@@ -51,8 +51,8 @@ class Tensor:
     @property
     def array(self) -> NDArray[Any]:
         """The elements, floats as float64."""
-        found = from_blocks(self.stored) if isinstance(self.stored, StoredTensor) else self.stored
-        return found.astype(np.float64, copy=False) if self.dtype.kind == "f" else found
+        elements = from_blocks(self.stored) if isinstance(self.stored, StoredTensor) else self.stored
+        return elements.astype(np.float64, copy=False) if self.dtype.kind == "f" else elements
 
     def raw(self) -> NDArray[Any]:
         """Return the elements in the data type itself."""
@@ -99,10 +99,10 @@ def datum_type(name: str) -> np.dtype[Any]:
 
     Sizes are int64. Raises InputError for an unknown one.
     """
-    found = _DATUM_TYPES.get(name.lower())
-    if found is None:
+    dtype_name = _DATUM_TYPES.get(name.lower())
+    if dtype_name is None:
         raise InputError(f"values of the data type {name!r} are not evaluated")
-    return np.dtype(found)
+    return np.dtype(dtype_name)
 
 
 def from_blocks(stored: StoredTensor) -> NDArray[np.float32]:

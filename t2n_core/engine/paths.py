@@ -45,14 +45,14 @@ def paths_of(engine: ResolvedEngine) -> tuple[EnginePath, ...]:
     These are the selected ones that the release has; a command line always declutters.
     """
     if engine.kind == "cli":
-        return tuple(one for one in parse_paths(engine.paths) if one.declutters)
+        return tuple(path for path in parse_paths(engine.paths) if path.declutters)
     return paths_of_release(engine.version, engine.paths)
 
 
 def paths_of_release(version: str, selected: str = "") -> tuple[EnginePath, ...]:
     """Return the paths of a release from a wheel, all of them or those of a comma list."""
     declutters = Version(version) >= _DECLUTTERS_ON_LOAD
-    return tuple(one for one in parse_paths(selected) if one.declutters or not declutters)
+    return tuple(path for path in parse_paths(selected) if path.declutters or not declutters)
 
 
 def is_required(path: EnginePath, version: str) -> bool:
@@ -70,7 +70,7 @@ def parse_paths(text: str) -> tuple[EnginePath, ...]:
     for name in names:
         if name not in list(EnginePath):
             raise InputError(f"{name!r} is not a path of the engine", hint=suggestion(name, map(str, EnginePath)))
-    return tuple(one for one in EnginePath if not names or one in names)
+    return tuple(path for path in EnginePath if not names or path in names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ def parse_sysctl(facts: Mapping[str, str], cores: int) -> Processor:
 
 
 def _vectors(features: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({one for one in features if _VECTORS.match(one)}))
+    return tuple(sorted({feature for feature in features if _VECTORS.match(feature)}))
 
 
 def _sysctl() -> dict[str, str]:

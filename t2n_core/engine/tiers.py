@@ -69,7 +69,7 @@ def removed_features(tier: str) -> tuple[str, ...]:
     if tier == NATIVE:
         return ()
     removed = [_feature(tier)]
-    needs = {feature: needed for one in _NEEDS.values() for feature, needed in one.items()}
+    needs = {feature: needed for needs_of_kind in _NEEDS.values() for feature, needed in needs_of_kind.items()}
     for feature in removed:
         removed += [other for other, needed in needs.items() if feature in needed and other not in removed]
     return tuple(removed)
@@ -83,10 +83,12 @@ def tier_environment(tier: str) -> dict[str, str]:
 
 def usable_features(features: Iterable[str], tier: str, machine: str | None = None) -> tuple[str, ...]:
     """Return tract's features whose kernels run in a tier, from the system's names of the processor's features."""
-    given = {_SPELLINGS.get(one, one).replace("_", "").replace("-", "") for one in features}
-    known = _NEEDS.get(kind_of_processor(machine), {})
+    available = {_SPELLINGS.get(feature, feature).replace("_", "").replace("-", "") for feature in features}
+    tract_features = _NEEDS.get(kind_of_processor(machine), {})
     removed = removed_features(tier)
-    return tuple(one for one in known if one.replace("-", "") in given and one not in removed)
+    return tuple(
+        feature for feature in tract_features if feature.replace("-", "") in available and feature not in removed
+    )
 
 
 def has_tiers(version: str) -> bool:
@@ -116,10 +118,10 @@ def _check(tier: str, kind: str) -> None:
         *(other for other, name in _OTHER_NAMES.items() if name in _NEEDS.get(kind, {})),
     ]
     feature = tier.removeprefix(_PREFIX)
-    tiers = [NATIVE, *(f"{_PREFIX}{one}" for one in names_of_kind)]
+    tiers = [NATIVE, *(f"{_PREFIX}{name}" for name in names_of_kind)]
     if tier.startswith(_PREFIX) and feature in names_of_kind:
         return
-    home = next((one for one, features in _NEEDS.items() if _feature(tier) in features), None)
+    home = next((processor for processor, features in _NEEDS.items() if _feature(tier) in features), None)
     if tier.startswith(_PREFIX) and home is not None:
         raise InputError(
             f"{feature} is a feature of {home}, and this machine is {kind}", hint=f"one of {', '.join(tiers)}"

@@ -58,7 +58,7 @@ def assert_nnef_parity(
     targets: list[InferenceTarget] = []
     if tract:
         engines = resolve_engines(tract, offline=offline)
-        targets += [TractNNEF(one.version, engine=one, dynamic_axes=axes, **of_target) for one in engines]
+        targets += [TractNNEF(engine.version, engine=engine, dynamic_axes=axes, **of_target) for engine in engines]
     if khronos:
         targets.append(KhronosNNEF())
     if not targets:
@@ -66,14 +66,14 @@ def assert_nnef_parity(
     outcomes: dict[str, Outcome] = {}
     exports: dict[bool, ModelExport] = {}
     with scratch_folder() as folder:
-        for place, target in enumerate(targets):
+        for index, target in enumerate(targets):
             export = exports.get(target.has_dynamic_axes)
             if export is None:
                 export = ModelExport(model, args, kwargs, dynamic_axes=target.dynamic_axes or None, **of_export)
                 exports[target.has_dynamic_axes] = export
             title = str(target)
             try:
-                result = export.to(target, Path(folder) / f"{place}.tar")
+                result = export.to(target, Path(folder) / f"{index}.tar")
                 outcomes[title] = result.check_parity(criteria, timeout=timeout)
             except Exception as error:
                 outcomes[title] = Outcome.from_error(error, "lower", engine=title)
@@ -81,18 +81,18 @@ def assert_nnef_parity(
     return outcomes
 
 
-def split_options(target: type[InferenceTarget], given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_options(target: type[InferenceTarget], options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the options of a target's class, and all others, which include dynamic axes."""
-    known = inspect.signature(target).parameters.keys() - {"dynamic_axes"}
-    of_target = {name: value for name, value in given.items() if name in known}
-    return of_target, {name: value for name, value in given.items() if name not in known}
+    parameter_names = inspect.signature(target).parameters.keys() - {"dynamic_axes"}
+    of_target = {name: value for name, value in options.items() if name in parameter_names}
+    return of_target, {name: value for name, value in options.items() if name not in parameter_names}
 
 
 def _raise_first(outcomes: Mapping[str, Outcome], *, strict: bool) -> None:
     """Raise the failure of the first engine that has one. Raises T2NError."""
     __tracebackhide__ = True
-    failed = {title: one for title, one in outcomes.items() if not one.passed}
-    weak = {title: one for title, one in outcomes.items() if one.status is Status.WEAK} if strict else {}
+    failed = {title: outcome for title, outcome in outcomes.items() if not outcome.passed}
+    weak = {title: outcome for title, outcome in outcomes.items() if outcome.status is Status.WEAK} if strict else {}
     bad = {**failed, **weak}
     if not bad:
         return

@@ -72,8 +72,8 @@ def _with_own_options(target: InferenceTarget, options: dict[str, Any]) -> Infer
     for name, value in of_target.items():
         if target.has_other(name, value):
             raise InputError(f"{name} of the export and of its target differ", hint="pass it once")
-    own = set(inspect.signature(kind).parameters) - {option.name for option in fields(ExportOptions)}
+    class_options = set(inspect.signature(kind).parameters) - {option.name for option in fields(ExportOptions)}
     for name in options:
-        if name in own:
+        if name in class_options:
             raise InputError(f"`{name}` is an option of the target", hint=f"write {kind.__name__}(…, {name}=…)")
     return target.with_options(**of_target) if of_target else target

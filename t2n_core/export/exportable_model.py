@@ -128,7 +128,7 @@ class ExportableModel(ABC):
 
     def _reference(self, captured: CapturedModel) -> Reference:
         """Return the reference for a capture, created once."""
-        reference = next((one for one in self._references if one.captured is captured), None)
+        reference = next((candidate for candidate in self._references if candidate.captured is captured), None)
         if reference is None:
             reference = Reference(
                 self.source,
@@ -217,8 +217,8 @@ class ExportableModel(ABC):
             refusal = refusal or refusal_of_hidden_state(self.source, self.inputs)
         if refusal is not None:
             raise refusal
-        named = zip(self._output_names(captured), captured.graph.outputs, strict=True)
-        shapes = {name: value.shape for name, value in named}
+        named_outputs = zip(self._output_names(captured), captured.graph.outputs, strict=True)
+        shapes = {name: value.shape for name, value in named_outputs}
         check_output_axes(self.dynamic_axes, self._argument_names, shapes, captured.symbols)
         if selection.modules or rewritten.labels:
             restore_labels(captured.graph, self.model if selection.modules else None, rewritten.labels)
@@ -274,8 +274,12 @@ class ExportableModel(ABC):
 
     def _given_output_names(self, captured: CapturedModel) -> Sequence[str] | None:
         """Return the user's names of outputs; those of the state are added if only the others are named."""
-        given, state = self.options.output_names, self.source.state
-        if given is None or state is None:
-            return given
+        output_names, state = self.options.output_names, self.source.state
+        if output_names is None or state is None:
+            return output_names
         of_state = [path[0] for path in captured.results.paths if path[0] in state.outputs]
-        return [*given, *of_state] if len(given) == len(captured.results.paths) - len(of_state) else given
+        return (
+            [*output_names, *of_state]
+            if len(output_names) == len(captured.results.paths) - len(of_state)
+            else output_names
+        )

@@ -52,8 +52,8 @@ def _node(operation: Operation) -> dict[str, Any]:
         "label": operation.name,
         "namespace": "" if origin is None else origin.module_path.replace(".", "/"),
         "attrs": _pairs({name: text for name, text in attributes.items() if text}),
-        "incomingEdges": [_edge(value, place) for place, value in enumerate(operation.inputs())],
-        "outputsMetadata": [_result(value, place) for place, value in enumerate(operation.outputs)],
+        "incomingEdges": [_edge(value, index) for index, value in enumerate(operation.inputs())],
+        "outputsMetadata": [_result(value, index) for index, value in enumerate(operation.outputs)],
     }
 
 
@@ -67,17 +67,17 @@ def _ends(graph: Graph) -> Iterator[dict[str, Any]]:
         yield {"id": f"output {value.name}", "label": "output", "namespace": "", "incomingEdges": [_edge(value, 0)]}
 
 
-def _edge(value: Value, place: int) -> dict[str, str]:
+def _edge(value: Value, input_index: int) -> dict[str, str]:
     producer = value.producer
-    names = [value.name] if producer is None else [one.name for one in producer.outputs]
-    index = 0 if producer is None else next(i for i, one in enumerate(producer.outputs) if one is value)
-    return {"sourceNodeId": names[0], "sourceNodeOutputId": str(index), "targetNodeInputId": str(place)}
+    names = [value.name] if producer is None else [output.name for output in producer.outputs]
+    index = 0 if producer is None else next(i for i, output in enumerate(producer.outputs) if output is value)
+    return {"sourceNodeId": names[0], "sourceNodeOutputId": str(index), "targetNodeInputId": str(input_index)}
 
 
-def _result(value: Value, place: int) -> dict[str, Any]:
+def _result(value: Value, index: int) -> dict[str, Any]:
     shape = ", ".join(map(str, value.shape))
     facts = {"tensor_name": value.name, "tensor_shape": f"{value.dtype}[{shape}]"}
-    return {"id": str(place), "attrs": _pairs(facts)}
+    return {"id": str(index), "attrs": _pairs(facts)}
 
 
 def _pairs(facts: Mapping[str, str]) -> list[dict[str, str]]:

@@ -17,7 +17,12 @@ _WIDEST = 120
 
 def result_html(title: str, graph: Graph, spec: Spec) -> str:
     """Return the title, and the text of a graph with the model's line beside each operation that has one."""
-    origins = {value.name: one.origin for one in graph.operations for value in one.outputs if one.origin is not None}
+    origins = {
+        value.name: operation.origin
+        for operation in graph.operations
+        for value in operation.outputs
+        if operation.origin is not None
+    }
     lines = graph_text(graph, spec=spec).splitlines()
     rows = []
     for line in lines[:_SHOWN]:

@@ -65,10 +65,10 @@ def _newer_release(spec: Spec) -> Iterator[str]:
 def refuse_narrower(graph: Graph, declared: DeclaredAxes) -> None:
     """Raise LowerError if the target takes fewer sizes than declared."""
     for name, (low, _) in graph.sizes.bounds.items() if graph.narrowed else ():
-        wanted = declared.range.bounds.get(name, (low, None))[0]
-        if low > wanted and declared.keeps_least(name):
+        declared_low = declared.range.bounds.get(name, (low, None))[0]
+        if low > declared_low and declared.keeps_least(name):
             raise LowerError(
-                f"{name} is declared from {wanted} on; {_narrower(graph)}",
+                f"{name} is declared from {declared_low} on; {_narrower(graph)}",
                 hint=f'declare torch.export.Dim("{name}", min={low}, max=…), or take a release without this limit',
             )
 
@@ -192,11 +192,11 @@ def _wider_assertions(target: InferenceTarget, graph: Graph) -> Iterator[str]:
         match = _LOWER_BOUND.fullmatch(line)
         if match is None or match["name"] not in graph.sizes.bounds:
             continue
-        low, wanted = graph.sizes.bounds[match["name"]][0], int(match["low"])
-        if wanted < low:
+        low, asserted_low = graph.sizes.bounds[match["name"]][0], int(match["low"])
+        if asserted_low < low:
             yield (
                 f"custom_extensions: `{line}` had no effect: the archive is valid for {match['name']} >= {low}; "
-                f'declare Dim("{match["name"]}", min={wanted}, max=…) in dynamic_axes'
+                f'declare Dim("{match["name"]}", min={asserted_low}, max=…) in dynamic_axes'
             )
 
 

@@ -24,17 +24,17 @@ _HIGHEST = 3
 
 def take_old_options(options: dict[str, Any], compression_level: int | None) -> tuple[dict[str, Any], int | None]:
     """Return the options and the compression level of an export without those of torch-to-nnef, with a warning each."""
-    taken = {name: value for name, value in options.items() if name not in _LEFT_OUT}
-    for name in options.keys() - taken.keys():
+    remaining = {name: value for name, value in options.items() if name not in _LEFT_OUT}
+    for name in options.keys() - remaining.keys():
         _warn(f"{name} changes nothing: {_LEFT_OUT[name]}")
-    scheme = taken.get("nnef_variable_naming_scheme")
+    scheme = remaining.get("nnef_variable_naming_scheme")
     if scheme in _LONG_NAMES:
-        taken["nnef_variable_naming_scheme"] = "natural"
+        remaining["nnef_variable_naming_scheme"] = "natural"
         _warn(f"nnef_variable_naming_scheme={scheme!r} is 'natural': the path of the module and the operator")
     if compression_level is not None and _HIGHEST < compression_level <= 9:
         _warn(f"compression_level={compression_level} is {_HIGHEST}, the highest: weights hardly shrink further")
         compression_level = _HIGHEST
-    return taken, compression_level
+    return remaining, compression_level
 
 
 def take_old_path(path: str | Path) -> str | Path:

@@ -125,20 +125,20 @@ class ExportOptions:
     )
 
     def __post_init__(self) -> None:
-        for name, known in _choices().items():
+        for name, choices in _choices().items():
             value = getattr(self, name)
-            if value not in known:
-                raise InputError(f"{name}={value!r} is not one of {', '.join(known)}")
+            if value not in choices:
+                raise InputError(f"{name}={value!r} is not one of {', '.join(choices)}")
         _check_sizes(self.sizes)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> ExportOptions:
+    def of(cls, options: Mapping[str, Any]) -> ExportOptions:
         """Return the options with these names. Raises InputError for an unknown name or a wrong value."""
-        known = [option.name for option in fields(cls)]
-        for name in given:
-            if name not in known:
-                raise InputError(f"there is no option `{name}` of an export", hint=suggestion(name, known))
-        return cls(**given)
+        names = [option.name for option in fields(cls)]
+        for name in options:
+            if name not in names:
+                raise InputError(f"there is no option `{name}` of an export", hint=suggestion(name, names))
+        return cls(**options)
 
     def arguments(self) -> dict[str, Any]:
         """Return the options by name, as arguments of ModelExport."""
@@ -147,17 +147,17 @@ class ExportOptions:
 
 def _check_sizes(sizes: Any) -> None:
     """Raise InputError unless the value is a list of sizes by name."""
-    wanted = 'a list of sizes by name, as [{"T": 7}, ...]'
+    expected_form = 'a list of sizes by name, as [{"T": 7}, ...]'
     if sizes is None:
         return
     if isinstance(sizes, str | bytes | Mapping) or not isinstance(sizes, Sequence):
-        raise InputError(f"sizes={sizes!r} is not {wanted}")
-    for one in sizes:
-        if one is ...:
+        raise InputError(f"sizes={sizes!r} is not {expected_form}")
+    for entry in sizes:
+        if entry is ...:
             continue
-        numbers = one.values() if isinstance(one, Mapping) else [None]
-        if not one or not all(isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in numbers):
-            raise InputError(f"sizes: {one!r} is not {wanted}")
+        numbers = entry.values() if isinstance(entry, Mapping) else [None]
+        if not entry or not all(isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in numbers):
+            raise InputError(f"sizes: {entry!r} is not {expected_form}")
 
 
 def help_of(option: Field[Any]) -> str:
@@ -173,7 +173,7 @@ def choices_of(option: Field[Any]) -> tuple[str, ...]:
 @functools.cache
 def _choices() -> dict[str, tuple[str, ...]]:
     """Return the choices of each option that has some, by its name."""
-    return {option.name: known for option in fields(ExportOptions) if (known := choices_of(option))}
+    return {option.name: choices for option in fields(ExportOptions) if (choices := choices_of(option))}
 
 
 def marker_options() -> dict[str, Field[Any]]:

@@ -100,31 +100,31 @@ class _Search:
         self._roundings: dict[int, list[Rounding]] = {}
         """Estimates for the samples at which a plan failed, by their index."""
         self._runs, self._whole = 0, math.nan
-        known = self._reference.samples()
-        seen = [*known[:_SEARCHED], *self._reference.others(max(0, _SEARCHED - len(known)), 0)]
+        reference_samples = self._reference.samples()
+        seen = [*reference_samples[:_SEARCHED], *self._reference.others(max(0, _SEARCHED - len(reference_samples)), 0)]
         self._samples = self._reference.in_float64(seen)
-        self._given = self._reference.in_float64([*known[_SEARCHED:], *self._long_samples(lowering)])
+        self._given = self._reference.in_float64([*reference_samples[_SEARCHED:], *self._long_samples(lowering)])
 
     def run(self) -> FoundPlan:
         self._reasons |= growing_units(self._graph, self._beyond_samples())
         for sample in self._samples:
             self._reasons |= {**ruled_out(self._graph, _tensors(sample), sample.sizes), **self._reasons}
-        share = held = failed = 1.0
+        share = passing_share = failed = 1.0
         in_float16, best = set(self._units), None
         for turn in range(_TRIES):
             samples = len(self._samples)
             error, tried = self._try_units(in_float16, turn)
             if tried is not None:
-                best, held = tried, share
+                best, passing_share = tried, share
             else:
                 failed = share
                 best = best if len(self._samples) == samples else None  # it must also hold for the new samples
             if best is None:
                 share *= min(max(_LUCK * (GOAL / error) ** 2, _STEP[0]), _STEP[1])
-            elif held >= _STEP[1] * failed:
+            elif passing_share >= _STEP[1] * failed:
                 return best
             else:
-                share = math.sqrt(held * failed)
+                share = math.sqrt(passing_share * failed)
             before, in_float16 = in_float16 - self._reasons.keys(), self._within(share)
             while in_float16 == before and in_float16:
                 if best is not None:
@@ -144,22 +144,26 @@ class _Search:
     def _long_samples(self, lowering: TargetLowering) -> list[Sample]:
         """Return the samples of long sizes that an archive in float32 affords, and at which float32 is near float64."""
         captured = self._reference.captured
-        written = lowering.write(self._graph, [f"output_{place}_of_try" for place in range(len(self._graph.outputs))])
-        found = self._reference.long_samples(written, captured.range)
-        return [one for _, one in found if one is not None and not self._reference.is_off(one, GOAL / 2)]
+        written = lowering.write(self._graph, [f"output_{index}_of_try" for index in range(len(self._graph.outputs))])
+        long_samples = self._reference.long_samples(written, captured.range)
+        return [
+            sample for _, sample in long_samples if sample is not None and not self._reference.is_off(sample, GOAL / 2)
+        ]
 
     def _beyond_samples(self) -> set[str]:
         """Return the symbols whose range goes beyond the sizes of all samples."""
         samples = [*self._samples, *self._given]
-        largest = {name: max(one.sizes.get(name, size) for one in samples) for name, size in self._symbols.items()}
+        largest = {
+            name: max(sample.sizes.get(name, size) for sample in samples) for name, size in self._symbols.items()
+        }
         return unbounded(self._reference.captured.range, largest)
 
     def _within(self, share: float) -> set[Unit]:
         """Return the units for float16 with this share, below 1, of the squared error of all units in float16."""
         free = [unit for unit in self._units if unit not in self._reasons]
-        order = order_of(free, [one for mine in self._roundings.values() for one in mine])
-        whole = max((error for _, error in order), default=0.0)
-        return {unit for unit, error in order if error <= share * whole and error < whole}
+        order = order_of(free, [rounding for mine in self._roundings.values() for rounding in mine])
+        total_error = max((error for _, error in order), default=0.0)
+        return {unit for unit, error in order if error <= share * total_error and error < total_error}
 
     def _try_units(self, in_float16: set[Unit], turn: int) -> tuple[float, FoundPlan | None]:
         """Return the largest error with units in float16, and the plan if it holds.
@@ -193,14 +197,14 @@ class _Search:
     def _write(self, in_float16: set[Unit]) -> None:
         """Write the archive with units in float16; units for which that is not supported are ruled out."""
         while True:
-            wanted = in_float16 - self._reasons.keys()
-            graph = in_precision(self._graph, wanted.__contains__)
-            names = [f"output_{place}_of_try" for place in range(len(graph.outputs))]
+            units = in_float16 - self._reasons.keys()
+            graph = in_precision(self._graph, units.__contains__)
+            names = [f"output_{index}_of_try" for index in range(len(graph.outputs))]
             try:
                 written = self._lowering.write(graph, names)
                 break
             except (LowerError, SpecError, UnsupportedOpsError) as refusal:
-                if not self._rule_out(refusal, wanted):
+                if not self._rule_out(refusal, units):
                     raise
         write_archive(written, self._archive, spec=self._target.spec)
 
@@ -210,14 +214,14 @@ class _Search:
         reply = self._target.engine().run(self._archive, [sample.inputs for sample in samples])
         if reply.status != "ok":
             return [math.inf] * len(samples)
-        return [peak(sample.reference, found) for sample, found in zip(samples, reply.outputs, strict=True)]
+        return [peak(sample.reference, outputs) for sample, outputs in zip(samples, reply.outputs, strict=True)]
 
     def _rule_out(self, refusal: T2NError, in_float16: set[Unit]) -> bool:
         """Rule out the units that a refusal names; return whether there are any."""
         problems = refusal.problems if isinstance(refusal, UnsupportedOpsError) else [refusal]
         origins = [problem.origin for problem in problems if isinstance(problem.origin, Origin)]
-        named = {(origin.module_path, name_of(origin.op)) for origin in origins}
-        new = named & in_float16
+        refused_units = {(origin.module_path, name_of(origin.op)) for origin in origins}
+        new = refused_units & in_float16
         self._reasons.update(dict.fromkeys(new, "cannot be written in float16"))
         return bool(new)
 

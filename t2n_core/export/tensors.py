@@ -96,17 +96,17 @@ def replace_tensors(
         WriteError: the archive cannot be written.
     """
     base, others = Path(archive), Path(tensors)
-    own = headers_of(base)
+    base_headers = headers_of(base)
     for name, header in headers_of(others).items():
-        if name not in own:
+        if name not in base_headers:
             raise InputError(f"{base} has no tensor `{name}`")
-        if header.content != own[name].content:
+        if header.content != base_headers[name].content:
             raise InputError(f"`{name}` of {others} has another shape or storage format than that of {base}")
     with tempfile.TemporaryDirectory(prefix="t2n-") as folder:
         files: dict[str, Path] = {}
         for source in (base, others):  # later files replace earlier ones
-            with files_of(source) as found:
-                for name, stream in found:
+            with files_of(source) as members:
+                for name, stream in members:
                     if name == GRAPH_FILE or name.endswith(DAT):
                         file = files.setdefault(name, Path(folder) / f"{len(files)}{DAT}")
                         with file.open("wb") as out:
@@ -141,8 +141,8 @@ def _memory(tensor: torch.Tensor) -> tuple[int, tuple[int, ...]]:
     return tensor.data_ptr(), tuple(tensor.shape)
 
 
-def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.shape == other.shape and one.dtype == other.dtype and torch.equal(one.detach(), other.detach())
+def _equal(tensor: torch.Tensor, other: torch.Tensor) -> bool:
+    return tensor.shape == other.shape and tensor.dtype == other.dtype and torch.equal(tensor.detach(), other.detach())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -94,7 +94,7 @@ class ForeignArchive:
         return check_sizes(
             self.engine if is_strict else _on_main_path(self.engine),
             self.archive,
-            samples if is_strict else [one for one in samples if self.declares(one.sizes)],
+            samples if is_strict else [sample for sample in samples if self.declares(sample.sizes)],
             accepts=self.declares,
             output_names=self.file.names[1],
             timeout=timeout,
@@ -116,10 +116,10 @@ class ForeignArchive:
 
     def _beyond(self, outcome: Outcome, request: CheckRequest) -> Outcome:
         """Return a pass, or the failure of sizes beyond the declared ones, where the engine may refuse the file."""
-        beyond = [one for one in self.samples if not self.declares(one.sizes)]
+        beyond = [sample for sample in self.samples if not self.declares(sample.sizes)]
         if not beyond:
             return outcome
-        found = check_sizes(
+        beyond_outcome = check_sizes(
             self.engine,
             request.archive,
             [request.samples[0], *beyond],
@@ -128,7 +128,7 @@ class ForeignArchive:
             output_names=request.output_names,
             timeout=request.timeout,
         )
-        return outcome if found.passed or found.status is Status.WEAK else found
+        return outcome if beyond_outcome.passed or beyond_outcome.status is Status.WEAK else beyond_outcome
 
     def declares(self, sizes: Mapping[str, int]) -> bool:
         """Return whether the file has to be right at these sizes."""
@@ -156,7 +156,7 @@ class ForeignArchive:
                 raise InterfaceError(f"the file has {len(places)} outputs, not {len(request.samples[0].expected)}")
             samples = [_arranged(sample, inputs, places) for sample in request.samples]
             request = replace(request, samples=samples, output_names=tuple(outputs), carries=True)
-        return replace(request, samples=[one for one in request.samples if self.declares(one.sizes)])
+        return replace(request, samples=[sample for sample in request.samples if self.declares(sample.sizes)])
 
 
 def _on_main_path(engine: Any) -> Any:
@@ -182,6 +182,6 @@ def _arranged(sample: Sample, inputs: Sequence[int], outputs: Sequence[int]) -> 
     """Return a sample with its arrays in the order of a file."""
     return replace(
         sample,
-        inputs=tuple(sample.inputs[place] for place in inputs),
-        expected=tuple(sample.expected[place] for place in outputs),
+        inputs=tuple(sample.inputs[index] for index in inputs),
+        expected=tuple(sample.expected[index] for index in outputs),
     )

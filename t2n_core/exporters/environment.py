@@ -46,7 +46,7 @@ def python_of(exporter: Exporter, folder: Path) -> Path:
 
 def missing_requirements(exporter: Exporter) -> list[str]:
     """Return the requirements that this environment does not have."""
-    return [one for one in exporter.requirements if not _is_installed(Requirement(one))]
+    return [requirement for requirement in exporter.requirements if not _is_installed(Requirement(requirement))]
 
 
 def version_of(exporter: Exporter, folder: Path) -> str:
@@ -54,8 +54,10 @@ def version_of(exporter: Exporter, folder: Path) -> str:
     home = folder / exporter.name
     if not exporter.distribution or installed_python(home) is None:
         return exporter.version
-    found = metadata.distributions(name=exporter.distribution, path=[str(one) for one in home.glob(_packages())])
-    return next((one.version for one in found), "")
+    distributions = metadata.distributions(
+        name=exporter.distribution, path=[str(path) for path in home.glob(_packages())]
+    )
+    return next((distribution.version for distribution in distributions), "")
 
 
 def make_environment(exporter: Exporter, folder: Path, more: Sequence[str] = ()) -> Path:

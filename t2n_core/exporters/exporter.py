@@ -59,7 +59,7 @@ class ExportRequest:
     @property
     def takes_tensors(self) -> bool:
         """Return whether the model is called with tensors by position alone."""
-        return not self.inputs.kwargs and all(isinstance(one, torch.Tensor) for one in self.inputs.args)
+        return not self.inputs.kwargs and all(isinstance(argument, torch.Tensor) for argument in self.inputs.args)
 
     def flat(self) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
         """Return a module that takes tensors by position, and the tensors: the model itself if it does."""

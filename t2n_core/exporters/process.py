@@ -82,8 +82,8 @@ def _in_process(
             raise RefusedError(f"the model cannot be pickled for the process of {exporter.name}: {error}") from error
         try:
             job = {"request": str(pickled), "modules": [*modules, *names]}
-            what = f"the export by {exporter.name}"
-            _PROCESSES[python].work(job, [], events.append, what=what, seconds=seconds)
+            description = f"the export by {exporter.name}"
+            _PROCESSES[python].work(job, [], events.append, what=description, seconds=seconds)
         except (BudgetError, MeaningError) as ended:
             raise RefusedError(ended.message) from None
     header = events[-1].header
@@ -94,7 +94,7 @@ def _in_process(
 
 def _modules_of(exporter: Exporter, model: torch.nn.Module) -> list[str]:
     """Return the names of the Python modules with the classes of an exporter and a model."""
-    return sorted({type(one).__module__ for one in (exporter, *model.modules())} - {"__main__"})
+    return sorted({type(instance).__module__ for instance in (exporter, *model.modules())} - {"__main__"})
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def _by_value(names: Iterable[str]) -> Iterator[None]:
 
 def _can_import(name: str) -> bool:
     """Return whether a module is found on the search path, which the process of an exporter has too."""
-    place = name.rpartition(".")[0]
-    parent = sys.modules.get(place)
-    path = None if not place else getattr(parent, "__path__", [])
-    return (not place or _can_import(place)) and PathFinder.find_spec(name, path) is not None
+    parent_name = name.rpartition(".")[0]
+    parent = sys.modules.get(parent_name)
+    path = None if not parent_name else getattr(parent, "__path__", [])
+    return (not parent_name or _can_import(parent_name)) and PathFinder.find_spec(name, path) is not None

@@ -38,10 +38,10 @@ def name_of(kind: Any) -> str:
 
 def check_names(names: Iterable[str], others: Iterable[str] = ()) -> None:
     """Raise InputError for a name of no exporter; `others` are names of the session. Imports no exporter."""
-    known = [*others, *BUILTIN, *load_entry_points("t2n.exporters")]
+    exporter_names = [*others, *BUILTIN, *load_entry_points("t2n.exporters")]
     for name in names:
-        if name not in known:
-            raise InputError(f"there is no exporter {name!r}; {suggestion(name, known)}")
+        if name not in exporter_names:
+            raise InputError(f"there is no exporter {name!r}; {suggestion(name, exporter_names)}")
 
 
 def find_exporter(name: str, others: Mapping[str, Any]) -> Exporter:

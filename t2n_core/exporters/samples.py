@@ -29,7 +29,7 @@ def samples_of(export: ExportableModel) -> list[Sample]:
 def _sampler(export: ExportableModel) -> Sampler:
     function = None
     if export.input_function is not None:
-        function = InputFunction(export.input_function, lambda given: _bind(export, given))
+        function = InputFunction(export.input_function, lambda arguments: _bind(export, arguments))
     inputs = export.inputs
     shapes = [_shape(export, name, tensor.shape) for name, tensor in zip(inputs.names, inputs.tensors, strict=True)]
     return Sampler(export.source, inputs, shapes, export.example_sizes, function, export.source.module)
@@ -41,5 +41,5 @@ def _shape(export: ExportableModel, name: str, example: tuple[int, ...]) -> Shap
     return tuple(axes[axis].extent(symbol(axes[axis].name)) if axis in axes else n for axis, n in enumerate(example))
 
 
-def _bind(export: ExportableModel, given: Any) -> ModelInputs:
-    return bind_inputs(export.source, given, export.kwargs, export.inputs.names)
+def _bind(export: ExportableModel, arguments: Any) -> ModelInputs:
+    return bind_inputs(export.source, arguments, export.kwargs, export.inputs.names)

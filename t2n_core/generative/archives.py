@@ -31,8 +31,8 @@ class GenerativeArchives:
     @property
     def parts(self) -> dict[str, ExportResult]:
         """Return the archives by name, in the order in which they run."""
-        known = {"encoder": self.encoder, "decoder": self.decoder, "step": self.step}
-        return {name: part for name, part in known.items() if part is not None}
+        archives = {"encoder": self.encoder, "decoder": self.decoder, "step": self.step}
+        return {name: part for name, part in archives.items() if part is not None}
 
     @property
     def state(self) -> tuple[StatePair, ...]:

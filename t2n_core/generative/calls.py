@@ -78,20 +78,20 @@ def decoder_call(
     first = {**fixed, tokens: ids[:, :past], "use_cache": True}
     with torch.no_grad():
         result = model(**copy.deepcopy(first))
-        kept = getattr(result, cache, None)
-        if kept is None:
+        prompt_cache = getattr(result, cache, None)
+        if prompt_cache is None:
             raise InputError(f"{type(model).__name__} returns no {cache}", hint="is `use_cache` off in its config?")
         steps = ids[:, past : past + _STEP]
-        needs = None if one_token else _needs_of_many(model, fixed, tokens, cache, kept, steps)
+        needs = None if one_token else _needs_of_many(model, fixed, tokens, cache, prompt_cache, steps)
         many = needs is not None
-    given = {**fixed, tokens: steps if many else steps[:, :1], cache: kept, "use_cache": True}
+    arguments = {**fixed, tokens: steps if many else steps[:, :1], cache: prompt_cache, "use_cache": True}
     if last_logits and many:
         if CHOSEN not in inspect.signature(model.forward).parameters:
             raise InputError(f"{type(model).__name__} computes the logits of all tokens, not only of the last ones")
-        given[CHOSEN] = torch.tensor([0, -1]) if last_logits == INPUT else int(last_logits)
+        arguments[CHOSEN] = torch.tensor([0, -1]) if last_logits == INPUT else int(last_logits)
     if last_logits == INPUT and not many and not one_token:
         raise no_positions_error(model)
-    return DecoderCall(cache, tokens, given, many, needs or ())
+    return DecoderCall(cache, tokens, arguments, many, needs or ())
 
 
 def hides_nothing(mask: Any) -> bool:
@@ -124,10 +124,10 @@ def _fixed_arguments(model: torch.nn.Module, prompt: Mapping[str, Any], tokens: 
     return fixed
 
 
-def _same_logits(model: torch.nn.Module, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _same_logits(model: torch.nn.Module, first: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether two calls of a model have the same logits."""
     with torch.no_grad():
-        logits, others = (model(**copy.deepcopy(dict(call))).logits for call in (one, other))
+        logits, others = (model(**copy.deepcopy(dict(call))).logits for call in (first, other))
     return torch.equal(logits, others)
 
 
@@ -153,12 +153,12 @@ def _needs_of_many(
     """
 
     def logits(ids: torch.Tensor, past: Any) -> tuple[torch.Tensor, Any]:
-        found = model(**{**copy.deepcopy(dict(fixed)), tokens: ids, cache: past, "use_cache": True})
-        return found.logits[:, -1], getattr(found, cache)
+        output = model(**{**copy.deepcopy(dict(fixed)), tokens: ids, cache: past, "use_cache": True})
+        return output.logits[:, -1], getattr(output, cache)
 
     after = copy.deepcopy(past)
-    for place in range(steps.shape[1]):
-        one_by_one, after = logits(steps[:, place : place + 1], after)
+    for position in range(steps.shape[1]):
+        one_by_one, after = logits(steps[:, position : position + 1], after)
     states = _count_states(past, after)
     if states != delta_rule.STATES * delta_rule.count_layers(model):
         return None
@@ -173,11 +173,11 @@ def _needs_of_many(
 
 def _count_states(before: Any, after: Any) -> int:
     """Return how many tensors of a cache have other elements after a step, and the same shape."""
-    known = dict(parts_at_any_depth(before))
+    parts_before = dict(parts_at_any_depth(before))
     return sum(
-        part.shape == known[path].shape and not torch.equal(part, known[path])
+        part.shape == parts_before[path].shape and not torch.equal(part, parts_before[path])
         for path, part in parts_at_any_depth(after)
-        if isinstance(part, torch.Tensor) and isinstance(known.get(path), torch.Tensor)
+        if isinstance(part, torch.Tensor) and isinstance(parts_before.get(path), torch.Tensor)
     )
 
 
@@ -192,10 +192,10 @@ def _token_argument(model: torch.nn.Module, prompt: Mapping[str, Any]) -> str:
 def cache_argument(model: torch.nn.Module) -> str:
     """Return the argument of a model, and the field of its result, that holds the cache. Raises InputError."""
     parameters = inspect.signature(model.forward).parameters
-    found = next((name for name in CACHES if name in parameters), None)
-    if found is None:
+    argument = next((name for name in CACHES if name in parameters), None)
+    if argument is None:
         raise InputError(
             f"{type(model).__name__} takes no cache: {' or '.join(CACHES)}",
             hint="export it with ModelExport, and name its state with state=…",
         )
-    return found
+    return argument

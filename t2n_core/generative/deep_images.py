@@ -45,10 +45,10 @@ class DeepEncoder(GridEncoder):
         hidden = visual.patch_embed(patches.flatten(0, 1))
         hidden = hidden + self._learned(flat, extent)
         turn, inner = visual.rotary_pos_emb(hidden, flat), []
-        for place, block in enumerate(visual.blocks):
+        for index, block in enumerate(visual.blocks):
             hidden = self.after_block(block, hidden, turn, None)
-            if place in visual.deepstack_visual_indexes:
-                merger = visual.deepstack_merger_list[visual.deepstack_visual_indexes.index(place)]
+            if index in visual.deepstack_visual_indexes:
+                merger = visual.deepstack_merger_list[visual.deepstack_visual_indexes.index(index)]
                 inner.append(merger(hidden))
         return visual.merger(hidden), torch.stack(inner)
 
@@ -83,14 +83,14 @@ class DeepStep(nn.Module):
         self, inputs_embeds: torch.Tensor, cache: Any, position_ids: torch.Tensor, inner: torch.Tensor
     ) -> dict[str, Any]:
         """Return the logits of all vectors, and the cache; `inner` are `[blocks, tokens, width]`."""
-        found = self.text(
+        output = self.text(
             inputs_embeds=inputs_embeds,
             position_ids=position_ids,
             past_key_values=cache,
             use_cache=True,
             deepstack_visual_embeds=list(inner[:, None]),
         )
-        return {"logits": self.head(found.last_hidden_state), "cache": found.past_key_values}
+        return {"logits": self.head(output.last_hidden_state), "cache": output.past_key_values}
 
 
 class DeepImages(GridImages):

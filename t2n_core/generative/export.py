@@ -256,9 +256,9 @@ def _assert_small(loss: WeightLoss | None, most: float | None) -> None:
 
 def _assert_held(proof: GenerationOutcome) -> None:
     """Raise ParityError unless the tokens were right with the cache in the engine."""
-    held = next((one for one in proof.further if one.name == HELD), None)
-    if held is None or held.status is not FurtherStatus.PASS:
-        reason = "this release holds no state" if held is None else held.text
+    cache_check = next((check for check in proof.further if check.name == HELD), None)
+    if cache_check is None or cache_check.status is not FurtherStatus.PASS:
+        reason = "this release holds no state" if cache_check is None else cache_check.text
         raise ParityError(
             f"the engine cannot hold the cache of this model: {reason}", hint='kv="explicit" does not need it'
         )

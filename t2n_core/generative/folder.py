@@ -41,9 +41,9 @@ def write_beside(result: GenerativeResult, tokenizer: Any, kv: str) -> None:
     manifest = json.dumps({**_manifest(result), "kv": kv, "transforms": TRANSFORMS[kv]}, indent=2)
     (folder / MANIFEST).write_text(f"{manifest}\n", encoding="utf-8")
     for name in ("config", "generation_config"):
-        known = getattr(result.model, name, None)
-        if known is not None and hasattr(known, "to_json_string"):
-            (folder / f"{name}.json").write_text(known.to_json_string(), encoding="utf-8")
+        config = getattr(result.model, name, None)
+        if config is not None and hasattr(config, "to_json_string"):
+            (folder / f"{name}.json").write_text(config.to_json_string(), encoding="utf-8")
     if tokenizer is not None:
         tokenizer.save_pretrained(folder / "tokenizer")
     _write_vectors(result.decoder, folder / "tests")
@@ -59,7 +59,7 @@ def _manifest(result: GenerativeResult) -> dict[str, Any]:
         "tract": decoder.target.version,
         "tokens_per_step": "any" if result.plan.call.takes_many else 1,
         "logits": _logits(result),
-        "parts": {name: part_of(one) for name, one in result.parts.items()},
+        "parts": {name: part_of(part) for name, part in result.parts.items()},
         "state": states_of(result.state),
         **({} if result.loss is None else {"loss": asdict(result.loss)}),
         **({} if result.cache is None else {"cache": asdict(result.cache)}),
@@ -77,8 +77,8 @@ def _logits(result: GenerativeResult) -> str:
 def _write_vectors(decoder: ExportResult, folder: Path) -> None:
     folder.mkdir()
     symbols = decoder.captured.symbols
-    for name, wanted in VECTORS.items():
-        sizes = {symbol: wanted.get(symbol, size) for symbol, size in symbols.items()}
+    for name, preferred_sizes in VECTORS.items():
+        sizes = {symbol: preferred_sizes.get(symbol, size) for symbol, size in symbols.items()}
         while sizes and not decoder.range.holds(sizes) and max(sizes.values()) > 1:
             sizes = {symbol: -(-size // 2) if size > 1 else size for symbol, size in sizes.items()}
         try:

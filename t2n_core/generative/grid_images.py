@@ -51,8 +51,8 @@ class GridEncoder(nn.Module):
         if windows is not None:
             of_patch = windows[:, None].expand(-1, unit).flatten()
             within = of_patch[:, None] == of_patch[None, :]
-        for place, block in enumerate(visual.blocks):
-            mask = None if place in self.everywhere else within
+        for index, block in enumerate(visual.blocks):
+            mask = None if index in self.everywhere else within
             hidden = self.after_block(block, hidden, turn, mask)
         return visual.merger(hidden)  # type: ignore[no-any-return]
 
@@ -69,11 +69,11 @@ def _attend(
 ) -> torch.Tensor:
     """Return the attention of all patches to each other, as far as the mask allows."""
     states = attention.qkv(hidden).unflatten(-1, (3, attention.num_heads, -1)).permute(1, 2, 0, 3)
-    query, key = (_turned(one, *turn) for one in (states[0], states[1]))
-    found = nn.functional.scaled_dot_product_attention(
+    query, key = (_turned(tensor, *turn) for tensor in (states[0], states[1]))
+    attention_output = nn.functional.scaled_dot_product_attention(
         query[None], key[None], states[2][None], mask, scale=attention.scaling
     )
-    return attention.proj(found[0].transpose(0, 1).flatten(1))  # type: ignore[no-any-return]
+    return attention.proj(attention_output[0].transpose(0, 1).flatten(1))  # type: ignore[no-any-return]
 
 
 def _turned(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
@@ -113,14 +113,14 @@ class GridImages:
         """Return the names of the encoder's inputs, which are variables of the program."""
         return ["patches", "positions", *(["windows"] if self._window else [])]
 
-    def example(self, given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def example(self, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return the encoder's inputs for an example. Raises InputError for other arguments than an image's."""
-        if set(given) != _ARGUMENTS:
+        if set(tensors) != _ARGUMENTS:
             raise InputError(
-                f"an example has {', '.join(sorted(given))}",
+                f"an example has {', '.join(sorted(tensors))}",
                 hint=f"a prompt with an image has {', '.join(sorted(_ARGUMENTS))}",
             )
-        values: dict[str, Any] = {name: tensor.numpy() for name, tensor in given.items()}
+        values: dict[str, Any] = {name: tensor.numpy() for name, tensor in tensors.items()}
         try:
             execute([self.layout], values, lambda name, inputs: {})
         except ValueError as wrong:

@@ -49,16 +49,16 @@ def load_model(folder: Path, *, dtype: str | None = None, random: bool = False) 
     settings = quantization_of(config)
     if settings is not None:
         del config.quantization_config  # otherwise transformers replaces layers by those of its kernels
-    wanted = DTYPES[dtype] if dtype else _own_dtype(config) if settings is None else torch.float32
+    target_dtype = DTYPES[dtype] if dtype else _own_dtype(config) if settings is None else torch.float32
     try:
         with patch.dict(os.environ, _ONE_THREAD), tensors_on_disk():
             if random:
                 torch.manual_seed(0)
-                model = kind.from_config(config, dtype=wanted)
+                model = kind.from_config(config, dtype=target_dtype)
             elif settings is not None:
-                model = _load_quantized(transformers, folder, config, settings, wanted)
+                model = _load_quantized(transformers, folder, config, settings, target_dtype)
             else:
-                model = kind.from_pretrained(folder, config=config, dtype=wanted, local_files_only=True)
+                model = kind.from_pretrained(folder, config=config, dtype=target_dtype, local_files_only=True)
     except InputError:
         raise
     except Exception as cause:  # a damaged file can raise any exception
@@ -71,9 +71,11 @@ def _load_quantized(transformers: Any, folder: Path, config: Any, settings: Sett
     tensors = dequantize_checkpoint(folder, settings)
     of_kind = _mapping(transformers, config)[type(config)]
     classes = of_kind if isinstance(of_kind, tuple) else (of_kind,)
-    own = next((one for one in classes if one.__name__ in (config.architectures or ())), classes[0])
+    model_class = next(
+        (candidate for candidate in classes if candidate.__name__ in (config.architectures or ())), classes[0]
+    )
     common = {"config": config, "dtype": dtype, "output_loading_info": True}
-    model, info = own.from_pretrained(None, state_dict=tensors, **common)
+    model, info = model_class.from_pretrained(None, state_dict=tensors, **common)
     if lacks := sorted(info["missing_keys"]):  # transformers would leave them random
         raise InputError(f"{folder} has no weights for {', '.join(lacks[:3])}")
     if (folder / "generation_config.json").is_file():
@@ -138,13 +140,13 @@ def _kinds(transformers: Any, config: Any) -> list[tuple[str, Any]]:
         "AutoModelForSpeechSeq2Seq": "MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING",
     }
     order = list(names) if not config.is_encoder_decoder else list(names)[1:]
-    known = [(name, getattr(transformers, names[name])) for name in order]
-    found = [(name, mapping) for name, mapping in known if type(config) in mapping]
-    if not found:
+    mappings = [(name, getattr(transformers, names[name])) for name in order]
+    matches = [(name, mapping) for name, mapping in mappings if type(config) in mapping]
+    if not matches:
         raise InputError(f"{config.model_type} is not an architecture that generates tokens from text or speech")
-    return found
+    return matches
 
 
 def _own_dtype(config: Any) -> torch.dtype:
-    own = getattr(config, "dtype", None)
-    return next((known for known in DTYPES.values() if known == own), torch.float32)
+    dtype = getattr(config, "dtype", None)
+    return next((candidate for candidate in DTYPES.values() if candidate == dtype), torch.float32)

@@ -31,7 +31,7 @@ def merge_adapter(model: nn.Module, folder: Path) -> int:
     """
     config, tensors = _files(folder)
     factors = _Factors(config)
-    modules, known, changed = dict(model.named_modules()), dict(tensors), dict[str, torch.Tensor]()
+    modules, remaining, changed = dict(model.named_modules()), dict(tensors), dict[str, torch.Tensor]()
     for name in tensors:
         first = next((end for end in _PAIRS if name.endswith(end)), None)
         if first is None:
@@ -40,7 +40,7 @@ def merge_adapter(model: nn.Module, folder: Path) -> int:
         other = name.removesuffix(first) + _PAIRS[first]
         if other not in tensors or path not in modules:
             raise InputError(f"the adapter of {folder} does not fit: {_lacking(path, other, modules)}")
-        low, high = (known.pop(one).float() for one in (name, other))
+        low, high = (remaining.pop(key).float() for key in (name, other))
         product = factors.of(path, low.shape[0]) * (high @ low)
         is_transposed = "embedding" in first or type(modules[path]).__name__ == "Conv1D"
         changed[f"{path}.weight"] = product.T if is_transposed else product
@@ -50,7 +50,7 @@ def merge_adapter(model: nn.Module, folder: Path) -> int:
         if weight.shape != difference.shape:
             raise InputError(f"the adapter has {path} of {tuple(difference.shape)}, the model {tuple(weight.shape)}")
         _replace(parameters, path, weight.float() + difference)
-    for name, tensor in known.items():  # layers that were trained whole
+    for name, tensor in remaining.items():  # layers that were trained whole
         path = name.removeprefix(_PREFIX).replace(".modules_to_save.default.", ".")
         if path not in parameters or parameters[path].shape != tensor.shape:
             raise InputError(f"the adapter of {folder} has {name}, which the model has no place for")
@@ -68,8 +68,8 @@ class _Factors:
 
     def of(self, path: str, rank: int) -> float:
         """Return the factor of a layer."""
-        own = (alpha for key, alpha in self._patterns.items() if re.match(rf"(.*\.)?({key})$", path))
-        return float(next(own, self._alpha)) / (math.sqrt(rank) if self._by_root else rank)
+        matching_alphas = (alpha for key, alpha in self._patterns.items() if re.match(rf"(.*\.)?({key})$", path))
+        return float(next(matching_alphas, self._alpha)) / (math.sqrt(rank) if self._by_root else rank)
 
 
 def _files(folder: Path) -> tuple[dict[str, Any], Mapping[str, torch.Tensor]]:

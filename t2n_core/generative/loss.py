@@ -54,10 +54,10 @@ def measure_loss(
 
 def _with_one_vocabulary(windows: Iterable[tuple[Array, Array, Array]]) -> Iterator[tuple[Array, Array, Array]]:
     """Yield windows with logits of the archive and of the model. Raises InputError if they have unequal shapes."""
-    for window, got, wanted in windows:
-        if got.shape != wanted.shape:
-            raise InputError(f"the model in float32 returns {wanted.shape[1]} logits, and the archive {got.shape[1]}")
-        yield window, got, wanted
+    for window, got, expected in windows:
+        if got.shape != expected.shape:
+            raise InputError(f"the model in float32 returns {expected.shape[1]} logits, and the archive {got.shape[1]}")
+        yield window, got, expected
 
 
 def measure_cache(result: GenerativeArchives, bits: int = 8, text: Any = None, *, timeout: float = 60.0) -> CacheLoss:
@@ -108,8 +108,8 @@ def _widen(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def _logits(model: Any, result: GenerativeArchives, inputs: Mapping[str, torch.Tensor], window: Array) -> Array:
     """Return the logits of a model after each token of a window."""
     ids = torch.from_numpy(window)[None]
-    found: Array = model(**inputs, **{result.plan.call.tokens: ids, "use_cache": False}).logits[0].numpy()
-    return found
+    logits: Array = model(**inputs, **{result.plan.call.tokens: ids, "use_cache": False}).logits[0].numpy()
+    return logits
 
 
 @torch.no_grad()
@@ -125,9 +125,9 @@ def _draw_text(model: Any, result: GenerativeArchives, inputs: Mapping[str, torc
     cache, tokens, logits = None, list[int](), list[torch.Tensor]()
     for _ in range(min(LENGTH, result.plan.limits.most or LENGTH)):
         tokens.append(int(ids))
-        found = model(**inputs, **{call.tokens: ids, call.cache: cache, "use_cache": True})
-        cache = getattr(found, call.cache)
-        logits.append(found.logits[0, -1])
+        output = model(**inputs, **{call.tokens: ids, call.cache: cache, "use_cache": True})
+        cache = getattr(output, call.cache)
+        logits.append(output.logits[0, -1])
         ids = torch.multinomial(logits[-1].softmax(-1), 1, generator=random)[None]
     return np.array(tokens), torch.stack(logits).numpy()
 
@@ -135,5 +135,5 @@ def _draw_text(model: Any, result: GenerativeArchives, inputs: Mapping[str, torc
 def _first_token(result: GenerativeArchives) -> int:
     """Return the token at the start of a text of this model."""
     names: Sequence[str] = ("decoder_start_token_id", "bos_token_id")
-    known = [getattr(getattr(result.model, "generation_config", None), name, None) for name in names]
-    return next((token for token in known if isinstance(token, int)), 1)
+    candidates = [getattr(getattr(result.model, "generation_config", None), name, None) for name in names]
+    return next((token for token in candidates if isinstance(token, int)), 1)

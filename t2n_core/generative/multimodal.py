@@ -35,8 +35,8 @@ class Features(nn.Module):
 
     def forward(self, **inputs: torch.Tensor) -> torch.Tensor:
         """Return the rows of all images or sounds, `[rows, width]`."""
-        found = getattr(self.model, self.method)(**inputs, return_dict=True)
-        rows = found if isinstance(found, torch.Tensor) else found.pooler_output
+        output = getattr(self.model, self.method)(**inputs, return_dict=True)
+        rows = output if isinstance(output, torch.Tensor) else output.pooler_output
         rows = torch.cat(list(rows)) if isinstance(rows, list | tuple) else rows
         return rows.flatten(0, -2)
 
@@ -50,8 +50,8 @@ class VectorStep(nn.Module):
 
     def forward(self, inputs_embeds: torch.Tensor, cache: Any, **more: torch.Tensor) -> dict[str, Any]:
         """Return the logits of all vectors, and the cache."""
-        found = self.model(inputs_embeds=inputs_embeds, use_cache=True, **{self.cache: cache}, **more)
-        return {"logits": found.logits, "cache": getattr(found, self.cache)}
+        output = self.model(inputs_embeds=inputs_embeds, use_cache=True, **{self.cache: cache}, **more)
+        return {"logits": output.logits, "cache": getattr(output, self.cache)}
 
 
 def multimodal_program(
@@ -130,8 +130,8 @@ def multimodal_program(
         options = {"attention_mask": torch.ones_like(prompt), "max_new_tokens": steps, "do_sample": False}
         if grid is not None:  # without it the model takes the image's tokens for text
             options["mm_token_type_ids"] = (prompt == token).to(torch.int32)
-        found = model.generate(**inputs, **options, eos_token_id=None, pad_token_id=0)
-        return found[:, prompt.shape[1] :] if found.shape[1] > steps else found  # type: ignore[no-any-return]
+        output = model.generate(**inputs, **options, eos_token_id=None, pad_token_id=0)
+        return output[:, prompt.shape[1] :] if output.shape[1] > steps else output  # type: ignore[no-any-return]
 
     return Program(parts, statements, ["tokens"], reference, examples)
 
@@ -180,5 +180,5 @@ def _decoder(
 
 def _empty(cache: torch.Tensor, axis: int) -> Any:
     """Return the expression of an empty cache."""
-    shape = [0 if place == axis else size for place, size in enumerate(cache.shape)]
+    shape = [0 if index == axis else size for index, size in enumerate(cache.shape)]
     return ["full", items(*shape), 0, text(str(cache.dtype).removeprefix("torch."))]

@@ -78,9 +78,9 @@ def plan_of(
     inputs. `positions` is the most tokens of a sequence; see `token_limits`. Raises InputError.
     """
     limits = token_limits(model, positions)
-    given = _arguments(model, example, limits)
+    arguments = _arguments(model, example, limits)
     steps: dict[str, Any] = {"last_logits": last_logits, "one_token": one_token}
-    plan = _plan_of(model, given, batch, dynamic_axes or {}, steps, limits)
+    plan = _plan_of(model, arguments, batch, dynamic_axes or {}, steps, limits)
     if not scenarios or not plan.call.takes_many:
         return plan
     lines = tuple(f"tract_assert {name}: {condition}" for name, condition in SCENARIOS.items())
@@ -89,17 +89,17 @@ def plan_of(
 
 def _plan_of(
     model: nn.Module,
-    given: dict[str, Any],
+    arguments: dict[str, Any],
     batch: str | None,
     dynamic_axes: Mapping[str, Mapping[int, Any]],
     steps: Mapping[str, Any],
     limits: TokenLimits,
 ) -> Plan:
     if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
-        return _with_encoder(model, given, batch, dynamic_axes, steps, limits)
+        return _with_encoder(model, arguments, batch, dynamic_axes, steps, limits)
     if dynamic_axes:
         raise InputError("dynamic_axes are those of an encoder, and this model has none", hint="batch= names the batch")
-    call = decoder_call(model, given, least=limits.least, **steps)
+    call = decoder_call(model, arguments, least=limits.least, **steps)
     return Plan(_decoder(model, call, batch, {}, limits), call, limits=limits)
 
 
@@ -108,9 +108,9 @@ def _arguments(model: nn.Module, example: Any, limits: TokenLimits) -> dict[str,
         config = getattr(model, "config", None)
         if config is None:
             raise InputError(f"{type(model).__name__} has no config to draw an example from: give token ids")
-        known = config.get_text_config()
+        text_config = config.get_text_config()
         drawn = torch.Generator().manual_seed(0)
-        return {"input_ids": torch.randint(1, known.vocab_size, (1, limits.least + 7), generator=drawn)}
+        return {"input_ids": torch.randint(1, text_config.vocab_size, (1, limits.least + 7), generator=drawn)}
     if isinstance(example, torch.Tensor):
         return {"input_ids": example}
     if not isinstance(example, Mapping):
@@ -119,7 +119,11 @@ def _arguments(model: nn.Module, example: Any, limits: TokenLimits) -> dict[str,
 
 
 def _decoder(
-    model: nn.Module, call: DecoderCall, batch: str | None, kept: Mapping[str, Mapping[int, str]], limits: TokenLimits
+    model: nn.Module,
+    call: DecoderCall,
+    batch: str | None,
+    encoded_axes: Mapping[str, Mapping[int, str]],
+    limits: TokenLimits,
 ) -> Part:
     tokens: dict[int, Any] = {} if batch is None else {0: batch}
     if call.takes_many:
@@ -129,15 +133,15 @@ def _decoder(
         axes[call.cache] = {0: batch}
     if call.chosen:
         axes[CHOSEN] = {0: POSITIONS}
-    for name, sizes in kept.items():
+    for name, sizes in encoded_axes.items():
         axes[name] = {**sizes, **({} if batch is None else {0: batch})}
     options = {"state": call.cache, "dynamic_axes": axes, "output_names": [LOGITS]}
-    grows = any(one.dim() > 2 for one in _cache_tensors(call).values())
+    grows = any(tensor.dim() > 2 for tensor in _cache_tensors(call).values())
     total = f"P + {TOKENS if call.takes_many else 1}"
-    held = [f"tract_assert {total} <= {limits.most}"] if limits.most and grows else []
+    assertions = [f"tract_assert {total} <= {limits.most}"] if limits.most and grows else []
     if limits.least > 1:
-        held.append(f"tract_assert {total} >= {limits.least}")
-    return Part(model, call.arguments, options, tuple(held))
+        assertions.append(f"tract_assert {total} >= {limits.least}")
+    return Part(model, call.arguments, options, tuple(assertions))
 
 
 def token_limits(model: nn.Module, positions: int | None = None) -> TokenLimits:
@@ -149,13 +153,13 @@ def token_limits(model: nn.Module, positions: int | None = None) -> TokenLimits:
     """
     config = _text_config(model)
     numbers = (getattr(config, name, None) for name in _LIMITS)
-    known = next((number for number in numbers if isinstance(number, int) and number > 0), None)
-    if positions is not None and not 1 <= positions <= (known or positions):
-        raise InputError(f"positions={positions}: this model has {known or 'one or more'}")
+    maximum = next((number for number in numbers if isinstance(number, int) and number > 0), None)
+    if positions is not None and not 1 <= positions <= (maximum or positions):
+        raise InputError(f"positions={positions}: this model has {maximum or 'one or more'}")
     short = short_positions(model)
     if short is not None and positions is not None and positions > short:
         return TokenLimits(short + 1, positions)
-    return TokenLimits(1, positions or short or known)
+    return TokenLimits(1, positions or short or maximum)
 
 
 def short_positions(model: nn.Module) -> int | None:
@@ -214,43 +218,43 @@ class DecoderStep(nn.Module):
         """Return the logits and the cache. The model reads only the size of the encoded input, not its elements."""
         keys = cache.cross_attention_cache.layers[0].keys
         encoded = keys.new_zeros(keys.shape[0], keys.shape[2], self.width)
-        found = self.model(
+        outputs = self.model(
             decoder_input_ids=decoder_input_ids,
             encoder_outputs=self.kind(last_hidden_state=encoded),
             use_cache=True,
             **{self.cache: cache},
         )
-        return {"logits": found.logits, "cache": getattr(found, self.cache)}
+        return {"logits": outputs.logits, "cache": getattr(outputs, self.cache)}
 
 
 def _with_encoder(
     model: Any,
-    given: dict[str, Any],
+    inputs: dict[str, Any],
     batch: str | None,
     dynamic_axes: Mapping[str, Mapping[int, Any]],
     steps: Mapping[str, Any],
     limits: TokenLimits,
 ) -> Plan:
-    tokens = given.pop("decoder_input_ids", None)
-    if len(given) > 1 and MASK in given and hides_nothing(given[MASK]):
-        del given[MASK]
+    tokens = inputs.pop("decoder_input_ids", None)
+    if len(inputs) > 1 and MASK in inputs and hides_nothing(inputs[MASK]):
+        del inputs[MASK]
     accepted = inspect.signature(model.get_encoder().forward).parameters
-    unknown = [name for name in given if name not in accepted]
-    if unknown or not given:
-        said = f"no {', '.join(unknown)}" if unknown else f"{model.main_input_name}, which the example lacks"
-        raise InputError(f"the encoder of {type(model).__name__} takes {said}")
+    unknown = [name for name in inputs if name not in accepted]
+    if unknown or not inputs:
+        detail = f"no {', '.join(unknown)}" if unknown else f"{model.main_input_name}, which the example lacks"
+        raise InputError(f"the encoder of {type(model).__name__} takes {detail}")
     start = model.generation_config.decoder_start_token_id or model.config.decoder_start_token_id or 0
     if tokens is None:
         drawn = torch.Generator().manual_seed(0)
         vocabulary = model.config.get_text_config(decoder=True).vocab_size
-        rows = next(iter(given.values())).shape[0]
+        rows = next(iter(inputs.values())).shape[0]
         tokens = torch.randint(1, vocabulary, (rows, 8), generator=drawn)
     encoder = CrossAttention(model, int(start)).eval()
     with torch.no_grad():
-        encoded = model.get_encoder()(**given)
-        if MASK in given:
-            whole = model(**given, decoder_input_ids=tokens).logits
-            if not torch.equal(whole, model(encoder_outputs=encoded, decoder_input_ids=tokens).logits):
+        encoded = model.get_encoder()(**inputs)
+        if MASK in inputs:
+            expected_logits = model(**inputs, decoder_input_ids=tokens).logits
+            if not torch.equal(expected_logits, model(encoder_outputs=encoded, decoder_input_ids=tokens).logits):
                 raise InputError(
                     f"the example's `{MASK}` hides parts of the encoded input, and a decoder's archive reads all of it",
                     hint="pass an example without padding",
@@ -258,26 +262,26 @@ def _with_encoder(
     call = decoder_call(model, {"decoder_input_ids": tokens, "encoder_outputs": encoded}, **steps)
     axes = {name: {**sizes, **({} if batch is None else {0: batch})} for name, sizes in dynamic_axes.items()}
     if batch is not None:
-        axes = {**{name: {0: batch} for name in given}, **axes}
-    kept = _kept_axes(encoder, given, dynamic_axes)
+        axes = {**{name: {0: batch} for name in inputs}, **axes}
+    encoded_axes = _kept_axes(encoder, inputs, dynamic_axes)
     arguments = {call.tokens: call.arguments[call.tokens], "cache": call.arguments[call.cache]}
     step = replace(call, cache="cache", arguments=arguments)
-    decoder = replace(_decoder(model, step, batch, kept, limits), module=DecoderStep(model, encoded).eval())
-    return Plan(decoder, call, Part(encoder, given, {"dynamic_axes": axes or None}), limits)
+    decoder = replace(_decoder(model, step, batch, encoded_axes, limits), module=DecoderStep(model, encoded).eval())
+    return Plan(decoder, call, Part(encoder, inputs, {"dynamic_axes": axes or None}), limits)
 
 
 def _kept_axes(
-    encoder: nn.Module, given: Mapping[str, torch.Tensor], dynamic_axes: Mapping[str, Mapping[int, Any]]
+    encoder: nn.Module, inputs: Mapping[str, torch.Tensor], dynamic_axes: Mapping[str, Mapping[int, Any]]
 ) -> dict[str, dict[int, str]]:
     """Return the axes of an encoder's results that depend on the sizes of its inputs, found by running it longer."""
     if not dynamic_axes:
         return {}
-    longer = dict(given)
+    longer = dict(inputs)
     for name, sizes in dynamic_axes.items():
         for axis in sizes:
             longer[name] = torch.cat([longer[name], longer[name]], dim=axis)
     with torch.no_grad():
-        before, after = encoder(**given), encoder(**longer)
+        before, after = encoder(**inputs), encoder(**longer)
     return {
         name: {axis: ENCODED for axis, size in enumerate(before[name].shape) if size != after[name].shape[axis]}
         for name in before

@@ -64,13 +64,15 @@ class GenerativeResult(GenerativeArchives):
             engine = self.decoder.target.engine()
             return GenerationOutcome(Outcome.from_error(failed, engine=f"{engine.name} {engine.version}"))
         prompts = self._long_enough(prompts)
-        known: dict[str, Any] = {"model": model, "fixed": fixed, "timeout": timeout, "most": self.plan.limits.most}
-        found = check_result(self.decoder, prompts, steps, tolerance, state=self.state, **known)
-        if self.step is None or not found.passed:
-            return found
-        known["fixed"] = {name: array for name, array in (fixed or {}).items() if name in self.step.input_names} or None
-        of_step = check_result(self.step, prompts, steps, tolerance, state=self.step.state, **known)
-        return found if of_step.passed else of_step
+        options: dict[str, Any] = {"model": model, "fixed": fixed, "timeout": timeout, "most": self.plan.limits.most}
+        outcome = check_result(self.decoder, prompts, steps, tolerance, state=self.state, **options)
+        if self.step is None or not outcome.passed:
+            return outcome
+        options["fixed"] = {
+            name: array for name, array in (fixed or {}).items() if name in self.step.input_names
+        } or None
+        of_step = check_result(self.step, prompts, steps, tolerance, state=self.step.state, **options)
+        return outcome if of_step.passed else of_step
 
     def _long_enough(self, prompts: Prompts) -> Prompts:
         """Return prompts, random ones with the least number of tokens that the decoder holds for."""

@@ -12,13 +12,13 @@ from t2n_core.inference_target.version import SemanticVersion
 
 def target_class(name: str) -> type[InferenceTarget]:
     """Return the target class of a name, from this or another package. Raises InputError."""
-    known: dict[str, Any] = {"tract": TractNNEF, "khronos": KhronosNNEF, **load_entry_points("t2n.targets")}
-    found = known.get(name)
-    if found is None:
-        raise InputError(f"there is no target `{name}`; there are {', '.join(known)}")
-    if not isinstance(found, type) or not issubclass(found, InferenceTarget):
-        raise InputError(f"`{name}` of t2n.targets is {found!r}, not a subclass of InferenceTarget")
-    return found
+    targets: dict[str, Any] = {"tract": TractNNEF, "khronos": KhronosNNEF, **load_entry_points("t2n.targets")}
+    target = targets.get(name)
+    if target is None:
+        raise InputError(f"there is no target `{name}`; there are {', '.join(targets)}")
+    if not isinstance(target, type) or not issubclass(target, InferenceTarget):
+        raise InputError(f"`{name}` of t2n.targets is {target!r}, not a subclass of InferenceTarget")
+    return target
 
 
 def require_target(value: object) -> None:

@@ -126,8 +126,8 @@ class InferenceTarget:
     @property
     def checks_in_hook(self) -> bool:
         """Return whether the `post_export` of this target is its check, since it has no engine."""
-        own, base = type(self), InferenceTarget
-        return own.engine is base.engine and own.post_export is not base.post_export
+        subclass, base = type(self), InferenceTarget
+        return subclass.engine is base.engine and subclass.post_export is not base.post_export
 
     @property
     def has_dynamic_axes(self) -> bool:
@@ -141,9 +141,9 @@ class InferenceTarget:
         """
         other = copy.copy(self)
         target = self._of_options(options)
-        for place in (place for name in options for place in self.OPTIONS[name]):
-            holder, _, attribute = place.rpartition(".")
-            value = attrgetter(place)(target)
+        for path in (path for name in options for path in self.OPTIONS[name]):
+            holder, _, attribute = path.rpartition(".")
+            value = attrgetter(path)(target)
             if holder:
                 attribute, value = holder, replace(getattr(other, holder), **{attribute: value})
             setattr(other, attribute, value)
@@ -161,16 +161,16 @@ class InferenceTarget:
 
     def has_other(self, option: str, value: Any) -> bool:
         """Return whether one of the OPTIONS was given to this target with another value. Raises like with_options."""
-        of_option = [attrgetter(place) for place in self.OPTIONS[option]]
-        own, plain, wanted = (
+        of_option = [attrgetter(path) for path in self.OPTIONS[option]]
+        current, plain, requested = (
             [read(target) for read in of_option]
             for target in (self, self._of_options({}), self._of_options({option: value}))
         )
-        return own not in (plain, wanted)
+        return current not in (plain, requested)
 
     def _of_options(self, options: Mapping[str, Any]) -> InferenceTarget:
         """Return a target of the class that declares the OPTIONS, with these alone."""
-        kind = next(one for one in type(self).__mro__ if "OPTIONS" in vars(one))
+        kind = next(base for base in type(self).__mro__ if "OPTIONS" in vars(base))
         return kind(self.requested_version, **options)  # type: ignore[no-any-return]
 
     @property
@@ -269,26 +269,26 @@ class PendingCheck:
 _PENDING: ContextVar[PendingCheck | None] = ContextVar("pending_check", default=None)
 
 
-def fragments_of(given: object, where: str) -> list[Fragment]:
+def fragments_of(value: object, where: str) -> list[Fragment]:
     """Return fragments from texts by name, or from a list of texts or fragments.
 
     Raises:
         InputError: neither of these, a text that declares no fragment, or a fragment of another name than its key.
     """
-    if isinstance(given, Mapping):
-        entries: list[tuple[Any, Any]] = list(given.items())
-    elif isinstance(given, Sequence) and not isinstance(given, str):
-        entries = [(None, one) for one in given]
+    if isinstance(value, Mapping):
+        entries: list[tuple[Any, Any]] = list(value.items())
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        entries = [(None, item) for item in value]
     else:
-        raise InputError(f"{where}: {given!r} is neither texts by name nor a list", hint=_FRAGMENTS)
+        raise InputError(f"{where}: {value!r} is neither texts by name nor a list", hint=_FRAGMENTS)
     fragments = []
-    for name, one in entries:
+    for name, item in entries:
         try:
-            fragment = one if isinstance(one, Fragment) else fragment_of(one)
+            fragment = item if isinstance(item, Fragment) else fragment_of(item)
         except SpecError as wrong:
             raise InputError(f"{where}: {wrong.message}", hint=_FRAGMENTS) from wrong
         except TypeError:
-            raise InputError(f"{where}: {one!r} is neither NNEF text nor a Fragment", hint=_FRAGMENTS) from None
+            raise InputError(f"{where}: {item!r} is neither NNEF text nor a Fragment", hint=_FRAGMENTS) from None
         if name is not None and fragment.name != name:
             raise InputError(f"{where}: the text of `{name}` declares the fragment `{fragment.name}`")
         fragments.append(fragment)

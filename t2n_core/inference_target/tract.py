@@ -219,19 +219,19 @@ class TractNNEF(InferenceTarget):
         Raises EngineResolveError, EngineProvisionError, InputError.
         """
         if self._resolved is None:
-            wanted = self.requested_version if self._binary is None else f"path:{self._binary}"
-            items = parse_spec(wanted)
+            engine_spec = self.requested_version if self._binary is None else f"path:{self._binary}"
+            items = parse_spec(engine_spec)
             if len(items) > 1 or items[0].kind in ("all", "all-minors"):
                 raise InputError(
-                    f"TractNNEF takes one version, not {wanted!r}",
+                    f"TractNNEF takes one version, not {engine_spec!r}",
                     hint="a session takes several: --t2n-tract, narrowed by `versions` of the marker",
                 )
-            found = resolve_engines(wanted, offline=self._offline)
-            if not found:
-                raise InputError(f"TractNNEF takes one version, not {wanted!r}")
+            engines = resolve_engines(engine_spec, offline=self._offline)
+            if not engines:
+                raise InputError(f"TractNNEF takes one version, not {engine_spec!r}")
             if self._binary is not None:
-                self._check_binary(found[-1].version)
-            self._resolved = found[-1]  # the newest of a range
+                self._check_binary(engines[-1].version)
+            self._resolved = engines[-1]  # the newest of a range
         return self._resolved
 
     @property
@@ -305,10 +305,10 @@ class TractNNEF(InferenceTarget):
     def _check_binary(self, reported: str) -> None:
         """Raise InputError for a binary of another release than the requested one, for which it proves nothing."""
         try:
-            wanted, found = Version(self.requested_version).release, Version(reported).release
+            requested, actual = Version(self.requested_version).release, Version(reported).release
         except InvalidVersion:  # `latest`, a range: any binary
             return
-        if found[: len(wanted)] != wanted:
+        if actual[: len(requested)] != requested:
             raise InputError(f"{self._binary} is tract {reported}, not the requested version {self.requested_version}")
 
 
@@ -331,14 +331,14 @@ def _pulse(option: int | Mapping[str, int] | None) -> tuple[str | None, int | No
     return symbol, steps
 
 
-def _flags(option: str, given: Iterable[str] | str | None) -> frozenset[TractFeatureFlag]:
+def _flags(option: str, value: Iterable[str] | str | None) -> frozenset[TractFeatureFlag]:
     """Return the flags of an option. Raises InputError."""
-    names = [given] if isinstance(given, str) else list(given or ())
+    names = [value] if isinstance(value, str) else list(value or ())
     try:
         flags = frozenset(TractFeatureFlag(name) for name in names)
     except ValueError as wrong:
-        known = ", ".join(flag.value for flag in TractFeatureFlag)
-        raise InputError(f"{option}: {wrong}", hint=f"one or more of {known}") from None
+        choices = ", ".join(flag.value for flag in TractFeatureFlag)
+        raise InputError(f"{option}: {wrong}", hint=f"one or more of {choices}") from None
     if TractFeatureFlag.COMPLEX in flags:
         raise InputError(
             f"{option}: this exporter writes no complex tensors, and no release on PyPI since 0.20 supports them",

@@ -67,8 +67,8 @@ class TargetLowering:
             simple = simplify(traced, has_form, operator_bodies(self.selection, self.session))
 
         def is_plain(op: TorchOp) -> bool:
-            wanted = (op.kind, target.spec, target.writing)
-            return rules.find(*wanted) is ours.find(*wanted)
+            key = (op.kind, target.spec, target.writing)
+            return rules.find(*key) is ours.find(*key)
 
         simple = fold_norms(simple, is_plain, target.folds_norm)
         plan = target.writing.precision

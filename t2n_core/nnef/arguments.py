@@ -29,13 +29,13 @@ def key_of(argument: Any) -> Any:
 
 def symbols_in(arguments: Iterable[Any]) -> set[str]:
     """Return the names of the symbols in sizes among arguments, also in nested lists."""
-    found: set[str] = set()
+    names: set[str] = set()
     for argument in arguments:
         if isinstance(argument, sympy.Expr):
-            found.update(symbol.name for symbol in argument.free_symbols)
+            names.update(symbol.name for symbol in argument.free_symbols)
         elif isinstance(argument, list | tuple):
-            found |= symbols_in(argument)
-    return found
+            names |= symbols_in(argument)
+    return names
 
 
 def replace_values(argument: Any, swap: Callable[[Value], Value]) -> Any:
@@ -58,8 +58,8 @@ def count_axes(operator: str, arguments: Mapping[str, Any], operands: Iterable[A
     operand = next((v for argument in (*operands, *counted.values()) for v in values_in(argument)), None)
     if operand is None:
         return counted
-    given = counted[name]
-    axes = [given] if name == "axis" else list(given)
+    axis_argument = counted[name]
+    axes = [axis_argument] if name == "axis" else list(axis_argument)
     if not all(type(axis) is int for axis in axes):
         return counted
     rank = operand.rank + (len(axes) if operator in _OF_RESULT else 0)
@@ -68,6 +68,6 @@ def count_axes(operator: str, arguments: Mapping[str, Any], operands: Iterable[A
         raise LowerError(f"`{operator}` has no axis {wrong}: its tensor has the rank {rank}")
     axes = [axis % rank for axis in axes]
     if len(set(axes)) < len(axes):
-        raise LowerError(f"`{operator}` names an axis twice: {name} = {given} of a tensor of rank {rank}")
+        raise LowerError(f"`{operator}` names an axis twice: {name} = {axis_argument} of a tensor of rank {rank}")
     counted[name] = axes[0] if name == "axis" else axes
     return counted

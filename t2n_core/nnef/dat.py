@@ -71,10 +71,10 @@ class ArrayWeight:
 
     def digest(self) -> bytes:
         """Return a hash of dtype, shape and elements, without a copy: the weight may be large."""
-        found = sha256(f"{self.dtype.str}{self.shape}".encode())
+        hasher = sha256(f"{self.dtype.str}{self.shape}".encode())
         for chunk in self.chunks():
-            found.update(chunk)
-        return found.digest()
+            hasher.update(chunk)
+        return hasher.digest()
 
 
 def data_size(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:

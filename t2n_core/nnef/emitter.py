@@ -149,8 +149,8 @@ class Emitter(ABC):
         try:
             if operator not in self.graph.fragments:
                 arguments = count_axes(operator, arguments)
-            known = [Expected(*shapes.infer(operator, arguments))] if outs is None else outs
-            results = [Expected(tuple(as_dim(d) for d in o.shape), o.dtype) for o in known]
+            expected = [Expected(*shapes.infer(operator, arguments))] if outs is None else outs
+            results = [Expected(tuple(as_dim(d) for d in o.shape), o.dtype) for o in expected]
         except LowerError as wrong:
             raise self._with_origin(wrong) from wrong
         return self.write(operator, arguments, results)
@@ -229,9 +229,9 @@ class Emitter(ABC):
             return self.constant(np.full((1,) * rank, number, dtype=dtype))
 
     def _need_sizes(self, arguments: dict[str, Any]) -> None:
-        wanted = symbols_in(arguments.values())
-        if wanted:
-            self.need_sizes(wanted)
+        symbols = symbols_in(arguments.values())
+        if symbols:
+            self.need_sizes(symbols)
 
     @abstractmethod
     def need_sizes(self, names: set[str]) -> None:
@@ -336,8 +336,8 @@ class Emitter(ABC):
 
     def fragment(self, fragment: Fragment) -> str:
         """Add a fragment unless the graph has it, and return its name."""
-        known = self.graph.fragments.setdefault(fragment.name, fragment)
-        if known.text != fragment.text:
+        existing = self.graph.fragments.setdefault(fragment.name, fragment)
+        if existing.text != fragment.text:
             raise self.fail(f"two fragments have the name {fragment.name}")
         return fragment.name
 
@@ -372,14 +372,14 @@ class Emitter(ABC):
 
     def reshape_to(self, value: Value, shape: Sequence[Dim]) -> Value:
         """Return the same elements in another shape, without intermediate reshapes that no other operation reads."""
-        wanted = tuple(as_dim(d) for d in shape)
+        target_shape = tuple(as_dim(d) for d in shape)
         while value.producer is not None and value.producer.name == "reshape":
             value = next(value.producer.inputs())
-        if len(wanted) == value.rank and all(same(a, b) for a, b in zip(wanted, value.shape, strict=True)):
+        if len(target_shape) == value.rank and all(same(a, b) for a, b in zip(target_shape, value.shape, strict=True)):
             return value
-        if not wanted:  # `reshape` to rank 0 aborts some versions; squeezing is correct in all
+        if not target_shape:  # `reshape` to rank 0 aborts some versions; squeezing is correct in all
             return self.squeeze(value, axes=list(range(value.rank)))
-        return self.reshape(value, shape=list(wanted))
+        return self.reshape(value, shape=list(target_shape))
 
     def squeeze_axes(self, value: Value, axes: Sequence[int]) -> Value:
         return self.squeeze(value, axes=sorted(axes)) if axes else value

@@ -105,11 +105,11 @@ def _absent(spec: Spec, name: str) -> SpecError:
 # ------------------------------------------------------------------------------------------------------ the whole graph
 def _check_interface(graph: Graph, spec: Spec) -> Iterator[SpecError]:
     """Yield the problems of names, of inputs without `external` and of `external` without an input."""
-    found = [identifier_problem(graph.name)]
+    problems = [identifier_problem(graph.name)]
     externals = [op.outputs[0] for op in graph.operations if op.name in EXTERNALS]
-    found += [f"the input `{v.name}` has no `external` operation" for v in graph.inputs if not _among(v, externals)]
-    found += [f"`{v.name}` is external and not an input" for v in externals if not _among(v, graph.inputs)]
-    yield from (_with_origin(problem, None, spec) for problem in found if problem)
+    problems += [f"the input `{v.name}` has no `external` operation" for v in graph.inputs if not _among(v, externals)]
+    problems += [f"`{v.name}` is external and not an input" for v in externals if not _among(v, graph.inputs)]
+    yield from (_with_origin(problem, None, spec) for problem in problems if problem)
 
 
 def _check_fragments(graph: Graph, spec: Spec) -> Iterator[SpecError]:
@@ -212,9 +212,11 @@ def _check_operation(graph: Graph, spec: Spec, operation: Operation, signature: 
 
 
 def _check_errata(errata: Iterable[Erratum], operation: OperationView, spec: Spec) -> Iterator[SpecError]:
-    for one in errata:
-        if one.applies(operation):
-            yield SpecError(f"this `{operation.operator}` must not be written for {spec}: {one.reason}", hint=one.safe)
+    for erratum in errata:
+        if erratum.applies(operation):
+            yield SpecError(
+                f"this `{operation.operator}` must not be written for {spec}: {erratum.reason}", hint=erratum.safe
+            )
 
 
 def _check_results(spec: Spec, operation: Operation, signature: Signature) -> Iterator[str]:
@@ -244,9 +246,9 @@ def _check_source(spec: Spec, operation: Operation) -> Iterator[str]:
             written = f"external<{generic}>" if generic else "external"
             yield f"`{written}` is {_TRACT_EXTERNAL[generic]} in tract, not {value.dtype}"
     elif operation.name == "tract_core_external":
-        wanted = value.dtype.name.replace("float", "f").replace("uint", "u").replace("int", "i")
-        if operation.arguments.get("datum_type") != wanted:
-            yield f"`{value.name}` is {value.dtype}: its datum_type must be {wanted!r}"
+        expected = value.dtype.name.replace("float", "f").replace("uint", "u").replace("int", "i")
+        if operation.arguments.get("datum_type") != expected:
+            yield f"`{value.name}` is {value.dtype}: its datum_type must be {expected!r}"
     elif value.dtype.kind not in GENERIC[generic]:
         yield f"`{operation.name}<{generic or 'scalar'}>` is assigned to `{value.name}` of {value.dtype}"
     shape = operation.arguments.get("shape", ())
@@ -256,8 +258,8 @@ def _check_source(spec: Spec, operation: Operation) -> Iterator[str]:
     if operation.name == "variable" and weight is None:
         yield f"the variable `{value.name}` has no weight"
     elif weight is not None and (weight.dtype != value.dtype or tuple(weight.shape) != tuple(value.shape)):
-        stored, wanted = f"{weight.dtype}{list(weight.shape)}", f"{value.dtype}{shape_text(value.shape)}"
-        yield f"the weight of `{value.name}` is {stored}, the value {wanted}"
+        stored, expected = f"{weight.dtype}{list(weight.shape)}", f"{value.dtype}{shape_text(value.shape)}"
+        yield f"the weight of `{value.name}` is {stored}, the value {expected}"
 
 
 def _kinds(text: str) -> str:

@@ -33,10 +33,10 @@ class Releases:
         """
         from packaging.specifiers import SpecifierSet
 
-        conditions = {str(one): one for one in SpecifierSet(specifier)}
-        lowest = [Version(one.version) for one in conditions.values() if one.operator == ">="]
-        ends = [Version(one.version) for one in conditions.values() if one.operator == "<"]
-        others = ",".join(text for text, one in conditions.items() if one.operator not in (">=", "<"))
+        conditions = {str(condition): condition for condition in SpecifierSet(specifier)}
+        lowest = [Version(condition.version) for condition in conditions.values() if condition.operator == ">="]
+        ends = [Version(condition.version) for condition in conditions.values() if condition.operator == "<"]
+        others = ",".join(text for text, condition in conditions.items() if condition.operator not in (">=", "<"))
         return cls(max(lowest, default=None), min(ends, default=None), SpecifierSet(others) if others else None)
 
     def __contains__(self, version: Version) -> bool:

@@ -43,11 +43,11 @@ def is_broadcast(shape: Shape, other: Shape) -> bool:
 
 def broadcasts_mixed_axes(shape: Shape, other: Shape) -> bool:
     """Return whether the axes along which `other` is broadcast to `shape` are neither all leading nor all trailing."""
-    kept = [same(a, b) for a, b in zip(shape, other, strict=True)]
+    matches = [same(a, b) for a, b in zip(shape, other, strict=True)]
     ones = [same(b, 1) for b in other]
-    first_changed = next((i for i, equal in enumerate(kept) if not equal), len(kept))
-    first_kept = next((i for i, one in enumerate(ones) if not one), len(ones))
-    return not all(ones[first_changed:]) and not all(kept[first_kept:])
+    first_changed = next((i for i, equal in enumerate(matches) if not equal), len(matches))
+    first_kept = next((i for i, is_one in enumerate(ones) if not is_one), len(ones))
+    return not all(ones[first_changed:]) and not all(matches[first_kept:])
 
 
 def _first(arguments: Arguments) -> Value:
@@ -81,12 +81,12 @@ def _arg_reduce(arguments: Arguments) -> Result:
 
 def _reshape(arguments: Arguments) -> Result:
     value: Value = arguments["input"]
-    wanted = list(arguments["shape"])
+    extents = list(arguments["shape"])
     if arguments.get("axis_start", 0) or arguments.get("axis_count", -1) != -1:
         start, count = arguments.get("axis_start", 0), arguments.get("axis_count", -1)
         stop = value.rank if count == -1 else start + count
-        wanted = [*value.shape[:start], *wanted, *value.shape[stop:]]
-    shape = tuple(as_dim(d) for d in wanted)
+        extents = [*value.shape[:start], *extents, *value.shape[stop:]]
+    shape = tuple(as_dim(d) for d in extents)
     if not same(product(shape), product(value.shape)):
         raise LowerError(f"reshape of {shape_text(value.shape)} to {shape_text(shape)}: another number of elements")
     return shape, value.dtype
@@ -202,7 +202,7 @@ def _conv(arguments: Arguments) -> Result:
     count = value.rank - 2
     stride, dilation = arguments.get("stride") or [1] * count, arguments.get("dilation") or [1] * count
     places = zip(value.shape[2:], weight.shape[2:], stride, dilation, arguments["padding"], strict=True)
-    return (value.shape[0], weight.shape[0], *(_window(*place) for place in places)), value.dtype
+    return (value.shape[0], weight.shape[0], *(_window(*window) for window in places)), value.dtype
 
 
 def _pool(arguments: Arguments) -> Result:
@@ -266,9 +266,9 @@ def infer(name: str, arguments: Arguments) -> Result:
     return rule(arguments)
 
 
-def check_shape(got: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
+def check_shape(got: Sequence[Dim], expected: Sequence[Dim]) -> bool:
     """Return whether a rule's result has the captured shape."""
-    return len(got) == len(wanted) and all(same(a, b) for a, b in zip(got, wanted, strict=True))
+    return len(got) == len(expected) and all(same(a, b) for a, b in zip(got, expected, strict=True))
 
 
 def overruns_row(extent: Dim, field: int, padding: int, stride: int) -> bool:

@@ -37,8 +37,8 @@ def with_author(mismatch: Outcome, engine: Engine, request: CheckRequest) -> Out
     else:
         pairs = zip(computed.samples, request.samples, strict=True)
         compared = (
-            compare_outputs(by.expected, own.expected, names=request.output_names, criteria=request.criteria)
-            for by, own in pairs
+            compare_outputs(by.expected, sample.expected, names=request.output_names, criteria=request.criteria)
+            for by, sample in pairs
         )
         author = Author.ENGINE if all(output.passed for outputs in compared for output in outputs) else Author.BOTH
     facts = {**mismatch.facts, AUTHOR: author.value}

@@ -34,11 +34,11 @@ def _answers(job: Frame) -> Answers:
     if random := model.random_operators:
         raise InputError(f"{model.path} draws random numbers in {', '.join(random)}: no outputs can be expected")
     arrays = iter(job.arrays())
-    given = [[next(arrays) for _ in range(count)] for count in job.header["counts"]]
+    input_sets = [[next(arrays) for _ in range(count)] for count in job.header["counts"]]
     reasons = []
     for name, reference in open_references(model, job.header["references"]):
         try:
-            samples = list(_samples(job, model, reference, given))
+            samples = list(_samples(job, model, reference, input_sets))
         except (MeaningError, InputError) as wrong:
             if name == job.header["references"][-1]:
                 raise
@@ -51,11 +51,11 @@ def _answers(job: Frame) -> Answers:
 
 
 def _samples(
-    job: Frame, model: OnnxModel, reference: Reference, given: list[list[Array]]
+    job: Frame, model: OnnxModel, reference: Reference, input_sets: list[list[Array]]
 ) -> Iterator[tuple[dict[str, int], list[Array], list[Array]]]:
-    if not given:
+    if not input_sets:
         yield from draw_samples(model, reference, job.header["sizes"], job.header["seconds"])
-    for inputs in given:
+    for inputs in input_sets:
         yield sizes_of(model, inputs), inputs, reference(inputs)
 
 

@@ -19,7 +19,7 @@ def read_tensors(folder: Path, kind: Literal["input", "output"], count: int) -> 
     files = len(list(folder.glob(f"{kind}_*.pb")))
     if files != count:
         raise InputError(f"{folder} has {files} files {kind}_N.pb, and the model has {count} {kind}s")
-    return tuple(_read_tensor(folder / f"{kind}_{place}.pb") for place in range(count))
+    return tuple(_read_tensor(folder / f"{kind}_{index}.pb") for index in range(count))
 
 
 def _read_tensor(path: Path) -> Array:

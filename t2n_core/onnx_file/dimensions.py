@@ -20,7 +20,7 @@ def names_in(dimension: str) -> list[str]:
     node = _parsed(dimension)
     if node is None:
         return [dimension]
-    return sorted({one.id for one in ast.walk(node) if isinstance(one, ast.Name)}) or [dimension]
+    return sorted({part.id for part in ast.walk(node) if isinstance(part, ast.Name)}) or [dimension]
 
 
 def size_of(dimension: str, sizes: Mapping[str, int]) -> int:

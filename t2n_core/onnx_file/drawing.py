@@ -81,8 +81,8 @@ def index_bounds(model: OnnxModel) -> dict[str, int]:
     stored = {tensor.name: tensor.dims for tensor in model.proto.graph.initializer}
     readers: dict[str, list[tuple[onnx.NodeProto, int]]] = {}
     for node in model.proto.graph.node:
-        for place, name in enumerate(node.input):
-            readers.setdefault(name, []).append((node, place))
+        for index, name in enumerate(node.input):
+            readers.setdefault(name, []).append((node, index))
     bounds: dict[str, int] = {}
     for port in model.inputs:
         if port.dtype.kind not in "iu":
@@ -90,11 +90,11 @@ def index_bounds(model: OnnxModel) -> dict[str, int]:
         pending, lengths, visited = [port.name], [], set[str]()
         while pending:
             name = pending.pop()
-            for node, place in readers.get(name, ()):
-                if node.op_type in _KEEP_ELEMENTS and place == 0 and node.output[0] not in visited:
+            for node, index in readers.get(name, ()):
+                if node.op_type in _KEEP_ELEMENTS and index == 0 and node.output[0] not in visited:
                     visited.add(node.output[0])
                     pending.append(node.output[0])
-                elif _INDEXED.get(node.op_type) == place and stored.get(node.input[0]):
+                elif _INDEXED.get(node.op_type) == index and stored.get(node.input[0]):
                     axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
                     lengths.append(stored[node.input[0]][axis])
         if lengths:
@@ -120,7 +120,7 @@ def _assignments(
     free = [name for name in dict.fromkeys(names) if name not in fixed]
     if not free:
         yield from itertools.repeat(dict(fixed))
-    rotated = [itertools.islice(itertools.cycle(SIZES), place, place + len(SIZES)) for place in range(len(free))]
+    rotated = [itertools.islice(itertools.cycle(SIZES), offset, offset + len(SIZES)) for offset in range(len(free))]
     equal = ([size] * len(free) for size in (*SIZES, *_LARGE_SIZES))
     combined = itertools.product(SIZES, repeat=len(free))
     seen = set[tuple[int, ...]]()

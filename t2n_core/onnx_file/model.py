@@ -88,8 +88,8 @@ def read_model(path: Path) -> OnnxModel:
     return OnnxModel(path, proto, inputs, outputs, data_files)
 
 
-def parse_message(kind: Any, path: Path, what: str) -> Any:
-    """Return the message of a class of ONNX that a file holds. Raises InputError for one that is not `what`."""
+def parse_message(kind: Any, path: Path, description: str) -> Any:
+    """Return the message of a class of ONNX that a file holds. Raises InputError for one that is not `description`."""
     try:
         content = read_file(path, MOST_BYTES)
     except (OSError, ForeignFileError) as wrong:
@@ -97,7 +97,7 @@ def parse_message(kind: Any, path: Path, what: str) -> Any:
     try:
         return kind.FromString(content)
     except Exception:  # a class of protobuf, which onnx does not export
-        raise InputError(f"{path} is not {what}, or it is damaged") from None
+        raise InputError(f"{path} is not {description}, or it is damaged") from None
 
 
 def _extents(port: OnnxPort) -> tuple[str, ...] | None:
@@ -106,9 +106,9 @@ def _extents(port: OnnxPort) -> tuple[str, ...] | None:
 
 def _port(path: Path, value: onnx.ValueInfoProto, kind: str) -> OnnxPort:
     declared = value.type.optional_type.elem_type if value.type.HasField("optional_type") else value.type
-    what = declared.WhichOneof("value")
-    if what != "tensor_type":
-        words = (what or "an untyped value").removesuffix("_type").replace("_", " ")
+    type_field = declared.WhichOneof("value")
+    if type_field != "tensor_type":
+        words = (type_field or "an untyped value").removesuffix("_type").replace("_", " ")
         raise InputError(f"{path}: the {kind} `{value.name}` is {_article(words)}, and only tensors are supported")
     tensor = declared.tensor_type
     try:
@@ -116,8 +116,8 @@ def _port(path: Path, value: onnx.ValueInfoProto, kind: str) -> OnnxPort:
     except (KeyError, TypeError):
         dtype = np.dtype(object)
     if dtype.kind not in _KINDS or dtype.type.__module__ != "numpy":
-        known = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
-        name = known.get(tensor.elem_type, str(tensor.elem_type))
+        type_names = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
+        name = type_names.get(tensor.elem_type, str(tensor.elem_type))
         raise InputError(f"{path}: the {kind} `{value.name}` has elements of type {name}, which are not supported")
     if not tensor.HasField("shape"):
         return OnnxPort(value.name, dtype, None)
@@ -190,8 +190,8 @@ def _tensors(message: Any) -> Iterator[onnx.TensorProto]:
     for field, value in message.ListFields():
         if field.message_type is None:
             continue
-        for one in value if hasattr(value, "add") else [value]:
-            if isinstance(one, onnx.TensorProto):
-                yield one
+        for item in value if hasattr(value, "add") else [value]:
+            if isinstance(item, onnx.TensorProto):
+                yield item
             else:
-                yield from _tensors(one)
+                yield from _tensors(item)

@@ -66,7 +66,11 @@ def search_repairs(
 
 def _apply(name: str, state: Repaired, target: Path) -> str:
     """Write the model after one more repair; return why there is none, '' if there is."""
-    missing = [one.error.op for one in state.outcomes if one.error and one.facts.get(REFUSAL) == Kind.OPERATOR.value]
+    missing = [
+        outcome.error.op
+        for outcome in state.outcomes
+        if outcome.error and outcome.facts.get(REFUSAL) == Kind.OPERATOR.value
+    ]
     changed: list[bool] = []
     job = {"repair": name, "target": str(target), "missing": sorted(set(missing))}
     run_job(state.path, job, [], lambda frame: changed.append(frame.header["changed"]))
@@ -75,12 +79,12 @@ def _apply(name: str, state: Repaired, target: Path) -> str:
 
 def _difference(request: CheckRequest, target: Path) -> str:
     """Return how the outputs of the repaired model differ at a sample; '' if they agree."""
-    given = [sample.inputs for sample in request.samples]
+    input_sets = [sample.inputs for sample in request.samples]
     references = [request.reference] if request.reference in REFERENCES else REFERENCES
-    computed = reference_samples(target, given, references=references)
+    computed = reference_samples(target, input_sets, references=references)
     for sample, other in zip(request.samples, computed.samples, strict=True):
         compared = compare_outputs(sample.expected, other.expected, names=request.output_names)
-        if changed := [one.name for one in compared if not one.passed]:
+        if changed := [output.name for output in compared if not output.passed]:
             return f"it changes {', '.join(changed)}"
     return ""
 

@@ -68,7 +68,7 @@ def fold_constants(model: onnx.ModelProto, missing: Collection[str]) -> onnx.Mod
 
 def convert_opset(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
     """Convert a model of a later opset to one that all lines of tract know."""
-    versions = [one.version for one in model.opset_import if one.domain in ("", "ai.onnx")]
+    versions = [opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")]
     return version_converter.convert_version(model, _OPSET) if max(versions, default=0) > _OPSET else model
 
 
@@ -77,27 +77,27 @@ def replace_ranges(model: onnx.ModelProto, missing: Collection[str]) -> onnx.Mod
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     made = (node for node in model.graph.node if node.op_type == "Constant")
     constants |= {node.output[0]: a.t for node in made for a in node.attribute if a.name == "value"}
-    kept: list[onnx.NodeProto] = []
+    nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:
         ends = [constants.get(name) for name in node.input] if node.op_type == "Range" else []
         if [None if end is None else numpy_helper.to_array(end).tolist() for end in ends] != [0, None, 1]:
-            kept.append(node)
+            nodes.append(node)
             continue
         names = [f"{node.output[0]}_{part}" for part in ("axis", "shape", "one", "ones", "count")]
-        axis, shape, one, ones, count = names
-        for name, value in ((axis, np.zeros(1, np.int64)), (one, np.ones((), np.int64))):
+        axis, shape, unit, units, count = names
+        for name, value in ((axis, np.zeros(1, np.int64)), (unit, np.ones((), np.int64))):
             model.graph.initializer.append(numpy_helper.from_array(value, name))
         filled = numpy_helper.from_array(np.ones(1, np.int64))
-        kept += [
+        nodes += [
             onnx.helper.make_node("Unsqueeze", [node.input[1], axis], [shape]),
-            onnx.helper.make_node("ConstantOfShape", [shape], [ones], value=filled),
-            onnx.helper.make_node("CumSum", [ones, f"{axis}_scalar"], [count]),
-            onnx.helper.make_node("Sub", [count, one], [node.output[0]], name=node.name),
+            onnx.helper.make_node("ConstantOfShape", [shape], [units], value=filled),
+            onnx.helper.make_node("CumSum", [units, f"{axis}_scalar"], [count]),
+            onnx.helper.make_node("Sub", [count, unit], [node.output[0]], name=node.name),
         ]
         model.graph.initializer.append(numpy_helper.from_array(np.zeros((), np.int64), f"{axis}_scalar"))
-    if len(kept) != len(model.graph.node):
+    if len(nodes) != len(model.graph.node):
         del model.graph.node[:]
-        model.graph.node.extend(kept)
+        model.graph.node.extend(nodes)
     return model
 
 
@@ -170,13 +170,13 @@ def transpose_in_four_dimensions(model: onnx.ModelProto, missing: Collection[str
 
 
 def _permutation(transpose: onnx.NodeProto) -> list[int]:
-    return next((list(one.ints) for one in transpose.attribute if one.name == "perm"), [])
+    return next((list(attribute.ints) for attribute in transpose.attribute if attribute.name == "perm"), [])
 
 
 def _remove_unused(graph: onnx.GraphProto) -> None:
     """Remove nodes whose outputs nothing reads."""
-    inner = {name for one in _graphs(graph) for node in one.node for name in node.input}
-    read = inner | {value.name for one in _graphs(graph) for value in one.output}
+    inner = {name for subgraph in _graphs(graph) for node in subgraph.node for name in node.input}
+    read = inner | {value.name for subgraph in _graphs(graph) for value in subgraph.output}
     unused = [node for node in graph.node if not read & set(node.output)]
     for node in unused:
         graph.node.remove(node)

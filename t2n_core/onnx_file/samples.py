@@ -35,7 +35,7 @@ class OnnxSamples:
 
 def reference_samples(
     path: Path,
-    given: Sequence[tuple[Array, ...]] = (),
+    user_inputs: Sequence[tuple[Array, ...]] = (),
     sizes: Mapping[str, int | Sequence[int]] | None = None,
     *,
     references: Sequence[str] = REFERENCES,
@@ -56,12 +56,12 @@ def reference_samples(
         names.append(frame.header["by"])
 
     job = {
-        "counts": [len(inputs) for inputs in given],
+        "counts": [len(inputs) for inputs in user_inputs],
         "sizes": dict(sizes or {}),
         "references": list(references),
         "seconds": seconds,
     }
-    run_job(path, job, [array for inputs in given for array in inputs], take, seconds)
+    run_job(path, job, [array for inputs in user_inputs for array in inputs], take, seconds)
     return OnnxSamples(samples, names[0])
 
 
@@ -72,8 +72,8 @@ def run_job(
 
     Raises the job's error, BudgetError if it takes too long, and MeaningError if the process ends without an answer.
     """
-    what = f"the repair of {path}" if "repair" in job else f"the reference of {path}"
-    _PROCESS.work({**job, "path": str(path.absolute())}, arrays, take, what=what, seconds=seconds)
+    description = f"the repair of {path}" if "repair" in job else f"the reference of {path}"
+    _PROCESS.work({**job, "path": str(path.absolute())}, arrays, take, what=description, seconds=seconds)
 
 
 def check_by_references(engine: Engine, request: CheckRequest) -> Outcome:
@@ -86,8 +86,8 @@ def check_by_references(engine: Engine, request: CheckRequest) -> Outcome:
     if outcome.status is not Status.MISMATCH or request.reference == STANDARD:
         return outcome
     try:
-        given = [sample.inputs for sample in request.samples]
-        other = reference_samples(request.archive, given, references=[STANDARD])
+        input_sets = [sample.inputs for sample in request.samples]
+        other = reference_samples(request.archive, input_sets, references=[STANDARD])
     except T2NError:
         return outcome
     second = check_parity(engine, replace(request, samples=other.samples, reference=STANDARD))

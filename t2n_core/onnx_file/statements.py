@@ -36,7 +36,7 @@ def document_of(model: OnnxModel) -> Document:
 
 def origins_of(model: OnnxModel) -> dict[str, str]:
     """Return operator, module and line of PyTorch by the names of `document_of`, as torch.onnx writes them."""
-    notes = {_label(node): {one.key: one.value for one in node.metadata_props} for node in model.proto.graph.node}
+    notes = {_label(node): {entry.key: entry.value for entry in node.metadata_props} for node in model.proto.graph.node}
     return {name: str(origin) for name, noted in notes.items() if (origin := _origin(noted)) is not None}
 
 

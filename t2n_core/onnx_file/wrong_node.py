@@ -41,11 +41,11 @@ def _write_with_all_values(source: Path, target: Path) -> dict[str, str]:
     model = onnx.ModelProto.FromString(bytes_with_weights(source))
     types = element_types(model)
     nodes = {name: f"{node.op_type} `{node.name or name}`" for node in model.graph.node for name in node.output if name}
-    known = {name: node for name, node in nodes.items() if types.get(name)}
+    typed_nodes = {name: node for name, node in nodes.items() if types.get(name)}
     del model.graph.output[:]
-    model.graph.output.extend(onnx.helper.make_tensor_value_info(name, types[name], None) for name in known)
+    model.graph.output.extend(onnx.helper.make_tensor_value_info(name, types[name], None) for name in typed_nodes)
     write_whole(target, model.SerializeToString())
-    return known
+    return typed_nodes
 
 
 def _at_sample(engine: Engine, request: CheckRequest, path: Path, nodes: dict[str, str], sample: Sample) -> str:

@@ -36,14 +36,14 @@ def growing_operators(graph: TorchModuleIRGraph, sizes: SizeRange, symbols: Mapp
 
     `positions` stands for all that computes with values that grow with the symbol.
     """
-    found: dict[str, set[str]] = {}
+    operators: dict[str, set[str]] = {}
     for op in graph.op_nodes:
         for name in symbols_of(_combined(op)) & symbols.keys():
-            found.setdefault(name, set()).add(name_of(op.kind))
+            operators.setdefault(name, set()).add(name_of(op.kind))
     for name in unbounded(sizes, symbols):
         if growing_units(graph, {name}):
-            found.setdefault(name, set()).add("positions")
-    return found
+            operators.setdefault(name, set()).add("positions")
+    return operators
 
 
 def _combined(op: TorchOp) -> Iterator[Any]:
@@ -52,12 +52,12 @@ def _combined(op: TorchOp) -> Iterator[Any]:
     if name in ATTENDING:
         yield from op.inputs[1].shape[-2:-1]
         return
-    given = op.arguments.get("self", op.arguments.get("input"))
-    if not isinstance(given, TensorVariable) or not given.shape:
+    operand = op.arguments.get("self", op.arguments.get("input"))
+    if not isinstance(operand, TensorVariable) or not operand.shape:
         return
     if name in NORMALISING:
-        yield from given.shape[2:]
+        yield from operand.shape[2:]
     elif name in RUNNING or name in REDUCING or name in ORDERING:
         dims = 0 if name == "msort" else op.arguments.get("dim")
-        dims = range(given.rank) if dims is None or dims == [] else [dims] if isinstance(dims, int) else dims
-        yield from (given.shape[dim] for dim in dims)
+        dims = range(operand.rank) if dims is None or dims == [] else [dims] if isinstance(dims, int) else dims
+        yield from (operand.shape[dim] for dim in dims)

@@ -33,14 +33,14 @@ def is_never_negative(value: Value) -> bool:
     """Return whether no element of integers is below 0: sizes, positions, small constants, sums of a few."""
     pending, seen, sums = [value], {value}, 0
     while pending:
-        one = pending.pop()
-        if one.dtype.kind in "bu":
+        current = pending.pop()
+        if current.dtype.kind in "bu":
             continue
-        elements = constant_values(one) if one.dtype.kind == "i" else None
-        sources = _sources(one) if elements is None else None
+        elements = constant_values(current) if current.dtype.kind == "i" else None
+        sources = _sources(current) if elements is None else None
         if elements is not None and ((elements >= 0) & (elements < _SMALL)).all():
             continue
-        sums += one.producer is not None and one.producer.name == "add"
+        sums += current.producer is not None and current.producer.name == "add"
         if sources is None or sums > _FEW:
             return False
         pending += [source for source in sources if source not in seen]
@@ -55,7 +55,7 @@ def _sources(value: Value) -> list[Value] | None:
         return None
     if made.name == "tract_core_range":
         bounds = made.arguments["start"], made.arguments["step"]
-        return [] if all(isinstance(one, int) and one >= 0 for one in bounds) else None
+        return [] if all(isinstance(bound, int) and bound >= 0 for bound in bounds) else None
     if made.name in _COUNTS:
         return []
     if made.name == "tract_core_cast":
@@ -106,4 +106,6 @@ def _number(step: Operation) -> float | None:
     """Return the number that is the second operand, or either one where the order does not matter."""
     operands = [step.arguments.get(name) for name in ("x", "y")]
     candidates = operands[1:] if step.name == "sub" else operands
-    return next((one for one in candidates if isinstance(one, float) and math.isfinite(one)), None)
+    return next(
+        (candidate for candidate in candidates if isinstance(candidate, float) and math.isfinite(candidate)), None
+    )

@@ -142,8 +142,13 @@ class _Lowering:
         arguments = {n: self._argument(v) for n, v in op.arguments.items() if n in rule.parameters}
         if rule.parameters & OF_THE_CALL:
             by_name = {v.name: self._value(v) for v in op.inputs}
-            given = {"node": op, "name_to_tensor": by_name, "torch_graph": self.graph, "inference_target": self.target}
-            arguments |= {name: value for name, value in given.items() if name in rule.parameters}
+            context = {
+                "node": op,
+                "name_to_tensor": by_name,
+                "torch_graph": self.graph,
+                "inference_target": self.target,
+            }
+            arguments |= {name: value for name, value in context.items() if name in rule.parameters}
         results = rule.function(self.g, **arguments)
         return list(results) if isinstance(results, list | tuple) else [results]
 
@@ -175,11 +180,11 @@ class _Lowering:
             if id(variable) in self.graph.open_masks:
                 self.g.open_masks[value] = self.graph.open_masks[id(variable)]
 
-    def _check(self, value: Value, expected: Expected, place: str) -> None:
+    def _check(self, value: Value, expected: Expected, label: str) -> None:
         """Raise LowerError if the shape or dtype of a rule's result is not the captured one."""
         if value.dtype != expected.dtype or not check_shape(value.shape, expected.shape):
             raise self.g.fail(
-                f"the rule returns {value.dtype}{shape_text(value.shape)} as {place}, "
+                f"the rule returns {value.dtype}{shape_text(value.shape)} as {label}, "
                 f"PyTorch returns {expected.dtype}{shape_text(expected.shape)}",
                 hint=_BUG,
             )
@@ -232,8 +237,8 @@ class _Lowering:
             return constant
         if not is_exact(variable.data):
             module = self.g.node.origin.module_path if self.g.node.origin is not None else ""
-            place = f"`{module}`" if module else "the model"
-            self._computed[constant.name] = f"`{constant.name}` (`{variable.name}` in {place})"
+            location = f"`{module}`" if module else "the model"
+            self._computed[constant.name] = f"`{constant.name}` (`{variable.name}` in {location})"
         elif self._has_float16:
             return half_value(self.g, f"{constant.name}.float16", variable.data)
         return constant
@@ -268,15 +273,15 @@ class _Lowering:
 
     def _outputs(self, names: list[str]) -> None:
         """Make every output a separate value: not an input, a weight or another output."""
-        taken: set[int] = {id(v) for v in self.g.graph.inputs}
+        used_ids: set[int] = {id(v) for v in self.g.graph.inputs}
         for name, variable in zip(names, self.graph.outputs, strict=True):
             if id(variable) in self.poisoned:
                 raise LowerError(f"the output `{name}` is a result that {self.spec} cannot give")
             self.g.begin(name, None, ())
             value = self._value(variable)
-            if id(value) in taken or value.weight is not None:
+            if id(value) in used_ids or value.weight is not None:
                 value = self.g.copy_of(value)
-            taken.add(id(value))
+            used_ids.add(id(value))
             value.name = name
             self.g.graph.outputs.append(value)
 
@@ -304,23 +309,23 @@ def _prune(graph: Graph) -> None:
     """Remove operations that no output depends on: weights merged into others, results without a user."""
     live = {id(v) for v in (*graph.inputs, *graph.outputs)}
     sizes: set[str] = set()  # symbols in arguments are read from the value of their name
-    kept = []
+    live_operations = []
     for operation in reversed(graph.operations):
         if any(id(v) in live or v.name in sizes for v in operation.outputs):
-            kept.append(operation)
+            live_operations.append(operation)
             live.update(map(id, operation.inputs()))
             sizes |= symbols_in(operation.arguments.values())
-    graph.operations = kept[::-1]
+    graph.operations = live_operations[::-1]
 
 
-def _number(graph: Graph, kept: set[str]) -> None:
+def _number(graph: Graph, reserved_names: set[str]) -> None:
     """Name the tensors v0, v1, … except for inputs, outputs and the sizes of dynamic axes."""
-    kept |= {v.name for v in graph.inputs}
+    reserved_names |= {v.name for v in graph.inputs}
     numbers = (f"v{i}" for i in itertools.count())
-    names = (name for name in numbers if name not in kept)
+    names = (name for name in numbers if name not in reserved_names)
     for operation in graph.operations:
         for value in operation.outputs:
-            if value.name not in kept:
+            if value.name not in reserved_names:
                 value.name = next(names)
 
 

@@ -33,8 +33,8 @@ def number(value: bool | int | float, dtype: np.dtype[Any]) -> bool | int | floa
 
 def tensor(g: Emitter, value: Tensorlike, dtype: np.dtype[Any]) -> Value:
     """Return `value` as a value of the graph, of that dtype."""
-    found = operand(g, value, dtype)
-    return found if isinstance(found, Value) else g.constant(np.asarray(found, dtype=dtype))
+    result = operand(g, value, dtype)
+    return result if isinstance(result, Value) else g.constant(np.asarray(result, dtype=dtype))
 
 
 def pair(g: Emitter, a: Tensorlike, b: Tensorlike) -> tuple[Value, Value]:
@@ -87,8 +87,8 @@ def comparable(g: Emitter, *operands: Tensorlike) -> list[Operand]:
     Versions since 0.21 cannot compare bool, and 0.19 cannot compare float16.
     """
     dtype = wide_dtype(result_type(*operands))
-    found = [operand(g, o, dtype) for o in operands]
-    return [widen_bool(g, o) for o in found]
+    promoted_operands = [operand(g, o, dtype) for o in operands]
+    return [widen_bool(g, o) for o in promoted_operands]
 
 
 def widen_bool(g: Emitter, value: Operand) -> Operand:

@@ -59,10 +59,10 @@ def split_params(params: Sequence[Value], count: int, has_biases: bool) -> list[
     size = len(params) // count
     result = []
     for index in range(count):
-        own = list(params[index * size : (index + 1) * size])
-        w_ih, w_hh = own[:2]
-        b_ih, b_hh = own[2:4] if has_biases else (None, None)
-        rest = own[4:] if has_biases else own[2:]
+        cell_params = list(params[index * size : (index + 1) * size])
+        w_ih, w_hh = cell_params[:2]
+        b_ih, b_hh = cell_params[2:4] if has_biases else (None, None)
+        rest = cell_params[4:] if has_biases else cell_params[2:]
         result.append(CellWeights(w_ih, w_hh, b_ih, b_hh, rest[0] if rest else None))
     return result
 
@@ -101,8 +101,8 @@ def emit_layers(
             initial = [g.take(s, 0, index, index + 1) for s in states]
             if state_rank == 2:
                 initial = [g.squeeze(s, axes=[0]) for s in initial]
-            whole, final = run(sequence, weights[index], initial, way == 1)
-            both.append(whole)
+            output_sequence, final = run(sequence, weights[index], initial, way == 1)
+            both.append(output_sequence)
             last.append(final)
         sequence = both[0] if ways == 1 else g.concat(both, axis=2)
     out = g.permute(sequence, [1, 0, 2]) if net.batch_first else sequence
@@ -169,7 +169,7 @@ def by_node(rule: Rule) -> Rule:
                     f"{rule.__name__}(g, node, name_to_tensor) has no values of the tensors of {node.kind}"
                 )
             args = ()
-            kwargs = {name: values_of(one, values, rule.__name__) for name, one in node.arguments.items()}
+            kwargs = {name: values_of(argument, values, rule.__name__) for name, argument in node.arguments.items()}
         try:
             inspect.signature(rule).bind(g, *args, **kwargs)
         except TypeError as wrong:
@@ -186,7 +186,7 @@ def values_of(argument: Any, values: Mapping[str, Value], name: str) -> Any:
         if argument.name not in values:
             raise LowerError(f"name_to_tensor has no value of {argument.name}, an argument of {name}")
         return values[argument.name]
-    return [values_of(one, values, name) for one in argument] if isinstance(argument, list | tuple) else argument
+    return [values_of(item, values, name) for item in argument] if isinstance(argument, list | tuple) else argument
 
 
 def states_of(hx: Any) -> list[Value]:

@@ -127,11 +127,11 @@ def lstm_steps(g: Emitter, x: Value, weights: CellWeights) -> Step:
 
     def once(states: Sequence[Value]) -> list[Value]:
         h, c = states
-        cell, (given, _) = add_fragment(g, "lstm_cell", x.dtype, gates.hidden)
-        wanted = given.removeprefix("x_")
-        total = g.add(gates.product(wanted), gates.recurrent_product(h, wanted))
+        cell, (parameter, _) = add_fragment(g, "lstm_cell", x.dtype, gates.hidden)
+        order = parameter.removeprefix("x_")
+        total = g.add(gates.product(order), gates.recurrent_product(h, order))
         new = Expected(c.shape, c.dtype)
-        return list(g.write(cell, {given: total, "c": c}, [new, new]))
+        return list(g.write(cell, {parameter: total, "c": c}, [new, new]))
 
     return Step(_scan("lstm_step" if weights.w_hr is None else "lstm_projected_step", gates), once)
 
@@ -154,8 +154,8 @@ def gru_steps(g: Emitter, x: Value, weights: CellWeights) -> Step:
     scan = _scan("gru_step", gates)
 
     def write(initial: Sequence[Value], mask: Value | None, backwards: bool) -> tuple[Value, list[Value]]:
-        whole = None if mask is not None or g.options.streaming else _gru_sequence(gates, initial[0], backwards)
-        return whole or scan(initial, mask, backwards)
+        results = None if mask is not None or g.options.streaming else _gru_sequence(gates, initial[0], backwards)
+        return results or scan(initial, mask, backwards)
 
     def once(states: Sequence[Value]) -> list[Value]:
         (h,) = states

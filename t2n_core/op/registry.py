@@ -104,9 +104,9 @@ class Registry:
 
     def remove(self, key: str, target: str | None = None) -> None:
         """Remove the rules of a key, or those for one target. Raises KeyError if there are none."""
-        kept = [r for r in self._rules[key] if target is not None and r.target != target]
-        if kept:
-            self._rules[key] = kept
+        remaining = [r for r in self._rules[key] if target is not None and r.target != target]
+        if remaining:
+            self._rules[key] = remaining
         else:
             del self._rules[key]
 
@@ -147,8 +147,8 @@ def op(
         raise RegistryError(f"no target has an option {option!r}")
 
     def register(function: Function) -> Function:
-        own = list(inspect.signature(function).parameters.values())[1:]
-        parameters = frozenset(p.name for p in own if p.kind is not p.VAR_KEYWORD)
+        arguments = list(inspect.signature(function).parameters.values())[1:]
+        parameters = frozenset(p.name for p in arguments if p.kind is not p.VAR_KEYWORD)
         present = [key for key in keys if not _is_absent(key)]
         if present:
             _check(present, parameters - OF_THE_CALL | set(implied), function)
@@ -161,13 +161,13 @@ def op(
 
 
 def _check(keys: Iterable[str], parameters: frozenset[str], function: Callable[..., Any]) -> None:
-    known = {a.name for key in keys for s in schemas_of(key) for a in s.arguments}
-    unknown = sorted(parameters - known)
+    argument_names = {a.name for key in keys for s in schemas_of(key) for a in s.arguments}
+    unknown = sorted(parameters - argument_names)
     if unknown:
         code = function.__code__
         raise RegistryError(
             f"{code.co_filename}:{code.co_firstlineno}: {' and '.join(keys)} has no argument {', '.join(unknown)}; "
-            f"it has {', '.join(sorted(known))}"
+            f"it has {', '.join(sorted(argument_names))}"
         )
 
 

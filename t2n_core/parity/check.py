@@ -81,9 +81,9 @@ def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
     except Exception as exc:
         return Outcome.from_error(exc, Stage.LOAD, **common)
     outcome = _judge(reply, beyond, plan.request, common)
-    for comparison, own in zip(comparisons, replies, strict=True):
+    for comparison, own_reply in zip(comparisons, replies, strict=True):
         if outcome.passed:
-            outcome = comparison.judge(outcome, plan.request, reply, own)
+            outcome = comparison.judge(outcome, plan.request, reply, own_reply)
     outcome = replace(outcome, paths=(plan.main,) if plan.main else ())
     if outcome.passed and request.interface is not None:
         try:
@@ -143,26 +143,26 @@ def _plan_comparisons(engine: Engine, request: CheckRequest) -> list[SelfCompari
     """Return the comparisons of the engine with itself, in the order in which they are judged."""
     if request.carries or engine.kept_states is None:
         return []
-    samples, held = request.samples, request.range
+    samples, size_range = request.samples, request.range
     planned = (
         plan_calls(engine.kept_states, request.archive, samples),
         replace_rows(samples),
-        None if isinstance(held, str) else cut_sample(samples, request.state, held.holds),
+        None if isinstance(size_range, str) else cut_sample(samples, request.state, size_range.holds),
         calls_in_a_row(request),
     )
-    return [one for one in planned if one is not None]
+    return [comparison for comparison in planned if comparison is not None]
 
 
-def _check_outside_range(found: Outcome, beyond: EngineReply, outside: Sequence[Sample]) -> Outcome:
+def _check_outside_range(outcome: Outcome, beyond: EngineReply, outside: Sequence[Sample]) -> Outcome:
     """Return the outcome, or a failure if the engine runs beyond the range; a crash there is a fact of the outcome."""
     ran = [outside[index].sizes for index in range(len(beyond.outputs)) if outside and index not in beyond.refused]
     if ran:
         message = (
-            f"the engine runs at {sizes_text(ran)}, outside the range for which the archive is valid, {found.range}"
+            f"the engine runs at {sizes_text(ran)}, outside the range for which the archive is valid, {outcome.range}"
         )
         hint = "this is a bug of the exporter, please report it"
-        return replace(found.as_error(Stage.RUN, "EngineRunError", message, hint), failed_sizes=tuple(ran))
+        return replace(outcome.as_error(Stage.RUN, "EngineRunError", message, hint), failed_sizes=tuple(ran))
     if len(beyond.outputs) < len(outside):
         at = dict(outside[len(beyond.outputs)].sizes)
-        return replace(found, facts={**found.facts, DIED_OUTSIDE: {"sizes": at, "message": beyond.message}})
-    return found
+        return replace(outcome, facts={**outcome.facts, DIED_OUTSIDE: {"sizes": at, "message": beyond.message}})
+    return outcome

@@ -91,7 +91,7 @@ def compare(
     """Compare `actual` of an engine with `expected` of PyTorch; a mismatch is a value, never an exception."""
     words = criteria.criterion_text(name)
     expected, actual = np.asarray(expected), np.asarray(actual)
-    required, own = _requirement(name, criteria)
+    required, user_bounds = _requirement(name, criteria)
     dtype, shape = str(expected.dtype), tuple(expected.shape)
     problems, is_comparable = _problems_of_type(expected, actual)
     if not is_comparable:
@@ -102,9 +102,11 @@ def compare(
     a, b = _flat(expected), _flat(actual)
     ladder = {level: bounds_of(level, a.dtype) for level in LEVELS}
     # the bounds of `metrics` are infinite, and rank no elements
-    figures = Figures(a.size, own if own is not None and math.isfinite(own.atol) else ladder[required])
+    figures = Figures(
+        a.size, user_bounds if user_bounds is not None and math.isfinite(user_bounds.atol) else ladder[required]
+    )
     figures.max_ulp = 0 if a.dtype == b.dtype and a.dtype.kind == "f" else None
-    tally = Tally(a.size, required, ladder, own, figures).count(a, b)
+    tally = Tally(a.size, required, ladder, user_bounds, figures).count(a, b)
     if tally.nan_mismatches:
         problems.append(f"{tally.nan_mismatches} NaN where the other side has none")
     if tally.inf_mismatches:
@@ -156,9 +158,9 @@ def difference(
     if not is_comparable or (until_failure and problems):
         return Difference()
     a, b = _flat(expected), _flat(actual)
-    required, own = _requirement(name, criteria)
-    ladder = {required: bounds_of(required, a.dtype)} if own is None else {}
-    tally = Tally(a.size, required, ladder, own).count(a, b, until_failure=until_failure)
+    required, user_bounds = _requirement(name, criteria)
+    ladder = {required: bounds_of(required, a.dtype)} if user_bounds is None else {}
+    tally = Tally(a.size, required, ladder, user_bounds).count(a, b, until_failure=until_failure)
     return Difference(tally.max_abs, tally.outside, not problems and tally.passes)
 
 

@@ -25,7 +25,7 @@ ROUNDED: Final = "rounded"
 
 def samples_by_definitions(
     archive: Path,
-    given: Sequence[tuple[Array, ...]] = (),
+    user_inputs: Sequence[tuple[Array, ...]] = (),
     *,
     standard: bool = False,
     drawing: Mapping[str, Any] | None = None,
@@ -38,11 +38,11 @@ def samples_by_definitions(
     errors of `Evaluator.samples`.
     """
     try:
-        return Evaluator.shared().samples(archive, given, standard=standard, drawing=drawing)
+        return Evaluator.shared().samples(archive, user_inputs, standard=standard, drawing=drawing)
     except MalformedArchiveError as wrong:
-        named = MalformedArchiveError(f"{archive} is malformed: {wrong.message}", statement=wrong.statement)
-        named.hint = _HINT
-        raise named from wrong
+        error = MalformedArchiveError(f"{archive} is malformed: {wrong.message}", statement=wrong.statement)
+        error.hint = _HINT
+        raise error from wrong
 
 
 def check_by_definitions(engine: Engine, request: CheckRequest, *, standard: bool = False) -> Outcome:
@@ -55,8 +55,8 @@ def check_by_definitions(engine: Engine, request: CheckRequest, *, standard: boo
     outcome = check_parity(engine, request)
     if outcome.status is not Status.MISMATCH:
         return outcome
-    given = [sample.inputs for sample in request.samples]
-    samples = Evaluator.shared().samples(request.archive, given, standard=standard, round_to_storage=True)
+    batches = [sample.inputs for sample in request.samples]
+    samples = Evaluator.shared().samples(request.archive, batches, standard=standard, round_to_storage=True)
     rounded = check_parity(engine, replace(request, samples=samples))
     if rounded.passed:
         return replace(rounded, facts={**rounded.facts, ROUNDED: True})

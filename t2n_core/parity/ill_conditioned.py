@@ -69,11 +69,11 @@ def _largest_changes(sample: Sample, request: CheckRequest, standard: bool, end:
             )
         except T2NError:
             return None
-        for place, (expected, tensor) in enumerate(zip(sample.expected, near.values(), strict=True)):
+        for index, (expected, tensor) in enumerate(zip(sample.expected, near.values(), strict=True)):
             if tensor.array.shape != expected.shape or expected.dtype.kind != "f":
                 continue
             change = np.abs(tensor.array - expected.astype(np.float64))
-            largest[place] = np.maximum(largest[place], np.where(np.isfinite(change), change, 0))
+            largest[index] = np.maximum(largest[index], np.where(np.isfinite(change), change, 0))
     return largest
 
 

@@ -48,8 +48,8 @@ class ErrorInfo:
     def of(cls, stage: str, error_class: str, message: str, **more: str) -> ErrorInfo:
         """Return an error with its fingerprint."""
         message = clip(storable(message))
-        told = {name: clip(storable(text)) for name, text in more.items()}
-        return cls(error_class, message, fingerprint=fingerprint(stage, error_class, message), **told)
+        details = {name: clip(storable(text)) for name, text in more.items()}
+        return cls(error_class, message, fingerprint=fingerprint(stage, error_class, message), **details)
 
     def with_hint(self, hint: str) -> ErrorInfo:
         """Return the same error with one more hint after its own."""
@@ -253,8 +253,8 @@ _CLASS_BY_STATUS: Mapping[Status, type[T2NError]] = {
     Status.OOM: errors.EngineOutOfMemory,
 }
 _OWN_CLASSES: Mapping[str, type[T2NError]] = {
-    one.__name__: one
-    for one in (
+    error_class.__name__: error_class
+    for error_class in (
         errors.SecondCallError,
         errors.RowsError,
         errors.PiecesError,
@@ -289,8 +289,8 @@ def _status_of(exc: T2NError) -> Status:
 
 
 def _error_class_of(outcome: Outcome) -> type[T2NError]:
-    own = _OWN_CLASSES.get(outcome.error.error_class) if outcome.error is not None else None
-    return own or _CLASS_BY_STATUS.get(outcome.status) or _CLASS_BY_STAGE[outcome.stage]
+    error_class = _OWN_CLASSES.get(outcome.error.error_class) if outcome.error is not None else None
+    return error_class or _CLASS_BY_STATUS.get(outcome.status) or _CLASS_BY_STAGE[outcome.stage]
 
 
 def _last_part(match: re.Match[str]) -> str:
@@ -349,8 +349,8 @@ def plain(value: Any) -> Json:
 def _filter_hint(category: type[Warning]) -> str:
     """Return the filter that lets a warning through."""
     if issubclass(category, errors.T2NWarning):
-        own = f"`ignore::t2n_core.{category.__name__}` lets it through, and `ignore::t2n_core.T2NWarning` all of ours"
-        return f"{own}: docs, `Errors and warnings`"
+        hint = f"`ignore::t2n_core.{category.__name__}` lets it through, and `ignore::t2n_core.T2NWarning` all of ours"
+        return f"{hint}: docs, `Errors and warnings`"
     home = "" if category.__module__ == "builtins" else f"{category.__module__}."
     return f"`ignore::{home}{category.__qualname__}` lets it through"
 

@@ -102,7 +102,7 @@ def comparison_outcome(reply: EngineReply, request: CheckRequest, common: Mappin
             elif _badness(output) > _badness(worst[index]):
                 worst[index] = output
     levels = [output.level for output in worst]
-    level = None if None in levels else max((one for one in levels if one), default=LEVELS[0])
+    level = None if None in levels else max((level for level in levels if level), default=LEVELS[0])
     metrics: tuple[MetricResult, ...] = ()
     if criteria.metrics and not any(output.problem for output in worst):
         try:
@@ -113,7 +113,8 @@ def comparison_outcome(reply: EngineReply, request: CheckRequest, common: Mappin
     if not differing:
         pairs = zip(worst, sensitivity, strict=True)
         outputs = tuple(
-            replace(one, moves=by.largest, moving=by.share, weak=by.weak, not_finite=by.not_finite) for one, by in pairs
+            replace(output, moves=by.largest, moving=by.share, weak=by.weak, not_finite=by.not_finite)
+            for output, by in pairs
         )
         beyond = [metric for metric in metrics if not metric.passed]
         return _beyond(beyond, outputs, level, common) if beyond else _pass_outcome(outputs, metrics, level, common)
@@ -142,8 +143,8 @@ def _beyond(
     common: Mapping[str, Any],
 ) -> Outcome:
     """Return the mismatch of metrics that are beyond their bounds; each names the sizes of its worst sample."""
-    told = [metric for metric in common["metrics"] if not metric.required]
-    message = "; ".join(map(str, [*metrics, *told]))
+    other_metrics = [metric for metric in common["metrics"] if not metric.required]
+    message = "; ".join(map(str, [*metrics, *other_metrics]))
     error = ErrorInfo.of(Stage.COMPARE, "ParityError", message)
     return Outcome(Status.MISMATCH, Stage.COMPARE, level=level, outputs=outputs, error=error, **common)
 
@@ -167,11 +168,11 @@ def _pass_outcome(
 
 def unique_sizes(sizes: Iterable[Mapping[str, int]]) -> list[Mapping[str, int]]:
     """Return the assignments of sizes without repetitions, in order."""
-    found: list[Mapping[str, int]] = []
-    for one in sizes:
-        if one not in found:
-            found.append(one)
-    return found
+    unique: list[Mapping[str, int]] = []
+    for assignment in sizes:
+        if assignment not in unique:
+            unique.append(assignment)
+    return unique
 
 
 def _narrow(expected: Array, got: Array) -> Array:
@@ -216,7 +217,8 @@ def _larger_than_the_rest(samples: Sequence[Sample], failed: Sequence[Sample]) -
         [
             name
             for name in samples[0].sizes
-            if min(one.sizes.get(name, 0) for one in failed) > _FAR * max(one.sizes.get(name, 0) for one in passed)
+            if min(sample.sizes.get(name, 0) for sample in failed)
+            > _FAR * max(sample.sizes.get(name, 0) for sample in passed)
         ]
         if passed
         else []

@@ -59,9 +59,9 @@ def size_assignments(
     if not symbols:
         return []
     choices: dict[str, list[int]] = {}
-    taken: set[int] = set(symbols.values())
+    used_sizes: set[int] = set(symbols.values())
     for name, traced in symbols.items():
-        choices[name] = _choices(name, traced, (limits or {}).get(name, (None, None)), taken)
+        choices[name] = _choices(name, traced, (limits or {}).get(name, (None, None)), used_sizes)
     traced_sizes = dict(symbols)
     assignments = [traced_sizes]
     for name, sizes in choices.items():
@@ -72,23 +72,23 @@ def size_assignments(
         for step in range(max(map(len, room.values()))):
             assignments.append({name: sizes[step % len(sizes)] for name, sizes in room.items()})
     unique: list[dict[str, int]] = []
-    for one in assignments:
-        if one not in unique:
-            unique.append(one)
+    for assignment in assignments:
+        if assignment not in unique:
+            unique.append(assignment)
     return unique
 
 
-def _choices(name: str, traced: int, limit: tuple[int | None, int | None], taken: set[int]) -> list[int]:
+def _choices(name: str, traced: int, limit: tuple[int | None, int | None], used_sizes: set[int]) -> list[int]:
     """Return sizes other than the traced one: the smallest, two larger primes, and a power of two between them."""
     low, high = 1 if limit[0] is None else limit[0], limit[1]
     if traced < low or (high is not None and traced > high):
         raise InputError(f"dynamic axis {name} was traced at {traced}, outside its limits {low}..{high or ''}")
     chosen = [] if traced == low else [low]
     for start in (traced + 1, 2 * traced + 1):
-        size = _next_prime(start, taken)
+        size = _next_prime(start, used_sizes)
         if high is None or size <= high:
             chosen.append(size)
-            taken.add(size)
+            used_sizes.add(size)
     even = _next_even(traced)
     if high is None or even <= high:
         chosen.append(even)
@@ -96,7 +96,7 @@ def _choices(name: str, traced: int, limit: tuple[int | None, int | None], taken
         nearby = (size for size in (high, *range(high - 1, low - 1, -1)) if size not in {traced, *chosen})
         for size in nearby:
             chosen.append(size)
-            taken.add(size)
+            used_sizes.add(size)
             if len(chosen) >= 3:
                 break
     return chosen
@@ -107,9 +107,9 @@ def _next_even(traced: int) -> int:
     return 1 << traced.bit_length() if traced <= _SMALL else traced + 2 - traced % 2
 
 
-def _next_prime(start: int, taken: set[int]) -> int:
+def _next_prime(start: int, used_sizes: set[int]) -> int:
     """Return the first odd prime from `start` on that no other symbol uses."""
     size = max(3, start) | 1
-    while size in taken or any(size % divisor == 0 for divisor in range(3, int(size**0.5) + 1, 2)):
+    while size in used_sizes or any(size % divisor == 0 for divisor in range(3, int(size**0.5) + 1, 2)):
         size += 2
     return size

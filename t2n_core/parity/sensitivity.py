@@ -49,28 +49,30 @@ def sensitivities(
     if len(constant) >= count:
         return [Sensitivity(None, weak="depends on no input")] * count
     counted = [sample for sample in samples if strays or not _has_strays(sample, samples[0])]
-    for place in range(count):
-        name = names[place] if place < len(names) else ""
-        sensitivity = _sensitivity(_groups(counted, place), name, criteria, is_constant=name in constant)
-        of_outputs.append(replace(sensitivity, not_finite=_share_not_finite([one.expected[place] for one in counted])))
+    for index in range(count):
+        name = names[index] if index < len(names) else ""
+        sensitivity = _sensitivity(_groups(counted, index), name, criteria, is_constant=name in constant)
+        of_outputs.append(
+            replace(sensitivity, not_finite=_share_not_finite([sample.expected[index] for sample in counted]))
+        )
     return of_outputs
 
 
 def unmoved_outputs(samples: Sequence[Sample]) -> set[int]:
     """Return the indices of the outputs that `sensitivities` calls weak at the default level, if all samples count."""
-    found = set()
-    for place in range(len(samples[0].expected)):
-        groups = _groups(samples, place)
+    indices = set()
+    for index in range(len(samples[0].expected)):
+        groups = _groups(samples, index)
         if not any(group[0].size for group in groups) or _stays(groups, "", DEFAULT_CRITERIA):
-            found.add(place)
-    return found
+            indices.add(index)
+    return indices
 
 
-def _groups(samples: Sequence[Sample], place: int) -> list[list[Array]]:
+def _groups(samples: Sequence[Sample], index: int) -> list[list[Array]]:
     """Return the values of an output, those of one shape together, without those that are alone in their shape."""
     groups: dict[tuple[int, ...], list[Array]] = {}
     for sample in samples:
-        groups.setdefault(sample.expected[place].shape, []).append(sample.expected[place])
+        groups.setdefault(sample.expected[index].shape, []).append(sample.expected[index])
     return [group for group in groups.values() if len(group) > 1]
 
 
@@ -84,9 +86,9 @@ def _share_not_finite(arrays: Sequence[Array]) -> float:
 def _sensitivity(
     groups: Sequence[Sequence[Array]], name: str, criteria: Judgement, *, is_constant: bool
 ) -> Sensitivity:
-    swapped = [difference(one, group[0], name=name, criteria=criteria) for group in groups for one in group[1:]]
-    largest = max((one.max_abs for one in swapped), default=None)
-    share = max((one.outside for one in swapped), default=0.0)
+    swapped = [difference(array, group[0], name=name, criteria=criteria) for group in groups for array in group[1:]]
+    largest = max((result.max_abs for result in swapped), default=None)
+    share = max((result.outside for result in swapped), default=0.0)
     if is_constant or not criteria.elementwise:
         return Sensitivity(largest, share)
     if largest is None:
@@ -103,9 +105,9 @@ def _stays(groups: Sequence[Sequence[Array]], name: str, criteria: Judgement) ->
     """Return whether the same values would pass for all arrays of a group, in every group."""
     middles = ((group, _middle(group)) for group in groups)
     return all(
-        difference(one, middle, name=name, criteria=criteria, until_failure=True).passed
+        difference(array, middle, name=name, criteria=criteria, until_failure=True).passed
         for group, middle in middles
-        for one in group
+        for array in group
     )
 
 

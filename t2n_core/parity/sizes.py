@@ -128,11 +128,11 @@ def answers_at_sizes(engine: KeepsGoing, archive: Path, samples: Sequence[Sample
     """Return what an engine answers to each sample; after a crash the rest runs in another process, up to PROCESSES."""
     answers = Answers(left=samples)
     for _ in range(PROCESSES):
-        asked = answers.left
-        reply = engine.run(archive, [sample.inputs for sample in asked], timeout=timeout, keep_going=True)
+        pending = answers.left
+        reply = engine.run(archive, [sample.inputs for sample in pending], timeout=timeout, keep_going=True)
         if reply.stage != "run" and answers.first is not None:
             break  # it loaded before and does not now: the first crashes suffice
-        answers.take(reply, asked)
+        answers.take(reply, pending)
         if not answers.left or reply.status == "timeout" or reply.stage != "run":
             break
     return answers
@@ -162,12 +162,12 @@ def _judge(
     return outcome
 
 
-def _repeat(engine: KeepsGoing, request: CheckRequest, found: Outcome, common: Mapping[str, Any]) -> Outcome:
+def _repeat(engine: KeepsGoing, request: CheckRequest, outcome: Outcome, common: Mapping[str, Any]) -> Outcome:
     """Return a pass, or the failure of samples that run again in a State that has run before."""
     states, samples = engine.kept_states, request.samples
     planned = None if states is None else plan_calls(states, request.archive, samples)
     if planned is None:
-        return found
+        return outcome
     used = sorted({index for call in planned.calls for index in call})
     request = replace(request, samples=[samples[index] for index in used])
     planned = replace(planned, calls=tuple((used.index(before), used.index(after)) for before, after in planned.calls))
@@ -175,10 +175,10 @@ def _repeat(engine: KeepsGoing, request: CheckRequest, found: Outcome, common: M
     def run(batches: Any, _outside: Any, _fed: Any, calls: Any) -> EngineReply:
         return engine.run(request.archive, batches, timeout=request.timeout, **({"calls": calls} if calls else {}))
 
-    reply, (own,), _ = run_with_further(run, [sample.inputs for sample in request.samples], [planned], ())
+    reply, (own_reply,), _ = run_with_further(run, [sample.inputs for sample in request.samples], [planned], ())
     if reply.status != "ok":
         return failure_outcome(reply, request.samples, common)
-    return planned.judge(found, request, reply, own)
+    return planned.judge(outcome, request, reply, own_reply)
 
 
 def _with_hint_if_unguarded(wrong: Outcome, accepts: Callable[[Sizes], bool]) -> Outcome:

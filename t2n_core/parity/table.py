@@ -43,7 +43,9 @@ def comparison_html(outputs: Sequence[OutputComparison]) -> str:
 
 def sizes_text(sizes: Sequence[Mapping[str, int]], shown: int = 8) -> str:
     """Return `T=50; T=1; …` for a list of size assignments."""
-    parts = [", ".join(f"{name}={size}" for name, size in one.items()) or "as given" for one in sizes[:shown]]
+    parts = [
+        ", ".join(f"{name}={size}" for name, size in assignment.items()) or "as given" for assignment in sizes[:shown]
+    ]
     if len(sizes) > shown:
         parts.append(f"… {len(sizes)} in all")
     return "; ".join(parts)

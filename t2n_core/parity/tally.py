@@ -107,13 +107,13 @@ class Figures:
         if of_numbers.size:
             self.max_rel = max(self.max_rel, float(of_numbers.max()))
 
-    def note_excess(self, start: int, kept: Array, gap: Array, b: Array) -> None:
-        """Note the element of a chunk, one of those at `kept`, whose difference is largest in units of the bounds."""
-        wanted = self.wanted
+    def note_excess(self, start: int, positions: Array, gap: Array, b: Array) -> None:
+        """Note the element of a chunk, among `positions`, whose difference is largest in units of the bounds."""
+        bounds = self.wanted
         with np.errstate(all="ignore"):
-            excess = gap / (wanted.atol + wanted.rtol * np.abs(b)) if wanted.atol or wanted.rtol else gap
+            excess = gap / (bounds.atol + bounds.rtol * np.abs(b)) if bounds.atol or bounds.rtol else gap
         at = int(excess.argmax())
-        self.note_worst(start + int(kept[at]), float(excess[at]))
+        self.note_worst(start + int(positions[at]), float(excess[at]))
 
 
 @dataclass(slots=True)
@@ -195,12 +195,12 @@ def _add_integers(tally: Tally, start: int, x: Array, y: Array) -> None:
     at = int(distance.argmax())
     biggest = int(distance[at])
     tally.max_abs = max(tally.max_abs, biggest)
-    own, figures = tally.own, tally.figures
-    if own is None and figures is None:
+    user_bounds, figures = tally.own, tally.figures
+    if user_bounds is None and figures is None:
         return
     steps, size = distance.astype(np.float64), y.astype(np.float64)
-    if own is not None:
-        tally.beyond += int(np.count_nonzero(steps > own.atol + own.rtol * np.abs(size)))
+    if user_bounds is not None:
+        tally.beyond += int(np.count_nonzero(steps > user_bounds.atol + user_bounds.rtol * np.abs(size)))
     if figures is not None:
         figures.note_worst(start + int(differ[at]), biggest)
         figures.note_gaps(steps, x.astype(np.float64), size)
@@ -216,26 +216,26 @@ def _add_floats(tally: Tally, start: int, x: Array, y: Array) -> None:
         figures.sqnr.defined &= finite
         figures.sqnr.add(a, gap)
     if finite:
-        kept = np.flatnonzero(gap)
+        indices = np.flatnonzero(gap)
     else:
         _add_special(tally, start, a, b)
         # A float64 difference can overflow although both sides are finite; its gap is then infinite.
-        kept = np.flatnonzero(np.isfinite(a) & np.isfinite(b) & (a != b))
-    if not kept.size:
+        indices = np.flatnonzero(np.isfinite(a) & np.isfinite(b) & (a != b))
+    if not indices.size:
         return
-    if kept.size < gap.size:
-        gap, b = gap[kept], b[kept]
+    if indices.size < gap.size:
+        gap, b = gap[indices], b[indices]
         if figures is not None:
-            a, x, y = a[kept], x[kept], y[kept]
+            a, x, y = a[indices], x[indices], y[indices]
     tally.max_abs = max(tally.max_abs, float(gap.max()))
     if figures is not None:
-        figures.note_excess(start, kept, gap, b)
+        figures.note_excess(start, indices, gap, b)
         figures.note_gaps(gap, a, b)
         if figures.max_ulp is not None:
             figures.max_ulp = max(figures.max_ulp, _ulp_distance(x, y))
-    size, own = np.abs(b), tally.own
-    if own is not None:
-        tally.beyond += int(np.count_nonzero(gap > own.atol + own.rtol * size))
+    size, user_bounds = np.abs(b), tally.own
+    if user_bounds is not None:
+        tally.beyond += int(np.count_nonzero(gap > user_bounds.atol + user_bounds.rtol * size))
     # Each level contains the one before, so only elements that failed there are compared again.
     for level, bounds in tally.ladder.items():
         beyond = gap > bounds.atol + bounds.rtol * size

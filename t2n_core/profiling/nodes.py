@@ -44,8 +44,10 @@ def read_nodes(text: str) -> list[ProfiledNode]:
 
 
 def _node(node: Mapping[str, Any], nested: Mapping[int, int]) -> ProfiledNode:
-    own = int(node["qualified_id"][1])
-    return ProfiledNode(node["node_name"], node["op_name"], float(node.get("secs_per_iter") or 0.0), nested.get(own, 0))
+    node_id = int(node["qualified_id"][1])
+    return ProfiledNode(
+        node["node_name"], node["op_name"], float(node.get("secs_per_iter") or 0.0), nested.get(node_id, 0)
+    )
 
 
 class Owners:
@@ -56,7 +58,9 @@ class Owners:
     """
 
     def __init__(self, document: Document, nodes: Iterable[ProfiledNode]) -> None:
-        self._producers: dict[str, Assignment] = {name: one for one in document.assignments for name in one.results}
+        self._producers: dict[str, Assignment] = {
+            name: assignment for assignment in document.assignments for name in assignment.results
+        }
         working = [(node, self.value_of(node.name)) for node in nodes if not node.operator.startswith(_IDLE)]
         doing = [name for node, name in working if self._is_product(node) or not self._multiplies(name)]
         self._owning = {name for name in doing if name}
@@ -82,18 +86,18 @@ class Owners:
         name = self.value_of(node.name)
         if not name or not self._is_product(node):
             return name
-        return next((one for one in [name, *self._fused_values(name)] if self._multiplies(one)), name)
+        return next((candidate for candidate in [name, *self._fused_values(name)] if self._multiplies(candidate)), name)
 
     def _fused_values(self, name: str) -> Sequence[str]:
         """Return the values, backwards from one, that no separate node computes."""
-        found: list[str] = []
+        fused_names: list[str] = []
         waiting = [name]
         while waiting:
             for operand in map(str, self._producers[waiting.pop(0)].names()):
-                if operand in self._producers and operand not in self._owning and operand not in found:
-                    found.append(operand)
+                if operand in self._producers and operand not in self._owning and operand not in fused_names:
+                    fused_names.append(operand)
                     waiting.append(operand)
-        return found
+        return fused_names
 
     def statement(self, name: str) -> Assignment | None:
         """Return the operation of a value."""

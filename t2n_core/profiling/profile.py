@@ -68,7 +68,9 @@ class Profile:
     def describe(self, most: int = 20) -> str:
         """Return a table for a terminal."""
         head = f"{self.engine}: {self.median * 1e3:.3g} ms a run (median), profiled at {self.agreement:.0%} of its time"
-        rows = [f"{one.share:6.1%}  {one.seconds * 1e6:9.1f} µs  {one.operator:20}  {one.place}" for one in self.lines]
+        rows = [
+            f"{line.share:6.1%}  {line.seconds * 1e6:9.1f} µs  {line.operator:20}  {line.place}" for line in self.lines
+        ]
         more = [f"… {len(rows) - most} more"] if len(rows) > most else []
         return "\n".join([head, *rows[:most], *more])
 
@@ -135,21 +137,21 @@ def lines_of(
 def comparison_table(profiles: Sequence[Profile], most: int = 20) -> str:
     """Return several profiles side by side: time per origin, or per name if unknown, the slowest first."""
     tables = [_seconds_by_place(profile) for profile in profiles]
-    places = sorted({place for table in tables for place in table}, key=lambda p: -max(t.get(p, 0.0) for t in tables))
+    places = sorted({label for table in tables for label in table}, key=lambda p: -max(t.get(p, 0.0) for t in tables))
     heads = [f"{profile.engine} ({profile.median * 1e6:.0f} µs)" for profile in profiles]
     width = max(map(len, heads))
     rows = ["  ".join([*(f"{head:>{width}}" for head in heads), "where"])]
-    for place in places[:most]:
-        cells = [f"{table[place] * 1e6:.1f} µs" if place in table else "-" for table in tables]
-        rows.append("  ".join([*(f"{cell:>{width}}" for cell in cells), place]))
+    for label in places[:most]:
+        cells = [f"{table[label] * 1e6:.1f} µs" if label in table else "-" for table in tables]
+        rows.append("  ".join([*(f"{cell:>{width}}" for cell in cells), label]))
     if len(places) > most:
         rows.append(f"… {len(places) - most} more")
     return "\n".join(rows)
 
 
 def _seconds_by_place(profile: Profile) -> dict[str, float]:
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     for line in profile.lines:
-        place = line.origin or f"{line.operator} {line.name}"
-        found[place] = found.get(place, 0.0) + line.seconds
-    return found
+        label = line.origin or f"{line.operator} {line.name}"
+        seconds[label] = seconds.get(label, 0.0) + line.seconds
+    return seconds

@@ -28,8 +28,8 @@ class ModuleCalls:
         part = self.parts[name]
         self.count[name] += 1
         check_fit(part, inputs, f"call {self.count[name]} of {name}")
-        found = part.reference.answer([inputs[one] for one in part.input_names], part.stored)
-        return dict(zip(part.output_names, found, strict=True))
+        outputs = part.reference.answer([inputs[input_name] for input_name in part.input_names], part.stored)
+        return dict(zip(part.output_names, outputs, strict=True))
 
 
 def check_fit(part: ExportResult, inputs: Mapping[str, Array], where: str) -> None:
@@ -37,7 +37,7 @@ def check_fit(part: ExportResult, inputs: Mapping[str, Array], where: str) -> No
     sizes: dict[str, int] = {}
     for value in part.graph.inputs:
         array = inputs[value.name]
-        wanted = f"{value.dtype}{list(map(str, value.shape))}"
+        expected = f"{value.dtype}{list(map(str, value.shape))}"
         fits = str(array.dtype) == str(value.dtype) and array.ndim == len(value.shape)
         for extent, size in zip(value.shape, array.shape, strict=False):
             if isinstance(extent, int):
@@ -46,7 +46,7 @@ def check_fit(part: ExportResult, inputs: Mapping[str, Array], where: str) -> No
                 fits = fits and sizes.setdefault(symbol, size) == size
         if not fits:
             got = f"{array.dtype}{list(array.shape)}"
-            raise InputError(f"{where}: its input {value.name} is {wanted}, and the program passes {got}")
+            raise InputError(f"{where}: its input {value.name} is {expected}, and the program passes {got}")
     if sizes and set(sizes) >= set(part.captured.symbols) and not part.range.holds(sizes):
         stated = ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
         raise InputError(f"{where} has sizes outside the range of its archive, {part.range}: {stated}")
@@ -69,7 +69,7 @@ def engine_calls(parts: Mapping[str, ExportResult], timeout: float) -> Iterator[
             part = parts[name]
             count[name] += 1
             try:
-                outputs = sessions[name].run([np.asarray(inputs[one]) for one in part.input_names])
+                outputs = sessions[name].run([np.asarray(inputs[input_name]) for input_name in part.input_names])
             except T2NError as error:
                 raise type(error)(f"call {count[name]} of {name}: {error.message}", hint=error.hint) from error
             return dict(zip(part.output_names, outputs, strict=True))

@@ -61,12 +61,12 @@ def check_with_modules(program: Program, manifest: Manifest, parts: Mapping[str,
     the statements are wrong, and not an archive.
     """
     calls = ModuleCalls(parts)
-    for place, example in enumerate(program.examples):
+    for index, example in enumerate(program.examples):
         expected, got = program.expected(example), _run(program, manifest, example, calls)
         compared = _compare(program, expected, got, Judgement())
-        if not all(one.passed for one in compared):
+        if not all(output.passed for output in compared):
             raise InputError(
-                f"the program differs from its reference on example {place}, with PyTorch's modules in place of its "
+                f"the program differs from its reference on example {index}, with PyTorch's modules in place of its "
                 f"archives:\n{comparison_table(compared)}",
                 hint="mend the statements, or the reference",
             )
@@ -94,17 +94,17 @@ def check_program(
     worst: tuple[OutputComparison, ...] = ()
     try:
         with engine_calls(parts, timeout) as call:
-            for place, example in enumerate(program.examples):
+            for index, example in enumerate(program.examples):
                 got = _run(program, manifest, example, call)
-                compared = _compare(program, expected[place], got, criteria)
-                if not all(one.passed for one in compared):
-                    outcome = _mismatch(program, manifest, parts, place, compared, criteria, call)
+                compared = _compare(program, expected[index], got, criteria)
+                if not all(output.passed for output in compared):
+                    outcome = _mismatch(program, manifest, parts, index, compared, criteria, call)
                     return ProgramOutcome(replace(outcome, **common), calls)
                 worst = compared if not worst else tuple(map(_worse, worst, compared))
     except Exception as error:
         return ProgramOutcome(Outcome.from_error(error, Stage.RUN, **common), calls)
-    level = max((one.level for one in worst if one.level), key=lambda one: one.rank, default=LEVELS[0])
-    same = [name for name in program.outputs if _proves_little([one[name] for one in expected])]
+    level = max((output.level for output in worst if output.level), key=lambda level: level.rank, default=LEVELS[0])
+    same = [name for name in program.outputs if _proves_little([outputs[name] for outputs in expected])]
     return ProgramOutcome(_pass_or_weak(same, len(expected), level, worst, common), calls)
 
 
@@ -128,38 +128,38 @@ def _mismatch(
     program: Program,
     manifest: Manifest,
     parts: Mapping[str, ExportResult],
-    place: int,
-    found: tuple[OutputComparison, ...],
+    index: int,
+    outputs: tuple[OutputComparison, ...],
     criteria: Judgement,
     call: Call,
 ) -> Outcome:
     """Return the outcome of an example with wrong outputs, with the first call that is wrong."""
-    first = _first_wrong_call(program, manifest, parts, place, criteria, call)
-    bad = ", ".join(one.name for one in found if not one.passed)
-    info = ErrorInfo.of(Stage.COMPARE, "ParityError", f"{bad} of the program differs on example {place}: {first}")
-    return Outcome(Status.MISMATCH, Stage.COMPARE, outputs=found, error=info)
+    first = _first_wrong_call(program, manifest, parts, index, criteria, call)
+    bad = ", ".join(output.name for output in outputs if not output.passed)
+    info = ErrorInfo.of(Stage.COMPARE, "ParityError", f"{bad} of the program differs on example {index}: {first}")
+    return Outcome(Status.MISMATCH, Stage.COMPARE, outputs=outputs, error=info)
 
 
 def _first_wrong_call(
-    program: Program, manifest: Manifest, parts: Mapping[str, ExportResult], place: int, criteria: Judgement, call: Call
+    program: Program, manifest: Manifest, parts: Mapping[str, ExportResult], index: int, criteria: Judgement, call: Call
 ) -> str:
     """Return the first call in the engine whose outputs are not those of its module, as text."""
     modules = ModuleCalls(parts)
     wrong: list[str] = []
 
     def both(name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        got, wanted = call(name, inputs), modules(name, inputs)
+        got, expected = call(name, inputs), modules(name, inputs)
         if not wrong:
-            pairs = [(wanted[one], got[one]) for one in parts[name].output_names]
+            pairs = [(expected[output_name], got[output_name]) for output_name in parts[name].output_names]
             names = parts[name].output_names
             compared = compare_outputs(*zip(*pairs, strict=True), names=names, criteria=Judgement(criteria.level))
-            differing = [one for one in compared if not one.passed]
+            differing = [output for output in compared if not output.passed]
             if differing:
                 wrong.append(f"first in call {modules.count[name]} of {name}\n{comparison_table(differing)}")
         return got
 
     try:
-        _run(program, manifest, program.examples[place], both)
+        _run(program, manifest, program.examples[index], both)
     except InputError as refused:
         return refused.message
     return wrong[0] if wrong else f"each call is within `{criteria.level.value}`, and their errors add up"
@@ -178,17 +178,17 @@ def _compare(
 ) -> tuple[OutputComparison, ...]:
     names = list(program.outputs)
     return compare_outputs(
-        [expected[one] for one in names], [got[one] for one in names], names=names, criteria=criteria
+        [expected[name] for name in names], [got[name] for name in names], names=names, criteria=criteria
     )
 
 
-def _worse(one: OutputComparison, other: OutputComparison) -> OutputComparison:
-    ranks = [-1 if found.level is None else found.level.rank for found in (one, other)]
-    return other if (ranks[1], other.max_abs) > (ranks[0], one.max_abs) else one
+def _worse(current: OutputComparison, other: OutputComparison) -> OutputComparison:
+    ranks = [-1 if comparison.level is None else comparison.level.rank for comparison in (current, other)]
+    return other if (ranks[1], other.max_abs) > (ranks[0], current.max_abs) else current
 
 
 def _proves_little(arrays: Sequence[Array]) -> bool:
     """Return whether an output is the same for all examples, or has one integer as all its elements."""
-    if arrays[0].dtype.kind in "iu" and len(np.unique(np.concatenate([one.ravel() for one in arrays]))) < 2:
+    if arrays[0].dtype.kind in "iu" and len(np.unique(np.concatenate([array.ravel() for array in arrays]))) < 2:
         return True
-    return all(np.array_equal(arrays[0], one, equal_nan=arrays[0].dtype.kind == "f") for one in arrays[1:])
+    return all(np.array_equal(arrays[0], array, equal_nan=arrays[0].dtype.kind == "f") for array in arrays[1:])

@@ -46,9 +46,9 @@ def _replace(array: Any, mask: Any, rows: Any) -> Any:
     """Return a copy of `array` whose elements, or rows, at the places of `mask` are those of `rows`, in order."""
     if int(mask.sum()) != len(rows):
         raise ValueError(f"replace: {len(rows)} rows for {int(mask.sum())} places")
-    found = np.array(array)
-    found[mask] = rows
-    return found
+    result = np.array(array)
+    result[mask] = rows
+    return result
 
 
 OPERATIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
@@ -70,7 +70,7 @@ OPERATIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "exp": (1, np.exp),
     "size": (2, _size),
     "slice": (4, _slice),
-    "concat": (3, lambda axis, one, other: np.concatenate([one, other], int(axis))),
+    "concat": (3, lambda axis, array, other: np.concatenate([array, other], int(axis))),
     "argmax": (2, lambda array, axis: np.argmax(array, int(axis)).astype(np.int64)),
     "sum": (2, lambda array, axis: np.sum(array, int(axis), dtype=array.dtype)),
     "gather": (3, lambda array, places, axis: np.take(array, places, int(axis))),
@@ -95,10 +95,10 @@ def evaluate(expression: Any, values: Values) -> Any:
     if isinstance(expression, Mapping):
         if "text" in expression:
             return expression["text"]
-        return [evaluate(one, values) for one in expression["list"]]
+        return [evaluate(item, values) for item in expression["list"]]
     if isinstance(expression, Sequence):
         name, *operands = expression
-        return OPERATIONS[name][1](*(evaluate(one, values) for one in operands))
+        return OPERATIONS[name][1](*(evaluate(operand, values) for operand in operands))
     return expression  # a number of Python, which takes the data type of the array beside it
 
 
@@ -106,15 +106,15 @@ def execute(statements: Sequence[Mapping[str, Any]], values: Values, call: Call)
     """Run statements in order; they read and set variables."""
     for statement in statements:
         if "run" in statement:
-            inputs = {name: np.asarray(evaluate(one, values)) for name, one in statement["inputs"].items()}
+            inputs = {name: np.asarray(evaluate(argument, values)) for name, argument in statement["inputs"].items()}
             outputs = call(statement["run"], inputs)
             values.update({variable: outputs[name] for name, variable in statement["outputs"].items()})
         elif "let" in statement:
             for name, expression in statement["let"].items():
                 values[name] = np.asarray(evaluate(expression, values))
         elif "if" in statement:
-            taken = "then" if bool(evaluate(statement["if"], values)) else "else"
-            execute(statement.get(taken, []), values, call)
+            branch = "then" if bool(evaluate(statement["if"], values)) else "else"
+            execute(statement.get(branch, []), values, call)
         else:
             for _ in range(MOST_TURNS):
                 if not bool(evaluate(statement["while"], values)):
@@ -151,8 +151,8 @@ def tract_call(folder: Path, program: Mapping[str, Any]) -> Call:
 
     def call(name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         part = program["parts"][name]
-        outputs = models[name].run([np.ascontiguousarray(inputs[one]) for one in part["inputs"]])
-        return {one: output.to_numpy() for one, output in zip(part["outputs"], outputs, strict=True)}
+        outputs = models[name].run([np.ascontiguousarray(inputs[input_name]) for input_name in part["inputs"]])
+        return {output_name: output.to_numpy() for output_name, output in zip(part["outputs"], outputs, strict=True)}
 
     return call
 
@@ -161,8 +161,8 @@ def main(folder: str, inputs: str, outputs: str) -> None:
     """Run the program of a folder on the arrays of an npz file, and write its outputs to another."""
     program = json.loads((Path(folder) / "program.json").read_text(encoding="utf-8"))
     with np.load(inputs) as arrays:
-        found = run_program(program, dict(arrays), tract_call(Path(folder), program))
-    np.savez(outputs, **found)
+        results = run_program(program, dict(arrays), tract_call(Path(folder), program))
+    np.savez(outputs, **results)
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ class ProgramExport:
         folder.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
         try:
-            parts = {name: one.to(target, scratch / f"{name}.nnef.tgz") for name, one in self.exports.items()}
+            parts = {name: export.to(target, scratch / f"{name}.nnef.tgz") for name, export in self.exports.items()}
             result = self._check(target, scratch, parts, timeout)
             (scratch / MANIFEST).write_text(f"{json.dumps(result.manifest, indent=2)}\n", encoding="utf-8")
             shutil.copyfile(driver.__file__, scratch / DRIVER)

@@ -48,7 +48,7 @@ class Program:
         if not self.parts or not self.outputs or not self.examples:
             raise InputError("a program needs archives, outputs and examples")
         names = list(self.examples[0])
-        if other := next((one for one in self.examples if set(one) != set(names)), None):
+        if other := next((example for example in self.examples if set(example) != set(names)), None):
             raise InputError(f"examples have different inputs: {', '.join(names)}, and {', '.join(other)}")
 
     @property

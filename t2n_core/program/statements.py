@@ -81,33 +81,34 @@ def parts_of(statements: Sequence[Statement]) -> Iterator[str]:
 
 
 def _check_block(
-    statements: Sequence[Statement], known: frozenset[str], parts: Mapping[str, Signature], outer: str
+    statements: Sequence[Statement], variables: frozenset[str], parts: Mapping[str, Signature], outer: str
 ) -> frozenset[str]:
     """Return the variables that are set after some statements."""
-    for place, statement in enumerate(statements):
-        where = f"{outer}statement {place}"
+    for index, statement in enumerate(statements):
+        where = f"{outer}statement {index}"
         if "run" in statement:
-            known = _check_run(statement, known, parts, where)
+            variables = _check_run(statement, variables, parts, where)
         elif "let" in statement:
             for name, expression in statement["let"].items():
-                _check_expression(expression, known, f"{where}, {name}")
-                known |= {name}
+                _check_expression(expression, variables, f"{where}, {name}")
+                variables |= {name}
         elif "if" in statement:
-            _check_expression(statement["if"], known, where)
+            _check_expression(statement["if"], variables, where)
             branches = [
-                _check_block(statement.get(one, ()), known, parts, f"{where}, {one}, ") for one in ("then", "else")
+                _check_block(statement.get(branch, ()), variables, parts, f"{where}, {branch}, ")
+                for branch in ("then", "else")
             ]
-            known = branches[0] & branches[1]
+            variables = branches[0] & branches[1]
         elif "while" in statement:
-            _check_expression(statement["while"], known, where)
-            _check_block(statement["do"], known, parts, f"{where}, do, ")
+            _check_expression(statement["while"], variables, where)
+            _check_block(statement["do"], variables, parts, f"{where}, do, ")
         else:
             raise InputError(f"{where} of the program is {statement!r}: it is none of run, let, if, while")
-    return known
+    return variables
 
 
 def _check_run(
-    statement: Statement, known: frozenset[str], parts: Mapping[str, Signature], where: str
+    statement: Statement, variables: frozenset[str], parts: Mapping[str, Signature], where: str
 ) -> frozenset[str]:
     name = statement["run"]
     if name not in parts:
@@ -117,24 +118,24 @@ def _check_run(
         ("inputs", statement["inputs"], signature.inputs),
         ("outputs", statement["outputs"], signature.outputs),
     ):
-        if unknown := [one for one in stated if one not in declared]:
+        if unknown := [port for port in stated if port not in declared]:
             raise InputError(f"{where}: {name} has no {label} {', '.join(unknown)}; it has {', '.join(declared)}")
-    if missing := [one for one in signature.inputs if one not in statement["inputs"]]:
+    if missing := [input_name for input_name in signature.inputs if input_name not in statement["inputs"]]:
         raise InputError(f"{where}: {name} also needs {', '.join(missing)}")
-    for one, expression in statement["inputs"].items():
-        _check_expression(expression, known, f"{where}, {one}")
-    return known | frozenset(statement["outputs"].values())
+    for input_name, expression in statement["inputs"].items():
+        _check_expression(expression, variables, f"{where}, {input_name}")
+    return variables | frozenset(statement["outputs"].values())
 
 
-def _check_expression(expression: Expression, known: frozenset[str], where: str) -> None:
+def _check_expression(expression: Expression, variables: frozenset[str], where: str) -> None:
     if isinstance(expression, str):
-        if expression not in known:
+        if expression not in variables:
             hint = f"write text({expression!r}) for a text" if not expression.isidentifier() else None
             raise InputError(f"{where} of the program reads `{expression}`, which may not be set there", hint=hint)
     elif isinstance(expression, Mapping):
         if set(expression) == {"list"}:
-            for one in expression["list"]:
-                _check_expression(one, known, where)
+            for child in expression["list"]:
+                _check_expression(child, variables, where)
         elif set(expression) != {"text"}:
             raise InputError(f"{where} of the program: {expression!r} is no expression")
     elif isinstance(expression, list | tuple):
@@ -147,7 +148,7 @@ def _check_expression(expression: Expression, known: frozenset[str], where: str)
             raise InputError(
                 f"{where} of the program: {name} takes {OPERATIONS[name][0]} operands, not {len(operands)}"
             )
-        for one in operands:
-            _check_expression(one, known, where)
+        for child in operands:
+            _check_expression(child, variables, where)
     elif not isinstance(expression, bool | int | float):
         raise InputError(f"{where} of the program: {expression!r} is no expression")

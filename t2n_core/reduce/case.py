@@ -83,13 +83,13 @@ class ReducedCase:
 
     def describe(self) -> str:
         """Return the result as text for a terminal."""
-        program, found = self.reduced.program, self.reduced
-        blamed = f", of `{found.blamed}`" if found.blamed else ""
+        program, result = self.reduced.program, self.reduced
+        blamed = f", of `{result.blamed}`" if result.blamed else ""
         sizes = f"{_count(program.operators, 'operator')}, {_count(program.elements, 'element')}"
-        cost = f"{found.runs} runs, oracle {self.oracle or 'none'}"
-        lines = [f"{found.failure}{blamed}: {sizes}, {cost}", f"in {self.folder}"]
+        cost = f"{result.runs} runs, oracle {self.oracle or 'none'}"
+        lines = [f"{result.failure}{blamed}: {sizes}, {cost}", f"in {self.folder}"]
         lines += [f"see it: {self.command}"] if self.command else []
-        if not found.complete:
+        if not result.complete:
             lines.append("the time was used up: reduce this folder to continue")
         return "\n".join([*lines, program.text().rstrip()])
 
@@ -158,9 +158,9 @@ def reduce_case(
 def _require_same_failure(judge: Judge, model: Path, sample: Sample, program: Program, timeout: float) -> None:
     """Raise InputError if a program does not end in the engine as the ONNX model does from which it was read."""
     replies = judge.engine.run(model, [sample.inputs], timeout=timeout), judge.run(program)
-    whole, parts = (None if reply.status == "ok" else failure_of(reply) for reply in replies)
-    if whole != parts:
-        raise InputError(f"{model} is not reduced: as a whole it ends with {whole}, and written anew with {parts}")
+    original, parts = (None if reply.status == "ok" else failure_of(reply) for reply in replies)
+    if original != parts:
+        raise InputError(f"{model} is not reduced: as a whole it ends with {original}, and written anew with {parts}")
 
 
 def _command(case: FailingCase, folder: Path) -> str:
@@ -208,7 +208,7 @@ def _oracle(
     case: FailingCase,
     sample: Sample,
     releases: Releases,
-    wanted: str,
+    oracle_name: str,
     program: Program,
     memory: Path,
     timeout: float,
@@ -216,25 +216,25 @@ def _oracle(
 ) -> tuple[ReleaseReport | None, Oracle | None]:
     """Return the requested oracle, or the best one, with the report of the search for it in so many seconds."""
     report = None
-    if is_onnx(case.request.archive) and wanted in ("", DefinitionsOracle.name, FLOAT64):
-        if wanted:
+    if is_onnx(case.request.archive) and oracle_name in ("", DefinitionsOracle.name, FLOAT64):
+        if oracle_name:
             raise InputError(
-                f"--oracle {wanted} is for archives", hint="an ONNX model has onnxruntime, or name a release"
+                f"--oracle {oracle_name} is for archives", hint="an ONNX model has onnxruntime, or name a release"
             )
         return None, OnnxOracle(case.request.reference, memory, timeout)
-    if not wanted:
+    if not oracle_name:
         tried = archive_judge(releases, replace(case.request, samples=[sample], timeout=timeout))
         near = max(releases.all) if case.engine is None and releases.all else _version(case.engine)
         right = None
         if near is not None:
             report = search_right(releases.all, tried, near, cached=releases.cached, seconds=seconds)
             right = report.nearest_right(near)
-        wanted = str(right) if right is not None else _without_release(case, program, timeout)
-    if wanted == DefinitionsOracle.name:
+        oracle_name = str(right) if right is not None else _without_release(case, program, timeout)
+    if oracle_name == DefinitionsOracle.name:
         return report, DefinitionsOracle(timeout)
-    if wanted == FLOAT64:
+    if oracle_name == FLOAT64:
         return report, Float64Oracle(KhronosEngine.shared().interpreter, memory, timeout)
-    return report, ReleaseOracle(engine_for(releases.resolved(Version(wanted))), memory, timeout)
+    return report, ReleaseOracle(engine_for(releases.resolved(Version(oracle_name))), memory, timeout)
 
 
 def _without_release(case: FailingCase, program: Program, timeout: float) -> str:
@@ -276,9 +276,9 @@ def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as packed:
         for name, array in arrays.items():
-            one = io.BytesIO()
-            np.lib.format.write_array(one, np.asanyarray(array), version=(1, 0), allow_pickle=False)
-            packed.writestr(zipfile.ZipInfo(f"{name}.npy"), one.getvalue())
+            member = io.BytesIO()
+            np.lib.format.write_array(member, np.asanyarray(array), version=(1, 0), allow_pickle=False)
+            packed.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
     return stream.getvalue()
 
 

@@ -51,10 +51,10 @@ def difference(want: NDArray[Any], got: NDArray[Any]) -> float:
         return float("inf")
     if want.dtype.kind == "b" or got.dtype.kind == "b":
         return float("inf") if (want.astype(np.bool_) != got.astype(np.bool_)).any() else 0.0
-    wanted, gotten = want.astype(np.float64).ravel(), got.astype(np.float64).ravel()
-    if not wanted.size or not np.isfinite(wanted).all():
+    expected, gotten = want.astype(np.float64).ravel(), got.astype(np.float64).ravel()
+    if not expected.size or not np.isfinite(expected).all():
         return 0.0
     if not np.isfinite(gotten).all():
         return float("inf")
-    scale = max(_SMALLEST_SCALE, float(np.abs(wanted).max()))
-    return float(np.abs(wanted - gotten).max()) / scale
+    scale = max(_SMALLEST_SCALE, float(np.abs(expected).max()))
+    return float(np.abs(expected - gotten).max()) / scale

@@ -73,18 +73,22 @@ def machine_text() -> str:
 def _what(reply: EngineReply, engine: str, oracle: str) -> str:
     if reply.status == "ok":
         return f"{engine} computes other values for this graph than {oracle or 'the standard defines'}."
-    how = {"crash": "dies", "timeout": "does not answer", "oom": "uses up the memory"}.get(reply.status, "refuses it")
+    symptom = {"crash": "dies", "timeout": "does not answer", "oom": "uses up the memory"}.get(
+        reply.status, "refuses it"
+    )
     message = reply.message.strip()
-    return f"{engine} {how} at stage `{reply.stage}`:" + (f"\n\n```\n{message}\n```" if message else "")
+    return f"{engine} {symptom} at stage `{reply.stage}`:" + (f"\n\n```\n{message}\n```" if message else "")
 
 
-def _numbers(program: Program, reply: EngineReply, expected: Mapping[str, Array], meant: Mapping[str, Array]) -> str:
+def _numbers(
+    program: Program, reply: EngineReply, expected: Mapping[str, Array], by_definition: Mapping[str, Array]
+) -> str:
     lines = ["## Values", "", "| tensor | shape | values |", "|---|---|---|"]
     lines += [value_row(f"`{name}`", array) for name, array in program.inputs.items()]
     got = reply.outputs[0] if reply.status == "ok" and reply.outputs else ()
     computed = dict(zip(program.outputs, got, strict=False))
     for name in program.outputs:
-        for source, arrays in (("expected", expected), ("by definition", meant), ("computed", computed)):
+        for source, arrays in (("expected", expected), ("by definition", by_definition), ("computed", computed)):
             if name in arrays:
                 lines.append(value_row(f"`{name}`, {source}", arrays[name]))
     return "\n".join(lines)
@@ -100,7 +104,7 @@ def _values(array: Array) -> str:
     if flat.size > 1 and (flat == flat[0]).all():
         return f"{_number(flat[0])} in all elements"
     more = f", … ({flat.size})" if flat.size > _SHOWN else ""
-    return ", ".join(_number(one) for one in flat[:_SHOWN]) + more
+    return ", ".join(_number(value) for value in flat[:_SHOWN]) + more
 
 
 def _number(value: np.generic) -> str:
@@ -108,10 +112,16 @@ def _number(value: np.generic) -> str:
 
 
 def _releases(report: ReleaseReport) -> str:
-    lines = ["## Releases", "", *(f"- {one.describe()}" for one in report.stretches)]
-    found = report.boundaries
-    if found:
-        lines += ["", *(f"Changed between {one.before} ({one.was}) and {one.after} ({one.becomes})." for one in found)]
+    lines = ["## Releases", "", *(f"- {stretch.describe()}" for stretch in report.stretches)]
+    boundaries = report.boundaries
+    if boundaries:
+        lines += [
+            "",
+            *(
+                f"Changed between {boundary.before} ({boundary.was}) and {boundary.after} ({boundary.becomes})."
+                for boundary in boundaries
+            ),
+        ]
     right: Sequence[object] = report.right
     if right:
         lines.append(f"The first release that is right is {right[0]}, the last one {right[-1]}.")

@@ -117,7 +117,7 @@ class Judge:
             fine = max(_FINEST, worst / 4)
             endings.append(Failure(WRONG_VALUES, "compare") if worst > _FINEST else None)
             self.tolerance = min(self.tolerance, fine) if worst > _FINEST else self.tolerance
-        failures = [one for one in endings if one is not None]
+        failures = [ending for ending in endings if ending is not None]
         self._trusts_engine = bool(failures) and failures[0].status != WRONG_VALUES
         if len(set(endings)) > 1:
             self._repeats = _REPEATS
@@ -131,7 +131,7 @@ class Judge:
         return self._known[key]
 
     def _judge(self, program: Program) -> Failure | None:
-        if any(program.signatures.problem(one) for one in program.assignments):
+        if any(program.signatures.problem(assignment) for assignment in program.assignments):
             return None
         want = self._right(program)
         if want is None and self.oracle is not None:
@@ -156,8 +156,8 @@ class Judge:
         If the engine fails otherwise than by wrong values, what it computes before the failure is right too.
         """
         for source in self._sources[: None if self._trusts_engine else -1]:
-            if (found := source.values(program, names)) is not None:
-                return found
+            if (values := source.values(program, names)) is not None:
+                return values
         return None
 
     def _right(self, program: Program) -> Mapping[str, Array] | None:

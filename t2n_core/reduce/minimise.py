@@ -46,7 +46,7 @@ class Minimiser(ABC, Generic[P]):
 
     def take_one(self, candidates: Callable[[P], Iterable[P]]) -> bool:
         """Make the first candidate that fails alike the program; return whether there is one."""
-        return any(self.take(one) for one in candidates(self.program))
+        return any(self.take(candidate) for candidate in candidates(self.program))
 
     def take_all(self, candidates: Callable[[P], Iterable[P]]) -> None:
         """Take candidates, each built from the last one taken, as long as one fails alike."""
@@ -58,16 +58,16 @@ def run_passes(
     state: M,
     passes: Sequence[Callable[[M], None]],
     rounds: int | None = None,
-    after: Callable[[Callable[[M], None]], None] = lambda taken: None,
+    after: Callable[[Callable[[M], None]], None] = lambda pass_: None,
 ) -> None:
     """Run passes for `rounds` rounds, or until one takes nothing; `after` gets each pass that took something."""
     while not state.is_over and rounds != 0:
         first = state.taken
-        for one in passes:
+        for pass_ in passes:
             before = state.taken
-            one(state)
+            pass_(state)
             if state.taken > before:
-                after(one)
+                after(pass_)
         if state.taken == first:
             return
         rounds = None if rounds is None else rounds - 1

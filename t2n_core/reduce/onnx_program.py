@@ -43,7 +43,7 @@ class OnnxProgram(Program):
 
     def results(self) -> list[str]:
         """Return the names of the computed values that can become outputs, in order."""
-        return [name for one in self.assignments for name in one.results if name in self.types]
+        return [name for assignment in self.assignments for name in assignment.results if name in self.types]
 
     def text(self, *, strict: bool = False) -> str:
         """Return the model as ONNX prints it, with the values of small weights only."""
@@ -78,7 +78,7 @@ class OnnxProgram(Program):
             plain = onnx.helper.make_tensor_value_info(name, self.types.get(name, 0), None)
             model.graph.output.append(self.declared.get(name, plain))
         inner = set(self.results()) - set(self.outputs)
-        model.graph.value_info.extend(one for name, one in self.declared.items() if name in inner)
+        model.graph.value_info.extend(value_info for name, value_info in self.declared.items() if name in inner)
         return model
 
     def contradicts(self) -> bool:
@@ -108,7 +108,7 @@ class OnnxProgram(Program):
                 weights[tensor.name] = numpy_helper.to_array(tensor)
             else:
                 nodes.insert(0, onnx.helper.make_node("Constant", [], [tensor.name], value=tensor))
-        declared = {one.name: one for one in (*model.graph.value_info, *model.graph.output)}
+        declared = {value_info.name: value_info for value_info in (*model.graph.value_info, *model.graph.output)}
         for name in ("node", "initializer", "input", "output", "value_info", "quantization_annotation"):
             model.graph.ClearField(name)
         program = cls(
@@ -129,13 +129,13 @@ class OnnxProgram(Program):
 
 def _symbols(model: OnnxModel) -> dict[str, dict[int, Any]]:
     """Return the name of each dynamic dimension by input and axis, None for one without a name."""
-    found: dict[str, dict[int, Any]] = {}
+    symbols: dict[str, dict[int, Any]] = {}
     for port in model.inputs:
         for axis, extent in enumerate(port.shape or ()):
             if isinstance(extent, str):
                 name = None if extent == f"{port.name}.{axis}" else Name(extent)
-                found.setdefault(port.name, {})[axis] = name
-    return found
+                symbols.setdefault(port.name, {})[axis] = name
+    return symbols
 
 
 def _is_plain(tensor: onnx.TensorProto) -> bool:
@@ -151,16 +151,18 @@ def _type_of(array: Array) -> int:
 def _assignment(node: onnx.NodeProto) -> Assignment:
     operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
     arguments = [Argument("", Name(name)) for name in node.input]
-    arguments += [Argument(one.name, one) for one in node.attribute]
+    arguments += [Argument(attribute.name, attribute) for attribute in node.attribute]
     captured = dict.fromkeys(_captured(node))
     arguments += [Argument(_CAPTURED, [Name(name) for name in captured])] if captured else []
     return Assignment(tuple(node.output), operator, tuple(arguments))
 
 
-def _node(one: Assignment) -> onnx.NodeProto:
-    domain, _, kind = one.operator.rpartition(".")
-    node = onnx.helper.make_node(kind, [str(a.value) for a in one.arguments if not a.name], one.results, domain=domain)
-    node.attribute.extend(a.value for a in one.arguments if a.name and a.name != _CAPTURED)
+def _node(assignment: Assignment) -> onnx.NodeProto:
+    domain, _, kind = assignment.operator.rpartition(".")
+    node = onnx.helper.make_node(
+        kind, [str(a.value) for a in assignment.arguments if not a.name], assignment.results, domain=domain
+    )
+    node.attribute.extend(a.value for a in assignment.arguments if a.name and a.name != _CAPTURED)
     return node
 
 
@@ -169,7 +171,7 @@ def _captured(node: onnx.NodeProto) -> Iterator[str]:
     for attribute in node.attribute:
         for graph in [attribute.g] if attribute.HasField("g") else [*attribute.graphs]:
             defined = {tensor.name for tensor in graph.initializer} | {value.name for value in graph.input}
-            defined |= {name for one in graph.node for name in one.output}
-            used = [name for one in graph.node for name in (*one.input, *_captured(one))]
+            defined |= {name for inner_node in graph.node for name in inner_node.output}
+            used = [name for inner_node in graph.node for name in (*inner_node.input, *_captured(inner_node))]
             used += [value.name for value in graph.output]
             yield from (name for name in used if name and name not in defined)

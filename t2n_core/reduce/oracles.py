@@ -61,10 +61,10 @@ class DefinitionsOracle:
         try:
             with scratch_folder() as folder:
                 archive = program.write(folder / "oracle")
-                found = Evaluator.shared().evaluate(archive, inputs, results=results, seconds=self._timeout)
+                values = Evaluator.shared().evaluate(archive, inputs, results=results, seconds=self._timeout)
         except Exception:  # candidates are arbitrary: a definition may fail on one in any way
             return None
-        return {name: value.raw() for name, value in found.items()}
+        return {name: value.raw() for name, value in values.items()}
 
 
 class Float64Oracle:
@@ -136,13 +136,13 @@ def _with_outputs(program: Program, names: Sequence[str]) -> tuple[list[str], Pr
 
 def _sizes_of(program: Program) -> set[str]:
     """Return the values that are symbolic sizes: shapes, and what is picked or computed from them."""
-    found: set[str] = set()
-    for one in program.assignments:
-        operands = [a for a in one.arguments if a.name not in _SIZE_ARGUMENTS]
-        of_sizes = any(name in found for a in operands for name in _names(a.value))
-        if one.operator == "tract_core_shape_of" or (of_sizes and one.operator != "tract_core_cast"):
-            found.update(one.results)
-    return found
+    sizes: set[str] = set()
+    for assignment in program.assignments:
+        operands = [a for a in assignment.arguments if a.name not in _SIZE_ARGUMENTS]
+        of_sizes = any(name in sizes for a in operands for name in _names(a.value))
+        if assignment.operator == "tract_core_shape_of" or (of_sizes and assignment.operator != "tract_core_cast"):
+            sizes.update(assignment.results)
+    return sizes
 
 
 def _names(value: Any) -> list[Name]:

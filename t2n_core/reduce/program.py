@@ -74,28 +74,28 @@ class Program:
 
     def results(self) -> list[str]:
         """Return the names of all computed values, in order."""
-        return [name for one in self.assignments for name in one.results]
+        return [name for assignment in self.assignments for name in assignment.results]
 
     def prune(self) -> Program:
         """Return the program without what no output depends on."""
-        needed, kept = set(self.outputs), []
-        for one in reversed(self.assignments):
-            if not needed.isdisjoint(one.results):
-                kept.append(one)
-                needed.update(one.names())
-        called = self._used_operators(kept)
+        needed, live_assignments = set(self.outputs), []
+        for assignment in reversed(self.assignments):
+            if not needed.isdisjoint(assignment.results):
+                live_assignments.append(assignment)
+                needed.update(assignment.names())
+        called = self._used_operators(live_assignments)
         return replace(
             self,
             inputs={name: array for name, array in self.inputs.items() if name in needed},
             weights={name: array for name, array in self.weights.items() if name in needed},
-            assignments=tuple(reversed(kept)),
+            assignments=tuple(reversed(live_assignments)),
             fragments={name: text for name, text in self.fragments.items() if name in called},
             symbols={name: axes for name, axes in self.symbols.items() if name in needed},
-            declared={name: one for name, one in self.declared.items() if name in needed},
+            declared={name: declaration for name, declaration in self.declared.items() if name in needed},
         )
 
     def _used_operators(self, assignments: Iterable[Assignment]) -> set[str]:
-        called = {word for one in assignments for word in (one.operator, str(one.get("body", "")))}
+        called = {word for assignment in assignments for word in (assignment.operator, str(assignment.get("body", "")))}
         waiting = [*called]
         while waiting:
             fragment = self.fragments.get(waiting.pop())
@@ -104,9 +104,9 @@ class Program:
                 called |= fragment.uses
         return called
 
-    def with_assignment(self, place: int, assignment: Assignment) -> Program:
+    def with_assignment(self, index: int, assignment: Assignment) -> Program:
         """Return the program with one assignment replaced."""
-        return replace(self, assignments=(*self.assignments[:place], assignment, *self.assignments[place + 1 :]))
+        return replace(self, assignments=(*self.assignments[:index], assignment, *self.assignments[index + 1 :]))
 
     def with_arguments(self, change: Callable[[Assignment, Argument], Any]) -> Program:
         """Return the program with the value of each argument replaced by `change` of it."""
@@ -123,13 +123,13 @@ class Program:
         strict = strict or self.target == "khronos"
         lines = ["version 1.0;", ""]
         if extensions := () if strict else self._extensions():
-            lines += [*(f"extension {one};" for one in extensions), ""]
+            lines += [*(f"extension {extension};" for extension in extensions), ""]
         for fragment in self.fragments.values():
             lines += [fragment.text.strip(), ""]
         lines += [f"graph network({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})", "{"]
         lines += [f"  {self._external(name, array, strict)};" for name, array in self.inputs.items()]
         lines += [f"  {_variable(name, weight)};" for name, weight in self.weights.items()]
-        lines += [f"  {self.signatures.positional(one).text()};" for one in self.assignments]
+        lines += [f"  {self.signatures.positional(assignment).text()};" for assignment in self.assignments]
         return "\n".join([*lines, "}", ""])
 
     def _extensions(self) -> list[str]:
@@ -162,8 +162,8 @@ class Program:
             raise InputError(f"{len(inputs)} inputs are passed, the graph has {len(document.inputs)}")
         signatures = signatures.with_fragments(document.fragments)
         weights, symbols, calls = {}, {}, []
-        for one in document.assignments:
-            bound = signatures.bind(one)
+        for assignment in document.assignments:
+            bound = signatures.bind(assignment)
             if bound.operator in _EXTERNALS:
                 symbols[bound.results[0]] = _symbolic_axes(bound.get("shape", []))
             elif bound.operator == "variable":

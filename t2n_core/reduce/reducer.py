@@ -78,8 +78,8 @@ def reduce_program(
         raise _no_failure(judge)
     state = Reduction(program, judge, failure)
 
-    def after(one: Pass) -> None:
-        progress(one.__name__.replace("_", " "), state.program)
+    def after(pass_: Pass) -> None:
+        progress(pass_.__name__.replace("_", " "), state.program)
 
     for passes, rounds in ((FIRST, 1), (REPEATED, _ROUNDS), ([rounder_numbers], 1)):
         run_passes(state, passes, rounds, after)

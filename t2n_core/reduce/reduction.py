@@ -31,7 +31,7 @@ class Reduction(Minimiser[Program]):
     def fails_alike(self, candidate: Program) -> bool:
         if not candidate.outputs or not candidate.assignments:
             return False
-        if self.blamed and all(one.operator != self.blamed for one in candidate.assignments):
+        if self.blamed and all(assignment.operator != self.blamed for assignment in candidate.assignments):
             return False
         defined = {*candidate.inputs, *candidate.weights, *candidate.results()}
         if not defined.issuperset(candidate.outputs) or not set(candidate.outputs).isdisjoint(candidate.inputs):

@@ -139,8 +139,8 @@ def _weight_files(model: Path) -> set[str]:
 
 def _files(archive: Path) -> dict[str, bytes]:
     """Return graph and tensors of an archive, the graph first."""
-    found = read_members(archive)
-    return {GRAPH_FILE: found[GRAPH_FILE], **{name: found[name] for name in sorted(found)}}
+    members = read_members(archive)
+    return {GRAPH_FILE: members[GRAPH_FILE], **{name: members[name] for name in sorted(members)}}
 
 
 def _storable(array: Array) -> Array:
@@ -167,7 +167,7 @@ def _registry_flags(archive: Path) -> list[str]:
         return []
     extensions = read_archive(archive).document.extensions
     registries = [line.split()[1] for line in extensions if line.startswith("tract_registry ")]
-    return ["--nnef-tract-core", *(f"--nnef-tract-{_FLAGS[one]}" for one in registries if one in _FLAGS)]
+    return ["--nnef-tract-core", *(f"--nnef-tract-{_FLAGS[registry]}" for registry in registries if registry in _FLAGS)]
 
 
 def model_of(folder: Path) -> Path:
@@ -205,10 +205,10 @@ def replay(folder: Path, engine: Engine, timeout: float = 60.0) -> Outcome:
     return _with_names(check_parity(engine, request), names[0])
 
 
-def _with_names(found: Outcome, inputs: Sequence[str]) -> Outcome:
+def _with_names(outcome: Outcome, inputs: Sequence[str]) -> Outcome:
     """Return the outcome, or an error if the engine's input names differ from those in the .npz."""
-    nodes = [name for name, _ in found.facts.get("input", ())]
+    nodes = [name for name, _ in outcome.facts.get("input", ())]
     if not nodes or set(nodes) == set(inputs):
-        return found
+        return outcome
     message = f"the engine names its inputs {', '.join(nodes)}, the case {', '.join(inputs)}"
-    return Outcome(Status.ERROR, Stage.LOAD, found.engine, error=ErrorInfo.of("load", "InputError", message))
+    return Outcome(Status.ERROR, Stage.LOAD, outcome.engine, error=ErrorInfo.of("load", "InputError", message))

@@ -55,12 +55,12 @@ def find_wrong_statement(
     that the definitions cannot compute.
     """
     program = Program.of(read_archive(archive), sample.inputs, signatures)
-    meant = DefinitionsOracle(timeout).values(program, program.results())
-    if meant is None:
+    reference_values = DefinitionsOracle(timeout).values(program, program.results())
+    if reference_values is None:
         raise InputError(f"the definitions cannot compute {archive.name}")
-    wider = max(level or DEFAULT_LEVEL, DEFAULT_LEVEL, key=lambda one: one.rank)
+    wider = max(level or DEFAULT_LEVEL, DEFAULT_LEVEL, key=lambda tolerance: tolerance.rank)
     with scratch_folder() as folder:
-        return _Search(program, meant, ReleaseOracle(engine, folder, timeout), Judgement(wider)).run()
+        return _Search(program, reference_values, ReleaseOracle(engine, folder, timeout), Judgement(wider)).run()
 
 
 def describe_wrong_statement(engine: Engine, request: CheckRequest, version: str) -> str:
@@ -83,10 +83,10 @@ def describe_wrong_statement(engine: Engine, request: CheckRequest, version: str
 
 class _Search:
     def __init__(
-        self, program: Program, meant: Mapping[str, Array], engine: ReleaseOracle, criteria: Judgement
+        self, program: Program, defined_values: Mapping[str, Array], engine: ReleaseOracle, criteria: Judgement
     ) -> None:
-        self.program, self.meant, self.engine, self.criteria = program, meant, engine, criteria
-        self.names = [name for name in program.results() if name in meant]
+        self.program, self.meant, self.engine, self.criteria = program, defined_values, engine, criteria
+        self.names = [name for name in program.results() if name in defined_values]
 
     def run(self) -> WrongStatement | None:
         shown = self.engine.values(self.program, self.names) or {}
@@ -110,9 +110,9 @@ class _Search:
                 high, last = middle, wrong
         return last
 
-    def _wrong_at(self, place: int) -> WrongStatement | None:
+    def _wrong_at(self, index: int) -> WrongStatement | None:
         """Return the statement at a place if its value is wrong as the only output."""
-        name = self.names[place]
+        name = self.names[index]
         values = self.engine.values(self.program, [name])
         if values is None:
             return WrongStatement(self._statement(name), None)
@@ -123,5 +123,5 @@ class _Search:
         return compare(self.meant[name].astype(got.dtype), got, name=name, criteria=self.criteria)
 
     def _statement(self, name: str) -> str:
-        made = next(one for one in self.program.assignments if name in one.results)
+        made = next(assignment for assignment in self.program.assignments if name in assignment.results)
         return self.program.signatures.positional(made).text()

@@ -53,7 +53,7 @@ def boundaries_of(endings: Mapping[Version, str], releases: Sequence[Version]) -
     """Return the boundaries among known endings, along the branches of all releases; oldest first."""
     boundaries = {}
     for branch in branches(releases):
-        tried = [place for place, release in enumerate(branch) if release in endings]
+        tried = [index for index, release in enumerate(branch) if release in endings]
         for left, right in itertools.pairwise(tried):
             before, after = branch[left], branch[right]
             if endings[before] != endings[after]:

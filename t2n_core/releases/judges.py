@@ -28,10 +28,12 @@ class Releases:
         store = EngineStore(cache_dir)
         self._offline, self._cache_dir = offline, cache_dir
         cached = [Version(stored.manifest.version) for stored in store.list_stored()]
-        self.cached = sorted(one for one in cached if one not in UNUSABLE and not one.is_prerelease)
+        self.cached = sorted(version for version in cached if version not in UNUSABLE and not version.is_prerelease)
         """The releases on this machine."""
         listed = [] if offline else list_versions(store.cache_dir)
-        self.all = sorted({*self.cached, *(one for one in listed if one not in UNUSABLE and not one.is_prerelease)})
+        self.all = sorted(
+            {*self.cached, *(version for version in listed if version not in UNUSABLE and not version.is_prerelease)}
+        )
         self._sweep = Sweep()
 
     def __enter__(self) -> Releases:
@@ -42,16 +44,16 @@ class Releases:
 
     def resolved(self, release: Version) -> ResolvedEngine:
         """Return a release, fetched if necessary. Raises EngineProvisionError."""
-        (found,) = resolve_engines(str(release), offline=self._offline, cache_dir=self._cache_dir)
-        return found
+        (engine,) = resolve_engines(str(release), offline=self._offline, cache_dir=self._cache_dir)
+        return engine
 
     def engine(self, release: Version) -> Any:
         """Return the engine of a release in the shared worker. Raises EngineProvisionError."""
         return self._sweep.engine(self.resolved(release))
 
-    def search(self, judge: Judge, wanted: Sequence[Version] = (), fetches: int = MOST_FETCHES) -> ReleaseReport:
+    def search(self, judge: Judge, versions: Sequence[Version] = (), fetches: int = MOST_FETCHES) -> ReleaseReport:
         """Return the outcomes that are needed to find the boundaries of a case."""
-        return search_releases(self.all, judge, cached=self.cached, wanted=wanted, fetches=fetches)
+        return search_releases(self.all, judge, cached=self.cached, wanted=versions, fetches=fetches)
 
 
 def archive_judge(releases: Releases, request: CheckRequest) -> Judge:

@@ -63,10 +63,12 @@ def with_loading_release(outcome: Outcome, archive: Path, version: str, releases
 
 def _others(version: str, cached: Sequence[Version]) -> Iterator[Version]:
     """Yield the newest of each other line, the nearest lines first."""
-    own = Version(version)
-    newest = {release.release[:2]: release for release in sorted(cached) if release.release[:2] != own.release[:2]}
+    own_version = Version(version)
+    newest = {
+        release.release[:2]: release for release in sorted(cached) if release.release[:2] != own_version.release[:2]
+    }
 
     def distance(line: tuple[int, ...]) -> int:
-        return abs(line[0] * 1000 + line[1] - own.major * 1000 - own.minor)
+        return abs(line[0] * 1000 + line[1] - own_version.major * 1000 - own_version.minor)
 
     yield from [newest[line] for line in sorted(newest, key=distance)][:_MOST]

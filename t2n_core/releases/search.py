@@ -64,9 +64,9 @@ class ReleaseReport:
         if not self.outcomes:
             return "\n".join(lines)
         lines += [f"  {stretch.describe()}" for stretch in self.stretches]
-        found = self.boundaries
-        lines.append("boundaries:" if found else "no boundary: the outcome is the same in all of them")
-        lines += [f"  {boundary.describe()}" for boundary in found]
+        boundaries = self.boundaries
+        lines.append("boundaries:" if boundaries else "no boundary: the outcome is the same in all of them")
+        lines += [f"  {boundary.describe()}" for boundary in boundaries]
         return "\n".join(lines)
 
 
@@ -128,8 +128,8 @@ def search_right(
 def _nearest_first(some: Iterable[Version], near: Version, releases: Iterable[Version]) -> list[Version]:
     """Return some of the releases by the number of others between each and `near`; the newer of two first."""
     order = sorted({*releases, near})
-    place = order.index(near)
-    return sorted(some, key=lambda one: (abs(order.index(one) - place), -order.index(one)))
+    near_index = order.index(near)
+    return sorted(some, key=lambda release: (abs(order.index(release) - near_index), -order.index(release)))
 
 
 def _next(
@@ -143,7 +143,7 @@ def _next(
         return None
     of_known = [branch for branch in branches(releases) if not endings.keys().isdisjoint(branch)]
     ends = [max(releases), min(releases), *(end for branch in of_known for end in (branch[0], branch[-1]))]
-    return next((one for one in ends if one not in endings and one not in failed), None)
+    return next((release for release in ends if release not in endings and release not in failed), None)
 
 
 def _middles(
@@ -154,6 +154,6 @@ def _middles(
         for branch in branches(releases):
             if boundary.before in branch and boundary.after in branch:
                 between = branch[branch.index(boundary.before) + 1 : branch.index(boundary.after)]
-                usable = [one for one in between if one not in failed]
+                usable = [release for release in between if release not in failed]
                 if usable:
                     yield usable[len(usable) // 2]

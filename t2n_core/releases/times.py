@@ -62,7 +62,7 @@ class SpeedReport:
             for before, after in itertools.pairwise(branch):
                 ratios = self.ratios(before, after)
                 ratio = statistics.median(ratios)
-                same_way = sum((one > 1) == (ratio > 1) for one in ratios)
+                same_way = sum((round_ratio > 1) == (ratio > 1) for round_ratio in ratios)
                 if max(ratio, 1 / ratio) >= CLEAR and same_way >= AGREEING * len(ratios):
                     changes[before, after] = SpeedChange(before, after, ratio)
         return [changes[pair] for pair in sorted(changes)]
@@ -92,7 +92,7 @@ def measure_releases(
     loads: dict[Version, list[float]] = {release: [] for release in releases}
     failed: list[Version] = []
     for _ in range(rounds):
-        for release in [one for one in releases if one not in failed]:
+        for release in [candidate for candidate in releases if candidate not in failed]:
             reply = engine(release).run(archive, [inputs] * repeats, timeout=timeout)
             if reply.status == "ok":
                 seconds[release].append(reply.times["run"] / repeats)

@@ -56,8 +56,8 @@ class FunctionNode:
     def write(self, g: Any, call: WholeCall, inputs: list[Any], params: list[Any], given: Any) -> Any:
         """Call the rule with the arguments of `apply`, values in place of tensors."""
         args, kwargs = call.arguments_with(inputs)
-        own = getattr(self.cls, "symbolic", None)
-        original = own if callable(own) else partial(_refuse_symbolic, self.cls)
+        symbolic = getattr(self.cls, "symbolic", None)
+        original = symbolic if callable(symbolic) else partial(_refuse_symbolic, self.cls)
         try:
             with running(replace(get_context(), original=original)):
                 return self.rewriter.replacement(g, *args, **kwargs)
@@ -83,8 +83,8 @@ def whole_functions(functions: Mapping[type, Rewriter]) -> Iterator[None]:
 
 def vars_of(cls: type, name: str) -> Any:
     """Return a member of a class from its namespace, without binding; for a static method its function."""
-    held = next(vars(base)[name] for base in cls.__mro__ if name in vars(base))
-    return held.__func__ if isinstance(held, staticmethod) else held
+    member = next(vars(base)[name] for base in cls.__mro__ if name in vars(base))
+    return member.__func__ if isinstance(member, staticmethod) else member
 
 
 @contextmanager

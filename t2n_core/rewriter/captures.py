@@ -36,13 +36,13 @@ class Captures:
         return self.entries[-1].model if self.entries else None
 
     def find(self, selection: Selection, target: InferenceTarget | None) -> Capture | None:
-        wanted = selection.of_capture
-        fitting = (c for c in self.entries if c.rewriters == wanted and (c.only_for is None or c.only_for is target))
+        rewriters = selection.of_capture
+        fitting = (c for c in self.entries if c.rewriters == rewriters and (c.only_for is None or c.only_for is target))
         return next(fitting, None)
 
     def find_refusal(self, selection: Selection) -> T2NError | None:
         """Return the error of an earlier capture with the same rewriters: a new one would fail in the same way."""
-        return next((error for wanted, error in self.refusals if wanted == selection.of_capture), None)
+        return next((error for rewriters, error in self.refusals if rewriters == selection.of_capture), None)
 
     def keep_refusal(self, error: T2NError, selection: Selection, session: Session) -> None:
         if not session.target.asked:  # what a rewriter does for one target may not apply to another

@@ -33,8 +33,8 @@ class RulesOfAnExport(Registry):
                 if rule is None:
                     self.hits[rewriter] += 1
                 return rule
-        found = self.base.find(kind, spec, options)
-        return self._in_session(found) if found is not None and is_module_call(kind) else found
+        base_rule = self.base.find(kind, spec, options)
+        return self._in_session(base_rule) if base_rule is not None and is_module_call(kind) else base_rule
 
     def _in_session(self, rule: Rule) -> Rule:
         """Return the rule of autograd functions that are one node, whose own rules then have a context."""

@@ -76,16 +76,16 @@ def restore_labels(
 def _exchange(
     model: torch.nn.Module, rewriters: Mapping[type, Rewriter], session: Session, undo: Undo
 ) -> torch.nn.Module:
-    named = list(model.named_modules())
+    named_modules = list(model.named_modules())
     places = _places(model)
-    own = {id(m) for _, m in named}
-    for path, module in reversed(named):
+    module_ids = {id(m) for _, m in named_modules}
+    for path, module in reversed(named_modules):
         rewriter = _rewriter_for(module, rewriters)
         if rewriter is None:
             continue
         replacement = _replacement(rewriter, module, path, session)
         for part in replacement.modules():
-            if id(part) not in own:
+            if id(part) not in module_ids:
                 _set(vars(part), "training", module.training, undo)
         session.hits[rewriter] += 1
         for put in places.get(id(module), ()):
@@ -132,10 +132,10 @@ def _attributes_of(model: torch.nn.Module) -> Undo:
     """Return steps that restore the attributes of all modules, and their dicts, lists and sets in place."""
     undo: Undo = []
     for module in model.modules():
-        for held in (vars(module), *vars(module).values()):
-            if type(held) in (dict, OrderedDict, list, set):
-                content = list(held.items()) if isinstance(held, dict) else list(held)
-                undo.append(partial(refill, held, content))
+        for value in (vars(module), *vars(module).values()):
+            if type(value) in (dict, OrderedDict, list, set):
+                content = list(value.items()) if isinstance(value, dict) else list(value)
+                undo.append(partial(refill, value, content))
     return undo
 
 
@@ -150,14 +150,14 @@ def _places(model: torch.nn.Module) -> dict[int, list[Callable[[Any, Undo], None
     for parent in model.modules():
         for name, child in parent._modules.items():
             note(child, _set, parent._modules, name)
-        for name, held in vars(parent).items():
-            note(held, _set, vars(parent), name)
-            if isinstance(held, tuple) and type(held) is tuple:
-                for index, item in enumerate(held):
+        for name, value in vars(parent).items():
+            note(value, _set, vars(parent), name)
+            if isinstance(value, tuple) and type(value) is tuple:
+                for index, item in enumerate(value):
                     note(item, _set_item, vars(parent), name, index)
-            elif isinstance(held, list) or (isinstance(held, dict) and not name.startswith("_")):
-                for key, item in list(held.items() if isinstance(held, dict) else enumerate(held)):
-                    note(item, _set_inside, vars(parent), name, held, key)
+            elif isinstance(value, list) or (isinstance(value, dict) and not name.startswith("_")):
+                for key, item in list(value.items() if isinstance(value, dict) else enumerate(value)):
+                    note(item, _set_inside, vars(parent), name, value, key)
     return places
 
 

@@ -49,13 +49,13 @@ class OnnxEmitter:
 
 def check_descriptors(descriptors: Iterable[str] | None) -> tuple[str, ...]:
     """Return the descriptors of a rule's arguments. Raises RewriteError for an unknown one."""
-    found = tuple(descriptors or ())
-    for descriptor in found:
+    names = tuple(descriptors or ())
+    for descriptor in names:
         if descriptor not in _PARSERS:
             raise RewriteError(
                 f"{descriptor!r} is not a descriptor of an argument", hint=f"write one of {', '.join(_PARSERS)}"
             )
-    return found
+    return names
 
 
 def parse(g: Any, name: str, value: Any, descriptor: str) -> Any:

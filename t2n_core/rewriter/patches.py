@@ -57,9 +57,9 @@ def original_of(function: Any) -> Any:
 
 def _install(subject: Any, dispatch: Dispatch) -> None:
     with _LOCK:
-        known = _patches.get(id(subject))
-        if known is not None:
-            known.users += 1
+        patch = _patches.get(id(subject))
+        if patch is not None:
+            patch.users += 1
             return
         install = _exchange_code if isinstance(subject, types.FunctionType) else _replace_names
         _patches[id(subject)] = install(subject, dispatch)

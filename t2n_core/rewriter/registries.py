@@ -68,16 +68,16 @@ class RewriterRegistry:
         """Return the context of the rewrite that is running. Raises RewriteError outside of one."""
         return get_context()
 
-    def _add(self, level: Level, subject: Any, backend: Any, replacement: Any, given: Any, **more: Any) -> None:
-        if not callable(given):
-            raise RewriteError(f"{caller(__name__)}: {given!r} cannot be registered: it is not callable")
+    def _add(self, level: Level, subject: Any, backend: Any, replacement: Any, definition: Any, **more: Any) -> None:
+        if not callable(definition):
+            raise RewriteError(f"{caller(__name__)}: {definition!r} cannot be registered: it is not callable")
         target = None if backend in (None, _DEFAULT) else str(getattr(backend, "value", backend))
         where = caller(__name__)
-        place = place_of(given) or where
+        location = place_of(definition) or where
         file = where.rpartition(":")[0]
-        new = make(level, subject, target, None, replacement, place, registered=file, **more)
+        new = make(level, subject, target, None, replacement, location, registered=file, **more)
         self._rewriters = [  # a module that is loaded again registers again
-            r for r in self._rewriters if (r.place, r.subject_name, r.target) != (place, new.subject_name, target)
+            r for r in self._rewriters if (r.place, r.subject_name, r.target) != (location, new.subject_name, target)
         ]
         self._rewriters.append(new)
 

@@ -138,13 +138,13 @@ def _import(rewriter: Rewriter, path: str) -> tuple[Any, str]:
     A built-in rewriter's module is inspected only if the program has already loaded it: nothing is imported for it, and
     a version of the library that lacks the name is ignored.
     """
-    named, _, rest_of_path = path.partition(":")
+    module_name, _, rest_of_path = path.partition(":")
     parts = path.replace(":", ".").split(".")
     package = parts[0]
     if rewriter.builtin:
-        if named not in sys.modules:
-            raise Absent(f"{named} is not loaded")
-        holder, rest = sys.modules[named], rest_of_path.split(".")
+        if module_name not in sys.modules:
+            raise Absent(f"{module_name} is not loaded")
+        holder, rest = sys.modules[module_name], rest_of_path.split(".")
     else:
         if package not in sys.modules and importlib.util.find_spec(package) is None:
             raise Absent(f"{package} is not installed")
@@ -179,13 +179,13 @@ def _operator(rewriter: Rewriter, key: str) -> OperatorSite:
         schemas_of(key)
     except RegistryError as wrong:
         namespace, _, name = key.partition("::")
-        known = [n.partition("::")[2] for n in _dispatch_get_all_op_names() if n.startswith(f"{namespace}::")]
-        if not known:
+        names = [n.partition("::")[2] for n in _dispatch_get_all_op_names() if n.startswith(f"{namespace}::")]
+        if not names:
             raise Absent(f"no operator of {namespace}:: is loaded") from None
-        raise RewriteError(f"{rewriter.place}: PyTorch has no operator {key}{_near(name, known)}") from wrong
+        raise RewriteError(f"{rewriter.place}: PyTorch has no operator {key}{_near(name, names)}") from wrong
     return OperatorSite(key.removesuffix(".default"))
 
 
-def _near(word: str, known: list[str]) -> str:
-    near = suggestion(word, known, "")
+def _near(word: str, names: list[str]) -> str:
+    near = suggestion(word, names, "")
     return f"; {near}" if near else ""

@@ -35,9 +35,9 @@ class Selection:
     def of_capture(self) -> frozenset[Rewriter]:
         """Return the rewriters that change the capture; the others act when the captured graph is lowered."""
         tables: tuple[Mapping[Any, Any], ...] = (self.modules, self.functions)
-        found = {r for table in tables for r in table.values()}
-        found |= {r for owners in self.python.values() for r in owners.values()}
-        return frozenset(found | {r for r, _ in self.torch.values()})
+        rewriters = {r for table in tables for r in table.values()}
+        rewriters |= {r for owners in self.python.values() for r in owners.values()}
+        return frozenset(rewriters | {r for r, _ in self.torch.values()})
 
 
 def select(rewriters: Iterable[Rewriter], target: Any) -> Selection:
@@ -87,11 +87,13 @@ def _sites(rewriter: Rewriter) -> dict[Any, Any]:
             f"{rewriter.place}: {rewriter.subject_name} is not an operator or a class of autograd functions"
         )
     sites: dict[Any, Any] = {}
-    for one in (site, *(resolve(_spelling(rewriter, s)) for s in rewriter.spellings)):
-        if isinstance(one, TorchSite):
-            sites |= {("torch", callable_): (callable_, reflected) for callable_, reflected in spellings(one.function)}
-        elif isinstance(one, PythonSite):
-            sites["python", id(one.function), one.owner] = one
+    for variant in (site, *(resolve(_spelling(rewriter, s)) for s in rewriter.spellings)):
+        if isinstance(variant, TorchSite):
+            sites |= {
+                ("torch", callable_): (callable_, reflected) for callable_, reflected in spellings(variant.function)
+            }
+        elif isinstance(variant, PythonSite):
+            sites["python", id(variant.function), variant.owner] = variant
     return sites
 
 

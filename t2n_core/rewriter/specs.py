@@ -163,34 +163,34 @@ def _decorator(level: Level, subject: Any, target: str | None, versions: str | N
 
 
 def make(
-    level: Level, subject: Any, target: str | None, versions: str | None, replacement: Any, place: str, **more: Any
+    level: Level, subject: Any, target: str | None, versions: str | None, replacement: Any, location: str, **more: Any
 ) -> Rewriter:
     """Return a rewriter. Raises RewriteError for a subject that is neither a callable nor the import path of one."""
     if not (isinstance(subject, str) or callable(subject)):
-        raise RewriteError(f"{place}: {subject!r} is neither a callable nor the import path of one")
+        raise RewriteError(f"{location}: {subject!r} is neither a callable nor the import path of one")
     names = get_args(TargetName)  # a user's own target may have any name that is not like these
     if target is not None and target not in names and (near := suggestion(target, names, "")):
-        warnings.warn(RewriteWarning(f"{place}: for the target `{target}`; {near}"), stacklevel=3)
+        warnings.warn(RewriteWarning(f"{location}: for the target `{target}`; {near}"), stacklevel=3)
     return Rewriter(
         level,
         subject,
         replacement,
         target=target,
-        versions=_checked_versions(target, versions, place),
-        place=place,
+        versions=_checked_versions(target, versions, location),
+        place=location,
         **more,
     )
 
 
-def _checked_versions(target: str | None, versions: str | None, place: str) -> Releases | None:
+def _checked_versions(target: str | None, versions: str | None, location: str) -> Releases | None:
     if versions is None:
         return None
     if target is None:
-        raise RewriteError(f"{place}: versions={versions!r} without a target")
+        raise RewriteError(f"{location}: versions={versions!r} without a target")
     try:
         return Releases.parse(versions)
     except InvalidSpecifier as wrong:
-        raise RewriteError(f"{place}: versions={versions!r} is not a range", hint="write '>=0.21,<0.23'") from wrong
+        raise RewriteError(f"{location}: versions={versions!r} is not a range", hint="write '>=0.21,<0.23'") from wrong
 
 
 def place_of(replacement: Any) -> str:

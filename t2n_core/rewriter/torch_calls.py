@@ -68,9 +68,9 @@ def spellings(subject: Any) -> Iterator[tuple[Any, bool]]:
 
 
 def _overridable(home: Any, name: str) -> list[Any]:
-    found = getattr(home, name, None)
+    function = getattr(home, name, None)
     operator = name.startswith("__")
-    return [found] if found is not None and (operator or is_torch_function(found) or name == "rsub") else []
+    return [function] if function is not None and (operator or is_torch_function(function) or name == "rsub") else []
 
 
 class RewrittenCalls(TorchFunctionMode):
@@ -146,9 +146,9 @@ def _transparent(function: types.FunctionType, within: frozenset[Any] = frozense
     within |= {function}
     function = original_of(function)
     asks = any(name in function.__globals__ for name in _CHECKS if name in function.__code__.co_names)
-    held = [c.cell_contents for c in function.__closure__ or ()]
-    views = [_transparent(h, within) if isinstance(h, types.FunctionType) else None for h in held]
+    contents = [c.cell_contents for c in function.__closure__ or ()]
+    views = [_transparent(h, within) if isinstance(h, types.FunctionType) else None for h in contents]
     if not asks and not any(views):
         return None
-    cells = tuple(types.CellType(view or h) for view, h in zip(views, held, strict=True))
+    cells = tuple(types.CellType(view or h) for view, h in zip(views, contents, strict=True))
     return copy_function(function, _WithoutChecks(function.__globals__), cells or None)

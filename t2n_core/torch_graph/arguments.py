@@ -28,13 +28,13 @@ def bind_schema(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
 
 def overload_of(kind: str) -> Any:
     """Return the operator that a kind names. Raises InputError."""
-    found = getattr(find_packet(kind), kind.partition("::")[2].partition(".")[2] or "default", None)
-    if found is None:
+    overload = getattr(find_packet(kind), kind.partition("::")[2].partition(".")[2] or "default", None)
+    if overload is None:
         raise InputError(
             f"PyTorch has no operator {kind!r}",
             hint="a kind is namespace, name and overload, if it is not the default one: aten::relu, aten::add.Tensor",
         )
-    return found
+    return overload
 
 
 def overload_for(kind: str, op_ref: Any) -> Any:
@@ -46,8 +46,8 @@ def overload_for(kind: str, op_ref: Any) -> Any:
         return op_ref
     name = kind.partition("::")[2].partition(".")[0]
     homes = (torch, torch.nn.functional, torch.Tensor)
-    named = (find_packet(kind), *(getattr(home, name, None) for home in homes))
-    if op_ref is None or any(one is op_ref for one in named):
+    candidates = (find_packet(kind), *(getattr(home, name, None) for home in homes))
+    if op_ref is None or any(candidate is op_ref for candidate in candidates):
         return overload_of(kind)
     raise InputError(
         f"op_ref of {kind} is {op_ref!r}, neither an overload of an operator nor PyTorch's function {name}",
@@ -60,7 +60,7 @@ def by_schema(kind: str, op_ref: Any, inputs: Sequence[Any]) -> dict[str, Any]:
     schema = op_ref._schema
     if len(inputs) > len(schema.arguments):
         raise InputError(f"{kind} takes {len(schema.arguments)} arguments, not {len(inputs)}: {schema}")
-    bound = bind_schema(op_ref, (), {a.name: given for a, given in zip(schema.arguments, inputs, strict=False)})
+    bound = bind_schema(op_ref, (), {a.name: value for a, value in zip(schema.arguments, inputs, strict=False)})
     missing = [a.name for a in schema.arguments[len(inputs) :] if not a.has_default_value()]
     if missing:
         raise InputError(f"{kind} lacks its argument {', '.join(missing)}: {schema}")

@@ -77,7 +77,7 @@ class Reachable:
             self._code.append(type(value))
         elif isinstance(value, dict):
             self.contents.append(value)
-            self._ahead += [held for _, held in contents_of(value)]
+            self._ahead += [item for _, item in contents_of(value)]
         elif isinstance(value, list | set | deque):
             self.contents.append(value)
             self._ahead += contents_of(value)
@@ -115,14 +115,14 @@ def contents_of(container: Any) -> list[Any]:
     """
     kind: Any = type(container)
     if kind not in _CONTAINERS:
-        kind = next(one for one in kind.__mro__ if one in _CONTAINERS)
+        kind = next(base for base in kind.__mro__ if base in _CONTAINERS)
     return list(kind.items(container) if issubclass(kind, dict) else kind.__iter__(container))
 
 
-def _reached_by_code(code: Any, found: Reachable) -> Iterator[Any]:
+def _reached_by_code(code: Any, reachable: Reachable) -> Iterator[Any]:
     """Yield the objects that a function or class reaches directly, and add its names, closure or cache."""
     if isinstance(code, CACHE):
-        found.caches.append(code)
+        reachable.caches.append(code)
         yield code.__wrapped__
     elif is_foreign(getattr(code, "__module__", None)):
         return
@@ -131,29 +131,29 @@ def _reached_by_code(code: Any, found: Reachable) -> Iterator[Any]:
         for name, value in sorted(vars(code).items(), key=lambda item: item[0] not in ("forward", "__call__")):
             if not name.startswith("__") or name in ("__call__", "__init__", "__getitem__"):
                 if not isinstance(value, FunctionType):
-                    found.names.append((code, name))
+                    reachable.names.append((code, name))
                 yield value
     else:
         for cell in code.__closure__ or ():
-            found.cells.append(cell)
+            reachable.cells.append(cell)
             yield _inside(cell)
         yield from (code.__defaults__, code.__kwdefaults__, vars(code))
-        yield from _globals(code, found)
+        yield from _globals(code, reachable)
 
 
-def _globals(function: FunctionType, found: Reachable) -> Iterator[Any]:
+def _globals(function: FunctionType, reachable: Reachable) -> Iterator[Any]:
     names = _names(function.__code__)
     places = [function.__globals__]
     for name in names:
         value = function.__globals__.get(name)
         if isinstance(value, ModuleType) and not is_foreign(value.__name__):
             places.append(vars(value))
-    for place in places:
+    for namespace in places:
         for name in names:
-            if name in place and not isinstance(place[name], ModuleType):
-                if not isinstance(place[name], FunctionType | type | CACHE):
-                    found.names.append((place, name))
-                yield place[name]
+            if name in namespace and not isinstance(namespace[name], ModuleType):
+                if not isinstance(namespace[name], FunctionType | type | CACHE):
+                    reachable.names.append((namespace, name))
+                yield namespace[name]
 
 
 @functools.lru_cache(1 << 14)

@@ -47,7 +47,7 @@ def named_tensors(source: TensorSource) -> Mapping[str, torch.Tensor]:
         loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except Exception as cause:  # a damaged file can raise any exception
         raise InputError(f"{path} holds no state_dict: {cause}") from cause
-    if not isinstance(loaded, Mapping) or not all(isinstance(one, torch.Tensor) for one in loaded.values()):
+    if not isinstance(loaded, Mapping) or not all(isinstance(value, torch.Tensor) for value in loaded.values()):
         raise InputError(f"{path} holds no state_dict: a mapping of names to tensors")
     return loaded
 
@@ -67,22 +67,22 @@ class _SafeTensors(Mapping[str, torch.Tensor]):
         self._places: dict[str, tuple[Path, int, _Place]] = {}
         for file in files:
             start, header = _header(file)
-            self._places.update({name: (file, start, place) for name, place in header.items()})
+            self._places.update({name: (file, start, entry) for name, entry in header.items()})
 
     def __getitem__(self, name: str) -> torch.Tensor:
-        file, start, place = self._places[name]
-        if place.dtype not in _DTYPES:
-            raise InputError(f"{file}: `{name}` has the dtype {place.dtype!r}, which is not supported")
-        dtype, shape, (begin, end) = _DTYPES[place.dtype], place.shape, place.data_offsets
+        file, start, entry = self._places[name]
+        if entry.dtype not in _DTYPES:
+            raise InputError(f"{file}: `{name}` has the dtype {entry.dtype!r}, which is not supported")
+        dtype, shape, (begin, end) = _DTYPES[entry.dtype], entry.shape, entry.data_offsets
         count = math.prod(shape)
         if end - begin != count * dtype.itemsize or start + end > file.stat().st_size:
             raise InputError(f"{file}: `{name}` is not at the position that the header declares")
         try:
             if not count:
                 return torch.empty(shape, dtype=dtype)
-            whole = torch.from_file(str(file), shared=False, size=start + end, dtype=torch.uint8)
-            own = whole[start + begin :]
-            return (own if (start + begin) % dtype.itemsize == 0 else own.clone()).view(dtype).reshape(shape)
+            file_bytes = torch.from_file(str(file), shared=False, size=start + end, dtype=torch.uint8)
+            data = file_bytes[start + begin :]
+            return (data if (start + begin) % dtype.itemsize == 0 else data.clone()).view(dtype).reshape(shape)
         except RuntimeError as wrong:  # a shape such as (0, 2**62, 4)
             raise InputError(f"{file}: `{name}` is not a tensor of PyTorch: {wrong}") from wrong
 
@@ -102,6 +102,6 @@ def _header(file: Path) -> tuple[int, dict[str, _Place]]:
                 raise InputError(f"{file} is not a file of safetensors")
             entries = decode_json(stream.read(length), dict[str, msgspec.Raw], "its header")
             entries.pop("__metadata__", None)
-            return 8 + length, {name: decode_json(bytes(one), _Place, f"`{name}`") for name, one in entries.items()}
+            return 8 + length, {name: decode_json(bytes(raw), _Place, f"`{name}`") for name, raw in entries.items()}
     except ForeignFileError as wrong:
         raise InputError(f"{file} is not a file of safetensors: {wrong}") from wrong

@@ -42,9 +42,11 @@ class _OnDisk(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         if func is _TO_COPY and _is_plain(args[0]) and _is_cpu(kwargs.get("device")):
             return tensor_on_disk(args[0].shape, kwargs.get("dtype") or args[0].dtype).copy_(args[0])
-        found = func(*args, **kwargs)
-        given = {_storage(one) for one in pytree.tree_leaves((args, kwargs)) if _is_plain(one)}
-        return pytree.tree_map(lambda one: _move(one) if _is_plain(one) and _storage(one) not in given else one, found)
+        result = func(*args, **kwargs)
+        storages = {_storage(leaf) for leaf in pytree.tree_leaves((args, kwargs)) if _is_plain(leaf)}
+        return pytree.tree_map(
+            lambda leaf: _move(leaf) if _is_plain(leaf) and _storage(leaf) not in storages else leaf, result
+        )
 
 
 @contextmanager

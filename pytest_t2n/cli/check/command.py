@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--repair writes the model to the file of -o")
     engines = engines_of(options, Console(stderr=True))
     _require(transforms, engines)
-    targets = dict.fromkeys(one.target for one in engines)
+    targets = dict.fromkeys(engine.target for engine in engines)
     requests: dict[str, CheckRequest] = {}
     without: dict[str, T2NError] = {}
     for target in targets:
@@ -121,8 +121,8 @@ def run(options: argparse.Namespace) -> int:
                 ended += _after_transforms(engine, request, transforms)
             outcomes += ended
             if options.json:
-                for title, one in ended:
-                    print(json.dumps({**one.to_dict(), "engine": title}))
+                for title, result in ended:
+                    print(json.dumps({**result.to_dict(), "engine": title}))
         if not options.json:
             _show(outcomes)
         if options.repair and all(outcome.passed for _, outcome in outcomes):

@@ -264,8 +264,8 @@ def _call(text: str, make: Any) -> Any:
 
 def _option(text: str) -> tuple[str, Any]:
     """Return name and value of `name=value`; a value is a Python literal if possible, otherwise a text."""
-    name, found, value = text.partition("=")
-    if not found or not name.isidentifier():
+    name, separator, value = text.partition("=")
+    if not separator or not name.isidentifier():
         raise InputError(f"--option={text}: this is not NAME=VALUE")
     try:
         return name, ast.literal_eval(value)

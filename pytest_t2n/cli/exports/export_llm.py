@@ -114,8 +114,8 @@ def run(options: argparse.Namespace) -> int:
         say(f"{part.archive}: {name}, {part.archive.stat().st_size / 1e6:.1f} MB, holds for {part.range}")
     if result.proof is not None:
         say(f"proven in {target} at `{target.check_io_tolerance}`: tokens {result.proof.tokens}")
-        for one in result.proof.further:
-            say(f"  {one.name}: {one.text}")
+        for check in result.proof.further:
+            say(f"  {check.name}: {check.text}")
         if result.loss is not None:
             say(f"the weights, against float32: {result.loss.describe()}")
         if result.cache is not None:
@@ -183,9 +183,9 @@ def _count(text: str) -> int | str:
     return text if text == "input" else int(text)
 
 
-def _forms(given: str | None) -> str | dict[str, str] | None:
+def _forms(text: str | None) -> str | dict[str, str] | None:
     """Return one storage format for all weights, or formats by patterns."""
-    if given is None or "=" not in given:
-        return given
-    pairs = (one.rpartition("=") for one in given.split(","))
+    if text is None or "=" not in text:
+        return text
+    pairs = (entry.rpartition("=") for entry in text.split(","))
     return {pattern.strip(): form.strip() for pattern, _, form in pairs}

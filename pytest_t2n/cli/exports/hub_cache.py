@@ -15,25 +15,25 @@ from t2n_core.errors import InputError
 _BRANCH: Final = "main"
 
 
-def model_folder(given: str | Path, environment: Mapping[str, str] = os.environ) -> Path:
+def model_folder(source: str | Path, environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder with the files of a model.
 
-    `given` is that folder, a model's folder in a hub's cache, or a name such as `owner/name` or `owner/name@revision`,
+    `source` is that folder, a model's folder in a hub's cache, or a name such as `owner/name` or `owner/name@revision`,
     which is looked up in the cache that HF_HUB_CACHE or HF_HOME names. Raises InputError.
     """
-    folder = Path(given)
+    folder = Path(source)
     if (folder / "snapshots").is_dir():
         return _snapshot(folder, _BRANCH)
     if folder.is_dir():
         return folder
-    name, _, revision = str(given).partition("@")
+    name, _, revision = str(source).partition("@")
     parts = name.split("/")
     if len(parts) > 2 or not all(part.strip(".") for part in parts):
-        raise InputError(f"there is no folder {given}")
+        raise InputError(f"there is no folder {source}")
     cached = hub_cache(environment) / "--".join(("models", *parts))
     if not cached.is_dir():
         raise InputError(
-            f"there is no folder {given}, and no model of this name in {cached.parent}",
+            f"there is no folder {source}, and no model of this name in {cached.parent}",
             hint="nothing is downloaded: `hf download NAME` puts a model there, and HF_HOME names another place",
         )
     return _snapshot(cached, revision or _BRANCH)
@@ -41,8 +41,8 @@ def model_folder(given: str | Path, environment: Mapping[str, str] = os.environ)
 
 def hub_cache(environment: Mapping[str, str]) -> Path:
     """Return the folder of the hub's cache by the variables of huggingface_hub."""
-    if given := environment.get("HF_HUB_CACHE"):
-        return Path(given).expanduser()
+    if cache_path := environment.get("HF_HUB_CACHE"):
+        return Path(cache_path).expanduser()
     home = environment.get("HF_HOME") or Path(environment.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
     return Path(home).expanduser() / "hub"
 
@@ -53,7 +53,7 @@ def _snapshot(cached: Path, revision: str) -> Path:
     commit = reference.read_text("utf-8").strip() if reference.is_file() else revision
     folder = cached / "snapshots" / commit
     if not folder.is_dir():
-        known = sorted(one.name for one in (cached / "snapshots").glob("*"))
-        hint = f"it has {', '.join(known)}" if known else "no file of the model was downloaded"
+        snapshots = sorted(path.name for path in (cached / "snapshots").glob("*"))
+        hint = f"it has {', '.join(snapshots)}" if snapshots else "no file of the model was downloaded"
         raise InputError(f"{cached} has no snapshot of {revision}", hint=hint)
     return folder

@@ -42,6 +42,6 @@ def options_of_marks(owners: list[Any], target: str, *, no_check: bool) -> dict[
 
 
 def _marks_of(owner: Any) -> list[Any]:
-    found = vars(owner).get("pytestmark", [])
-    marks = found if isinstance(found, list) else [found]
+    pytestmark = vars(owner).get("pytestmark", [])
+    marks = pytestmark if isinstance(pytestmark, list) else [pytestmark]
     return [getattr(mark, "mark", mark) for mark in reversed(marks)]

@@ -58,18 +58,24 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 class DaskWorkers:
     """The workers of a cluster that share one platform and have the engines."""
 
-    def __init__(self, client: Any, wanted: WantedEngines, options: argparse.Namespace, say: Callable[[str], None]):
+    def __init__(
+        self, client: Any, engine_request: WantedEngines, options: argparse.Namespace, say: Callable[[str], None]
+    ):
         """Query all workers. Raises T2NError if none can judge."""
-        self._client, self._wanted, self._bundle, self._source = client, wanted, options.bundle, options.source
+        self._client, self._wanted, self._bundle, self._source = client, engine_request, options.bundle, options.source
         workers = _workers_with(client, options.dask_resources)
-        reports = _reports(client, wanted, list(workers))
+        reports = _reports(client, engine_request, list(workers))
         chosen = _largest_group(reports, say)
         report = reports[chosen[0]]
         self.platform: PlatformLine = report.platform
         self.engines = [SelectedEngine.from_dict(fields) for fields in report.engines]
         self.width = sum(workers[address] for address in chosen)
         on_host = Counter(_host_of(address) for address in chosen)
-        sizes = [memory // on_host[_host_of(one)] for one in chosen if (memory := reports[one].memory) is not None]
+        sizes = [
+            memory // on_host[_host_of(address)]
+            for address in chosen
+            if (memory := reports[address].memory) is not None
+        ]
         self.memory = min([MOST, *sizes])
         """Bytes of an engine's job, such that each host has enough for all of its workers."""
         limits: dict[str, Any] = {"resources": options.dask_resources} if options.dask_resources else {}
@@ -148,10 +154,10 @@ def dask_workers(options: argparse.Namespace, say: Callable[[str], None]) -> Ite
             client.wait_for_workers(1, timeout=_SECONDS)
         except TimeoutError:
             raise T2NError(f"--dask={options.dask}: no worker came within {_SECONDS} seconds") from None
-        wanted = WantedEngines(
+        engine_request = WantedEngines(
             tuple(options.tract), options.cpu, options.runtime, options.paths, options.khronos, options.offline
         )
-        yield DaskWorkers(client, wanted, options, say)
+        yield DaskWorkers(client, engine_request, options, say)
     finally:
         client.close(timeout=1)
 
@@ -189,19 +195,19 @@ def _workers_of(client: Any) -> dict[str, Any]:
 
 def _workers_with(client: Any, resources: Mapping[str, float]) -> dict[str, int]:
     """Return the number of threads of each worker with these resources. Raises T2NError if there is none."""
-    found = {
+    thread_counts = {
         address: int(worker["nthreads"])
         for address, worker in _workers_of(client).items()
         if all(worker.get("resources", {}).get(name, 0) >= count for name, count in resources.items())
     }
-    if not found:
+    if not thread_counts:
         raise T2NError(f"no worker of the cluster has {', '.join(f'{name}={n:g}' for name, n in resources.items())}")
-    return found
+    return thread_counts
 
 
-def _reports(client: Any, wanted: WantedEngines, workers: list[str]) -> dict[str, HostReport]:
+def _reports(client: Any, engine_request: WantedEngines, workers: list[str]) -> dict[str, HostReport]:
     """Return the report of each worker, also of one that cannot answer."""
-    data = msgspec.msgpack.encode(wanted)
+    data = msgspec.msgpack.encode(engine_request)
     answers = client.run(report_host, data, workers=workers, on_error="return")
     return {address: _report_of(address, answer) for address, answer in answers.items()}
 
@@ -226,12 +232,14 @@ def _largest_group(reports: Mapping[str, HostReport], say: Callable[[str], None]
         if report.problem:
             say(f"{address} is left out: {report.problem}")
         else:
-            engines = str(sorted((one["label"], (one["resolved"] or {}).get("sha256")) for one in report.engines))
+            engines = str(
+                sorted((engine["label"], (engine["resolved"] or {}).get("sha256")) for engine in report.engines)
+            )
             groups.setdefault((report.platform.key, engines), []).append(address)
     if not groups:
         raise T2NError("no worker of the cluster can judge", hint="the reasons are printed above")
     first, *others = sorted(groups.values(), key=len, reverse=True)
-    for address in (one for group in others for one in group):
+    for address in (address for group in others for address in group):
         say(f"{address} is left out: it has another platform; give such hosts a resource, and a separate run")
     return first
 
@@ -274,7 +282,7 @@ def _host_of(address: str) -> str:
 
 def _resources(text: str) -> dict[str, float]:
     try:
-        pairs = (one.split("=", 1) for one in text.split(","))
+        pairs = (entry.split("=", 1) for entry in text.split(","))
         return {name.strip(): float(count) for name, count in pairs}
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=NUMBER, as arm=1") from None

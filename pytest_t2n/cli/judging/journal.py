@@ -80,5 +80,5 @@ class Journal:
     def _check_plan(self, earlier: Interrupted) -> None:
         """Raise RecordError if an interrupted run had another plan."""
         if earlier.cells and earlier.plan != self._plan.line:
-            what = "from another bundle, other cases or another shard"
-            raise RecordError(f"--t2n-resume: {self._folder} is {what}; start again")
+            difference = "from another bundle, other cases or another shard"
+            raise RecordError(f"--t2n-resume: {self._folder} is {difference}; start again")

@@ -61,17 +61,17 @@ def plan_run(
         for group in groups:
             cases[group[0].case].append(PlannedCell(_cell_of(group[0], engine), group))
     cases = {name: cells for name, cells in cases.items() if cells}
-    whole = [planned for cells in cases.values() for planned in cells]
-    line = msgspec.structs.replace(plan_for(one.cell for one in whole), sha256=_digest(whole))
+    all_cells = [planned for cells in cases.values() for planned in cells]
+    line = msgspec.structs.replace(plan_for(planned_cell.cell for planned_cell in all_cells), sha256=_digest(all_cells))
     if shard is None:
         return Plan(cases, line)
     sizes = Counter({name: len(cells) for name, cells in cases.items()})
     cut = cut_cases(sizes, durations or {}, shard.count)
-    own = {name: cells for name, cells in cases.items() if cut.shards[name] == shard.index}
-    part = plan_for(one.cell for cells in own.values() for one in cells)
-    nodeids = [one.cell.nodeid for one in whole]
+    own_cases = {name: cells for name, cells in cases.items() if cut.shards[name] == shard.index}
+    part = plan_for(planned_cell.cell for cells in own_cases.values() for planned_cell in cells)
+    nodeids = [planned_cell.cell.nodeid for planned_cell in all_cells]
     return Plan(
-        own, msgspec.structs.replace(part, sha256=line.sha256, shard=str(shard), nodeids=nodeids, cut=cut.digest)
+        own_cases, msgspec.structs.replace(part, sha256=line.sha256, shard=str(shard), nodeids=nodeids, cut=cut.digest)
     )
 
 
@@ -100,15 +100,15 @@ def _with_exporter(engine: SelectedEngine, exporter: str) -> SelectedEngine:
     return replace(engine, exporter=exporter, resolved={**engine.resolved, "paths": EnginePath.DECLUTTER.value})
 
 
-def _nearest(versions: Sequence[str], wanted: str) -> str:
-    if wanted in versions:
-        return wanted
+def _nearest(versions: Sequence[str], requested_version: str) -> str:
+    if requested_version in versions:
+        return requested_version
     try:
-        known, goal = sorted(versions, key=Version), Version(wanted)
+        candidates, goal = sorted(versions, key=Version), Version(requested_version)
     except InvalidVersion:
         return versions[-1]
-    older = [version for version in known if Version(version) <= goal]
-    return older[-1] if older else known[0]
+    older = [version for version in candidates if Version(version) <= goal]
+    return older[-1] if older else candidates[0]
 
 
 def _cell_of(check: CheckEntry, engine: SelectedEngine) -> Cell:
@@ -119,6 +119,8 @@ def _cell_of(check: CheckEntry, engine: SelectedEngine) -> Cell:
 def _digest(cells: Iterable[PlannedCell]) -> str:
     """Return a digest that is equal for runs with the same cells and checks."""
     digest = sha256()
-    for line in sorted(f"{one.cell.nodeid}\0".encode() + msgspec.json.encode(one.checks) for one in cells):
+    for line in sorted(
+        f"{planned_cell.cell.nodeid}\0".encode() + msgspec.json.encode(planned_cell.checks) for planned_cell in cells
+    ):
         digest.update(line + b"\n")
     return digest.hexdigest()

@@ -86,10 +86,10 @@ def report_host(data: bytes) -> bytes:
     return msgspec.msgpack.encode(_report(msgspec.msgpack.decode(data, type=WantedEngines)))
 
 
-def _report(wanted: WantedEngines) -> HostReport:
+def _report(engine_request: WantedEngines) -> HostReport:
     host, here = socket.gethostname(), this_platform()
     try:
-        engines = [engine.to_dict() for engine in _engines(wanted).values()]
+        engines = [engine.to_dict() for engine in _engines(engine_request).values()]
     except Exception as exc:  # a host without engines is left out, with the reason
         return HostReport(host, code_digest(), here, problem=text_of(exc))
     return HostReport(host, code_digest(), here, engines, machine_memory())
@@ -102,8 +102,10 @@ def judge_remote(data: bytes) -> bytes:
     """
     remote = msgspec.msgpack.decode(data, type=RemoteUnit)
     try:
-        own = _engines(remote.wanted)
-        cells = [msgspec.structs.replace(cell, engine=_own_engine(cell.engine, own)) for cell in remote.unit.cells]
+        local_engines = _engines(remote.wanted)
+        cells = [
+            msgspec.structs.replace(cell, engine=_own_engine(cell.engine, local_engines)) for cell in remote.unit.cells
+        ]
     except Exception as exc:
         time.sleep(_PAUSE)  # otherwise this idle worker would get all units before it is excluded
         raise WrongHostError(text_of(exc), _this_worker()) from None
@@ -121,15 +123,15 @@ def judge_remote(data: bytes) -> bytes:
 
 
 @lru_cache(maxsize=4)
-def _engines(wanted: WantedEngines) -> dict[str, SelectedEngine]:
+def _engines(engine_request: WantedEngines) -> dict[str, SelectedEngine]:
     """Return the engines of this host by title, from its cache or the index: no library is sent."""
     settings = Settings(
-        tract=wanted.tract,
-        cpu=wanted.cpu,
-        runtime=wanted.runtime,
-        paths=wanted.paths,
-        khronos=wanted.khronos,
-        offline=wanted.offline,
+        tract=engine_request.tract,
+        cpu=engine_request.cpu,
+        runtime=engine_request.runtime,
+        paths=engine_request.paths,
+        khronos=engine_request.khronos,
+        offline=engine_request.offline,
     )
     return {engine.title: engine for engine in select_engines(settings)}
 
@@ -151,12 +153,12 @@ def _host_name() -> str:
     return name if isinstance(name, str) and "://" not in name else socket.gethostname()
 
 
-def _own_engine(planned: dict[str, Any], own: dict[str, SelectedEngine]) -> dict[str, Any]:
+def _own_engine(planned: dict[str, Any], local_engines: dict[str, SelectedEngine]) -> dict[str, Any]:
     engine = SelectedEngine.from_dict(planned)
-    found = own.get(engine.title)
-    if found is None or found.platform != engine.platform or digest_of(found) != digest_of(engine):
+    local_engine = local_engines.get(engine.title)
+    if local_engine is None or local_engine.platform != engine.platform or digest_of(local_engine) != digest_of(engine):
         raise RuntimeError(f"{engine.title} is another engine on {socket.gethostname()}")
-    return found.to_dict()
+    return local_engine.to_dict()
 
 
 def digest_of(engine: SelectedEngine) -> str:

@@ -72,11 +72,11 @@ class Reuse:
         self._digests = lru_cache(maxsize=1024)(self._digests_of)
 
     def stored_results(
-        self, plan: Plan, wanted: Callable[[str], bool]
+        self, plan: Plan, is_requested: Callable[[str], bool]
     ) -> Iterator[tuple[CellLine, GraphLine | None, str]]:
-        """Yield record, graph and description of each cell with a stored result, for the wanted node ids."""
-        cells = (one for group in plan.cases.values() for one in group if wanted(one.cell.nodeid))
-        keyed = ((key, one) for one in cells if (key := self.key_of(one)))
+        """Yield record, graph and description of each requested cell with a stored result."""
+        cells = (planned for group in plan.cases.values() for planned in group if is_requested(planned.cell.nodeid))
+        keyed = ((key, planned_cell) for planned_cell in cells if (key := self.key_of(planned_cell)))
         while batch := list(islice(keyed, _BATCH)):
             stored = self._store.get([key for key, _ in batch])
             for key, planned in batch:
@@ -151,12 +151,12 @@ class Reuse:
         if record.platform != cell.engine.platform:
             facts = {**facts, "reused_from": record.platform}
         engine = cell.engine
-        own = msgspec.structs.replace(
+        reused_record = msgspec.structs.replace(
             record, nodeid=cell.nodeid, case=cell.case, target=engine.target, version=engine.version,
             label=engine.label, exporter=engine.exporter, platform=engine.platform, on="", expected="", exported="",
             facts=facts, reused=True,
         )  # fmt: skip
-        return own, graph, stored.text
+        return reused_record, graph, stored.text
 
 
 def is_lasting(record: CellLine) -> bool:

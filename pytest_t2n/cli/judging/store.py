@@ -24,15 +24,15 @@ _WAITING = 1_000
 class ResultStore:
     """Results in files `ab/abcd….json`. A file that cannot be read or written only costs time."""
 
-    def __init__(self, place: str, warn: Callable[[str], None]) -> None:
+    def __init__(self, url: str, warn: Callable[[str], None]) -> None:
         """Open a folder, or a URL. Raises T2NError for an unsupported URL."""
         self._warn = warn
         self._warned: set[str] = set()
         self._folder, self._remote, self._root = None, None, ""
-        if "://" in place:
-            self._remote, self._root = _open(place)
+        if "://" in url:
+            self._remote, self._root = _open(url)
         else:
-            self._folder = Path(place)
+            self._folder = Path(url)
         self._pool = ThreadPoolExecutor(_WRITERS, thread_name_prefix="t2n reuse")
         self._writing: list[Future[None]] = []
 
@@ -65,7 +65,7 @@ class ResultStore:
         """Write a result in the background."""
         if len(data) > _MOST or "write" in self._warned:
             return
-        self._writing = [one for one in self._writing if not one.done()]
+        self._writing = [future for future in self._writing if not future.done()]
         if len(self._writing) >= _WAITING:
             self._writing[0].result()
         self._writing.append(self._pool.submit(self._write, key, data))
@@ -94,11 +94,11 @@ class ResultStore:
         except Exception as exc:
             self._tell("write", exc)
 
-    def _tell(self, what: str, error: Exception) -> None:
+    def _tell(self, operation: str, error: Exception) -> None:
         """Warn once of each kind of error."""
-        if what not in self._warned:
-            self._warned.add(what)
-            self._warn(f"--reuse: results cannot be {'read' if what == 'read' else 'written'}: {error}"[:300])
+        if operation not in self._warned:
+            self._warned.add(operation)
+            self._warn(f"--reuse: results cannot be {'read' if operation == 'read' else 'written'}: {error}"[:300])
 
 
 def _open(url: str) -> tuple[Any, str]:

@@ -35,9 +35,9 @@ def run(options: argparse.Namespace) -> int:
             left += finding.by_hand
             changed += not finding.by_hand
             if finding.by_hand or not options.write:
-                how = "" if finding.by_hand else " (--write does it)"
+                note = "" if finding.by_hand else " (--write does it)"
                 line = source.line_of(finding, edited=options.write)
-                say(f"{path}:{line}: {finding.name}: {finding.advice}{how}")
+                say(f"{path}:{line}: {finding.name}: {finding.advice}{note}")
     say(f"{changed} {'changed' if options.write else 'can be changed by --write'}, {left} to change by hand")
     return 1 if left else 0
 
@@ -50,6 +50,6 @@ def _read(path: Path) -> Source:
 
 
 def _show_diff(path: Path, source: Source, text: bytes) -> None:
-    before, after = (one.decode(source.encoding).splitlines() for one in (source.raw, text))
+    before, after = (content.decode(source.encoding).splitlines() for content in (source.raw, text))
     for line in difflib.unified_diff(before, after, str(path), str(path), lineterm=""):
         say(line)

@@ -55,8 +55,8 @@ class Source:
         self._bytes = text.encode()
         lines = self._bytes.split(b"\n")
         self._starts = [0]
-        for one in lines:
-            self._starts.append(self._starts[-1] + len(one) + 1)
+        for source_line in lines:
+            self._starts.append(self._starts[-1] + len(source_line) + 1)
         self._bound: dict[str, str] = {}  # local name -> dotted name
         self._plain: dict[str, list[ast.alias]] = {}  # local name -> the parts of `import …` that bind it
         self._modules: dict[str, list[str]] = {}  # local name -> modules that its rewritten uses need
@@ -91,12 +91,12 @@ class Source:
         return line
 
     def _merge(self) -> list[Edit]:
-        found: list[Edit] = []
+        merged_edits: list[Edit] = []
         for edit in sorted(set(self.edits)):
-            if found and edit.start < found[-1].end:  # two arguments that are left out share a comma
-                edit = Edit(found[-1].start, max(found[-1].end, edit.end), found.pop().text)
-            found.append(edit)
-        return found
+            if merged_edits and edit.start < merged_edits[-1].end:  # two arguments that are left out share a comma
+                edit = Edit(merged_edits[-1].start, max(merged_edits[-1].end, edit.end), merged_edits.pop().text)
+            merged_edits.append(edit)
+        return merged_edits
 
     def _span(self, node: ast.expr | ast.stmt | ast.alias | ast.keyword) -> tuple[int, int]:
         start = self._starts[node.lineno - 1] + node.col_offset
@@ -243,8 +243,8 @@ class Source:
         if is_whole:
             self.edits.append(Edit(start + opening.start(1), start + opening.end(1), next(iter(homes))))
             return
-        kept = [f"{alias.name} as {alias.asname}" if alias.asname else alias.name for alias in by_hand]
-        parts = {**{module: [new for _, new in texts] for module, texts in homes.items()}, str(node.module): kept}
+        remaining = [f"{alias.name} as {alias.asname}" if alias.asname else alias.name for alias in by_hand]
+        parts = {**{module: [new for _, new in texts] for module, texts in homes.items()}, str(node.module): remaining}
         lines = [f"from {module} import {', '.join(names)}" for module, names in parts.items() if names]
         indent = self._bytes[self._starts[node.lineno - 1] : start].decode()
         self.edits.append(Edit(start, end, ("; " if indent.strip() else f"\n{indent}").join(lines)))

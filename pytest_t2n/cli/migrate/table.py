@@ -52,10 +52,10 @@ def move_of(dotted: str) -> Move:
 
 def defined_as(dotted: str) -> str:
     """Return the name in the defining module, for a name of either package."""
-    known = _homes()
+    homes = _homes()
     for head in _heads(dotted):
-        if head in known:
-            return known[head] + dotted[len(head) :]
+        if head in homes:
+            return homes[head] + dotted[len(head) :]
     return dotted
 
 
@@ -78,20 +78,20 @@ def _names() -> dict[str, Move]:
 @cache
 def _homes() -> dict[str, str]:
     """Return the defining name of each name: that of a module that exports it too, or the new one."""
-    found: dict[str, str] = {}
+    homes: dict[str, str] = {}
     for move in moves():
         if move.kind == "name" and not move.old.endswith(_REST):
             last = move.old.rpartition(".")[2]
             if move.change == "import":
-                found.setdefault(move.new, move.old)
-            found.update({f"{module}.{last}": move.old for module in (*move.also.split(), move.old.rpartition(".")[0])})
-    return found
+                homes.setdefault(move.new, move.old)
+            homes.update({f"{module}.{last}": move.old for module in (*move.also.split(), move.old.rpartition(".")[0])})
+    return homes
 
 
 def _lines_for(dotted: str) -> Iterator[Move]:
-    known, name = _names(), defined_as(dotted)
+    moves_by_name, name = _names(), defined_as(dotted)
     for ending in ("", _REST):
-        yield from (known[head + ending] for head in _heads(name) if head + ending in known)
+        yield from (moves_by_name[head + ending] for head in _heads(name) if head + ending in moves_by_name)
 
 
 def _heads(dotted: str) -> Iterator[str]:

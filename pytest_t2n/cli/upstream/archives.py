@@ -39,8 +39,8 @@ def bundle_archives(options: argparse.Namespace) -> int:
     for file in files:
         name = file.relative_to(options.path).as_posix() if file != options.path else file.name
         try:
-            (given,) = read_given(file, options.inputs or _arrays_of(file))
-            request = with_outputs(given).request
+            (case,) = read_given(file, options.inputs or _arrays_of(file))
+            request = with_outputs(case).request
             criteria = Judgement.parse(options.level) if options.level else request.criteria
             inputs = CheckInputs(_cell(name), replace(request, criteria=criteria))
             entries.append(write_check(options.output, inputs))

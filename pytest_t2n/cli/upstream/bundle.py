@@ -55,45 +55,45 @@ def run(options: argparse.Namespace) -> int:
     from t2n_core.reduce.tract_case import TractCase, write_tract_case
     from t2n_core.releases.judges import Releases, archive_judge
 
-    found = given_of(options)
+    cases = given_of(options)
     with Releases(offline=options.offline, cache_dir=options.cache_dir) as releases:
 
-        def write(given: Given, folder: Path) -> bool:
-            engine = engine_of(options, given)
+        def write(upstream_case: Given, folder: Path) -> bool:
+            engine = engine_of(options, upstream_case)
             if engine is None:
                 raise InputError("the format tract is for the engine tract")
-            given = with_outputs(given)
-            alone = _failing(given, engine)
+            upstream_case = with_outputs(upstream_case)
+            alone = _failing(upstream_case, engine)
             (sample,) = alone.samples
-            title = options.title or f"{given.name} in tract {engine.version}"
+            title = options.title or f"{upstream_case.name} in tract {engine.version}"
             level = alone.criteria.level  # as that in which releases are right
             case = TractCase.of(alone.archive, sample, title, level=level, keeps_symbols=options.keep_symbols)
             write_tract_case(case, folder)
             report = releases.search(archive_judge(releases, alone), fetches=0)
             (folder.parent / f"{folder.name}.{ISSUE_FILE}").write_text(
-                _issue(title, given, alone, engine, report, folder), encoding="utf-8"
+                _issue(title, upstream_case, alone, engine, report, folder), encoding="utf-8"
             )
-            say(f"{given.name}: {folder}, {folder.name}.{ISSUE_FILE} beside it")
+            say(f"{upstream_case.name}: {folder}, {folder.name}.{ISSUE_FILE} beside it")
             return _replay(folder, engine, releases, report, options.timeout)
 
         with busy("replaying in releases of tract"):
-            return each_case(found, options.output, write)
+            return each_case(cases, options.output, write)
 
 
-def _failing(given: Given, engine: ResolvedEngine) -> CheckRequest:
+def _failing(case: Given, engine: ResolvedEngine) -> CheckRequest:
     """Return the check of the first sample that fails. Raises InputError if none does."""
     from t2n_core.engine import engine_for
     from t2n_core.parity.check import check_parity
 
-    for sample in given.request.samples:
-        alone = replace(given.request, samples=[sample])
+    for sample in case.request.samples:
+        alone = replace(case.request, samples=[sample])
         if not check_parity(engine_for(engine), alone).passed:
             return alone
-    raise InputError(f"{given.name} does not fail in tract {engine.version}")
+    raise InputError(f"{case.name} does not fail in tract {engine.version}")
 
 
 def _issue(
-    title: str, given: Given, alone: CheckRequest, engine: ResolvedEngine, report: ReleaseReport, folder: Path
+    title: str, case: Given, alone: CheckRequest, engine: ResolvedEngine, report: ReleaseReport, folder: Path
 ) -> str:
     from t2n_core.check.mismatch.author import author_of
     from t2n_core.engine import engine_for
@@ -109,7 +109,7 @@ def _issue(
     has_definitions = not is_onnx(alone.archive)
     author = author_of(engine_for(engine), alone, sample) if has_definitions else None
     if author is not None:
-        say(f"{given.name}: {verdict(author)}")
+        say(f"{case.name}: {verdict(author)}")
     expected = dict(zip(program.outputs, sample.expected, strict=True))
     right = report.nearest_right(version_given(engine.version))
     return issue_text(
@@ -120,7 +120,7 @@ def _issue(
         engine=f"tract {engine.version}",
         oracle=f"tract {right}" if right is not None else "" if has_definitions else alone.reference,
         report=report,
-        origins=given.origins,
+        origins=case.origins,
         place=_place(folder, engine.version),
         author=author,
         meant=DefinitionsOracle(alone.timeout).values(program, program.outputs) if has_definitions else {},

@@ -38,8 +38,8 @@ def _list(options: argparse.Namespace) -> int:
         exporter = find_exporter(name, {})
         home = folder / name
         missing = missing_requirements(exporter)
-        place = str(home) if home.exists() else f"needs {', '.join(missing)}" if missing else "this environment"
-        rows.append((name, version_of(exporter, folder), exporter.format, place))
+        environment = str(home) if home.exists() else f"needs {', '.join(missing)}" if missing else "this environment"
+        rows.append((name, version_of(exporter, folder), exporter.format, environment))
     show_table(("exporter", "version", "writes", "runs in"), rows)
     return 0
 

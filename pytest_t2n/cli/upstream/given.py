@@ -148,33 +148,33 @@ def _samples(path: Path, inputs: Sequence[str], outputs: Sequence[str]) -> list[
     return samples
 
 
-def with_outputs(given: Given) -> Given:
+def with_outputs(case: Given) -> Given:
     """Return the same if it has expected outputs, else with those of the file's reference.
 
     That is the definitions of an archive's operators, or onnxruntime. Raises InputError if they cannot be computed.
     """
     from t2n_core.check.file import open_checked
 
-    request = given.request
-    if given.expects:
-        return given
+    request = case.request
+    if case.expects:
+        return case
     try:
         inputs = [sample.inputs for sample in request.samples]
-        samples, reference = open_checked(request.archive, {}).samples(inputs, given.target)
+        samples, reference = open_checked(request.archive, {}).samples(inputs, case.target)
     except MeaningError as wrong:
         raise InputError(
-            f"{given.name} has no expected outputs, and its reference computes none: {wrong.message}",
+            f"{case.name} has no expected outputs, and its reference computes none: {wrong.message}",
             hint="put the outputs into the .npz, or name a release that is right with --good",
         ) from wrong
-    return replace(given, request=replace(request, samples=samples, reference=reference))
+    return replace(case, request=replace(request, samples=samples, reference=reference))
 
 
-def with_outputs_of(given: Given, engine: Any) -> Given:
+def with_outputs_of(case: Given, engine: Any) -> Given:
     """Return the same with the outputs of an engine as expected ones. Raises InputError if there are none."""
-    request = given.request
+    request = case.request
     reply = engine.run(request.archive, [sample.inputs for sample in request.samples], timeout=request.timeout)
     if reply.status != "ok":
         raise InputError(f"{engine.name} {engine.version} returns no outputs to compare with: {reply.message}")
     pairs = zip(request.samples, reply.outputs, strict=True)
     samples = [replace(sample, expected=outputs) for sample, outputs in pairs]
-    return replace(given, request=replace(request, samples=samples))
+    return replace(case, request=replace(request, samples=samples))

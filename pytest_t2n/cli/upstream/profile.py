@@ -34,11 +34,11 @@ def run(options: argparse.Namespace) -> int:
 
     profiles = []
     try:
-        for given in given_of(options):
-            spec = options.engine or given.version
-            if not spec or given.target != "tract":
+        for case in given_of(options):
+            spec = options.engine or case.version
+            if not spec or case.target != "tract":
                 raise InputError("name an engine of tract with --engine")
-            sample = given.request.samples[0]
+            sample = case.request.samples[0]
             for resolved in resolve_engines(spec, offline=options.offline, cache_dir=options.cache_dir):
                 engine = engine_for(resolved)
                 if not isinstance(engine, TractEngine):
@@ -47,12 +47,12 @@ def run(options: argparse.Namespace) -> int:
                 if not paths:
                     raise InputError(f"tract {resolved.version} has no path `{options.paths}`")
                 for path in paths:
-                    with busy(f"profiling {given.name} in tract {resolved.version}"):
+                    with busy(f"profiling {case.name} in tract {resolved.version}"):
                         profile = profile_archive(
                             engine,
-                            given.request.archive,
+                            case.request.archive,
                             sample.inputs,
-                            origins=given.origins,
+                            origins=case.origins,
                             path=path,
                             sizes=sample.sizes,
                             seconds=options.seconds,
@@ -60,9 +60,9 @@ def run(options: argparse.Namespace) -> int:
                         )
                     profiles.append(profile)
                     if options.json:
-                        print(json.dumps({"case": given.name, **asdict(profile)}))
+                        print(json.dumps({"case": case.name, **asdict(profile)}))
                     else:
-                        say(f"{given.name} in {profile.describe(options.most)}")
+                        say(f"{case.name} in {profile.describe(options.most)}")
     finally:
         close_all()
     if len(profiles) > 1 and not options.json:

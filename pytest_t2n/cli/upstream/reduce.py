@@ -44,51 +44,51 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def engine_of(options: argparse.Namespace, given: Given) -> ResolvedEngine | None:
+def engine_of(options: argparse.Namespace, case: Given) -> ResolvedEngine | None:
     """Return the selected engine, or that of the bundle; None for the Khronos tools. Raises InputError."""
     from t2n_core.engine import resolve_engines
 
-    named = options.engine or ("khronos" if given.target == "khronos" else given.version)
-    if not named:
+    engine_spec = options.engine or ("khronos" if case.target == "khronos" else case.version)
+    if not engine_spec:
         raise InputError("name the engine that fails with --engine")
-    if named == "khronos":
+    if engine_spec == "khronos":
         return None
-    return resolve_engines(named, offline=options.offline, cache_dir=options.cache_dir)[-1]
+    return resolve_engines(engine_spec, offline=options.offline, cache_dir=options.cache_dir)[-1]
 
 
-def folders_of(output: Path, found: Sequence[Given]) -> list[Path]:
+def folders_of(output: Path, cases: Sequence[Given]) -> list[Path]:
     """Return the folder for each case: `output` itself for a single case, otherwise a separate one in it.
 
     It has the name of the test; for tests of one name that of the node id, and for a test on several engines a number.
     """
-    if len(found) == 1:
+    if len(cases) == 1:
         return [output]
-    short = [_slug(given.name.rpartition("::")[2]) for given in found]
-    names = [_slug(given.name) if short.count(name) > 1 else name for given, name in zip(found, short, strict=True)]
-    taken: dict[str, None] = {}
+    short = [_slug(case.name.rpartition("::")[2]) for case in cases]
+    names = [_slug(case.name) if short.count(name) > 1 else name for case, name in zip(cases, short, strict=True)]
+    used_names: dict[str, None] = {}
     for name in names:
         numbered = (f"{name}-{number}" if number > 1 else name for number in count(1))
         # some file systems are not case-sensitive
-        taken[next(one for one in numbered if one.lower() not in map(str.lower, taken))] = None
-    return [output / name for name in taken]
+        used_names[next(slug for slug in numbered if slug.lower() not in map(str.lower, used_names))] = None
+    return [output / name for name in used_names]
 
 
-def each_case(found: Sequence[Given], output: Path, one: Callable[[Given, Path], bool]) -> int:
-    """Call `one` with each case and its folder; return 1 if it is False, or raises a T2NError, for one of them.
+def each_case(cases: Sequence[Given], output: Path, action: Callable[[Given, Path], bool]) -> int:
+    """Call `action` with each case and its folder; return 1 if it is False, or raises a T2NError, for one of them.
 
     A case that fails is reported, and the others continue. The error of a single case is raised.
     """
     done = []
-    for given, folder in zip(found, folders_of(output, found), strict=True):
+    for case, folder in zip(cases, folders_of(output, cases), strict=True):
         try:
-            done.append(one(given, folder))
+            done.append(action(case, folder))
         except T2NError as error:
-            if len(found) == 1:
+            if len(cases) == 1:
                 raise
-            say(f"{given.name}: {error}")
+            say(f"{case.name}: {error}")
             done.append(False)
-    if len(found) > 1 and not all(done):
-        say(f"{done.count(False)} of {len(found)} cases were not done")
+    if len(cases) > 1 and not all(done):
+        say(f"{done.count(False)} of {len(cases)} cases were not done")
     return int(not all(done))
 
 
@@ -106,15 +106,15 @@ def run(options: argparse.Namespace) -> int:
     def progress(name: str, program: Program) -> None:
         say(f"  {name}: {program.operators} operators, {program.elements} elements")
 
-    found = given_of(options)
+    cases = given_of(options)
     with Releases(offline=options.offline, cache_dir=options.cache_dir) as releases:
 
-        def reduce(given: Given, folder: Path) -> bool:
-            given = with_outputs(given)
-            engine = engine_of(options, given)
-            case = FailingCase(given.request, engine, given.origins)
+        def reduce(upstream_case: Given, folder: Path) -> bool:
+            upstream_case = with_outputs(upstream_case)
+            engine = engine_of(options, upstream_case)
+            case = FailingCase(upstream_case.request, engine, upstream_case.origins)
             folder.parent.mkdir(parents=True, exist_ok=True)
-            say(f"{given.name}: {engine.label if engine else 'khronos'}")
+            say(f"{upstream_case.name}: {engine.label if engine else 'khronos'}")
             result = reduce_case(
                 case,
                 folder,
@@ -127,4 +127,4 @@ def run(options: argparse.Namespace) -> int:
             say(result.describe())
             return True
 
-        return each_case(found, options.output, reduce)
+        return each_case(cases, options.output, reduce)

@@ -68,8 +68,8 @@ def given_of(options: argparse.Namespace, sizes: Mapping[str, Any] | None = None
     from t2n_core.parity.judging.judgement import Judgement
 
     more = {"timeout": options.timeout, **({"criteria": Judgement.parse(options.level)} if options.level else {})}
-    found = read_given(options.path, options.inputs, options.case, sizes)
-    return [replace(one, request=replace(one.request, **more)) for one in found]
+    cases = read_given(options.path, options.inputs, options.case, sizes)
+    return [replace(case, request=replace(case.request, **more)) for case in cases]
 
 
 def version_given(text: str) -> Version:
@@ -86,61 +86,62 @@ def run(options: argparse.Namespace) -> int:
 
     contradicted = False
     with Releases(offline=options.offline, cache_dir=options.cache_dir) as releases:
-        for given in given_of(options):
-            with busy(f"{given.name}: running releases of tract", seconds=_SECONDS) as show:
+        for case in given_of(options):
+            with busy(f"{case.name}: running releases of tract", seconds=_SECONDS) as show:
                 if options.by == "time":
-                    _show_times(options, releases, given)
+                    _show_times(options, releases, case)
                     continue
-                report = _search(options, releases, given, show)
+                report = _search(options, releases, case, show)
             if options.json:
-                print(json.dumps({"case": given.name, **_plain(report)}))
+                print(json.dumps({"case": case.name, **_plain(report)}))
             else:
-                say(f"{given.name}: {report.describe()}")
+                say(f"{case.name}: {report.describe()}")
             contradicted |= _report_contradictions(options, report) or not report.outcomes
     return int(contradicted)
 
 
-def _search(
-    options: argparse.Namespace, releases: Releases, given: Given, show: Callable[[str], None]
-) -> ReleaseReport:
+def _search(options: argparse.Namespace, releases: Releases, case: Given, show: Callable[[str], None]) -> ReleaseReport:
     from pytest_t2n.cli.upstream.given import with_outputs, with_outputs_of
     from t2n_core.releases.judges import archive_judge
     from t2n_core.releases.search import MOST_FETCHES
 
     good = [version_given(text) for text in options.good]
-    if not given.expects:
-        given = with_outputs_of(given, releases.engine(good[0])) if good else with_outputs(given)
-    wanted = [*good, *(version_given(text) for text in options.bad)]
+    if not case.expects:
+        case = with_outputs_of(case, releases.engine(good[0])) if good else with_outputs(case)
+    versions = [*good, *(version_given(text) for text in options.bad)]
     fetches = MOST_FETCHES if options.fetches is None else options.fetches
-    judge = archive_judge(releases, given.request)
-    sure = list(dict.fromkeys([*releases.cached, *wanted]))
+    judge = archive_judge(releases, case.request)
+    sure = list(dict.fromkeys([*releases.cached, *versions]))
     numbers = count(1)
 
     def outcome_of(release: Version) -> Outcome:
-        place = f"{next(numbers)} of {len(sure)}" if release in sure else "fetched for a boundary"
-        show(f"{given.name}: tract {release}, {place}")
+        progress = f"{next(numbers)} of {len(sure)}" if release in sure else "fetched for a boundary"
+        show(f"{case.name}: tract {release}, {progress}")
         return judge(release)
 
-    return releases.search(outcome_of, wanted, fetches)
+    return releases.search(outcome_of, versions, fetches)
 
 
-def _show_times(options: argparse.Namespace, releases: Releases, given: Given) -> None:
+def _show_times(options: argparse.Namespace, releases: Releases, case: Given) -> None:
     from t2n_core.releases.times import measure_releases
 
-    archive, inputs = given.request.archive, given.request.samples[0].inputs
+    archive, inputs = case.request.archive, case.request.samples[0].inputs
     report = measure_releases(releases.cached, releases.engine, archive, inputs, timeout=options.timeout)
     if options.json:
         seconds = {str(release): list(rounds) for release, rounds in report.seconds.items()}
-        changes = [[str(one.before), str(one.after), one.ratio] for one in report.changes]
-        print(json.dumps({"case": given.name, "seconds": seconds, "changes": changes}))
+        changes = [[str(change.before), str(change.after), change.ratio] for change in report.changes]
+        print(json.dumps({"case": case.name, "seconds": seconds, "changes": changes}))
     else:
-        say(f"{given.name}: {report.describe()}")
+        say(f"{case.name}: {report.describe()}")
 
 
 def _plain(report: ReleaseReport) -> dict[str, object]:
     return {
         "endings": {str(release): ending for release, ending in sorted(report.endings.items())},
-        "boundaries": [[str(one.before), str(one.after), one.was, one.becomes] for one in report.boundaries],
+        "boundaries": [
+            [str(boundary.before), str(boundary.after), boundary.was, boundary.becomes]
+            for boundary in report.boundaries
+        ],
         "fetched": [str(release) for release in report.fetched],
         "failures": {str(release): reason for release, reason in sorted(report.failures.items())},
     }

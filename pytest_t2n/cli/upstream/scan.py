@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--write needs the checkout whose tables it changes", hint="pass --checkout DIR")
     sources = None if options.checkout is None else SpecSources(options.checkout)
     against, engine = _engines(options)
-    unused = set(options.source) - {source_of(one.version, options.source) for one in (against, engine)}
+    unused = set(options.source) - {source_of(side.version, options.source) for side in (against, engine)}
     if unused:
         raise InputError(
             f"{min(unused)} is the source of neither release",
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     rows = installed_rows(against.version) if sources is None else sources.rows(against.version)
     names = {row["operator"] for row in rows}
     with busy(f"asking tract {against.version} and {engine.version}", seconds=10.0) as show:
-        before, now = (_release(one, options.source, names, show) for one in (against, engine))
+        before, now = (_release(side, options.source, names, show) for side in (against, engine))
     changes = find_changes(before, now, rows)
     text = note(changes) + _report(options, changes)
     if options.output is not None:
@@ -108,14 +108,14 @@ def _engines(options: argparse.Namespace) -> tuple[ResolvedEngine, ResolvedEngin
     against = (
         version_given(options.against)
         if options.against
-        else max((known for known in map(Version, known_wheels()) if known < version), default=None)
+        else max((candidate for candidate in map(Version, known_wheels()) if candidate < version), default=None)
     )
     if against is None or against >= version:
         raise InputError(
             f"there is no release before {version} to compare it with", hint="pass an older one with --against"
         )
-    place = {"offline": options.offline, "cache_dir": options.cache_dir, "allow_unlisted": True}
-    (first,), (second,) = (resolve_engines(str(one), **place) for one in (against, version))
+    settings = {"offline": options.offline, "cache_dir": options.cache_dir, "allow_unlisted": True}
+    (first,), (second,) = (resolve_engines(str(release), **settings) for release in (against, version))
     return first, second
 
 

@@ -75,9 +75,9 @@ def run(options: argparse.Namespace) -> int:
             Releases(offline=options.offline, cache_dir=options.cache_dir) as releases,
         ):
             again = _export_again(options, Path(folder)) if options.model is not None else None
-            for given in files:
-                with busy(f"{given.name}: running tract {before} and {after}", seconds=_SECONDS):
-                    report = _report(options, given, releases, (before, after), again)
+            for case in files:
+                with busy(f"{case.name}: running tract {before} and {after}", seconds=_SECONDS):
+                    report = _report(options, case, releases, (before, after), again)
                 safe &= report.verdict is Verdict.SAFE
                 pages.append(page(report))
                 if options.json:
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _report(
-    options: argparse.Namespace, given: Given, releases: Releases, both: tuple[Version, Version], again: Path | None
+    options: argparse.Namespace, case: Given, releases: Releases, both: tuple[Version, Version], again: Path | None
 ) -> UpgradeReport:
     from t2n_core.check.file import open_checked
     from t2n_core.engine.paths import parse_paths
@@ -102,9 +102,9 @@ def _report(
 
     return report_upgrade(
         releases,
-        open_checked(given.request.archive, {}),
-        _with_outputs(given),
-        given.name,
+        open_checked(case.request.archive, {}),
+        _with_outputs(case),
+        case.name,
         *both,
         paths=parse_paths(options.paths),
         times=not options.no_times,
@@ -131,25 +131,25 @@ def _files(options: argparse.Namespace) -> list[Given]:
     sizes = dict(options.size)
     if is_onnx(options.path):
         return given_of(options, sizes)
-    found = []
-    for given in given_of(options):
-        request = given.request
+    cases = []
+    for case in given_of(options):
+        request = case.request
         is_drawn = request.reference == DEFINITIONS
         if sizes and not is_drawn:
             raise InputError("--size is for inputs that are drawn")
         if is_drawn and request.samples[0].sizes:
             samples = samples_by_definitions(request.archive, drawing={"count": _SETS, "sizes": sizes})
             request = replace(request, samples=samples)
-        found.append(replace(given, request=request))
-    return found
+        cases.append(replace(case, request=request))
+    return cases
 
 
-def _with_outputs(given: Given) -> CheckRequest:
+def _with_outputs(case: Given) -> CheckRequest:
     """Return the check with expected outputs, or without if nothing computes them: releases can be compared alike."""
     from pytest_t2n.cli.upstream.given import with_outputs
 
     try:
-        return with_outputs(given).request
+        return with_outputs(case).request
     except InputError:
-        samples = [replace(sample, expected=()) for sample in given.request.samples]
-        return replace(given.request, samples=samples)
+        samples = [replace(sample, expected=()) for sample in case.request.samples]
+        return replace(case.request, samples=samples)

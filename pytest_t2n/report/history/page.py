@@ -67,8 +67,8 @@ def _write_cases(questions: Questions, folder: Path) -> list[str]:
         firsts.append(next(iter(block)))
 
     for case, lines in groupby(questions.cases(), key=lambda line: line[0]):
-        block[visible(case)] = own = [all_visible(list(line[1:])) for line in lines]
-        cells += len(own)
+        block[visible(case)] = history = [all_visible(list(line[1:])) for line in lines]
+        cells += len(history)
         if cells >= _IN_A_FILE:
             write()
             block, cells = {}, 0
@@ -122,7 +122,7 @@ def _write_index(
 def _lines(rates: Sequence[Rate], runs: int) -> Iterator[tuple[str, str, Rate, Rate]]:
     """Yield each line of releases with the points of its chart, its first and its last rate."""
     step = _PLACES / max(1, runs - 1)
-    for line, found in groupby(rates, key=lambda rate: rate.line):
-        own = list(found)
-        points = (f"{rate.run * step:.2f},{_PLACES - _PLACES * rate.passed / rate.ran:.2f}" for rate in own)
-        yield line, " ".join(points), own[0], own[-1]
+    for line, group in groupby(rates, key=lambda rate: rate.line):
+        line_rates = list(group)
+        points = (f"{rate.run * step:.2f},{_PLACES - _PLACES * rate.passed / rate.ran:.2f}" for rate in line_rates)
+        yield line, " ".join(points), line_rates[0], line_rates[-1]

@@ -97,10 +97,10 @@ class Questions:
     def flakes(self) -> list[Flake]:
         """Return the cells with several results for the same archive, engine and platform."""
         group = '"case", engine, platform, archive_sha256'
-        what = f"FROM cells WHERE {_RAN} AND archive_sha256 <> '' AND NOT reused"
-        query = f"""WITH changing AS (SELECT {group} {what} GROUP BY ALL HAVING min(status) <> max(status))
+        from_clause = f"FROM cells WHERE {_RAN} AND archive_sha256 <> '' AND NOT reused"
+        query = f"""WITH changing AS (SELECT {group} {from_clause} GROUP BY ALL HAVING min(status) <> max(status))
         SELECT "case", engine, list(status ORDER BY run), list(run ORDER BY run)
-        FROM (SELECT * {what}) SEMI JOIN changing USING ({group}) GROUP BY {group} ORDER BY "case", engine"""
+        FROM (SELECT * {from_clause}) SEMI JOIN changing USING ({group}) GROUP BY {group} ORDER BY "case", engine"""
         return [Flake(case, engine, tuple(words), tuple(runs)) for case, engine, words, runs in self._rows(query)]
 
     def engines(self) -> list[tuple[int, str, str, int]]:

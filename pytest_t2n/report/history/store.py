@@ -86,7 +86,7 @@ def read_runs(history: Path) -> tuple[list[tuple[RunOfHistory, Path]], list[str]
             runs.append((run, cells))
         else:
             problems.append(f"{cells} is missing")
-    return sorted(runs, key=lambda one: (one[0].started, one[0].id)), problems
+    return sorted(runs, key=lambda pair: (pair[0].started, pair[0].id)), problems
 
 
 def _read(path: Path) -> RunOfHistory:

@@ -34,11 +34,19 @@ def reads_engine(item: pytest.Item) -> bool:
 
     It may if it takes `t2n_engine`, or takes `request` for more than what is the same for all engines.
     """
-    found = getattr(item, "_fixtureinfo", None)
-    if found is None:
+    fixture_info = getattr(item, "_fixtureinfo", None)
+    if fixture_info is None:
         return False
-    fixtures = (one for name, of_name in found.name2fixturedefs.items() if name not in FIXTURES for one in of_name)
-    functions = [(getattr(item, "obj", None), found.argnames), *((one.func, one.argnames) for one in fixtures)]
+    fixtures = (
+        fixture
+        for name, of_name in fixture_info.name2fixturedefs.items()
+        if name not in FIXTURES
+        for fixture in of_name
+    )
+    functions = [
+        (getattr(item, "obj", None), fixture_info.argnames),
+        *((fixture.func, fixture.argnames) for fixture in fixtures),
+    ]
     return any(
         ENGINE_PARAM in names or ("request" in names and _may_read_engine(function)) for function, names in functions
     )

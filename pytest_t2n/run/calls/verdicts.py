@@ -77,7 +77,7 @@ class Verdicts:
 
     def accept(self, error: BaseException) -> None:
         """Mark the failures expected that raised an error, which pytest.raises accepted, one of its causes or parts."""
-        of_error = {id(one) for one in _parts(error)}
+        of_error = {id(part) for part in _parts(error)}
         for check in self._checks:
             if id(check.raised) in of_error:
                 check.expected = BY_RAISES
@@ -132,9 +132,9 @@ def _parts(error: BaseException) -> Iterator[BaseException]:
     """Yield an exception, its causes, and the parts of a group."""
     left, seen = [error], set()
     while left:
-        one = left.pop()
-        if id(one) in seen:
+        part = left.pop()
+        if id(part) in seen:
             continue
-        seen.add(id(one))
-        yield one
-        left += [*(more for more in (one.__cause__, one.__context__) if more), *getattr(one, "exceptions", ())]
+        seen.add(id(part))
+        yield part
+        left += [*(more for more in (part.__cause__, part.__context__) if more), *getattr(part, "exceptions", ())]

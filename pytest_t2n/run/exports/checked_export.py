@@ -110,9 +110,9 @@ class CheckedExport:
             T2NError: the check failed; ParityError for other tokens or logits.
         """
         __tracebackhide__ = True
-        found, check = self._generation(prompts, steps, tolerance, timeout)
-        _raise_for(found.outcome, check)
-        return found
+        generation, check = self._generation(prompts, steps, tolerance, timeout)
+        _raise_for(generation.outcome, check)
+        return generation
 
     def note(self, outcome: Outcome, *, expected: str = "") -> Outcome:
         """Record the outcome of another check of this archive in the matrix, and return it.
@@ -124,12 +124,12 @@ class CheckedExport:
         self._note(outcome, self._run.verdicts.begin(expected))
         return outcome
 
-    def _check(self, given: Mapping[str, Any], *, note: bool = True, expected: str = "") -> tuple[Outcome, Check]:
+    def _check(self, arguments: Mapping[str, Any], *, note: bool = True, expected: str = "") -> tuple[Outcome, Check]:
         __tracebackhide__ = True
         check = self._run.verdicts.begin(expected)
         self.is_checked = True
         with self._errors_of(check):
-            outcome = self._run.check(self._result, with_judgement(self._options, given))
+            outcome = self._run.check(self._result, with_judgement(self._options, arguments))
         if note:
             self._note(outcome, check)
         else:
@@ -145,9 +145,9 @@ class CheckedExport:
         self.is_checked = True
         with self._errors_of(check):
             options = with_judgement(self._options, {"tolerance": tolerance, "timeout": timeout})
-            found = self._run.generation(self._result, options, GenerateOptions(steps, prompts))
-        self._note(found.outcome, check)
-        return found, check
+            generation = self._run.generation(self._result, options, GenerateOptions(steps, prompts))
+        self._note(generation.outcome, check)
+        return generation, check
 
     def _note(self, outcome: Outcome, check: Check) -> None:
         self.is_checked = True

@@ -99,9 +99,9 @@ def target_of(engine: SelectedEngine, options: CaseOptions, **further: Any) -> A
     """Return the inference target of an engine with the options of a test, and further ones."""
     from t2n_core.engine import ResolvedEngine
 
-    own = options.own.get(engine.target)
-    if own is not None:
-        return own_target(own, engine, options, **further)
+    user_target = options.own.get(engine.target)
+    if user_target is not None:
+        return own_target(user_target, engine, options, **further)
     converter = load_converter()
     more = {**options.options_of(engine.target), **further}
     if engine.target == "khronos":
@@ -110,16 +110,16 @@ def target_of(engine: SelectedEngine, options: CaseOptions, **further: Any) -> A
     return converter.tract(engine.version, engine=resolved, dynamic_axes=options.export.dynamic_axes, **more)
 
 
-def own_target(own: OwnTarget, engine: SelectedEngine, options: CaseOptions, *, check_io: bool = True) -> Any:
+def own_target(user_target: OwnTarget, engine: SelectedEngine, options: CaseOptions, *, check_io: bool = True) -> Any:
     """Return a target of the user for an engine; what its `post_export` checks, it checks as the test does."""
     from t2n_core.errors import InputError
     from t2n_core.level import TractCheckTolerance
 
     try:
-        target = own.create(engine, options.export.dynamic_axes, options.options_of(own.name))
+        target = user_target.create(engine, options.export.dynamic_axes, options.options_of(user_target.name))
     except ValueError as exc:
         raise InputError(str(exc)) from None
-    if isinstance(own.given, type):
+    if isinstance(user_target.given, type):
         target.check_io = check_io and options.check
         level = options.judged_by.get("tolerance")
         if isinstance(level, str):

@@ -86,8 +86,12 @@ class _Files:
                 request = replace(request, source=source.path)
             began = time.perf_counter()
             declared = write_file(exporter, request, seconds, environments_of(self._settings), [self._module])
-        taken = time.perf_counter() - began
-        return _File(path, declared, taken) if source is None else _File(path, source.declared, taken + source.seconds)
+        duration = time.perf_counter() - began
+        return (
+            _File(path, declared, duration)
+            if source is None
+            else _File(path, source.declared, duration + source.seconds)
+        )
 
     def __del__(self) -> None:
         self._folder.remove()
@@ -128,5 +132,5 @@ def _without_fixed_symbols(engine: SelectedEngine) -> SelectedEngine:
     """Return the engine without the path on which symbols are fixed: a file has its exporter's names for them."""
     if engine.resolved is None:
         return engine
-    paths = [one for one in parse_paths(engine.resolved.get("paths", "")) if one is not EnginePath.FIXED_SYMBOLS]
+    paths = [path for path in parse_paths(engine.resolved.get("paths", "")) if path is not EnginePath.FIXED_SYMBOLS]
     return replace(engine, resolved={**engine.resolved, "paths": ",".join(paths)})

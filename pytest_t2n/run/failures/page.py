@@ -46,11 +46,11 @@ class Module:
 
     def child(self, name: str) -> Module:
         """Return the submodule of that name; it is created if there is none."""
-        found = next((one for one in self.children if one.name == name), None)
-        if found is None:
-            found = Module(name)
-            self.children.append(found)
-        return found
+        child = next((module for module in self.children if module.name == name), None)
+        if child is None:
+            child = Module(name)
+            self.children.append(child)
+        return child
 
 
 def page_of_failure(
@@ -110,12 +110,12 @@ def write_failure_page(
 
 def _errors(nodes: Sequence[NodeError]) -> dict[str, float]:
     """Return the largest error of each torch operator by the name of the result of its last operation."""
-    found: dict[str, float] = {}
+    errors: dict[str, float] = {}
     for node in nodes:
         if node.statements and math.isfinite(node.comparison.max_abs):
             name = re.findall(r"\w+", node.statements[-1].partition(" = ")[0])[0]
-            found[name] = max(node.comparison.max_abs, found.get(name, 0.0))
-    return found
+            errors[name] = max(node.comparison.max_abs, errors.get(name, 0.0))
+    return errors
 
 
 def _path(root: Module, node: NodeError) -> Iterator[Module]:
@@ -133,19 +133,19 @@ def _path_from_root(root: Module, path: str) -> Iterator[Module]:
 
 def _times(profile: Profile | None) -> dict[str, tuple[str, float]]:
     """Return module path and seconds of each origin."""
-    found: dict[str, tuple[str, float]] = {}
+    times: dict[str, tuple[str, float]] = {}
     for line in profile.lines if profile is not None else ():
         path = line.origin.partition("in module `")[2].partition("`")[0]
-        found[line.origin] = (path, found.get(line.origin, ("", 0.0))[1] + line.seconds)
-    return found
+        times[line.origin] = (path, times.get(line.origin, ("", 0.0))[1] + line.seconds)
+    return times
 
 
 def _rows(nodes: Sequence[NodeError], times: dict[str, tuple[str, float]]) -> Iterator[dict[str, object]]:
-    told: set[str] = set()
+    seen: set[str] = set()
     for node in nodes:
         origin = str(node.origin or "")
-        seconds = times.get(origin, ("", 0.0))[1] if origin not in told else 0.0  # one operator, several tensors
-        told.add(origin)
+        seconds = times.get(origin, ("", 0.0))[1] if origin not in seen else 0.0  # one operator, several tensors
+        seen.add(origin)
         yield {
             "kind": node.kind,
             "where": origin.removeprefix(node.origin.op).strip() if node.origin else "",

@@ -21,16 +21,16 @@ def reduce_failure(settings: Settings, directory: Path, inputs: CheckInputs, ori
 
     fields = inputs.cell.engine.resolved
     engine = None if fields is None else ResolvedEngine.from_dict(fields)
-    whole = inputs.request
+    full_request = inputs.request
     request = CheckRequest(
-        whole.archive,
-        whole.samples,
-        whole.output_names,
-        whole.criteria,
-        carries=whole.carries,
-        reference=whole.reference,
+        full_request.archive,
+        full_request.samples,
+        full_request.output_names,
+        full_request.criteria,
+        carries=full_request.carries,
+        reference=full_request.reference,
     )
-    case, timeout = FailingCase(request, engine, origins), min(whole.timeout, SECONDS)
+    case, timeout = FailingCase(request, engine, origins), min(full_request.timeout, SECONDS)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with Releases(offline=settings.offline, cache_dir=cache_folder(settings)) as releases:

@@ -34,9 +34,9 @@ def new_generating(
     """Return the export of a model of transformers with the options of a test. Raises T2NError."""
     from t2n_core.generative import GenerativeExport
 
-    default, given = ExportOptions().arguments(), options.export.arguments()
-    given["rewriters"] = rewriters
-    more = {name: value for name, value in given.items() if value != default[name] and name != "dynamic_axes"}
+    default, arguments = ExportOptions().arguments(), options.export.arguments()
+    arguments["rewriters"] = rewriters
+    more = {name: value for name, value in arguments.items() if value != default[name] and name != "dynamic_axes"}
     return GenerativeExport(
         model,
         prompt,
@@ -65,17 +65,17 @@ def check_tokens(
     cell: Cell, settings: Settings, result: Generating, prompts: Any, steps: int, level: Any, timeout: float
 ) -> GenerationOutcome:
     """Return the outcome of one check, with the first wrong node if the user requested it. Raises T2NError."""
-    found = result.check_generation(prompts, steps, tolerance=level, timeout=timeout)
-    outcome = replace(found.outcome, engine=cell.engine.title)
-    if settings.bisect and found.first_different is not None and outcome.error is not None:
+    generation = result.check_generation(prompts, steps, tolerance=level, timeout=timeout)
+    outcome = replace(generation.outcome, engine=cell.engine.title)
+    if settings.bisect and generation.first_different is not None and outcome.error is not None:
         outcome = outcome.with_details(_first_wrong(result, prompts, steps, level, timeout))
-    return replace(found, outcome=outcome)
+    return replace(generation, outcome=outcome)
 
 
 def decoder_of(result: Generating) -> ExportResult:
     """Return the archive that generates."""
-    whole: Any = result
-    return getattr(whole, "decoder", whole)  # type: ignore[no-any-return]
+    untyped_result: Any = result
+    return getattr(untyped_result, "decoder", untyped_result)  # type: ignore[no-any-return]
 
 
 def _first_wrong(result: Generating, prompts: Any, steps: int, level: Any, timeout: float) -> str:

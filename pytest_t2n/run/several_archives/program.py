@@ -61,5 +61,5 @@ def check_program(
         return
     for part in result.parts.values():
         yield check(part, options), part
-    found = result.check_whole(options.judged_by.get("tolerance") or settings.level, timeout=seconds).outcome
-    yield replace(found, engine=cell.engine.title), None
+    outcome = result.check_whole(options.judged_by.get("tolerance") or settings.level, timeout=seconds).outcome
+    yield replace(outcome, engine=cell.engine.title), None

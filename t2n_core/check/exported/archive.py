@@ -79,10 +79,10 @@ class ExportedArchive:
                 tuple(_port(v.name, v.dtype, v.shape) for v in outputs),
             )
         captured, names = self.captured.graph, self.reference.inputs.names
-        given = zip(names, captured.inputs, strict=True)
+        named_inputs = zip(names, captured.inputs, strict=True)
         returned = zip(self.declared_outputs, captured.outputs, strict=True)
         return Interface(
-            tuple(_port(name, numpy_dtype(v.dtype), v.shape) for name, v in given),
+            tuple(_port(name, numpy_dtype(v.dtype), v.shape) for name, v in named_inputs),
             tuple(_port(name, numpy_dtype(v.dtype), v.shape) for name, v in returned),
             only_sizes={name: least for name, (least, most) in self.range.bounds.items() if least == most},
         )
@@ -90,10 +90,10 @@ class ExportedArchive:
     @property
     def state(self) -> tuple[StatePair, ...]:
         """Return the inputs that hold state, with the outputs that are their next values."""
-        known = self.reference.source.state
-        if known is None:
+        state = self.reference.source.state
+        if state is None:
             return ()
-        return state_pairs(known, self.reference.inputs, self.captured.results, self.input_names, self.output_names)
+        return state_pairs(state, self.reference.inputs, self.captured.results, self.input_names, self.output_names)
 
     @property
     def planned_level(self) -> str:
@@ -156,12 +156,12 @@ class ExportedArchive:
         """Return inputs of sizes just outside the range, which the engine has to refuse, without expected outputs."""
         if not self.graph.guarded:
             return []
-        found = []
+        samples = []
         for sizes in self.range.just_outside(self.captured.symbols):
             inputs = self.reference.inputs_at(sizes)
             if inputs is not None:
-                found.append(Sample(inputs, (), sizes, "outside"))
-        return sorted(found, key=lambda sample: any(not array.size for array in sample.inputs))
+                samples.append(Sample(inputs, (), sizes, "outside"))
+        return sorted(samples, key=lambda sample: any(not array.size for array in sample.inputs))
 
     def sample_at(self, sizes: Mapping[str, int]) -> Sample:
         """Return a sample at these sizes of all dynamic axes. Raises InputError if the model cannot run there."""
@@ -213,7 +213,7 @@ class ExportedArchive:
             self.outside,
             self.constant_outputs,
             carries=self.target.pulse is not None,
-            state=[(self.input_names.index(one.input), self.output_names.index(one.output)) for one in self.state],
+            state=[(self.input_names.index(pair.input), self.output_names.index(pair.output)) for pair in self.state],
             calls=self.reference.calls(self.samples, self.range, self.stored) if is_plain else (),
             model=lambda inputs: self.reference.answer(inputs, self.stored),
             interface=self.interface,
@@ -233,13 +233,13 @@ def state_pairs(
 
     An input that a call does not change, or that the graph does not read, is in no pair.
     """
-    tensors = {one.input: one for one in state.tensors}
+    tensors = {tensor.input: tensor for tensor in state.tensors}
     paths = [path for path, leaf in leaves_with_path((inputs.args, inputs.kwargs)) if isinstance(leaf, torch.Tensor)]
     after = {path[0]: name for path, name in zip(results.paths, output_names, strict=True)}
     pairs = []
     for path, name in zip(paths, inputs.names, strict=True):
-        one = tensors.get(path[-1]) if path[:1] == (1,) and path[1] in state.examples else None
-        if one is not None and not one.is_kept and name in input_names:
-            initial = np.asarray(zeros_of(one).numpy())  # the example's state is not an initial one
-            pairs.append(StatePair(name, after[one.output], initial, one.growing))
+        tensor = tensors.get(path[-1]) if path[:1] == (1,) and path[1] in state.examples else None
+        if tensor is not None and not tensor.is_kept and name in input_names:
+            initial = np.asarray(zeros_of(tensor).numpy())  # the example's state is not an initial one
+            pairs.append(StatePair(name, after[tensor.output], initial, tensor.growing))
     return tuple(pairs)

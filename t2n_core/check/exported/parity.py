@@ -59,8 +59,8 @@ def check_exported(result: ExportedArchive, criteria: Judgement, *, timeout: flo
     if outcome.status is Status.MISMATCH:
         outcome = without_rounding(_add_causes(outcome, result, request), result, request)
         outcome = _with_metrics_as_stored(outcome, result, request)
-    told = {DRAWN: result.drawn, LONG_SIZES: list(result.long_sizes.values()), STORED_WEIGHTS: result.stored_text}
-    facts = {**{name: fact for name, fact in told.items() if fact}, **outcome.facts}
+    notes = {DRAWN: result.drawn, LONG_SIZES: list(result.long_sizes.values()), STORED_WEIGHTS: result.stored_text}
+    facts = {**{name: fact for name, fact in notes.items() if fact}, **outcome.facts}
     return replace(outcome, facts=facts).with_times(result.times)
 
 
@@ -69,16 +69,16 @@ def _with_metrics_as_stored(mismatch: Outcome, result: ExportedArchive, request:
 
     The check runs once more, only if the metric was measured against the model's own weights.
     """
-    failed = {one.name for one in mismatch.metrics if not one.passed}
+    failed = {metric.name for metric in mismatch.metrics if not metric.passed}
     criteria = request.criteria
     if not failed or mismatch.error is None or not result.stored or criteria.in_float64 or criteria.reference == STORED:
         return mismatch
     again = check_parity(result.target.engine(), replace(request, samples=result.samples))
-    metrics = [one for one in again.metrics if one.name in failed]
+    metrics = [metric for metric in again.metrics if metric.name in failed]
     if not metrics:
         return mismatch
-    within = "within its bound" if all(one.passed for one in metrics) else "beyond its bound too"
-    values = ", ".join(f"{one.name} {one.value:.3g}" for one in metrics)
+    within = "within its bound" if all(metric.passed for metric in metrics) else "beyond its bound too"
+    values = ", ".join(f"{metric.name} {metric.value:.3g}" for metric in metrics)
     hint = f"against the weights as stored ({result.stored_text}), as the errors in the table, it is {within}: {values}"
     return replace(mismatch, error=mismatch.error.with_hint(hint))
 
@@ -102,13 +102,13 @@ def without_rounding(mismatch: Outcome, result: ExportedArchive, request: CheckR
 
     There the engine is about as near to the model in float64 as PyTorch is; the record says how near both are.
     """
-    failed = {name: one for name, one in result.long_samples.items() if one.sizes in mismatch.failed_sizes}
+    failed = {name: sample for name, sample in result.long_samples.items() if sample.sizes in mismatch.failed_sizes}
     if ROUNDING not in mismatch.facts or not all(
-        any(sizes == one.sizes for one in failed.values()) for sizes in mismatch.failed_sizes
+        any(sizes == sample.sizes for sample in failed.values()) for sizes in mismatch.failed_sizes
     ):
         return mismatch
-    kept = [sample for sample in request.samples if sample.sizes not in mismatch.failed_sizes]
-    outcome = check_parity(result.target.engine(), replace(request, samples=kept))
+    other_samples = [sample for sample in request.samples if sample.sizes not in mismatch.failed_sizes]
+    outcome = check_parity(result.target.engine(), replace(request, samples=other_samples))
     words = mismatch.facts[ROUNDING]
     lines = [f"{line}: {words}" if name in failed else line for name, line in result.long_sizes.items()]
     return replace(outcome, facts={**outcome.facts, LONG_SIZES: lines})

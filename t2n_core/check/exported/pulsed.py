@@ -46,14 +46,14 @@ class PulsedArchive:
     def describe(self) -> str:
         """Return pulse, axes and delays in one line."""
         stream = self.stream
-        taken = [f"axis {axis} of `{name}`" for name, axis in zip(self.input_names, stream.input_axes, strict=True)]
-        given = [
+        inputs = [f"axis {axis} of `{name}`" for name, axis in zip(self.input_names, stream.input_axes, strict=True)]
+        outputs = [
             f"`{name}` is {delay} steps late along axis {axis}"
             for name, axis, delay in zip(self.output_names, stream.output_axes, stream.delays, strict=True)
         ]
         return (
             f"{self.archive.name} takes {stream.size} steps of {self.symbol} at a time: "
-            f"{', '.join(taken)}; {', '.join(given)}"
+            f"{', '.join(inputs)}; {', '.join(outputs)}"
         )
 
 
@@ -123,7 +123,7 @@ def _prove(
 
     def run(inputs: Sequence[Array], size: int) -> EngineReply:
         reply = axis.engine.run(archive, list(stream.split_pulses(inputs)), timeout=timeout, one_state=True)
-        whole = (tuple(stream.join(reply.outputs)),) if reply.status == "ok" else ()
-        return replace(reply, outputs=whole)
+        outputs = (tuple(stream.join(reply.outputs)),) if reply.status == "ok" else ()
+        return replace(reply, outputs=outputs)
 
     return compare_stream(result, axis, run, stream.size, criteria, timeout)[0]

@@ -31,9 +31,9 @@ def with_reason(outcome: Outcome, graph: Graph) -> Outcome:
 
 def _origin_of(message: str, graph: Graph) -> Origin | None:
     """Return where the node that an error names comes from: its name begins with that of a value."""
-    found = _NODE.search(message)
+    match = _NODE.search(message)
     origins = {value.name: operation.origin for operation in graph.operations for value in operation.outputs}
-    name = found[1] if found else ""
+    name = match[1] if match else ""
     while name and name not in origins:
         name = _SUFFIX.sub("", name)
     return origins.get(name)

@@ -67,9 +67,9 @@ def check_streaming(
             streamed, others = (axis.symbol, size), axis.others
             return axis.engine.run(result.archive, [inputs], timeout=timeout, symbols=others, pulse=streamed, path=path)
 
-        outcome, inputs, whole = compare_stream(result, axis, run, pulse, criteria, timeout)
+        outcome, inputs, expected = compare_stream(result, axis, run, pulse, criteria, timeout)
         if outcome.passed:
-            outcome = _judge_longer_pulse(outcome, run(inputs, 2 * pulse), 2 * pulse, whole, criteria)
+            outcome = _judge_longer_pulse(outcome, run(inputs, 2 * pulse), 2 * pulse, expected, criteria)
         outcome = replace(outcome, path="" if outcome.passed else path, paths=tuple(paths[:number]))
         if not outcome.passed:
             break
@@ -87,18 +87,20 @@ def streamed_axis(result: ExportedArchive, pulse: int, criteria: Judgement, symb
         raise InputError("a stream is compared with PyTorch's own outputs: choose another level than `float16`")
     name = symbol or result.target.writing.streamed_symbol or (next(iter(symbols)) if len(symbols) == 1 else None)
     if name not in symbols:
-        known = ", ".join(symbols) or "none"
+        symbol_names = ", ".join(symbols) or "none"
         hint = "give dynamic_axes"
         if symbols:
             hint = f"name it in the option, as pulse={{{next(iter(symbols))!r}: {pulse}}}, or as symbol= of a check"
-        raise InputError(f"which dynamic axis is streamed? This model has {known}", hint=hint)
+        raise InputError(f"which dynamic axis is streamed? This model has {symbol_names}", hint=hint)
     _require_plain_axes(result, name)
     return StreamedAxis(engine, name, {other: size for other, size in symbols.items() if other != name})
 
 
 def _require_plain_axes(result: ExportedArchive, symbol: str) -> None:
     """Raise InputError if an input's size is an expression of the symbol: tract counts a pulse in symbols."""
-    for value, shape in zip(result.graph.inputs, (one.shape for one in result.captured.graph.inputs), strict=True):
+    for value, shape in zip(
+        result.graph.inputs, (variable.shape for variable in result.captured.graph.inputs), strict=True
+    ):
         for axis, extent in enumerate(shape):
             if symbol in symbols_of([extent]) and str(extent) != symbol:
                 raise InputError(
@@ -129,7 +131,7 @@ def compare_stream(
                 f"after {pulse * count} steps less than half of the outputs has arrived: the delay is too long to check"
             )
         count *= 2
-    whole = sample.expected
+    expected = sample.expected
     if got:
         (sample,) = result.for_metrics([sample], criteria)
         pairs = [_common(want, have) for want, have in zip(sample.expected, got, strict=True)]
@@ -151,8 +153,8 @@ def compare_stream(
     )
     outcome = with_reason(check_parity(Answered(axis.engine.version, reply), request), result.graph)
     if outcome.status is Status.MISMATCH and got:
-        outcome = _with_later_delay(outcome, whole, got, pulse, criteria)
-    return replace(outcome, facts={**outcome.facts, "pulse": pulse}), sample.inputs, whole
+        outcome = _with_later_delay(outcome, expected, got, pulse, criteria)
+    return replace(outcome, facts={**outcome.facts, "pulse": pulse}), sample.inputs, expected
 
 
 def _with_later_delay(
@@ -195,7 +197,7 @@ def _steps_until_right(expected: Array, got: Array, criteria: Judgement) -> int 
 
 
 def _judge_longer_pulse(
-    found: Outcome, reply: EngineReply, pulse: int, expected: Sequence[Array], criteria: Judgement
+    outcome: Outcome, reply: EngineReply, pulse: int, expected: Sequence[Array], criteria: Judgement
 ) -> Outcome:
     """Return a pass with the longer pulse as a fact, or the mismatch of a stream that depends on its pulse.
 
@@ -203,16 +205,16 @@ def _judge_longer_pulse(
     """
     got = reply.outputs[0] if reply.status == "ok" and reply.outputs else ()
     if len(got) != len(expected) or not all(array.size for array in got):
-        return found
+        return outcome
     pairs = [_common(want, have) for want, have in zip(expected, got, strict=True)]
-    names = [output.name for output in found.outputs]
+    names = [output.name for output in outcome.outputs]
     compared = compare_outputs(*zip(*pairs, strict=True), names=names, criteria=criteria)
-    found = replace(found, facts={**found.facts, LONGER_PULSE: pulse})
+    outcome = replace(outcome, facts={**outcome.facts, LONGER_PULSE: pulse})
     bad = [output.name for output in compared if not output.passed]
     if not bad:
-        return found
+        return outcome
     message = f"a stream in pulses of {pulse} gives other outputs than the whole: {', '.join(bad)}"
-    return found.as_mismatch(PiecesError, message, outputs=tuple(compared))
+    return outcome.as_mismatch(PiecesError, message, outputs=tuple(compared))
 
 
 def _known_share(expected: Array, got: Array) -> float:

@@ -81,11 +81,11 @@ def find_first_wrong_step(
         for step, sample in samples:
             reply = result.target.engine().run(result.archive, [sample.inputs], timeout=timeout)
             got = reply.outputs[0] if reply.status == "ok" else ()
-            if not all(one.passed for one in compare_outputs(sample.expected, got, criteria=Judgement(level))):
+            if not all(output.passed for output in compare_outputs(sample.expected, got, criteria=Judgement(level))):
                 return FirstWrongStep(shown, step, first_wrong_of(result, level, sample, timeout))
-        own = stepper.logits(samples[-1][1])
-    wanted = as_type_of(continuation.logits[shown.step], own)
-    agrees = compare(wanted, own, criteria=Judgement(level)).passed
+        logits = stepper.logits(samples[-1][1])
+    expected = as_type_of(continuation.logits[shown.step], logits)
+    agrees = compare(expected, logits, criteria=Judgement(level)).passed
     return FirstWrongStep(shown, reason=_GROWS if agrees else _MODEL)
 
 

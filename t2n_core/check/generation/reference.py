@@ -92,7 +92,7 @@ def continuations_of(
             continuations.append(Continuation(prompt.numpy(), tokens, logits, fixed))
     if not continuations:
         raise InputError("give one prompt or more")
-    reached = max(one.prompt.shape[1] + one.steps for one in continuations)
+    reached = max(continuation.prompt.shape[1] + continuation.steps for continuation in continuations)
     notes = []
     if window is not None and reached <= window:
         notes.append(f"no prompt with its {steps} steps passes the sliding window of {window} tokens")
@@ -103,11 +103,11 @@ def is_divisible(stepper: Stepper, prompt: Array, level: TractCheckTolerance) ->
     """Return whether PyTorch itself has the same logits after a prompt `[1, S]` in parts as after the full prompt."""
     ids = torch.from_numpy(prompt)
     with torch.no_grad(), without_rewrites():
-        whole, _ = stepper.step(ids, stepper.initial)
+        full_logits, _ = stepper.step(ids, stepper.initial)
         state = stepper.initial
         for part in torch.split(ids, 1, 1):
             logits, state = stepper.step(part, state)
-    return compare(np.asarray(whole.numpy()), np.asarray(logits.numpy()), criteria=Judgement(level)).passed
+    return compare(np.asarray(full_logits.numpy()), np.asarray(logits.numpy()), criteria=Judgement(level)).passed
 
 
 class Stepper:
@@ -187,9 +187,9 @@ class Stepper:
         return Sample(arrays[0], arrays[1], sizes), self._read(outputs)[1]
 
     def _tensors(self, ids: torch.Tensor, state: State) -> list[torch.Tensor]:
-        given = {**self.fixed, **state, self.tokens: ids}
+        arguments = {**self.fixed, **state, self.tokens: ids}
         examples = zip(self._inputs.names, self._inputs.tensors, strict=True)
-        return [given.get(name, example) for name, example in examples]
+        return [arguments.get(name, example) for name, example in examples]
 
     def _sizes(self, tensors: Sequence[torch.Tensor]) -> dict[str, int]:
         return sizes_of([value.shape for value in self._result.captured.graph.inputs], tensors)
@@ -200,28 +200,28 @@ class Stepper:
         return tensors, tensors_of(self._run(args, kwargs))
 
     def _read(self, outputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, State]:
-        named = dict(zip(self._result.output_names, outputs, strict=True))
-        following = {pair.input: named.pop(pair.output) for pair in self._result.state}
-        logits = next(iter(named.values()))
+        named_outputs = dict(zip(self._result.output_names, outputs, strict=True))
+        following = {pair.input: named_outputs.pop(pair.output) for pair in self._result.state}
+        logits = next(iter(named_outputs.values()))
         return logits if logits.ndim == 2 else logits[:, -1], following
 
 
 def _prompts(
-    given: Prompts, steps: int, window: int | None, vocabulary: int, found: list[Continuation]
+    prompts: Prompts, steps: int, window: int | None, vocabulary: int, continuations: list[Continuation]
 ) -> Iterator[torch.Tensor]:
-    """Yield prompts `[1, S]`; random ones until two tokens in `found` differ."""
-    if given is not None and not isinstance(given, int):
-        for one in [given] if isinstance(given, torch.Tensor) else given:
-            rows = torch.as_tensor(one, dtype=torch.int64)
+    """Yield prompts `[1, S]`; random ones until two tokens of their continuations differ."""
+    if prompts is not None and not isinstance(prompts, int):
+        for prompt in [prompts] if isinstance(prompts, torch.Tensor) else prompts:
+            rows = torch.as_tensor(prompt, dtype=torch.int64)
             yield from torch.split(rows if rows.ndim == 2 else rows.reshape(1, -1), 1)
         return
-    count = len(LENGTHS) if given is None else given
+    count = len(LENGTHS) if prompts is None else prompts
     if count < 1:
-        raise InputError(f"prompts={given}: give one prompt or more")
+        raise InputError(f"prompts={prompts}: give one prompt or more")
     generator = torch.Generator().manual_seed(0)
     longer = max(window + 2 - steps - max(LENGTHS), 0) if window is not None and window <= _NEAR else 0
     for number in range(max(count, _TRIES)):
-        if number >= count and len({int(token) for one in found for token in one.tokens}) > 1:
+        if number >= count and len({int(token) for continuation in continuations for token in continuation.tokens}) > 1:
             return
         size = LENGTHS[number % len(LENGTHS)] + longer
         yield torch.randint(0, vocabulary, (1, size), generator=generator)
@@ -232,10 +232,10 @@ def _by_generate(model: Any, steps: int, weights: Mapping[str, torch.Tensor]) ->
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the export has already warned
         model, _ = without_bfloat16(model, [])
-    own = model.generation_config
-    kept = {name: getattr(own, name, None) for name in ("bos_token_id", "decoder_start_token_id")}
+    config = model.generation_config
+    token_ids = {name: getattr(config, name, None) for name in ("bos_token_id", "decoder_start_token_id")}
     shallow = copy.copy(model)  # shares the parts of the model
-    shallow.generation_config = type(own)(do_sample=False, num_beams=1, use_cache=True, pad_token_id=0, **kept)
+    shallow.generation_config = type(config)(do_sample=False, num_beams=1, use_cache=True, pad_token_id=0, **token_ids)
     source = Source(shallow, "generate")
 
     def generate(prompt: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

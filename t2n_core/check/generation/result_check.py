@@ -48,7 +48,7 @@ def check_result(
     if not isinstance(engine, TractRunner):
         raise InputError(f"{engine.name} has no sessions, so that it cannot generate: tract has")
     continuations, notes = continuations_of(result, prompts, steps, model=model, state=state, fixed=fixed, most=most)
-    longest = max((one.prompt for one in continuations), key=lambda prompt: prompt.shape[1])
+    longest = max((continuation.prompt for continuation in continuations), key=lambda prompt: prompt.shape[1])
     stepper = Stepper(result, state, fixed)
     takes_one = stepper.takes_first(torch.from_numpy(longest[:, :1]))
     generation = check_generation(

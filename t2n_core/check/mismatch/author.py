@@ -58,7 +58,7 @@ def with_author(mismatch: Outcome, engine: Engine, request: CheckRequest) -> Out
         return mismatch
     if mismatch.archive_bytes > _MOST_BYTES:
         return mismatch
-    sample = next((one for one in request.samples if one.sizes in mismatch.failed_sizes), None)
+    sample = next((sample for sample in request.samples if sample.sizes in mismatch.failed_sizes), None)
     if sample is None:
         return mismatch
     again = mismatch.error.error_class == SecondCallError.__name__
@@ -70,9 +70,9 @@ def with_author(mismatch: Outcome, engine: Engine, request: CheckRequest) -> Out
     return replace(mismatch, facts=facts).with_details(f"who is wrong{where}: {author_text(author)}")
 
 
-def author_text(found: Author | str) -> str:
+def author_text(author: Author | str) -> str:
     """Return a result of `author_of` as text."""
-    return _TEXT[found] if isinstance(found, Author) else found
+    return _TEXT[author] if isinstance(author, Author) else author
 
 
 def author_of(
@@ -102,10 +102,10 @@ def author_of(
         return Author.EXPORTER  # the archive declares other outputs than the model has
     triples = list(zip(by_definitions.values(), sample.expected, reply.outputs[0], strict=True))
     is_model = _agree_by_criteria(
-        request, [(one.array, one.dtype, wanted, answer.dtype) for one, wanted, answer in triples]
+        request, [(tensor.array, tensor.dtype, expected, answer.dtype) for tensor, expected, answer in triples]
     )
     is_engine = _agree_by_criteria(
-        request, [(one.array, one.dtype, answer, wanted.dtype) for one, wanted, answer in triples]
+        request, [(tensor.array, tensor.dtype, answer, expected.dtype) for tensor, expected, answer in triples]
     )
     if is_model and is_engine:  # each is within the tolerance of the definitions, on different sides
         return None
@@ -157,24 +157,26 @@ def _agree_by_criteria(
     otherwise the side must have the type by the definitions. Values in float64 and float32 differ in the last digit,
     whichever side is right.
     """
-    if any(found.dtype not in (other, dtype) for _, dtype, found, other in outputs):
+    if any(array.dtype not in (other, dtype) for _, dtype, array, other in outputs):
         return False
-    own = request.criteria
-    levels = {name: max(level, DEFAULT_LEVEL, key=lambda one: one.rank) for name, level in own.levels.items()}
-    level = max(own.level, DEFAULT_LEVEL, key=lambda one: one.rank)
-    criteria = replace(own, level=level, levels=levels, metrics=())
-    meant = [meaning.astype(found.dtype) for meaning, _, found, _ in outputs]
-    found = [found for _, _, found, _ in outputs]
-    return all(one.passed for one in compare_outputs(meant, found, names=request.output_names, criteria=criteria))
+    base = request.criteria
+    levels = {name: max(level, DEFAULT_LEVEL, key=lambda item: item.rank) for name, level in base.levels.items()}
+    level = max(base.level, DEFAULT_LEVEL, key=lambda item: item.rank)
+    criteria = replace(base, level=level, levels=levels, metrics=())
+    expected = [meaning.astype(array.dtype) for meaning, _, array, _ in outputs]
+    actual = [array for _, _, array, _ in outputs]
+    return all(
+        output.passed for output in compare_outputs(expected, actual, names=request.output_names, criteria=criteria)
+    )
 
 
-def _distance(meant: Sequence[Array], found: Sequence[Array]) -> float:
+def _distance(expected: Sequence[Array], actual: Sequence[Array]) -> float:
     """Return the largest difference of an output's elements; infinity for other shapes, or other places of NaN."""
     largest = 0.0
-    for one, other in zip(meant, found, strict=True):
-        if one.shape != other.shape:
+    for array, other in zip(expected, actual, strict=True):
+        if array.shape != other.shape:
             return math.inf
-        a, b = one.astype(np.float64), other.astype(np.float64)
+        a, b = array.astype(np.float64), other.astype(np.float64)
         finite = np.isfinite(a) & np.isfinite(b)
         if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
             return math.inf

@@ -33,8 +33,8 @@ def with_causes(outcome: Outcome, reference: Reference, samples: Sequence[Sample
     wrong = next((sample for sample in samples if sample.sizes in outcome.failed_sizes and _nan(sample.expected)), None)
     if wrong is not None:
         causes.append(_cause_of_nan(wrong, reference))
-    own = outcome.error.hint if wrong is None or outcome.level is not None else _NAN_IN_ENGINES
-    hint = "; ".join([*causes, own] if own else causes)
+    base_hint = outcome.error.hint if wrong is None or outcome.level is not None else _NAN_IN_ENGINES
+    hint = "; ".join([*causes, base_hint] if base_hint else causes)
     return replace(outcome, error=replace(outcome.error, hint=hint)) if causes else outcome
 
 
@@ -54,11 +54,11 @@ def _cause_of_nan(sample: Sample, reference: Reference) -> str:
 
     The model runs once for each input.
     """
-    named = list(zip(reference.inputs.names, sample.inputs, strict=True))
+    named_inputs = list(zip(reference.inputs.names, sample.inputs, strict=True))
     where = f" at {sizes_text([sample.sizes])}" if sample.sizes else ""
     fact = f"PyTorch itself computes NaN{where}"
     if sample.label == "example":
-        odd = [f"`{name}`{remark}" for name, array in named if (remark := _suspicious(array))]
+        odd = [f"`{name}`{remark}" for name, array in named_inputs if (remark := _suspicious(array))]
         return f"PyTorch itself computes NaN for the example{f': its input {odd[0]}' if odd else ''}"
     usual = [
         _enlarge(tensor.detach().cpu().numpy(), a.shape)
@@ -66,8 +66,8 @@ def _cause_of_nan(sample: Sample, reference: Reference) -> str:
     ]
     names = [
         f"`{name}`{_suspicious(array)}"
-        for place, (name, array) in enumerate(named)
-        if usual[place] is not None and _is_cured(reference, sample.inputs, place, usual[place])
+        for position, (name, array) in enumerate(named_inputs)
+        if usual[position] is not None and _is_cured(reference, sample.inputs, position, usual[position])
     ]
     if not names:
         return f"{fact}, whichever input has the values of the example"
@@ -85,8 +85,8 @@ def _enlarge(example: Any, shape: Sequence[int]) -> Any:
     return example
 
 
-def _is_cured(reference: Reference, inputs: Sequence[Any], place: int, usual: Any) -> bool:
-    arrays = [usual if index == place else array for index, array in enumerate(inputs)]
+def _is_cured(reference: Reference, inputs: Sequence[Any], position: int, usual: Any) -> bool:
+    arrays = [usual if index == position else array for index, array in enumerate(inputs)]
     args, kwargs = reference.inputs.arguments_with([torch.from_numpy(np.array(array)) for array in arrays])
     try:
         with torch.no_grad(), without_rewrites():

@@ -42,8 +42,8 @@ def recheck_in_float64(
     return replace(outcome, error=error, facts={**outcome.facts, **facts})
 
 
-def _relative_error(expected: Any, found: Any) -> float:
-    if expected.shape != found.shape:
+def _relative_error(expected: Any, actual: Any) -> float:
+    if expected.shape != actual.shape:
         return float("inf")
     scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
-    return float(np.abs(expected - found).max(initial=0.0)) / scale
+    return float(np.abs(expected - actual).max(initial=0.0)) / scale

@@ -31,12 +31,12 @@ class _Errors:
     """The largest value of the output."""
 
     @classmethod
-    def of(cls, found: Array, right: Array) -> _Errors:
+    def of(cls, actual: Array, right: Array) -> _Errors:
         """Return the errors where an output is finite; elsewhere both must be equal, or the errors are NaN."""
         finite = np.isfinite(right)
-        if not np.array_equal(found[~finite], right[~finite], equal_nan=True):
+        if not np.array_equal(actual[~finite], right[~finite], equal_nan=True):
             return cls(np.nan, np.nan, np.nan)
-        error = np.abs(found[finite].astype(np.float64) - right[finite])
+        error = np.abs(actual[finite].astype(np.float64) - right[finite])
         largest, scale = (float(np.abs(x).max(initial=0.0)) for x in (error, right[finite]))
         return cls(largest, float(np.sqrt(np.square(error).mean())) if error.size else 0.0, scale)
 
@@ -66,13 +66,13 @@ def note_rounding(mismatch: Outcome, engine: Engine, request: CheckRequest, refe
         reply.status != "ok"
         or mismatch.error is None
         or not errors
-        or not all(of_engine.is_near(own) for of_engine, own in errors)
+        or not all(of_engine.is_near(of_pytorch) for of_engine, of_pytorch in errors)
     ):
         return mismatch
-    of_engine, own = max(errors, key=lambda pair: pair[0].largest)
+    of_engine, of_pytorch = max(errors, key=lambda pair: pair[0].largest)
     words = (
         f"the difference is rounding: the engine is {of_engine.largest:.2g} off the model in float64, and PyTorch in "
-        f"float32 is {own.largest:.2g} off, of values up to {own.scale:.2g}"
+        f"float32 is {of_pytorch.largest:.2g} off, of values up to {of_pytorch.scale:.2g}"
     )
     return replace(mismatch, error=replace(mismatch.error, hint=words), facts={**mismatch.facts, ROUNDING: words})
 

@@ -54,24 +54,24 @@ class _SignOfCut(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._sign = sign
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
         if func.name() not in _PHASES:
-            return found
+            return result
         imag, real = args if len(args) == 2 else (args[0].imag, args[0].real) if args[0].is_complex() else (None, None)
-        if imag is None or real is None or not found.numel():
-            return found
+        if imag is None or real is None or not result.numel():
+            return result
         noise = _NOISE * torch.maximum(imag.abs().max(), real.abs().max())
         is_open = (imag.abs() <= noise) & (real <= noise) & ~_always_zero(imag)
-        return torch.where(is_open, torch.full_like(found, self._sign * torch.pi), found)
+        return torch.where(is_open, torch.full_like(result, self._sign * torch.pi), result)
 
 
 def _always_zero(x: Tensor) -> Tensor:
     """Return the elements that are 0 at an index of an axis where all are, as the first bin of a spectrum."""
-    zero, found = x == 0, torch.zeros_like(x, dtype=torch.bool)
+    zero, mask = x == 0, torch.zeros_like(x, dtype=torch.bool)
     for axis in range(x.dim()):
         rest = [other for other in range(x.dim()) if other != axis]
-        found |= zero.all(dim=rest, keepdim=True) if rest else zero
-    return found
+        mask |= zero.all(dim=rest, keepdim=True) if rest else zero
+    return mask
 
 
 def _topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
@@ -85,8 +85,8 @@ def _sort(x: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, T
 
 def _kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     values, indices = torch.sort(x, dim=dim, stable=True)
-    found = (values, indices) if not x.dim() else (values.narrow(dim, k - 1, 1), indices.narrow(dim, k - 1, 1))
-    return found if keepdim or not x.dim() else (found[0].squeeze(dim), found[1].squeeze(dim))
+    result = (values, indices) if not x.dim() else (values.narrow(dim, k - 1, 1), indices.narrow(dim, k - 1, 1))
+    return result if keepdim or not x.dim() else (result[0].squeeze(dim), result[1].squeeze(dim))
 
 
 def _median(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
@@ -117,28 +117,28 @@ def judge_unspecified(
     """Return a mismatch, or a weak pass if all outputs are right by a choice that PyTorch leaves open."""
     kinds = {name_of(op.kind) for op in reference.captured.graph.op_nodes}
     failed = [sample for sample in request.samples if sample.sizes in mismatch.failed_sizes]
-    for what, (operators, modes) in _OPEN.items():
+    for choice, (operators, modes) in _OPEN.items():
         if not kinds & operators or mismatch.error is None or mismatch.error.error_class != ParityError.__name__:
             continue
         reply = engine.run(request.archive, [sample.inputs for sample in failed], timeout=request.timeout)
         if reply.status != "ok":
             continue
         pairs = zip(failed, reply.outputs, strict=True)
-        chosen = {id(sample): _with_choice(sample, found, modes(), reference, stored) for sample, found in pairs}
+        chosen = {id(sample): _with_choice(sample, outputs, modes(), reference, stored) for sample, outputs in pairs}
         samples = [chosen.get(id(sample), sample) for sample in request.samples]
-        if what == _CUT and _share_of_changes(request.samples, samples) > _MOST_OPEN:
+        if choice == _CUT and _share_of_changes(request.samples, samples) > _MOST_OPEN:
             continue
         outcome = check_parity(engine, replace(request, samples=samples))
         if outcome.passed:
-            words = f"{what} is not that of PyTorch, which leaves it open; with the archive's all outputs agree"
+            words = f"{choice} is not that of PyTorch, which leaves it open; with the archive's all outputs agree"
             error = ErrorInfo.of(Stage.COMPARE, WEAK_CHECK, words, hint=_HINT)
-            return replace(outcome, status=Status.WEAK, error=error, facts={**outcome.facts, UNSPECIFIED: what})
+            return replace(outcome, status=Status.WEAK, error=error, facts={**outcome.facts, UNSPECIFIED: choice})
     return mismatch
 
 
 def _with_choice(
     sample: Sample,
-    found: Sequence[Array],
+    outputs: Sequence[Array],
     modes: Sequence[TorchDispatchMode],
     reference: Reference,
     stored: StoredWeights,
@@ -153,22 +153,22 @@ def _with_choice(
             runs.append(reference.answer(sample.inputs, stored))
     if len(runs) == 1:
         return replace(sample, expected=runs[0])
-    left = (_without_open(*arrays) for arrays in zip(sample.expected, found, *runs, strict=True))
+    left = (_without_open(*arrays) for arrays in zip(sample.expected, outputs, *runs, strict=True))
     return replace(sample, expected=tuple(left))
 
 
-def _without_open(expected: Array, found: Array, one: Array, other: Array) -> Array:
+def _without_open(expected: Array, answer: Array, choice: Array, other: Array) -> Array:
     """Return an expected output with the answer of the engine where two choices differ."""
-    is_open = np.abs(one - other) > _SMALL * np.abs(one) if one.dtype.kind == "f" else one != other
-    if found.shape != expected.shape or found.dtype != expected.dtype:
+    is_open = np.abs(choice - other) > _SMALL * np.abs(choice) if choice.dtype.kind == "f" else choice != other
+    if answer.shape != expected.shape or answer.dtype != expected.dtype:
         return expected
-    return np.where(is_open & np.isfinite(found), found, expected)
+    return np.where(is_open & np.isfinite(answer), answer, expected)
 
 
 def _share_of_changes(samples: Sequence[Sample], others: Sequence[Sample]) -> float:
     """Return the share of the elements of an output that are other ones, in the sample with the fewest; the largest."""
     shares = [
-        [float((a != b).mean()) if a.size else 1.0 for a, b in zip(one.expected, other.expected, strict=True)]
-        for one, other in zip(samples, others, strict=True)
+        [float((a != b).mean()) if a.size else 1.0 for a, b in zip(sample.expected, other.expected, strict=True)]
+        for sample, other in zip(samples, others, strict=True)
     ]
     return max((min(of_output) for of_output in zip(*shares, strict=True)), default=0.0)

@@ -59,32 +59,36 @@ class BothSides:
                 return
             here = ahead.pop(0)
             path = self.ask(here)
-            self._asked |= {(str(one.condition), one.answer) for one in path}
-            for place, question in enumerate(path):
+            self._asked |= {(str(question.condition), question.answer) for question in path}
+            for index, question in enumerate(path):
                 if (str(question.condition), not question.answer) in self._asked:
                     continue
-                there = self._across(question, path[:place], here)
+                there = self._across(question, path[:index], here)
                 if there is not None and question.is_the_models and not question.is_number:
                     self._asked.add((str(question.condition), not question.answer))
                     ahead.append(there)
 
     def _across(self, question: Question, before: Sequence[Question], here: Sizes) -> Sizes | None:
         """Return sizes in the check at which a question has another answer; add some if there are too few."""
-        before = [one for one in before if one.is_the_models and not one.is_number] if question.is_the_models else []
+        before = (
+            [earlier for earlier in before if earlier.is_the_models and not earlier.is_number]
+            if question.is_the_models
+            else []
+        )
         try:
             there = [sizes for sizes in self.known if _turns(question, before, sizes)]
-            wanted = _WANTED if question.is_the_models else 1
-            if len(there) < wanted:
-                there += self._take_across(question, before, here, wanted - len(there))
+            count = _WANTED if question.is_the_models else 1
+            if len(there) < count:
+                there += self._take_across(question, before, here, count - len(there))
         except KeyError:  # an expression that is not supported here
             return None
         return there[0] if there else None
 
-    def _take_across(self, question: Question, before: Sequence[Question], here: Sizes, wanted: int) -> list[Sizes]:
+    def _take_across(self, question: Question, before: Sequence[Question], here: Sizes, count: int) -> list[Sizes]:
         crossed: list[Sizes] = []
         points = [p for p in self._points(question, before, here) if p not in self.known]
-        for sizes in [*points[: wanted - 1], *_further(points, here), *points[wanted - 1 :]][:_TRIED]:
-            if len(crossed) >= wanted or self._added >= _MOST:
+        for sizes in [*points[: count - 1], *_further(points, here), *points[count - 1 :]][:_TRIED]:
+            if len(crossed) >= count or self._added >= _MOST:
                 break
             if sizes not in crossed and self.take(sizes):
                 crossed.append(sizes)
@@ -100,16 +104,16 @@ class BothSides:
         names = _symbols(question)
         if not names <= self.bounds.keys():
             return []
-        tied = [one for one in before if _symbols(one) & names]
+        tied = [earlier for earlier in before if _symbols(earlier) & names]
         names = names.union(*map(_symbols, tied))
-        for kept in dict.fromkeys((tuple(tied), ())):
+        for constraints in dict.fromkeys((tuple(tied), ())):
             candidates: list[Sizes] = []
             for grid in self._grids(sorted(names), here):
-                across = _turns(question, kept, grid)
+                across = _turns(question, constraints, grid)
                 (at,) = np.nonzero(np.broadcast_to(across, len(next(iter(grid.values())))))
                 distance = sum(np.abs(grid[name][at] - here[name]) for name in names)
                 at = at[np.argsort(distance, kind="stable")][:_NEAREST]
-                points = ({**here, **{name: int(grid[name][place]) for name in names}} for place in at)
+                points = ({**here, **{name: int(grid[name][index]) for name in names}} for index in at)
                 candidates += itertools.islice(filter(self.allowed, points), _TRIED**2)
             if candidates:
                 return sorted(candidates, key=lambda sizes: _distance(sizes, here))
@@ -147,8 +151,8 @@ def _value(question: Question, sizes: Mapping[str, Any]) -> Any:
 def _turns(question: Question, before: Sequence[Question], sizes: Mapping[str, Any]) -> Any:
     """Return whether a question has another answer at these sizes, and all questions before it the same."""
     across = np.asarray(_value(question, sizes)) != question.answer
-    for one in before:
-        across = across & (np.asarray(_value(one, sizes)) == one.answer)
+    for earlier in before:
+        across = across & (np.asarray(_value(earlier, sizes)) == earlier.answer)
     return across
 
 

@@ -30,7 +30,7 @@ def run_calls(
     inputs: ModelInputs,
     captured: CapturedModel,
     samples: Sequence[Sample],
-    held: SizeRange,
+    valid_range: SizeRange,
     stored: StoredWeights,
 ) -> list[Sample]:
     """Return the inputs and outputs of calls of the user's own model, with the state that goes into each call.
@@ -52,20 +52,20 @@ def run_calls(
         tensors = [torch.from_numpy(np.array(array)) for array in alike[number % len(alike)].inputs]
         args, kwargs = inputs.arguments_with(tensors)
         objects = objects or {name: state.object_of(name, list(kwargs[name].values())) for name in state.examples}
-        given = _with_state(inputs, tensors, state, objects)
-        sizes = sizes_of(shapes, given)
-        if not held.holds(sizes):
+        call_tensors = _with_state(inputs, tensors, state, objects)
+        sizes = sizes_of(shapes, call_tensors)
+        if not valid_range.holds(sizes):
             break
-        arrays = tuple(map(_copied, given))
+        arrays = tuple(map(_copied, call_tensors))
         try:
             with torch.no_grad():
                 result = model.run(args, {**kwargs, **objects})
             following = {name: state.following(name, result, value) for name, value in objects.items()}
-            named = {
+            named_results = {
                 **state.results_of(result, [value for name, value in following.items() if value is objects[name]]),
-                **{one.output: part_at(following[one.argument], one.path) for one in state.tensors},
+                **{tensor.output: part_at(following[tensor.argument], tensor.path) for tensor in state.tensors},
             }
-            expected = tuple(_copied(as_tensor(named[name])) for name in order)
+            expected = tuple(_copied(as_tensor(named_results[name])) for name in order)
         except Exception:  # a program cannot pass it back either
             break
         calls.append(Sample(arrays, expected, sizes, f"call {number + 1}"))
@@ -77,12 +77,12 @@ def _with_state(
     inputs: ModelInputs, tensors: Sequence[torch.Tensor], state: ModelState, objects: Mapping[str, Any]
 ) -> list[torch.Tensor]:
     """Return the tensors of a call with those of the state taken from its objects."""
-    places = {one.input: one for one in state.tensors}
+    places = {state_tensor.input: state_tensor for state_tensor in state.tensors}
     paths = [path for path, leaf in leaves_with_path((inputs.args, inputs.kwargs)) if isinstance(leaf, torch.Tensor)]
 
     def current(path: Path, tensor: torch.Tensor) -> torch.Tensor:
-        one = places.get(path[-1]) if path[0] == 1 and path[1] in objects else None
-        return tensor if one is None else part_at(objects[one.argument], one.path)
+        state_tensor = places.get(path[-1]) if path[0] == 1 and path[1] in objects else None
+        return tensor if state_tensor is None else part_at(objects[state_tensor.argument], state_tensor.path)
 
     return list(map(current, paths, tensors))
 

@@ -62,10 +62,10 @@ class CodeSizes:
         near = self._near_compared_integers([example, *others])
         return [*near, *self._across(runs, [*others, *near], other)]
 
-    def _near_compared_integers(self, known: Sequence[Sample]) -> list[Sample]:
+    def _near_compared_integers(self, samples: Sequence[Sample]) -> list[Sample]:
         """Return samples of sizes next to the integers that the code compares with, if the model can run there."""
         near: list[Sample] = []
-        seen = [sample.sizes for sample in known]
+        seen = [sample.sizes for sample in samples]
         for sizes in sizes_near(compared_numbers(self.code), self.symbols):
             low = all(size >= 1 for size in sizes.values())
             if sizes in seen or not low or not self._is_worth(sizes) or not self._holds(sizes):

@@ -24,9 +24,9 @@ class _Domain(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Raises InputError for calls whose result PyTorch does not define."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        place, more = _EDGES.get(func.name()), kwargs or {}
-        if place is not None and more.get("sorter") is None:
-            edges = args[place]
+        index, more = _EDGES.get(func.name()), kwargs or {}
+        if index is not None and more.get("sorter") is None:
+            edges = args[index]
             if not (edges[..., :-1] <= edges[..., 1:]).all():
                 raise InputError(f"{func.name()} searches in edges that are not sorted")
         return func(*args, **more)

@@ -88,14 +88,14 @@ class _Input:
     @cached_property
     def finite(self) -> Array:
         """The finite values, sorted, in float64."""
-        known = self.example[np.isfinite(self.example)].astype(np.float64)
-        return np.sort(known)
+        values = self.example[np.isfinite(self.example)].astype(np.float64)
+        return np.sort(values)
 
     @property
     def has_one_sign(self) -> bool:
         """Return whether the values are floats of one sign, some of them finite."""
-        known = self.finite if self.example.dtype.kind == "f" else np.empty(0)
-        return bool(known.size) and not known[0] < 0 < known[-1]
+        values = self.finite if self.example.dtype.kind == "f" else np.empty(0)
+        return bool(values.size) and not values[0] < 0 < values[-1]
 
     @cached_property
     def order(self) -> int:
@@ -122,7 +122,7 @@ class Draws:
     def __init__(self, examples: Sequence[Array], runs: Callable[[Sequence[Array]], bool]) -> None:
         """Take the example's arrays, and a function that returns whether the model runs with other arrays."""
         arrays = [np.asarray(array) for array in examples]
-        self._inputs = [_input_of(place, arrays) for place in range(len(arrays))]
+        self._inputs = [_input_of(position, arrays) for position in range(len(arrays))]
         self._runs = runs
         self._highest: dict[int, int] = {}
         self._limits: dict[int, Limit | None] = {}
@@ -132,131 +132,139 @@ class Draws:
     @property
     def has_one_sign(self) -> bool:
         """Return whether an input has distinct floats that all have the same sign."""
-        return any(one.kind is _Kind.VALUES and one.has_one_sign for one in self._inputs)
+        return any(model_input.kind is _Kind.VALUES and model_input.has_one_sign for model_input in self._inputs)
 
     def draw(
         self, shapes: Sequence[Extents], rng: np.random.Generator, distribution: Distribution = Distribution.ALIKE
     ) -> list[Array]:
         """Return new arrays of these shapes, with the example's dtypes; floats are finite unless they are masks."""
         self.has_drawn = True
-        found = [self._draw_one(place, shapes, rng, distribution) for place in range(len(self._inputs))]
-        for place, sorted_by in self._sorters.items():
-            found[place] = np.argsort(found[sorted_by], axis=-1, kind="stable").astype(found[place].dtype)
-        return found
+        arrays = [self._draw_one(position, shapes, rng, distribution) for position in range(len(self._inputs))]
+        for position, sorted_by in self._sorters.items():
+            arrays[position] = np.argsort(arrays[sorted_by], axis=-1, kind="stable").astype(arrays[position].dtype)
+        return arrays
 
     @cached_property
     def _sorters(self) -> dict[int, int]:
         """Return the inputs that are the order of another one's elements, as the `sorter` of `searchsorted`."""
-        examples = [one.example for one in self._inputs]
+        examples = [model_input.example for model_input in self._inputs]
         return {
-            place: other
-            for place, one in enumerate(self._inputs)
+            position: other
+            for position, model_input in enumerate(self._inputs)
             for other, values in enumerate(examples)
-            if one.permutes and other != place and values.shape == one.example.shape
-            if (np.diff(np.take_along_axis(values, one.example.astype(np.int64), -1), axis=-1) >= 0).all()
+            if model_input.permutes and other != position and values.shape == model_input.example.shape
+            if (np.diff(np.take_along_axis(values, model_input.example.astype(np.int64), -1), axis=-1) >= 0).all()
         }
 
     def _draw_one(
-        self, place: int, shapes: Sequence[Extents], rng: np.random.Generator, distribution: Distribution
+        self, position: int, shapes: Sequence[Extents], rng: np.random.Generator, distribution: Distribution
     ) -> Array:
-        one, shape = self._inputs[place], tuple(shapes[place])
-        dtype, own = one.example.dtype, distribution is Distribution.OWN
-        if one.kind is _Kind.MASK and not (own and len(one.values) == 1):
-            return _mask(one, shape, rng, distribution)
-        if distribution in (Distribution.COARSE, Distribution.SPARSE) and one.kind in (_Kind.VALUES, _Kind.CONSTANT):
+        model_input, shape = self._inputs[position], tuple(shapes[position])
+        dtype, is_own = model_input.example.dtype, distribution is Distribution.OWN
+        if model_input.kind is _Kind.MASK and not (is_own and len(model_input.values) == 1):
+            return _mask(model_input, shape, rng, distribution)
+        if distribution in (Distribution.COARSE, Distribution.SPARSE) and model_input.kind in (
+            _Kind.VALUES,
+            _Kind.CONSTANT,
+        ):
             drawn = rng.integers(0 if dtype.kind == "u" else -2, 3, shape)
             return (drawn if distribution is Distribution.COARSE else drawn * (rng.random(shape) < _FILLED)).astype(
                 dtype
             )
-        if one.kind is _Kind.EMPTY:
+        if model_input.kind is _Kind.EMPTY:
             return np.asarray(rng.standard_normal(shape) if dtype.kind == "f" else np.zeros(shape), dtype)
-        if one.kind is _Kind.LENGTHS and one.bound is not None and not own:
-            other, axis = one.bound
-            return _sort(rng.integers(1, max(shapes[other][axis], 1) + 1, shape).astype(dtype), one.order)
-        if one.permutes:
+        if model_input.kind is _Kind.LENGTHS and model_input.bound is not None and not is_own:
+            other, axis = model_input.bound
+            return _sort(rng.integers(1, max(shapes[other][axis], 1) + 1, shape).astype(dtype), model_input.order)
+        if model_input.permutes:
             return np.argsort(rng.random(shape), axis=-1).astype(dtype)
-        limit = None if own else self._limit_of(place)
+        limit = None if is_own else self._limit_of(position)
         if limit is not None:
             low, high = limit.ends(shapes)
             drawn = rng.integers(low, high + 1, shape)
             if drawn.size and rng.random() < 0.5:  # few random integers are the last index, or the full length
                 drawn = np.asarray(drawn)
                 drawn.flat[rng.integers(drawn.size)] = high
-            return _sort(np.asarray(drawn, dtype), self._order(place))
-        if one.kind is _Kind.INDICES and distribution is not Distribution.GENTLE and not own:
-            ends = int(one.values[0]), self._highest_of(place)
+            return _sort(np.asarray(drawn, dtype), self._order(position))
+        if model_input.kind is _Kind.INDICES and distribution is not Distribution.GENTLE and not is_own:
+            ends = int(model_input.values[0]), self._highest_of(position)
             return rng.integers(min(0, *ends), max(0, *ends) + 1, shape).astype(dtype)
         if dtype.kind != "f":
-            return _integers(one, shape, rng, permuted=distribution in (*_FREE, Distribution.GENTLE))
-        return _floats(one, shape, rng, distribution)
+            return _integers(model_input, shape, rng, permuted=distribution in (*_FREE, Distribution.GENTLE))
+        return _floats(model_input, shape, rng, distribution)
 
     def describe(self, names: Sequence[str], signed: bool) -> dict[str, str]:
         """Return how each input is drawn if the model accepts all draws; `names` are those of the inputs.
 
         `signed` says whether floats were drawn with a sign that the example's never have.
         """
-        return {name: self._describe_input(place, names, signed) for place, name in enumerate(names)}
+        return {name: self._describe_input(position, names, signed) for position, name in enumerate(names)}
 
-    def _describe_input(self, place: int, names: Sequence[str], signed: bool) -> str:
-        one = self._inputs[place]
-        if place in self._sorters:
-            return f"the order of the elements of {names[self._sorters[place]]}"
-        if one.permutes:
+    def _describe_input(self, position: int, names: Sequence[str], signed: bool) -> str:
+        model_input = self._inputs[position]
+        if position in self._sorters:
+            return f"the order of the elements of {names[self._sorters[position]]}"
+        if model_input.permutes:
             return "permutations of the positions along its last axis"
-        if one.kind in (_Kind.INDICES, _Kind.VALUES) and one.example.dtype.kind != "f":
-            if (limit := self._limit_of(place)) is not None:
-                return f"{limit.describe(names)}{', sorted' if self._order(place) else ''}"
-            if one.kind is _Kind.INDICES:
-                return f"integers from 0 to {self._highest_of(place)}, the largest that the model accepts"
-            return f"the example's integers{', sorted' if one.order else ''}"
-        if one.kind is _Kind.LENGTHS and one.bound is not None:
-            words = Limit(1, *one.bound, is_index=False).describe(names)
-            return f"{words}{', sorted' if one.order else ''}"
-        if one.kind is _Kind.EMPTY:
-            return "normal floats" if one.example.dtype.kind == "f" else "zeros"
-        if one.kind is _Kind.CONSTANT:
+        if model_input.kind in (_Kind.INDICES, _Kind.VALUES) and model_input.example.dtype.kind != "f":
+            if (limit := self._limit_of(position)) is not None:
+                return f"{limit.describe(names)}{', sorted' if self._order(position) else ''}"
+            if model_input.kind is _Kind.INDICES:
+                return f"integers from 0 to {self._highest_of(position)}, the largest that the model accepts"
+            return f"the example's integers{', sorted' if model_input.order else ''}"
+        if model_input.kind is _Kind.LENGTHS and model_input.bound is not None:
+            words = Limit(1, *model_input.bound, is_index=False).describe(names)
+            return f"{words}{', sorted' if model_input.order else ''}"
+        if model_input.kind is _Kind.EMPTY:
+            return "normal floats" if model_input.example.dtype.kind == "f" else "zeros"
+        if model_input.kind is _Kind.CONSTANT:
             return "normal floats in place of a constant"
-        if one.kind is _Kind.MASK:
+        if model_input.kind is _Kind.MASK:
             return "masks of both values"
-        if not one.has_one_sign:
+        if not model_input.has_one_sign:
             return "floats like the example's"
         return f"floats like the example's, {'also' if signed else 'never'} of the other sign"
 
-    def _limit_of(self, place: int) -> Limit | None:
+    def _limit_of(self, position: int) -> Limit | None:
         """Return the axis that bounds the integers of an input, if there is one."""
-        one = self._inputs[place]
-        if place not in self._limits:
-            is_integer = one.kind in (_Kind.INDICES, _Kind.VALUES) and one.example.dtype.kind in "iu"
+        model_input = self._inputs[position]
+        if position not in self._limits:
+            is_integer = model_input.kind in (_Kind.INDICES, _Kind.VALUES) and model_input.example.dtype.kind in "iu"
             examples = [each.example for each in self._inputs]
-            self._limits[place] = limit_of(place, examples, self._runs) if is_integer else None
-        return self._limits[place]
+            self._limits[position] = limit_of(position, examples, self._runs) if is_integer else None
+        return self._limits[position]
 
-    def _order(self, place: int) -> int:
+    def _order(self, position: int) -> int:
         """Return the order of bounded integers; if all are equal, they are sorted if the model requires it."""
-        one, limit = self._inputs[place], self._limit_of(place)
-        if limit is None or one.example.ndim != 1 or len(one.example) < 2 or len(one.values) > 1:
-            return one.order
-        if place not in self._orders:
+        model_input, limit = self._inputs[position], self._limit_of(position)
+        if (
+            limit is None
+            or model_input.example.ndim != 1
+            or len(model_input.example) < 2
+            or len(model_input.values) > 1
+        ):
+            return model_input.order
+        if position not in self._orders:
             low, high = limit.ends([each.example.shape for each in self._inputs])
-            rising = np.linspace(low, high, len(one.example)).astype(np.int64)
-            falls = not self._takes(place, rising) and self._takes(place, rising[::-1])
-            self._orders[place] = -1 if falls else 0
-        return self._orders[place]
+            rising = np.linspace(low, high, len(model_input.example)).astype(np.int64)
+            falls = not self._takes(position, rising) and self._takes(position, rising[::-1])
+            self._orders[position] = -1 if falls else 0
+        return self._orders[position]
 
-    def _takes(self, place: int, integers: Array) -> bool:
+    def _takes(self, position: int, integers: Array) -> bool:
         """Return whether the model runs on its example with these integers in one input."""
-        examples = [one.example for one in self._inputs]
-        examples[place] = np.resize(integers.astype(examples[place].dtype), examples[place].shape)
+        examples = [model_input.example for model_input in self._inputs]
+        examples[position] = np.resize(integers.astype(examples[position].dtype), examples[position].shape)
         return self._runs(examples)
 
-    def _highest_of(self, place: int) -> int:
+    def _highest_of(self, position: int) -> int:
         """Return the largest index that the model accepts in this input, or a slightly smaller one."""
-        if place not in self._highest:
-            example = self._inputs[place].example
+        if position not in self._highest:
+            example = self._inputs[position].example
             most = min(_LARGEST_INTEGER, int(np.iinfo(example.dtype).max))
 
             def takes(index: int) -> bool:
-                return index <= most and self._takes(place, np.array([index, 0, index // 2]))
+                return index <= most and self._takes(position, np.array([index, 0, index // 2]))
 
             highest = int(example.max())
             refused = max(1, highest)
@@ -266,12 +274,12 @@ class Draws:
                 middle = (highest + refused) // 2
                 if highest < middle:
                     highest, refused = (middle, refused) if takes(middle) else (highest, middle)
-            self._highest[place] = highest
-        return self._highest[place]
+            self._highest[position] = highest
+        return self._highest[position]
 
 
-def _input_of(place: int, examples: Sequence[Array]) -> _Input:
-    example = examples[place]
+def _input_of(position: int, examples: Sequence[Array]) -> _Input:
+    example = examples[position]
     if not example.size:
         return _Input(example, _Kind.EMPTY)
     values = np.unique(example)
@@ -279,7 +287,7 @@ def _input_of(place: int, examples: Sequence[Array]) -> _Input:
         return _Input(example, _Kind.MASK)
     if example.dtype.kind == "f":
         return _Input(example, _Kind.CONSTANT if len(values) == 1 else _Kind.VALUES)
-    bound = _bound_of(place, examples)
+    bound = _bound_of(position, examples)
     if bound is not None:
         return _Input(example, _Kind.LENGTHS, bound)
     if example.ndim > 1 and set(values.tolist()) <= {0, 1} and values[-1] == 1:
@@ -287,16 +295,16 @@ def _input_of(place: int, examples: Sequence[Array]) -> _Input:
     return _Input(example, _Kind.INDICES if len(values) == 1 else _Kind.VALUES)
 
 
-def _bound_of(place: int, examples: Sequence[Array]) -> tuple[int, int] | None:
+def _bound_of(position: int, examples: Sequence[Array]) -> tuple[int, int] | None:
     """Return the input and axis whose extent is the largest of these integers, if they look like lengths of its rows.
 
     Lengths are a vector with one integer from 1 on for each row of an input that has at least two axes.
     """
-    example = examples[place]
+    example = examples[position]
     if example.ndim != 1 or example.min() < 1:
         return None
     for index, other in enumerate(examples):
-        if index == place or other.ndim < 2 or len(example) not in other.shape:
+        if index == position or other.ndim < 2 or len(example) not in other.shape:
             continue
         rows = other.shape.index(len(example))
         for axis, extent in enumerate(other.shape):
@@ -305,11 +313,11 @@ def _bound_of(place: int, examples: Sequence[Array]) -> tuple[int, int] | None:
     return None
 
 
-def _mask(one: _Input, shape: Extents, rng: np.random.Generator, distribution: Distribution) -> Array:
+def _mask(model_input: _Input, shape: Extents, rng: np.random.Generator, distribution: Distribution) -> Array:
     """Return a mask whose rows hold both values if they have room for two; rows of a sparse mask may have only one."""
-    example = one.example
+    example = model_input.example
     first = example.reshape(-1)[0]
-    low, high = one.values if len(one.values) == 2 else (np.zeros_like(first), np.ones_like(first))
+    low, high = model_input.values if len(model_input.values) == 2 else (np.zeros_like(first), np.ones_like(first))
     columns = shape[-1] if shape else 0
     if columns < 2 or distribution is Distribution.SPARSE:
         share = _FILLED if distribution is Distribution.SPARSE else 0.5
@@ -325,18 +333,20 @@ def _mask(one: _Input, shape: Extents, rng: np.random.Generator, distribution: D
     return np.asarray(np.where(chosen, high, low), example.dtype)
 
 
-def _integers(one: _Input, shape: Extents, rng: np.random.Generator, *, permuted: bool) -> Array:
+def _integers(model_input: _Input, shape: Extents, rng: np.random.Generator, *, permuted: bool) -> Array:
     """Return integers of the example; for the same shape, permuted along its axes, so that no row gets ties."""
-    if permuted and shape == one.example.shape and not one.order:
-        drawn = one.example
+    if permuted and shape == model_input.example.shape and not model_input.order:
+        drawn = model_input.example
         for axis, extent in enumerate(shape):
             drawn = np.take(drawn, rng.permutation(extent), axis)
         return drawn
-    return _sort(rng.choice(one.example.reshape(-1), size=shape).astype(one.example.dtype), one.order)
+    return _sort(
+        rng.choice(model_input.example.reshape(-1), size=shape).astype(model_input.example.dtype), model_input.order
+    )
 
 
-def _floats(one: _Input, shape: Extents, rng: np.random.Generator, distribution: Distribution) -> Array:
-    finite, dtype = one.finite, one.example.dtype
+def _floats(model_input: _Input, shape: Extents, rng: np.random.Generator, distribution: Distribution) -> Array:
+    finite, dtype = model_input.finite, model_input.example.dtype
     if not finite.size:
         return np.zeros(shape, dtype)
     if distribution is Distribution.SPECIAL:
@@ -358,7 +368,7 @@ def _floats(one: _Input, shape: Extents, rng: np.random.Generator, distribution:
     if distribution is Distribution.ALIKE and finite[0] < 0 < finite[-1]:
         drawn = np.where(rng.random(shape) < _FAR, _FURTHER * drawn, drawn)
     biggest = float(np.finfo(dtype).max)
-    return _sort(np.asarray(np.clip(drawn, -biggest, biggest), dtype), one.order)
+    return _sort(np.asarray(np.clip(drawn, -biggest, biggest), dtype), model_input.order)
 
 
 def _around(constant: float, shape: Extents, rng: np.random.Generator, *, signed: bool) -> Array:

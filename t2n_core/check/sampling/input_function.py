@@ -51,11 +51,11 @@ class InputFunction:
             )
         converted = []
         for name, tensor, like, shape in zip(call.names, call.tensors, example.tensors, shapes, strict=True):
-            wanted = [evaluate(extent, sizes) for extent in shape]
-            if list(tensor.shape) != wanted:
+            expected = [evaluate(extent, sizes) for extent in shape]
+            if list(tensor.shape) != expected:
                 actual = list(tensor.shape)
                 raise InputError(
-                    f"the function of `inputs` returned `{name}` of shape {actual} at {where}, where it is {wanted}"
+                    f"the function of `inputs` returned `{name}` of shape {actual} at {where}, where it is {expected}"
                 )
             if tensor.dtype == torch.bfloat16 and like.dtype == torch.float32:  # the model was widened, too
                 tensor = tensor.float()

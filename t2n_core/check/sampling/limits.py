@@ -30,23 +30,23 @@ class Limit:
         return f"lengths from {self.low} to that of {axis}"
 
 
-def limit_of(place: int, examples: Sequence[Array], runs: Callable[[Sequence[Array]], bool]) -> Limit | None:
+def limit_of(index: int, examples: Sequence[Array], runs: Callable[[Sequence[Array]], bool]) -> Limit | None:
     """Return the limit of the integers in one input; None if the model accepts larger ones, or no axis fits.
 
     An axis bounds them if the model accepts its size, or one less, and not the next integer.
     """
-    example = examples[place]
+    example = examples[index]
     highest = int(example.max())
 
     def takes(integer: int, before: int) -> bool:
         array = np.where(example == before, integer, example).astype(example.dtype)
-        return runs([*examples[:place], array, *examples[place + 1 :]])
+        return runs([*examples[:index], array, *examples[index + 1 :]])
 
     axes = {
         extent: (other, axis)
         for other, array in reversed(list(enumerate(examples)))
         for axis, extent in reversed(list(enumerate(array.shape)))
-        if other != place and highest <= extent < np.iinfo(example.dtype).max
+        if other != index and highest <= extent < np.iinfo(example.dtype).max
     }
     if example.min() < 0 or not axes or takes(max(axes) + 1, highest):
         return None

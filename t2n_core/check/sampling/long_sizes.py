@@ -57,27 +57,27 @@ class LongSize:
 
 
 def long_sizes(
-    captured: TorchModuleIRGraph, written: Graph, held: SizeRange, symbols: Mapping[str, int]
+    captured: TorchModuleIRGraph, written: Graph, valid_range: SizeRange, symbols: Mapping[str, int]
 ) -> list[LongSize]:
     """Return a long size of each symbol that grows what an operator computes.
 
     `written` is the graph for an engine, which may hold larger tensors than the captured one; `symbols` are the sizes
     of the example.
     """
-    found = []
-    for symbol, operators in sorted(growing_operators(captured, held, symbols).items()):
-        high = held.bounds[symbol][1] if symbol in held.bounds else None
-        wanted = LONG if high is None else high
-        if wanted <= largest(symbols[symbol]):
+    choices = []
+    for symbol, operators in sorted(growing_operators(captured, valid_range, symbols).items()):
+        high = valid_range.bounds[symbol][1] if symbol in valid_range.bounds else None
+        target_size = LONG if high is None else high
+        if target_size <= largest(symbols[symbol]):
             continue  # the usual sizes have it
         most = _MOST if operators & {*RUNNING, *ORDERING, "positions"} else _MOST_OF_REDUCTIONS
-        size = wanted
+        size = target_size
         while size > largest(symbols[symbol]) and _work(captured, written, {**symbols, symbol: size}) > most:
             size //= 2
         near = range(size, max(size - _NEAR, largest(symbols[symbol])), -1)
-        allowed = next((one for one in near if held.holds({**symbols, symbol: one})), None)
-        found.append(LongSize(symbol, allowed, wanted, tuple(sorted(operators))))
-    return found
+        allowed = next((candidate for candidate in near if valid_range.holds({**symbols, symbol: candidate})), None)
+        choices.append(LongSize(symbol, allowed, target_size, tuple(sorted(operators))))
+    return choices
 
 
 def _work(captured: TorchModuleIRGraph, written: Graph, sizes: Mapping[str, int]) -> float:
@@ -87,8 +87,10 @@ def _work(captured: TorchModuleIRGraph, written: Graph, sizes: Mapping[str, int]
     def count(shape: Sequence[Dim]) -> int:
         return math.prod(evaluate(extent, sizes) for extent in shape)
 
-    elements = sum(count(value.shape) for one in written.operations for value in one.outputs)
-    looped = [value.shape for one in written.operations if one.name == _SCAN for value in one.outputs[:1]]
+    elements = sum(count(value.shape) for operation in written.operations for value in operation.outputs)
+    looped = [
+        value.shape for operation in written.operations if operation.name == _SCAN for value in operation.outputs[:1]
+    ]
     looped += [op.inputs[0].shape for op in captured.op_nodes if name_of(op.kind) in LOOPING]
     steps = sum(max((evaluate(extent, sizes) for extent in shape), default=0) for shape in looped)
     products = sum(_inner(op, count) * count(o.shape) for op in captured.op_nodes for o in op.outputs[:1] if o)
@@ -99,8 +101,8 @@ def _sizes_of_inputs(captured: TorchModuleIRGraph, written: Graph, sizes: Mappin
     """Return the sizes of symbols that a written graph has for axes of its inputs, such as multiples of a symbol."""
     return {
         str(symbol): evaluate(extent, sizes)
-        for value, own in zip(captured.inputs, written.inputs, strict=True)
-        for extent, symbol in zip(value.shape, own.shape, strict=True)
+        for value, written_input in zip(captured.inputs, written.inputs, strict=True)
+        for extent, symbol in zip(value.shape, written_input.shape, strict=True)
         if str(symbol) in symbols_of([symbol])
     }
 

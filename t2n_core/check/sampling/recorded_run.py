@@ -94,9 +94,9 @@ def _environment(sizes: Mapping[str, int]) -> Any:
             return self.answers[orig_expr]
 
         def _question(self, expression: Any, answer: Any) -> Question:
-            named = expression.xreplace(self.names)
+            named_expression = expression.xreplace(self.names)
             is_condition = answer in (sympy.true, sympy.false)
-            condition = named if is_condition else sympy.Eq(named, answer, evaluate=False)
+            condition = named_expression if is_condition else sympy.Eq(named_expression, answer, evaluate=False)
             is_true = not is_condition or bool(answer)
             return Question(condition, is_true, _is_the_models(sys._getframe(2)), not is_condition)
 

@@ -23,7 +23,7 @@ from t2n_core.torch_graph.compat.quiet import quiet
 from t2n_core.torch_graph.reachable import is_foreign
 
 _LAYOUT_QUESTIONS = (torch.Tensor.is_contiguous, torch.Tensor.stride)
-_NUMBERS = ("len", "__int__", "__float__", *(one.__name__ for one in _LAYOUT_QUESTIONS))
+_NUMBERS = ("len", "__int__", "__float__", *(question.__name__ for question in _LAYOUT_QUESTIONS))
 """Names of notes of sizes that became plain numbers or a layout, whose later comparisons are not recorded."""
 _CALLS = 6
 """Most samples that the model runs on to find both answers, half of them the smallest."""
@@ -58,9 +58,9 @@ class Run:
     notes: list[Note] = field(default_factory=list)
 
     def note(
-        self, name: str, operand: float, other: float | None, place: str, answer: bool, sizes: frozenset[int] | None
+        self, name: str, operand: float, other: float | None, location: str, answer: bool, sizes: frozenset[int] | None
     ) -> None:
-        self.notes.append(Note(name, operand, other, place, answer, sizes, len(self.sizes)))
+        self.notes.append(Note(name, operand, other, location, answer, sizes, len(self.sizes)))
 
 
 class RecordingSizes(TorchFunctionMode):
@@ -142,8 +142,8 @@ def _comparing(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
         answer = plain(self, *others)
         if module is None or not is_foreign(module):
             other = _plain(others[0]) if others and isinstance(others[0], int | float) else None
-            place = f"{frame.f_code.co_filename}:{frame.f_lineno}:{frame.f_lasti}"
-            self.recording.run.note(name, _plain(self), other, place, bool(answer), _sizes_of(self, others))
+            location = f"{frame.f_code.co_filename}:{frame.f_lineno}:{frame.f_lasti}"
+            self.recording.run.note(name, _plain(self), other, location, bool(answer), _sizes_of(self, others))
         return answer
 
     return method
@@ -188,11 +188,11 @@ def varying(runs: Sequence[Run]) -> list[list[Note]]:
 def _alike(run: Run, other: Run) -> int:
     """Return the number of sizes that two runs read on the same path: before the first note with another answer."""
     alike = 0
-    for one, two in zip(run.notes, other.notes, strict=False):
-        if (one.name, one.place, one.read) != (two.name, two.place, two.read):
+    for note, two in zip(run.notes, other.notes, strict=False):
+        if (note.name, note.place, note.read) != (two.name, two.place, two.read):
             return alike
-        alike = one.read
-        if one.answer != two.answer:
+        alike = note.read
+        if note.answer != two.answer:
             return alike
     same_end = len(run.notes) == len(other.notes) and len(run.sizes) == len(other.sizes)
     return len(run.sizes) if same_end else alike
@@ -213,9 +213,9 @@ def leaves_open(
         samples: the other calls.
     """
     if len(runs) < 2:
-        return any(one.notes for one in runs)
+        return any(record.notes for record in runs)
     notes = varying(runs)
-    if any(note.name in _NUMBERS for one in notes for note in one):
+    if any(note.name in _NUMBERS for run_notes in notes for note in run_notes):
         return True
     recorded = list(runs)
     by_size = sorted(samples, key=lambda sample: sum(array.size for array in sample.inputs))
@@ -235,7 +235,7 @@ def _path(notes: Sequence[Note]) -> tuple[tuple[str, bool], ...]:
 def _is_open(runs: Sequence[Sequence[Note]]) -> bool:
     """Return whether some comparison, after the same answers before it, has only one answer."""
     paths = [_path(notes) for notes in runs]
-    seen = {path[: place + 1] for path in paths for place in range(len(path))}
+    seen = {path[: index + 1] for path in paths for index in range(len(path))}
     return any((*path[:-1], (path[-1][0], not path[-1][1])) not in seen for path in seen)
 
 

@@ -101,25 +101,30 @@ class Sampler:
 
     def samples(
         self,
-        given: Sequence[ModelInputs] = (),
-        held: SizeRange | None = None,
+        user_calls: Sequence[ModelInputs] = (),
+        valid_range: SizeRange | None = None,
         dims: Iterable[Dim] = (),
         sizes: Sequence[Any] = (...,),
     ) -> list[Sample]:
-        """Return the example, the calls in `given`, inputs of the example's sizes, and inputs of other sizes.
+        """Return the example, the calls in `user_calls`, inputs of the example's sizes, and inputs of other sizes.
 
-        A size at which the model itself cannot run is replaced by the next larger one. `held` is the range of sizes for
-        which the graph is valid, `dims` are sizes that it computes, whose edges are tried. `sizes` are those to check
-        at besides the example's, with an ellipsis for the automatic ones.
+        A size at which the model itself cannot run is replaced by the next larger one. `valid_range` is the range of
+        sizes for which the graph is valid, `dims` are sizes that it computes, whose edges are tried. `sizes` are those
+        to check at besides the example's, with an ellipsis for the automatic ones.
 
         Raises InputError if the model cannot run on its own example, or at one of `sizes`.
         """
-        unresized = [self.example, *(self._user_sample(index, one, held) for index, one in enumerate(given))]
+        unresized = [
+            self.example,
+            *(self._user_sample(index, call, valid_range) for index, call in enumerate(user_calls)),
+        ]
         unresized += self._further(unresized)
-        resized = self._at_wanted([one for one in sizes if one is not ...], held)
+        resized = self._at_wanted([entry for entry in sizes if entry is not ...], valid_range)
         if ... in sizes:
             seen = [sample.sizes for sample in resized]
-            resized += [sample for sample in self._samples_at_other_sizes(held, dims) if sample.sizes not in seen]
+            resized += [
+                sample for sample in self._samples_at_other_sizes(valid_range, dims) if sample.sizes not in seen
+            ]
         if resized and unmoved_outputs([*unresized, *resized]):  # too few sizes are left for outputs to change
             twin = self._draw_sample(dict(resized[-1].sizes), _DISTRIBUTIONS, turn=1)
             resized += [] if isinstance(twin, InputError) else [twin]
@@ -142,8 +147,8 @@ class Sampler:
 
         Another `turn` draws other samples.
         """
-        drawn = (self._draw_sample(self._symbols, _DISTRIBUTIONS, place) for place in range(turn, turn + count))
-        return [one for one in drawn if not isinstance(one, InputError)]
+        drawn = (self._draw_sample(self._symbols, _DISTRIBUTIONS, draw_turn) for draw_turn in range(turn, turn + count))
+        return [sample for sample in drawn if not isinstance(sample, InputError)]
 
     def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Array, ...] | None:
         """Return random inputs without running the model; None for impossible or huge sizes."""
@@ -152,32 +157,32 @@ class Sampler:
         arrays = self._random(sizes, Distribution.ALIKE, 0)
         return tuple(np.ascontiguousarray(a).reshape(a.shape) for a in arrays)
 
-    def _user_sample(self, index: int, call: ModelInputs, held: SizeRange | None) -> Sample:
+    def _user_sample(self, index: int, call: ModelInputs, size_range: SizeRange | None) -> Sample:
         sizes = sizes_of(self._shapes, call.tensors)
-        if held is not None and sizes.keys() >= held.bounds.keys() and not held.holds(sizes):
-            raise InputError(f"inputs[{index}] has {ranges_text([sizes])}, outside the range {held}")
+        if size_range is not None and sizes.keys() >= size_range.bounds.keys() and not size_range.holds(sizes):
+            raise InputError(f"inputs[{index}] has {ranges_text([sizes])}, outside the range {size_range}")
         return self._sample(call, call.tensors, sizes, f"inputs[{index}]")
 
-    def _at_wanted(self, wanted: Sequence[Mapping[str, int]], held: SizeRange | None) -> list[Sample]:
+    def _at_wanted(self, assignments: Sequence[Mapping[str, int]], size_range: SizeRange | None) -> list[Sample]:
         """Return a sample at each of these sizes; other symbols have the example's size."""
         sampled = []
-        for one in wanted:
-            if unknown := sorted(set(one) - set(self._symbols)):
+        for assignment in assignments:
+            if unknown := sorted(set(assignment) - set(self._symbols)):
                 symbols = ", ".join(self._symbols) or "none"
                 raise InputError(f"sizes: there is no dynamic axis {', '.join(unknown)}; there are {symbols}")
-            sizes = {**self._symbols, **one}
-            if held is not None and not held.holds(sizes):
-                raise InputError(f"sizes: {ranges_text([sizes])} is outside the range {held}")
+            sizes = {**self._symbols, **assignment}
+            if size_range is not None and not size_range.holds(sizes):
+                raise InputError(f"sizes: {ranges_text([sizes])} is outside the range {size_range}")
             sampled.append(self.sample_at(sizes))
         return sampled
 
-    def _further(self, known: Sequence[Sample]) -> list[Sample]:
+    def _further(self, samples: Sequence[Sample]) -> list[Sample]:
         """Return samples of the example's sizes, independent of it, with which as many outputs as possible change.
 
         If an output changes with the user's calls, none is drawn: the user knows best which inputs the model accepts.
         """
         further: list[Sample] = []
-        still = unmoved_outputs(known)
+        still = unmoved_outputs(samples)
         if len(still) < len(self.example.expected):
             return []
         for turn, distributions in enumerate((_DISTRIBUTIONS, *((distribution,) for distribution in _BOLDER))):
@@ -189,38 +194,38 @@ class Sampler:
             drawn = self._draw_sample(self._symbols, distributions, turn)
             if isinstance(drawn, InputError) or _equal(drawn.inputs, self.example.inputs):
                 continue
-            left = unmoved_outputs([*known, *further, drawn])
+            left = unmoved_outputs([*samples, *further, drawn])
             if not further or ((is_wanted or len(left) < len(still)) and not overflows(drawn, self.example)):
                 further.append(drawn)
                 still = left
                 self._signed = self._signed or distributions[0] in _BOLDER
         return further
 
-    def _samples_at_other_sizes(self, held: SizeRange | None, dims: Iterable[Dim]) -> list[Sample]:
-        found, seen = [], {tuple(sorted(self._symbols.items()))}
-        turns = _with_ends(edges(dims), held, self._symbols)
-        for wanted in size_assignments(self._symbols, None if held is None else held.bounds, turns):
-            at_edge = any(size in turns.get(name, ()) for name, size in wanted.items())
-            for sizes in [wanted] if at_edge else _larger(wanted, self._symbols):
+    def _samples_at_other_sizes(self, size_range: SizeRange | None, dims: Iterable[Dim]) -> list[Sample]:
+        samples, seen = [], {tuple(sorted(self._symbols.items()))}
+        turns = _with_ends(edges(dims), size_range, self._symbols)
+        for assignment in size_assignments(self._symbols, None if size_range is None else size_range.bounds, turns):
+            at_edge = any(size in turns.get(name, ()) for name, size in assignment.items())
+            for sizes in [assignment] if at_edge else _larger(assignment, self._symbols):
                 key = tuple(sorted(sizes.items()))
                 if key in seen:
                     break
-                if held is not None and not held.holds(sizes):
+                if size_range is not None and not size_range.holds(sizes):
                     continue
                 drawn = self._draw_sample(sizes, _DISTRIBUTIONS)
                 if isinstance(drawn, InputError):
                     continue
-                found.append(drawn)
+                samples.append(drawn)
                 seen.add(key)
                 break
         code = self._code if self._symbols else None
         if code is not None and reads_sizes(code):
             inputs = self._inputs.tensors
-            asked = CodeSizes(
-                code, self._run, self._try_sizes, self._elements, inputs, self._shapes, self._symbols, held
+            code_sizes = CodeSizes(
+                code, self._run, self._try_sizes, self._elements, inputs, self._shapes, self._symbols, size_range
             )
-            found += asked.samples(self.example, found)
-        return found
+            samples += code_sizes.samples(self.example, samples)
+        return samples
 
     def _try_sizes(self, sizes: Mapping[str, int]) -> Sample | None:
         """Return a sample of these sizes; None if the model cannot run there."""
@@ -319,14 +324,14 @@ def _equal(arrays: Sequence[Array], others: Sequence[Array]) -> bool:
 
 
 def _with_ends(
-    turns: Mapping[str, list[int]], held: SizeRange | None, symbols: Mapping[str, int]
+    turns: Mapping[str, list[int]], size_range: SizeRange | None, symbols: Mapping[str, int]
 ) -> dict[str, list[int]]:
     """Return the edges, and each symbol's largest size, unless that is much larger than the example."""
-    found = {name: list(sizes) for name, sizes in turns.items()}
-    for name, (_, high) in (held.bounds if held is not None else {}).items():
+    extended_turns = {name: list(sizes) for name, sizes in turns.items()}
+    for name, (_, high) in (size_range.bounds if size_range is not None else {}).items():
         if high is not None and name in symbols and high <= largest(symbols[name]):
-            found.setdefault(name, []).append(high)
-    return found
+            extended_turns.setdefault(name, []).append(high)
+    return extended_turns
 
 
 def sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[str, int]:

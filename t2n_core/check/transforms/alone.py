@@ -21,7 +21,7 @@ from t2n_core.parity.request import CheckRequest
 from t2n_core.scratch import scratch_folder
 
 
-def check_transform_alone(engine: TractEngine, request: CheckRequest, given: Sequence[Any]) -> Outcome:
+def check_transform_alone(engine: TractEngine, request: CheckRequest, texts: Sequence[Any]) -> Outcome:
     """Apply transforms to an archive in an engine, and compare its outputs with those that a request expects.
 
     The criteria are those of the transforms: the request's for exact ones, wider ones where the engine computes in
@@ -30,9 +30,9 @@ def check_transform_alone(engine: TractEngine, request: CheckRequest, given: Seq
     Raises InputError for a transform that the release does not have, that no check can judge, or after which the model
     has other inputs or outputs than the archive.
     """
-    transforms = transforms_from(given)
-    for one in transforms:
-        one.require(engine.version)
+    transforms = transforms_from(texts)
+    for transform in transforms:
+        transform.require(engine.version)
     criteria = default_judgement(transforms, request.criteria)
     with scratch_folder() as scratch:
         applied = apply_transforms(
@@ -44,8 +44,8 @@ def check_transform_alone(engine: TractEngine, request: CheckRequest, given: Seq
         if not (_same(before.inputs, now.inputs) and _same(before.outputs, now.outputs)):
             names = ", ".join(map(str, transforms))
             raise InputError(f"after {names} the model has other inputs or outputs, for which nothing is expected")
-        samples = [given_dtypes(one, now.inputs) for one in request.samples]
-        batches = [one.inputs for one in samples]
+        samples = [given_dtypes(sample, now.inputs) for sample in request.samples]
+        batches = [sample.inputs for sample in samples]
         options: dict[str, Any] = {"timeout": request.timeout, "transforms": transforms, "scratch": scratch}
         answered = engine.run(request.archive, batches, **options)
     if answered.status == "ok":
@@ -60,4 +60,4 @@ def _same(before: Sequence[Port], now: Sequence[Port]) -> bool:
     """Return whether the ports are as many, in the same order, and of the same ranks."""
     if positions(before, now) != list(range(len(before))):
         return False
-    return all(len(one.shape) == len(other.shape) for one, other in zip(before, now, strict=True))
+    return all(len(port.shape) == len(other.shape) for port, other in zip(before, now, strict=True))

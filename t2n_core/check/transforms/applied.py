@@ -36,7 +36,7 @@ def apply_transforms(
     timeout: float,
 ) -> TransformedModel | Outcome:
     """Return the model after transforms, which the engine keeps in `scratch`, or the outcome of its failure."""
-    facts: dict[str, Any] = {TRANSFORMS: [str(one) for one in transforms]}
+    facts: dict[str, Any] = {TRANSFORMS: [str(transform) for transform in transforms]}
     reply = engine.transformed(archive, transforms, scratch, timeout=timeout)
     if reply.status == "ok":
         facts[CHANGED] = list(reply.facts["changed"])

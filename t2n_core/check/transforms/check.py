@@ -34,7 +34,7 @@ from t2n_core.scratch import scratch_folder
 
 
 def check_transform(
-    result: ExportedArchive, given: Sequence[Any], criteria: Judgement | None, own: Judgement, *, timeout: float = 60.0
+    result: ExportedArchive, texts: Sequence[Any], criteria: Judgement | None, own: Judgement, *, timeout: float = 60.0
 ) -> Outcome:
     """Apply transforms to the archive in its engine, run all samples, and compare with PyTorch.
 
@@ -44,7 +44,7 @@ def check_transform(
     Raises InputError for a transform that the release does not have or no check can judge, and if PyTorch has no
     counterpart for the inputs or outputs of the transformed model.
     """
-    transforms = transforms_from(given)
+    transforms = transforms_from(texts)
     engine = _engine_for(result, transforms)
     criteria = default_judgement(transforms, own) if criteria is None else criteria
     try:
@@ -57,8 +57,8 @@ def check_transform(
             return applied
         facts = applied.facts
         plan = plan_runs(result, transforms, samples, applied.before, applied.now)
-        kept = None if plan.one_state else plan_calls(engine.kept_states, result.archive, plan.samples)
-        comparisons = [] if kept is None else [kept]
+        comparison = None if plan.one_state else plan_calls(engine.kept_states, result.archive, plan.samples)
+        comparisons = [] if comparison is None else [comparison]
         shared: dict[str, Any] = {"timeout": timeout, "transforms": transforms, "scratch": scratch}
 
         def run(batches: Batches, _: Batches, __: Sequence[Fed], calls: Sequence[Call]) -> EngineReply:
@@ -84,8 +84,8 @@ def _engine_for(result: ExportedArchive, transforms: Sequence[Transform]) -> Tra
         raise InputError("an archive for streams is checked in pulses", hint="check_streaming does that")
     if not transforms:
         raise InputError("check_transform needs the name of a transform")
-    for one in transforms:
-        one.require(engine.version)
+    for transform in transforms:
+        transform.require(engine.version)
     return engine
 
 
@@ -113,7 +113,7 @@ def _compare(
 ) -> Outcome:
     """Return the outcome of an engine that has run a plan and further calls in its States."""
     samples = answered_dtypes(plan.samples, reply.outputs) if reply.status == "ok" else plan.samples
-    names = [result.output_names[place] for place in plan.outputs]
+    names = [result.output_names[index] for index in plan.outputs]
     sensitivity = _sensitivities_left(result, plan, criteria)
     request = CheckRequest(
         result.archive,
@@ -126,21 +126,21 @@ def _compare(
         metric_reference=result.metric_reference(criteria),
     )
     outcome = check_parity(Answered(engine.version, reply), request)
-    for comparison, own in comparisons:
+    for comparison, further_reply in comparisons:
         if outcome.passed:
-            outcome = comparison.judge(outcome, request, reply, own)
+            outcome = comparison.judge(outcome, request, reply, further_reply)
     return outcome
 
 
 def _sensitivities_left(result: ExportedArchive, plan: Plan, criteria: Judgement) -> list[Any]:
     """Return the sensitivities of the outputs that are left over all samples of the archive."""
-    found = sensitivities(result.samples, result.output_names, criteria, result.constant_outputs)
-    return [found[place] for place in plan.outputs]
+    all_sensitivities = sensitivities(result.samples, result.output_names, criteria, result.constant_outputs)
+    return [all_sensitivities[index] for index in plan.outputs]
 
 
-def _with_archive(mismatch: Outcome, result: ExportedArchive, own: Judgement, timeout: float) -> Outcome:
+def _with_archive(mismatch: Outcome, result: ExportedArchive, judgement: Judgement, timeout: float) -> Outcome:
     """Return a mismatch with a hint whether the archive also fails without the transforms."""
-    plain = check_exported(result, criteria_for(result, own), timeout=timeout)
+    plain = check_exported(result, criteria_for(result, judgement), timeout=timeout)
     verdict = "passes" if plain.passed else "fails as well"
     error = mismatch.error
     hint = f"without the transform the archive {verdict}"

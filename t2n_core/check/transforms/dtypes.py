@@ -13,13 +13,13 @@ from t2n_core.parity.samples import Array, Sample
 
 def answered_dtypes(samples: Sequence[Sample], outputs: Sequence[Sequence[Array]]) -> list[Sample]:
     """Return the samples with expected outputs in the float types of the transformed model's answers."""
-    found = []
+    typed_samples = []
     for sample, got in zip(samples, outputs, strict=True):
-        wanted = sample.reference
-        pairs = zip(sample.expected, wanted, got, strict=False)
+        reference = sample.reference
+        pairs = zip(sample.expected, reference, got, strict=False)
         expected = tuple(_like(near, exact, answer) for near, exact, answer in pairs)
-        found.append(replace(sample, expected=expected + sample.expected[len(expected) :]))
-    return found
+        typed_samples.append(replace(sample, expected=expected + sample.expected[len(expected) :]))
+    return typed_samples
 
 
 def _like(expected: Array, exact: Array, got: Array) -> Array:

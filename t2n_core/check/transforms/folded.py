@@ -28,35 +28,35 @@ def steps_of(
     """
     pairs = _pairs(result, before, now, inputs)
     caches = dict(pairs)
-    outputs = tuple(place for place in range(len(before.outputs)) if place not in caches.values())
+    outputs = tuple(index for index in range(len(before.outputs)) if index not in caches.values())
     symbol, axis = _growing(result, pairs[0])
-    held = {str(extent) for place in caches for extent in result.graph.inputs[place].shape}
-    new = [name for name in result.captured.symbols if name not in held]
+    cache_extents = {str(extent) for index in caches for extent in result.graph.inputs[index].shape}
+    new = [name for name in result.captured.symbols if name not in cache_extents]
     state: dict[int, Array] = {}
     steps: list[Sample] = []
     length = turn = 0
     while turn < _STEPS or (quantised and length < _STORED):
         drawn = _draw_sample(result, {**_step_sizes(result, new, turn), symbol: length})
-        arrays = [state.get(place, array) for place, array in enumerate(drawn.inputs)]
+        arrays = [state.get(index, array) for index, array in enumerate(drawn.inputs)]
         got = result.reference.answer(arrays, result.stored)
-        state = {into: got[taken] for into, taken in pairs}
+        state = {into: got[source] for into, source in pairs}
         length, turn = state[pairs[0][0]].shape[axis], turn + 1
-        left = tuple(arrays[place] for place in inputs)
-        steps.append(replace(drawn, inputs=left, expected=tuple(got[place] for place in outputs), original=None))
+        left = tuple(arrays[index] for index in inputs)
+        steps.append(replace(drawn, inputs=left, expected=tuple(got[index] for index in outputs), original=None))
     return outputs, steps
 
 
 def _pairs(result: ExportedArchive, before: Interface, now: Interface, inputs: Sequence[int]) -> list[tuple[int, int]]:
     """Return the index of each removed input with that of the output that was its next value."""
-    gone = [place for place in range(len(before.inputs)) if place not in inputs]
+    gone = [index for index in range(len(before.inputs)) if index not in inputs]
     declared = {pair.input: pair.output for pair in result.state}
-    if all(result.input_names[place] in declared for place in gone):
-        return [(place, result.output_names.index(declared[result.input_names[place]])) for place in gone]
+    if all(result.input_names[index] in declared for index in gone):
+        return [(index, result.output_names.index(declared[result.input_names[index]])) for index in gone]
     left = {port.name for port in now.outputs}
-    ended = [place for place, port in enumerate(before.outputs) if port.name not in left]
+    ended = [index for index, port in enumerate(before.outputs) if port.name not in left]
     if len(ended) != len(gone):
         raise InputError(
-            f"the transform keeps {', '.join(result.input_names[place] for place in gone)} in the engine, and their "
+            f"the transform keeps {', '.join(result.input_names[index] for index in gone)} in the engine, and their "
             "next values among the outputs are not declared",
             hint="declare them with state= when the model is exported",
         )

@@ -20,14 +20,14 @@ BOUNDS: Final[Mapping[Loss, float]] = {Loss.EIGHT_BITS: 0.05, Loss.FOUR_BITS: 0.
 
 def loss_of(transforms: Sequence[Transform]) -> Loss:
     """Return the precision loss of several transforms: that of the coarsest."""
-    return max((one.entry.loss for one in transforms), default=Loss.NONE)
+    return max((transform.entry.loss for transform in transforms), default=Loss.NONE)
 
 
-def default_judgement(transforms: Sequence[Transform], own: Judgement) -> Judgement:
-    """Return the judgement of a model after transforms, `own` being that of the check without them."""
+def default_judgement(transforms: Sequence[Transform], plain_judgement: Judgement) -> Judgement:
+    """Return the judgement of a model after transforms, `plain_judgement` being that of the check without them."""
     loss = loss_of(transforms)
     if loss is Loss.NONE:
-        return own
+        return plain_judgement
     if loss is Loss.FLOAT16:
         return replace(Judgement.of(metric={"peak": peak}, bound={"peak": PEAK}), in_float64=True)
     return Judgement.of(metric={"rms": rms}, bound={"rms": BOUNDS[loss]}, reference=STORED)

@@ -26,14 +26,14 @@ def outcome_after(transforms: Sequence[Transform], outcome: Outcome, facts: Mapp
 def with_transform_names(outcome: Outcome, transforms: Sequence[Transform]) -> Outcome:
     """Return a failure with the transforms in its message."""
     error = outcome.error or ErrorInfo.of(outcome.stage, "Failure", outcome.status.value)
-    names = ", ".join(f"`{one}`" for one in transforms)
+    names = ", ".join(f"`{transform}`" for transform in transforms)
     return replace(outcome, error=replace(error, message=f"after the transform {names}: {error.message}"))
 
 
 def _weak_if_unchanged(outcome: Outcome, transforms: Sequence[Transform]) -> Outcome:
     """Return a pass as weak if a transform did not change the model, or is not proven to have changed it."""
     pairs = zip(transforms, outcome.facts[CHANGED], strict=True)
-    reasons = [_reason_of_no_proof(one, changed) for one, changed in pairs if not changed]
+    reasons = [_reason_of_no_proof(transform, changed) for transform, changed in pairs if not changed]
     if not reasons:
         return outcome
     earlier = [outcome.error.message] if outcome.error is not None else []

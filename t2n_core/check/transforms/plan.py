@@ -41,20 +41,20 @@ def plan_runs(
 
     Raises InputError if samples do not fit its interface.
     """
-    by_name = {one.name: one.arguments for one in transforms}
+    by_name = {transform.name: transform.arguments for transform in transforms}
     samples = _of_sizes(result, samples, by_name.get("set_symbols", {}).get("values", {}))
     outputs = _selected_outputs(result, before, by_name["select_outputs"]) if "select_outputs" in by_name else None
     inputs = positions(before.inputs, now.inputs)
     if len(now.inputs) > len(before.inputs) or inputs is None:
-        came = ", ".join(port.name for port in now.inputs if port.name not in {one.name for one in before.inputs})
+        came = ", ".join(port.name for port in now.inputs if port.name not in {other.name for other in before.inputs})
         raise InputError(
             f"after {_names_text(transforms)} the model has new inputs, for which PyTorch has no counterpart: {came}",
             hint="feed its state from call to call with a session of the engine",
         )
     if len(inputs) < len(before.inputs):
-        kept, steps = steps_of(result, before, now, inputs, quantised=loss_of(transforms) >= Loss.EIGHT_BITS)
-        samples, outputs = steps, kept if outputs is None else outputs
-        return Plan([given_dtypes(one, now.inputs) for one in samples], outputs, one_state=True)
+        output_indices, steps = steps_of(result, before, now, inputs, quantised=loss_of(transforms) >= Loss.EIGHT_BITS)
+        samples, outputs = steps, output_indices if outputs is None else outputs
+        return Plan([given_dtypes(sample, now.inputs) for sample in samples], outputs, one_state=True)
     if outputs is None:
         kept_outputs = positions(before.outputs, now.outputs)
         if kept_outputs is None or len(kept_outputs) != len(before.outputs):
@@ -65,15 +65,15 @@ def plan_runs(
     samples = [
         replace(
             sample,
-            inputs=tuple(sample.inputs[place] for place in inputs),
-            expected=tuple(sample.expected[place] for place in outputs),
-            original=None if sample.original is None else tuple(sample.original[place] for place in outputs),
+            inputs=tuple(sample.inputs[index] for index in inputs),
+            expected=tuple(sample.expected[index] for index in outputs),
+            original=None if sample.original is None else tuple(sample.original[index] for index in outputs),
         )
         for sample in samples
     ]
     if "batchify" in by_name:
-        samples = _batches(samples, by_name["batchify"], [before.inputs[place] for place in inputs], before, now)
-    return Plan([given_dtypes(one, now.inputs) for one in samples], outputs)
+        samples = _batches(samples, by_name["batchify"], [before.inputs[index] for index in inputs], before, now)
+    return Plan([given_dtypes(sample, now.inputs) for sample in samples], outputs)
 
 
 def _of_sizes(result: ExportedArchive, samples: Sequence[Sample], values: Mapping[str, Any]) -> Sequence[Sample]:
@@ -87,7 +87,7 @@ def _of_sizes(result: ExportedArchive, samples: Sequence[Sample], values: Mappin
             raise InputError(f"set_symbols: the archive has no size {name}", hint=f"it has {sizes}")
         if not isinstance(size, int) or isinstance(size, bool):
             raise InputError(f"set_symbols: {name} = {size!r} is not an integer, and samples have integer sizes")
-    of_them = [one for one in samples if all(one.sizes.get(name) == size for name, size in values.items())]
+    of_them = [sample for sample in samples if all(sample.sizes.get(name) == size for name, size in values.items())]
     return of_them or [result.sample_at({**symbols, **values})]
 
 
@@ -129,13 +129,13 @@ def _batches(
 
 def _stack(group: Sequence[Sample]) -> Sample:
     inputs, expected = (tuple(map(np.stack, zip(*arrays, strict=True))) for arrays in _columns(group))
-    originals = [one.original for one in group if one.original is not None]
+    originals = [sample.original for sample in group if sample.original is not None]
     original = tuple(map(np.stack, zip(*originals, strict=True))) if originals else None
     return replace(group[0], inputs=inputs, expected=expected, original=original)
 
 
 def _columns(group: Sequence[Sample]) -> tuple[list[tuple[Array, ...]], list[tuple[Array, ...]]]:
-    return [one.inputs for one in group], [one.expected for one in group]
+    return [sample.inputs for sample in group], [sample.expected for sample in group]
 
 
 def _names_text(transforms: Sequence[Transform]) -> str:

@@ -33,10 +33,10 @@ def name_in(name: str, signature: Signature) -> str | None:
 _SYMBOL = "S"
 """The size of the dynamic axes: releases before 0.19.10 know no other symbol."""
 _COUNTS: Mapping[str, Callable[[Mapping[str, Any]], int]] = {
-    "split": lambda given: len(given["ratios"]),
-    "unstack": lambda given: int(given["value"].shape[given["axis"]]),
-    "copy_n": lambda given: int(given["times"]),
-    "tract_core_scan": lambda given: len(given["output"]),
+    "split": lambda arguments: len(arguments["ratios"]),
+    "unstack": lambda arguments: int(arguments["value"].shape[arguments["axis"]]),
+    "copy_n": lambda arguments: int(arguments["times"]),
+    "tract_core_scan": lambda arguments: len(arguments["output"]),
 }
 """The number of results of the operators that return a list."""
 
@@ -145,7 +145,7 @@ class Case:
 
         def in_float64(value: Any) -> Any:
             if isinstance(value, list):
-                return [in_float64(one) for one in value]
+                return [in_float64(item) for item in value]
             if definition.common and kind is not None and isinstance(value, bool | int | float):
                 value = np.asarray(value, kind)
             floating = isinstance(value, np.ndarray) and value.dtype.kind == "f"
@@ -160,8 +160,8 @@ class Case:
 
     def _evaluated(self) -> tuple[Array, ...]:
         with TemporaryDirectory(prefix="t2n-case-") as folder:
-            found = evaluate(self.write(Path(folder)), self.inputs())
-        return tuple(tensor.array for tensor in found.values())
+            results = evaluate(self.write(Path(folder)), self.inputs())
+        return tuple(tensor.array for tensor in results.values())
 
 
 def _label(name: str) -> str:

@@ -48,7 +48,7 @@ class Draw:
     def shape(self, rank: int, low: int = 1, high: int = 6) -> list[int]:
         """Return extents that all differ, as far as the range allows."""
         choices = np.arange(low, high + 1)
-        return [int(one) for one in self._random.choice(choices, size=rank, replace=rank > len(choices))]
+        return [int(extent) for extent in self._random.choice(choices, size=rank, replace=rank > len(choices))]
 
     def floats(self, shape: Sequence[int], kind: str = "f32", scale: float = 2.0) -> Array:
         """Return signed floats."""
@@ -72,8 +72,8 @@ class Draw:
         """Return integers from `low` to, with, `high`; of the whole range of the type where a bound is missing."""
         bounds = np.iinfo(kind.replace("i", "int").replace("u", "uint"))
         least, most = bounds.min if low is None else low, bounds.max if high is None else high
-        found = self._random.integers(least, most, list(shape), dtype=DATA_TYPES[kind], endpoint=True)
-        return np.asarray(found, dtype=DATA_TYPES[kind])
+        values = self._random.integers(least, most, list(shape), dtype=DATA_TYPES[kind], endpoint=True)
+        return np.asarray(values, dtype=DATA_TYPES[kind])
 
     def flags(self, shape: Sequence[int]) -> Array:
         """Return booleans."""
@@ -85,7 +85,7 @@ class Draw:
 
     def permutation(self, count: int) -> list[int]:
         """Return the integers below `count` in some order."""
-        return [int(one) for one in self._random.permutation(count)]
+        return [int(index) for index in self._random.permutation(count)]
 
     def broadcastable(self, shape: Sequence[int]) -> list[int]:
         """Return a shape with some extents 1."""

@@ -84,8 +84,8 @@ def _dyn_slice(draw: Draw) -> dict[str, Any]:
 @recipe("tract_core_force_eval")
 def _force_eval(draw: Draw) -> dict[str, Any]:
     inputs = [draw.floats(draw.shape(draw.integer(1, 3))) for _ in range(draw.integer(2, 3))]
-    kept = draw.integer(0, len(inputs) - 1)
-    return {"inputs": inputs, "slots": [at for at in range(len(inputs)) if at != kept]}
+    output_index = draw.integer(0, len(inputs) - 1)
+    return {"inputs": inputs, "slots": [at for at in range(len(inputs)) if at != output_index]}
 
 
 def _data(draw: Draw, shape: list[int]) -> Any:

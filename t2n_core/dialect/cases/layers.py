@@ -244,8 +244,8 @@ def _dyn_cache(draw: Draw) -> dict[str, Any]:
 
 @recipe("tract_transformers_quantized_dyn_kv_cache")
 def _quantised_cache(draw: Draw) -> dict[str, Any]:
-    found = _cache(draw, draw.turn([1, 4, 7, 36, 40, 70]))
-    return {**found, "bits": draw.turn([8, 4]), "per_channel": draw.turn([0, 0, 1, 1])}
+    arguments = _cache(draw, draw.turn([1, 4, 7, 36, 40, 70]))
+    return {**arguments, "bits": draw.turn([8, 4]), "per_channel": draw.turn([0, 0, 1, 1])}
 
 
 @recipe("tract_moe_ffn", constant=("wg", "w1", "w2", "w3", "wg_bias", "w1_bias", "w3_bias", "w2_bias"))

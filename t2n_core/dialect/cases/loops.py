@@ -16,8 +16,8 @@ _BODIES: Final = {
 
 
 def _fragment(name: str, has_whole: bool) -> str:
-    whole = ", w: tensor<scalar>" if has_whole else ""
-    head = f"fragment {name}( chunk: tensor<scalar>, old: tensor<scalar>{whole} )"
+    extra_parameter = ", w: tensor<scalar>" if has_whole else ""
+    head = f"fragment {name}( chunk: tensor<scalar>, old: tensor<scalar>{extra_parameter} )"
     return f"{head}\n-> ( new: tensor<scalar>, row: tensor<scalar> )\n{{\n    {_BODIES[name]}\n}}\n"
 
 

@@ -56,7 +56,7 @@ def check_fragments(statements: Sequence[Statement], fragments: Mapping[str, Fra
             raise BudgetError(f"the fragment `{name}` runs itself")
         if name not in counts:
             entered.add(name)
-            counts[name] = 1 + sum(runs_of(one.value) for one in parse_body(fragments[name].text))
+            counts[name] = 1 + sum(runs_of(body_statement.value) for body_statement in parse_body(fragments[name].text))
             entered.remove(name)
         return counts[name]
 
@@ -87,7 +87,9 @@ def check_sizes(
     not follow from shapes and numbers alone are not counted, nor are weights.
     """
     count = _Count(fragments, stored, symbols, most, seconds)
-    count.run(statements, {name: _stand_in(one.shape, one.dtype) for name, one in inputs.items()}, tuple(results))
+    count.run(
+        statements, {name: _stand_in(tensor.shape, tensor.dtype) for name, tensor in inputs.items()}, tuple(results)
+    )
 
 
 class _Count:
@@ -117,14 +119,14 @@ class _Count:
             self._hold(value)
         unused = last_uses(statements, values, results)
         scope = Scope(values, self._evaluation.symbols, self._call)
-        for place, statement in enumerate(statements):
+        for index, statement in enumerate(statements):
             try:
-                found = evaluate_expression(statement.value, scope)
+                result = evaluate_expression(statement.value, scope)
             except BudgetError:
                 raise
             except Exception:  # the evaluation itself says what is wrong, or the value is not needed
-                found = None
-            self._assign(statement, found, values)
+                result = None
+            self._assign(statement, result, values)
             size = self._alive * _BYTES
             if size > self._most:
                 takes = (
@@ -134,22 +136,22 @@ class _Count:
             if self._seconds and self._products > self._seconds * _RATE * (os.cpu_count() or 1):
                 takes = f"{self._products:,} multiply-adds take longer than {self._seconds:.3g} seconds"
                 raise _error(takes, statement)
-            for name in unused.get(place, ()):
+            for name in unused.get(index, ()):
                 self._release(values.pop(name, None))
-        found = {name: values[name] for name in results if name in values}
+        result = {name: values[name] for name in results if name in values}
         for value in values.values():
             self._release(value)
-        return found
+        return result
 
     def _assign(self, statement: Statement, value: Any, values: dict[str, Any]) -> None:
         names = statement.results
         several = isinstance(value, list | tuple)
         if (several and len(value) != len(names)) or value is None or (not several and len(names) > 1):
             return
-        for name, one in zip(names, value if several else [value], strict=True):
-            if one is not None:
-                values[name] = one
-                self._hold(one, is_stored=isinstance(statement.value, Call) and statement.value.operator == _STORED)
+        for name, result in zip(names, value if several else [value], strict=True):
+            if result is not None:
+                values[name] = result
+                self._hold(result, is_stored=isinstance(statement.value, Call) and statement.value.operator == _STORED)
 
     def _hold(self, value: Any, *, is_stored: bool = False) -> None:
         if not isinstance(value, Tensor):
@@ -174,7 +176,9 @@ class _Count:
         name = operation.operator
         if name in self._evaluation.fragments:
             signature, statements = self._evaluation.body_of(name)
-            return self._fragment(statements, bind_to(signature, arguments), [one.name for one in signature.results])
+            return self._fragment(
+                statements, bind_to(signature, arguments), [result.name for result in signature.results]
+            )
         bound = bind(name, arguments)
         if name == _SCAN:
             return self._scan(bound)
@@ -189,17 +193,17 @@ class _Count:
             return self._evaluation.apply(self._evaluation.definitions[name], bound)
         dtype = tensors[0].dtype if tensors else np.dtype(np.int64)
         if name in VIEWS:
-            taken = {name: one.stored if isinstance(one, Tensor) else one for name, one in bound.items()}
-            found = self._evaluation.definitions[name].function(**taken)
-            return [_StandIn(one, dtype) for one in found] if isinstance(found, tuple) else _StandIn(found, dtype)
+            values = {name: value.stored if isinstance(value, Tensor) else value for name, value in bound.items()}
+            views = self._evaluation.definitions[name].function(**values)
+            return [_StandIn(view, dtype) for view in views] if isinstance(views, tuple) else _StandIn(views, dtype)
         shapes = RULES[name](bound)
         if name in _PRODUCTS and isinstance(shapes, tuple):
             self._products += self._steps * _PRODUCTS[name](bound, shapes)
-        return [_stand_in(one, dtype) for one in shapes] if isinstance(shapes, list) else _stand_in(shapes, dtype)
+        return [_stand_in(shape, dtype) for shape in shapes] if isinstance(shapes, list) else _stand_in(shapes, dtype)
 
     def _fragment(self, statements: Sequence[Statement], values: dict[str, Any], names: Sequence[str]) -> Any:
-        found = self.run(statements, values, names)
-        made = [found.get(name) for name in names]
+        results = self.run(statements, values, names)
+        made = [results.get(name) for name in names]
         return made[0] if len(made) == 1 else made
 
     def _scan(self, bound: Arguments) -> list[Any]:
@@ -213,14 +217,14 @@ class _Count:
             shape = (*tensor.shape[:axis], abs(chunk), *tensor.shape[axis + 1 :])
             values[name] = _stand_in(shape, tensor.dtype)
         around, self._steps = self._steps, self._steps * steps
-        found = self.run(statements, values, [one.name for one in signature.results])
+        results = self.run(statements, values, [result.name for result in signature.results])
         self._steps = around
         made = []
         for name, kind, axis, _ in bound["output"]:
-            one = found[name]
+            value = results[name]
             times = steps if kind == "full" else 1
-            shape = tuple(size * times if place == axis else size for place, size in enumerate(one.shape))
-            made.append(_stand_in(shape, one.dtype))
+            shape = tuple(size * times if position == axis else size for position, size in enumerate(value.shape))
+            made.append(_stand_in(shape, value.dtype))
         return made
 
 
@@ -250,8 +254,8 @@ def _stand_in(shape: Iterable[int], dtype: np.dtype[Any]) -> _StandIn:
 
 
 def _address(value: Tensor) -> int:
-    found: int = np.asarray(value.stored).__array_interface__["data"][0]
-    return found
+    address: int = np.asarray(value.stored).__array_interface__["data"][0]
+    return address
 
 
 def _is_known(value: Tensor) -> bool:
@@ -271,12 +275,16 @@ def _einsum(arguments: Arguments, _: Shape) -> int:
 
 
 _PRODUCTS: Final[dict[str, Callable[[Arguments, Shape], int]]] = {
-    **dict.fromkeys(("linear", "conv"), lambda given, result: math.prod(result) * math.prod(given["filter"].shape[1:])),
+    **dict.fromkeys(
+        ("linear", "conv"), lambda arguments, result: math.prod(result) * math.prod(arguments["filter"].shape[1:])
+    ),
     **dict.fromkeys(("tract_core_einsum", "tract_onnx_einsum"), _einsum),
-    "matmul": lambda given, result: math.prod(result) * int(given["A"].shape[-2 if given.get("transposeA") else -1]),
+    "matmul": lambda arguments, result: (
+        math.prod(result) * int(arguments["A"].shape[-2 if arguments.get("transposeA") else -1])
+    ),
     "deconv": _deconv,
-    "tract_transformers_sdpa": lambda given, result: (
-        (math.prod(given["q"].shape) + math.prod(result)) * given["k"].shape[-2]
+    "tract_transformers_sdpa": lambda arguments, result: (
+        (math.prod(arguments["q"].shape) + math.prod(result)) * arguments["k"].shape[-2]
     ),
 }
 """The multiply-adds of operators that compute more numbers than they return, by their arguments and their result.

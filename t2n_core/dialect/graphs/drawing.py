@@ -57,8 +57,8 @@ def draw_inputs(
     name that no statement defines, and BudgetError as `evaluate` does.
     """
     content = archive if isinstance(archive, ArchiveContent) else read_archive(Path(archive))
-    found = draw_evaluated(content, count, seed, standard=standard, timeout=timeout, memory=memory)
-    return [inputs for inputs, _ in found]
+    draws = draw_evaluated(content, count, seed, standard=standard, timeout=timeout, memory=memory)
+    return [inputs for inputs, _ in draws]
 
 
 def draw_evaluated(
@@ -81,13 +81,13 @@ def draw_evaluated(
     random = np.random.default_rng(seed)
     drawn = 0
     reason = "no sizes satisfy its assertions"
-    has_symbols = any(names_in(node) for one in declared.values() for node in one.shape)
-    ranges = _RANGES if any(one.dtype.kind in "iu" for one in declared.values()) else _RANGES[:1]
+    has_symbols = any(names_in(node) for external in declared.values() for node in external.shape)
+    ranges = _RANGES if any(external.dtype.kind in "iu" for external in declared.values()) else _RANGES[:1]
     for number, tried in enumerate(itertools.islice(_assignments(content, declared, fixed), _MOST_TRIES)):
         if not has_symbols and not drawn and number == _MOST_ALIKE:
             break
         for of_integers in ranges:
-            inputs = {name: _draw(random, name, one, tried, of_integers) for name, one in declared.items()}
+            inputs = {name: _draw(random, name, external, tried, of_integers) for name, external in declared.items()}
             try:
                 start = time.monotonic()
                 left = None if timeout is None else max(0.0, begin + timeout - start)
@@ -112,26 +112,26 @@ def _assignments(
     content: ArchiveContent, declared: Mapping[str, External], fixed: Mapping[str, int]
 ) -> Iterator[dict[str, int]]:
     """Yield sizes of the symbols that the assertions allow; an empty mapping endlessly if there are none."""
-    symbols = sorted(set[str]().union(*(names_in(node) for one in declared.values() for node in one.shape)))
+    symbols = sorted(set[str]().union(*(names_in(node) for external in declared.values() for node in external.shape)))
     if unknown := sorted(fixed.keys() - set(symbols)):
         raise InputError(f"no input has the size `{unknown[0]}`; there are {', '.join(symbols) or 'none'}")
     if not symbols:
         yield from itertools.repeat({})
     extensions = content.document.extensions
     near = (number * times + step for number in asserted_numbers(extensions) for times in (1, 2) for step in (0, 1, -1))
-    wanted = [*SIZES, *sorted({size for size in near if size > 0} - set(SIZES))]
+    candidates = [*SIZES, *sorted({size for size in near if size > 0} - set(SIZES))]
     choices = [
-        [size for size in ([fixed[name]] if name in fixed else wanted) if _is_allowed(extensions, {name: size})]
+        [size for size in ([fixed[name]] if name in fixed else candidates) if _is_allowed(extensions, {name: size})]
         for name in symbols
     ]
     most = max(map(len, choices))
-    rotated = [itertools.islice(itertools.cycle(one), place, place + most) for place, one in enumerate(choices)]
+    rotated = [itertools.islice(itertools.cycle(choice), start, start + most) for start, choice in enumerate(choices)]
     together = (dict(zip(symbols, sizes, strict=True)) for sizes in zip(*rotated, strict=False))
     others = (dict(zip(symbols, sizes, strict=True)) for sizes in itertools.product(*choices))
     for sizes in itertools.chain(together, others):
         if not _is_allowed(extensions, sizes):
             continue
-        if all(size_of(node, sizes) >= 0 for one in declared.values() for node in one.shape):
+        if all(size_of(node, sizes) >= 0 for external in declared.values() for node in external.shape):
             yield from (sizes, sizes)
 
 
@@ -145,9 +145,9 @@ def _is_allowed(extensions: Sequence[str], sizes: Mapping[str, int]) -> bool:
 
 
 def _draw(
-    random: np.random.Generator, name: str, one: External, sizes: Mapping[str, int], of_integers: tuple[int, int]
+    random: np.random.Generator, name: str, external: External, sizes: Mapping[str, int], of_integers: tuple[int, int]
 ) -> NDArray[Any]:
-    return draw_array(random, name, [size_of(node, sizes) for node in one.shape], one.dtype, of_integers)
+    return draw_array(random, name, [size_of(node, sizes) for node in external.shape], external.dtype, of_integers)
 
 
 def draw_array(

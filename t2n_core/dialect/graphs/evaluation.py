@@ -47,7 +47,7 @@ def evaluate(
     statements = [statement_of(assignment) for assignment in document.assignments]
     declared = externals_of(document)
     by_name = _by_name(document.inputs, inputs)
-    tensors = {name: _input(name, one, by_name[name]) for name, one in declared.items()}
+    tensors = {name: _input(name, external, by_name[name]) for name, external in declared.items()}
     shapes = {name: (declared[name].shape, tensor.shape) for name, tensor in tensors.items()}
     symbols = solve(shapes)
     check_assertions(document.extensions, symbols)
@@ -61,18 +61,18 @@ def evaluate(
     }
     evaluation = Evaluation(document.fragments, content.tensors, symbols, unsolved=unsolved, **options)
     body = [statement for statement in statements if statement.results[0] not in tensors]
-    wanted = document.outputs if results is None else results
+    result_names = document.outputs if results is None else results
     check_fragments(body, document.fragments)
-    check_sizes(body, document.fragments, content.tensors, tensors, symbols, wanted, memory, timeout)
+    check_sizes(body, document.fragments, content.tensors, tensors, symbols, result_names, memory, timeout)
     values: dict[str, Any] = dict(tensors)
-    return evaluation.run(body, values, wanted)
+    return evaluation.run(body, values, result_names)
 
 
 def sizes_of(content: ArchiveContent, inputs: Mapping[str, ArrayLike] | Sequence[ArrayLike]) -> dict[str, int]:
     """Return the sizes of the symbols in the shapes of an archive's inputs. Raises InputError for other inputs."""
-    given = _by_name(content.document.inputs, inputs)
+    by_name = _by_name(content.document.inputs, inputs)
     declared = externals_of(content.document)
-    return solve({name: (one.shape, np.shape(given[name])) for name, one in declared.items()})
+    return solve({name: (external.shape, np.shape(by_name[name])) for name, external in declared.items()})
 
 
 def _by_name(names: Sequence[str], inputs: Mapping[str, ArrayLike] | Sequence[ArrayLike]) -> dict[str, ArrayLike]:
@@ -85,8 +85,8 @@ def _by_name(names: Sequence[str], inputs: Mapping[str, ArrayLike] | Sequence[Ar
     return dict(inputs)
 
 
-def _input(name: str, declared: External, given: ArrayLike) -> Tensor:
-    array, dtype = np.asarray(given), declared.dtype
+def _input(name: str, declared: External, value: ArrayLike) -> Tensor:
+    array, dtype = np.asarray(value), declared.dtype
     if array.dtype.kind != dtype.kind and not (array.dtype.kind in "iu" and dtype.kind in "iu"):
         raise InputError(f"the input `{name}` is {array.dtype}, and the graph declares {dtype}")
     return Tensor(array.astype(np.float64 if dtype.kind == "f" else dtype), dtype)

@@ -28,12 +28,12 @@ class External:
 def externals_of(document: Document) -> dict[str, External]:
     """Return the inputs of a graph by name, in the order of its header. Raises InputError for a malformed one."""
     statements = [statement_of(assignment) for assignment in document.assignments]
-    found = {
-        one.results[0]: _external(one, one.value)
-        for one in statements
-        if isinstance(one.value, Call) and one.value.operator in _OPERATORS
+    externals = {
+        statement.results[0]: _external(statement, statement.value)
+        for statement in statements
+        if isinstance(statement.value, Call) and statement.value.operator in _OPERATORS
     }
-    return {name: found[name] for name in document.inputs if name in found}
+    return {name: externals[name] for name in document.inputs if name in externals}
 
 
 def _external(statement: Statement, call: Call) -> External:
@@ -47,11 +47,11 @@ def _external(statement: Statement, call: Call) -> External:
     return External(shape.items, datum_type(str(name.value) if isinstance(name, Literal) else ""))
 
 
-def _argument(statement: Statement, call: Call, name: str, place: int) -> Node:
-    named = dict(call.arguments)
-    if name in named:
-        return named[name]
+def _argument(statement: Statement, call: Call, name: str, index: int) -> Node:
+    arguments = dict(call.arguments)
+    if name in arguments:
+        return arguments[name]
     positional = [value for key, value in call.arguments if not key]
-    if place >= len(positional):
+    if index >= len(positional):
         raise InputError(f"`{statement.text}` has no `{name}`")
-    return positional[place]
+    return positional[index]

@@ -19,13 +19,13 @@ Rule = Callable[[Arguments], "Shape | list[Shape]"]
 
 
 def _of_first(arguments: Arguments) -> Shape:
-    values = (one for value in arguments.values() for one in (value if isinstance(value, list) else [value]))
-    found: Shape = next(one for one in values if isinstance(one, Tensor)).shape
-    return found
+    values = (item for value in arguments.values() for item in (value if isinstance(value, list) else [value]))
+    shape: Shape = next(item for item in values if isinstance(item, Tensor)).shape
+    return shape
 
 
 def _broadcast(arguments: Arguments) -> Shape:
-    shapes = [one.shape for one in arguments.values() if isinstance(one, Tensor)]
+    shapes = [value.shape for value in arguments.values() if isinstance(value, Tensor)]
     rank = max(map(len, shapes))  # NNEF aligns leading axes
     return np.broadcast_shapes(*(shape + (1,) * (rank - len(shape)) for shape in shapes))
 
@@ -41,7 +41,7 @@ def _pad(arguments: Arguments) -> Shape:
 def _concat(arguments: Arguments) -> Shape:
     values, axis = arguments["values"], arguments["axis"]
     shape = list(values[0].shape)
-    shape[axis] = sum(one.shape[axis] for one in values)
+    shape[axis] = sum(value.shape[axis] for value in values)
     return tuple(shape)
 
 
@@ -67,8 +67,8 @@ def extents_of(arguments: Arguments) -> dict[str, int]:
     """Return the extent of each letter in the expression of a sum of products."""
     left, _, _ = arguments["expr"].replace(" ", "").partition("->")
     extents: dict[str, int] = {}
-    for letters, one in zip(left.split(","), arguments["inputs"], strict=True):
-        for letter, extent in zip(letters, one.shape, strict=True):
+    for letters, tensor in zip(left.split(","), arguments["inputs"], strict=True):
+        for letter, extent in zip(letters, tensor.shape, strict=True):
             extents[letter] = max(extent, extents.get(letter, 1))
     return extents
 

@@ -27,7 +27,7 @@ def solve(shapes: Mapping[str, tuple[Sequence[Node], Sequence[int]]]) -> dict[st
         if len(declared) != len(extents):
             raise InputError(f"the input `{name}` has {len(extents)} axes, and the graph declares {len(declared)}")
         left += [(name, axis, node, extent) for axis, (node, extent) in enumerate(zip(declared, extents, strict=True))]
-    left.sort(key=lambda one: not isinstance(one[2], Name))
+    left.sort(key=lambda equation: not isinstance(equation[2], Name))
     while left:
         waiting = []
         for name, axis, node, extent in left:
@@ -59,10 +59,10 @@ def _no_call(*_: Any) -> Any:
     raise InputError("a size is computed by an operator")
 
 
-def _solution(node: Node, symbol: str, extent: int, known: Mapping[str, int]) -> int:
+def _solution(node: Node, symbol: str, extent: int, known_sizes: Mapping[str, int]) -> int:
     if isinstance(node, Name):
         return extent
-    at_zero, at_large = (size_of(node, {**known, symbol: value}) for value in (0, 1 << 20))
+    at_zero, at_large = (size_of(node, {**known_sizes, symbol: value}) for value in (0, 1 << 20))
     if at_zero == at_large:
         raise InputError(f"the size `{symbol}` cannot be found from an extent of {extent}")
     return round((extent - at_zero) * (1 << 20) / (at_large - at_zero))

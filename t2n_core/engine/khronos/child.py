@@ -92,12 +92,12 @@ def perform(prepare: Callable[[Path, Any, Mapping[str, Any], Send], Run], job: F
         event = "oom" if _NO_MEMORY.search(str(wrong)) else "error"  # torch has no separate exception for it
         send({"event": event, "message": f"RuntimeError: {wrong}", "times": times})
     except Exception as wrong:  # the engines raise anything from AssertionError to nnef.Error
-        said = (
+        message = (
             str(wrong)
             if isinstance(wrong, Rejected | nnef_file.IllegalFileError)
             else f"{type(wrong).__name__}: {wrong}"
         )
-        send({"event": "error", "message": said, "times": times})
+        send({"event": "error", "message": message, "times": times})
 
 
 @contextlib.contextmanager

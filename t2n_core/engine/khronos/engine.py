@@ -177,11 +177,11 @@ def _largest_error(reply: EngineReply, other: EngineReply) -> float:
 
 def _disagreement(reply: EngineReply, other: EngineReply) -> str:
     """Describe the first output that differs by more than rounding; return an empty text if none does."""
-    for place, mine, theirs in _pairs(reply, other):
+    for label, mine, theirs in _pairs(reply, other):
         if mine.dtype.kind != theirs.dtype.kind:
-            return f"{place} is {mine.dtype} in the interpreter and {theirs.dtype} in the C++ executor"
+            return f"{label} is {mine.dtype} in the interpreter and {theirs.dtype} in the C++ executor"
         if mine.shape != theirs.shape:
-            return f"{place} has shape {mine.shape} in the interpreter and {theirs.shape} in the C++ executor"
+            return f"{label} has shape {mine.shape} in the interpreter and {theirs.shape} in the C++ executor"
         if mine.dtype.kind != "f":
             agreed = np.array_equal(mine, theirs)
         else:
@@ -189,5 +189,5 @@ def _disagreement(reply: EngineReply, other: EngineReply) -> str:
             scale = max(1.0, float(finite.max(initial=0.0)))
             agreed = np.allclose(theirs, mine, rtol=AGREEMENT_RTOL, atol=AGREEMENT_ATOL * scale, equal_nan=True)
         if not agreed:
-            return f"{place} differs by up to {_largest_error(reply, other):.3g}"
+            return f"{label} differs by up to {_largest_error(reply, other):.3g}"
     return ""

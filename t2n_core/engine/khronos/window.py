@@ -31,8 +31,8 @@ def pad(input: Tensor, padding: Padding, border: str = "constant", value: float 
         amounts = itertools.chain.from_iterable(reversed(padding))
         return torch.nn.functional.pad(input, list(amounts), value=value)
     for axis, (before, after) in enumerate(padding):
-        wanted = torch.arange(-before, input.shape[axis] + after, device=input.device)
-        input = input.index_select(axis, fold(wanted, input.shape[axis], border))
+        positions = torch.arange(-before, input.shape[axis] + after, device=input.device)
+        input = input.index_select(axis, fold(positions, input.shape[axis], border))
     return input
 
 

@@ -89,5 +89,5 @@ class Answer:
             facts=self._facts,
             refused=self._refused,
             changed=tuple(self._changed),
-            further=tuple(one.reply() for one in self._further),
+            further=tuple(answer.reply() for answer in self._further),
         )

@@ -84,10 +84,10 @@ def _limit(pid: int, memory: int) -> None:
     if sys.platform == "linux":
         import resource
 
-        for kind, wanted in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CORE, 0)):
+        for kind, requested_limit in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CORE, 0)):
             with contextlib.suppress(OSError, ValueError):
                 hard = resource.prlimit(pid, kind)[1]
-                limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+                limit = requested_limit if hard == resource.RLIM_INFINITY else min(requested_limit, hard)
                 resource.prlimit(pid, kind, (limit, limit))
 
 

@@ -64,16 +64,16 @@ def count_memory_kills() -> int:
         text = Path("/proc/vmstat").read_text()
     except OSError:
         return 0
-    found = _MEMORY_KILLS.search(text)
-    return int(found[1]) if found else 0
+    match = _MEMORY_KILLS.search(text)
+    return int(match[1]) if match else 0
 
 
 def first_panic(stderr: str) -> str:
     """Return the first Rust panic as `thread '<unnamed>' panicked at FILE:LINE:COLUMN: message`, in every version."""
-    panics = [found for pattern in (_NEW_PANIC, _OLD_PANIC) if (found := pattern.search(stderr))]
+    panics = [match for pattern in (_NEW_PANIC, _OLD_PANIC) if (match := pattern.search(stderr))]
     if not panics:
         return ""
-    first = min(panics, key=lambda found: found.start())
+    first = min(panics, key=lambda match: match.start())
     text = f"thread '{first['thread']}' panicked at {first['place']}: {first['message'].strip()}"
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " […]"
 

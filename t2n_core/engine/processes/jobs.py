@@ -58,9 +58,9 @@ class Failure:
             return cls("BudgetError", f"it takes more {limit} than one job may have")
         if not isinstance(wrong, T2NError):  # an error of a definition, which an archive of any kind may reach
             return cls("MeaningError", f"{type(wrong).__name__}: {wrong}")
-        kind = next((one.__name__ for one in type(wrong).__mro__ if one.__name__ in _NAMED), "MeaningError")
-        meant = (wrong.statement, wrong.is_outside_of_domain) if isinstance(wrong, MeaningError) else ()
-        return cls(kind, wrong.message, wrong.op or "", wrong.hint or "", *meant)
+        kind = next((base.__name__ for base in type(wrong).__mro__ if base.__name__ in _NAMED), "MeaningError")
+        details = (wrong.statement, wrong.is_outside_of_domain) if isinstance(wrong, MeaningError) else ()
+        return cls(kind, wrong.message, wrong.op or "", wrong.hint or "", *details)
 
     def error(self) -> T2NError:
         """Return the exception, one of `InputError` and `MeaningError` with their subclasses."""

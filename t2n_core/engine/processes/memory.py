@@ -37,8 +37,8 @@ def share_of_memory(workers: int) -> int:
 
 def parse_size(text: str) -> int:
     """Return the bytes of `4G`, `500M` or `1000000`. Raises InputError."""
-    found = _SIZE.fullmatch(text.strip().upper())
-    size = int(float(found[1]) * (1 << _UNITS[found[2]])) if found else 0
+    match = _SIZE.fullmatch(text.strip().upper())
+    size = int(float(match[1]) * (1 << _UNITS[match[2]])) if match else 0
     if size < 1:
         raise InputError(f"{text!r} is not a memory size such as 4G or 500M")
     return size
@@ -53,8 +53,8 @@ def limit_process(size: int) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        wanted = _mapped_bytes(resource.getpagesize()) + size
-        resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+        limit = _mapped_bytes(resource.getpagesize()) + size
+        resource.setrlimit(resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
     except (OSError, ValueError):
         return  # macOS refuses; the job then runs without a limit
 

@@ -31,18 +31,18 @@ class _Starter:
                 thread = threading.Thread(target=self._serve, name="t2n starter", daemon=True)
                 thread.start()
                 self._thread = thread
-        found: Future[subprocess.Popen[bytes]] = Future()
-        self._wanted.put((found, command, options))
-        return found.result()
+        future: Future[subprocess.Popen[bytes]] = Future()
+        self._wanted.put((future, command, options))
+        return future.result()
 
     def _serve(self) -> None:
         while True:
-            found, command, options = self._wanted.get()
+            future, command, options = self._wanted.get()
             try:
-                found.set_result(subprocess.Popen(command, **options))
+                future.set_result(subprocess.Popen(command, **options))
             except BaseException as error:
-                found.set_exception(error)
-            del found  # the caller alone keeps the process
+                future.set_exception(error)
+            del future  # the caller alone keeps the process
 
 
 _starter = _Starter()

@@ -46,14 +46,14 @@ class Frame:
 
     def arrays(self) -> list[Array]:
         """Return the arrays as writable views of the body."""
-        found: list[Array] = []
+        arrays: list[Array] = []
         start = 0
         for dtype_name, shape in self.header.get("arrays", ()):
             dtype = np.dtype(dtype_name)
             count = int(np.prod(shape, dtype=np.int64))
-            found.append(np.frombuffer(self.body, dtype, count, start).reshape(shape))
+            arrays.append(np.frombuffer(self.body, dtype, count, start).reshape(shape))
             start += _padding(count * dtype.itemsize)
-        return found
+        return arrays
 
 
 def widen_pipe(descriptor: int) -> None:

@@ -14,30 +14,30 @@ on the same day, and 0.22.3 after 0.23.0."""
 
 def predecessor(release: Version, releases: Sequence[Version]) -> Version | None:
     """Return the release, among `releases`, that this one is based on; None for the first one."""
-    older = sorted(one for one in releases if one < release)
-    line = [one for one in older if one.release[:2] == release.release[:2]]
+    older = sorted(candidate for candidate in releases if candidate < release)
+    line = [candidate for candidate in older if candidate.release[:2] == release.release[:2]]
     if line:
         return line[-1]
     for start, beside in sorted(_MADE_AFTER.items(), reverse=True):
         if start <= release:
-            older = [one for one in older if one < beside or start <= one]
+            older = [candidate for candidate in older if candidate < beside or start <= candidate]
     return older[-1] if older else None
 
 
 def branches(releases: Sequence[Version]) -> list[list[Version]]:
     """Return the releases as branches, oldest first: each begins with the release that it branched from, if any."""
-    made_from = {one: predecessor(one, releases) for one in sorted(releases)}
+    made_from = {release: predecessor(release, releases) for release in sorted(releases)}
     parents = set(made_from.values())
-    ends = [one for one in made_from if one not in parents]
-    all_branches, taken = [], set()
+    ends = [release for release in made_from if release not in parents]
+    all_branches, seen = [], set()
     for end in sorted(ends, reverse=True):
         branch: list[Version] = []
-        one: Version | None = end
-        while one is not None:
-            branch.append(one)
-            if one in taken:
+        release: Version | None = end
+        while release is not None:
+            branch.append(release)
+            if release in seen:
                 break
-            taken.add(one)
-            one = made_from[one]
+            seen.add(release)
+            release = made_from[release]
         all_branches.append(branch[::-1])
     return all_branches

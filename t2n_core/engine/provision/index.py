@@ -192,10 +192,10 @@ def _parse_json(text: str) -> tuple[Version, ...]:
 
 
 def _parse_text(text: str) -> tuple[Version, ...]:
-    found = re.search(r"^Available versions: (.+)$", text, re.MULTILINE)
-    if not found:
+    match = re.search(r"^Available versions: (.+)$", text, re.MULTILINE)
+    if not match:
         raise EngineResolveError(f"pip's list of versions is not understood: {text[:200]!r}")
-    return _parse_versions(found[1].split(","))
+    return _parse_versions(match[1].split(","))
 
 
 def _parse_versions(texts: Sequence[str]) -> tuple[Version, ...]:

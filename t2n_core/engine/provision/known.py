@@ -30,11 +30,11 @@ class KnownWheel:
 def known_wheels() -> Mapping[str, Mapping[str, KnownWheel]]:
     """Return the wheels by version and file name."""
     text = resources.files(__package__).joinpath(FILE).read_text(encoding="utf-8")
-    found: dict[str, dict[str, KnownWheel]] = {}
+    wheels: dict[str, dict[str, KnownWheel]] = {}
     for line in text.splitlines():
         wheel, *digests = line.split("\t")
-        found.setdefault(wheel.split("-")[1], {})[wheel] = KnownWheel(*digests)
-    return found
+        wheels.setdefault(wheel.split("-")[1], {})[wheel] = KnownWheel(*digests)
+    return wheels
 
 
 @cache

@@ -65,8 +65,8 @@ def resolve_engines(
 
 def _available(items: tuple[SpecItem, ...], spec: str, store: EngineStore, offline: bool) -> tuple[list[Version], str]:
     """Return the versions to choose from, and the note that the index did not answer."""
-    wanted = [item for item in items if item.kind != "path"]
-    if (complete := _complete_without_index(wanted, store)) is not None:
+    release_items = [item for item in items if item.kind != "path"]
+    if (complete := _complete_without_index(release_items, store)) is not None:
         return complete, ""
     cached = store.versions_on_disk()
     listed, note = known_versions(store.cache_dir, offline=offline)
@@ -78,22 +78,22 @@ def _available(items: tuple[SpecItem, ...], spec: str, store: EngineStore, offli
     return sorted({*listed, *cached}), note
 
 
-def _complete_without_index(wanted: list[SpecItem], store: EngineStore) -> list[Version] | None:
+def _complete_without_index(items: list[SpecItem], store: EngineStore) -> list[Version] | None:
     """Return the versions to choose from if the index cannot change the choice; None if it can.
 
     Only known releases and exactly named ones are ever selected, and the index has no others of them. So if all that
     are selected from these are in the cache, they are also selected from those that the index lists.
     """
-    named = {Version(item.text) for item in wanted if item.kind == "exact"}
-    if any(item.kind != "exact" for item in wanted):
+    candidates = {Version(item.text) for item in items if item.kind == "exact"}
+    if any(item.kind != "exact" for item in items):
         if not known_wheels():
             return None
-        named.update(map(Version, known_wheels()))
+        candidates.update(map(Version, known_wheels()))
     try:
-        selected = choose_versions(wanted, named)
+        selected = choose_versions(items, candidates)
     except EngineResolveError:
         return None
-    return sorted(named) if all(store.has(choice.version) for choice in selected) else None
+    return sorted(candidates) if all(store.has(choice.version) for choice in selected) else None
 
 
 def _select_listed(items: tuple[SpecItem, ...], available: list[Version], allow_unlisted: bool) -> list[Version]:
@@ -101,23 +101,25 @@ def _select_listed(items: tuple[SpecItem, ...], available: list[Version], allow_
 
     Raises EngineResolveError for one that is named and not allowed, and for an item that only unknown versions match.
     """
-    named = {Version(item.text) for item in items if item.kind == "exact"}
-    refused = sorted(version for version in named & set(available) if not is_listed(version))
+    exact_versions = {Version(item.text) for item in items if item.kind == "exact"}
+    refused = sorted(version for version in exact_versions & set(available) if not is_listed(version))
     if refused and not allow_unlisted:
         raise _unlisted(refused)
     for item in items:
         matching = [version for version in available if not is_listed(version) and matches(item, version)]
         if matching and not any(is_listed(version) and matches(item, version) for version in available):
             raise _unlisted(matching, item.text)
-    return [version for version in available if is_listed(version) or version in named]
+    return [version for version in available if is_listed(version) or version in exact_versions]
 
 
 def _warn_of_newer(items: tuple[SpecItem, ...], store: EngineStore) -> None:
     """Warn that `latest` leaves out a newer release, by the index's last answer: it is not queried for that."""
     if not any(item.kind == "latest" for item in items):
         return
-    unlisted = [one for one in last_answer(store.cache_dir) if not is_listed(one) and not one.is_prerelease]
-    newer = [one for one in unlisted if one > newest_listed()]
+    unlisted = [
+        version for version in last_answer(store.cache_dir) if not is_listed(version) and not version.is_prerelease
+    ]
+    newer = [version for version in unlisted if version > newest_listed()]
     if newer:
         warnings.warn(
             f"`latest` is tract {newest_listed()}, the newest release that this version of pytest-t2n knows; "

@@ -40,7 +40,7 @@ class ResolvedEngine:
     def label(self) -> str:
         """Return a name that is unique within one session: `0.21.19`, `0.23.8 no-fma`, `path-0.23.5` for a binary."""
         name = self.version if self.kind == "wheel" else f"path-{self.version}"
-        return " ".join([name, *(one for one in (self.tier, self.runtime) if one not in (NATIVE, CPU))])
+        return " ".join([name, *(part for part in (self.tier, self.runtime) if part not in (NATIVE, CPU))])
 
     @property
     def environment(self) -> dict[str, str]:

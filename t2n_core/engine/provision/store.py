@@ -132,12 +132,12 @@ class EngineStore:
 
     def versions_on_disk(self) -> list[Version]:
         """Return every version with a folder for this platform, damaged ones too, ascending."""
-        found = []
+        versions = []
         root = self.cache_dir / "engines" / "tract"
         for folder in root.iterdir() if root.is_dir() else ():
             with contextlib.suppress(InvalidVersion):
-                found.append(Version(folder.name))
-        return sorted(version for version in found if self.folder(version).is_dir())
+                versions.append(Version(folder.name))
+        return sorted(version for version in versions if self.folder(version).is_dir())
 
     def remove(self, version: Version) -> None:
         """Delete one engine. Raises EngineProvisionError if that fails."""
@@ -154,11 +154,11 @@ class EngineStore:
         Raises EngineProvisionError, which names every one that failed; the others stay in the cache.
         """
         report = progress or (lambda version, event: None)
-        wanted = list(versions)
-        if len(wanted) == 1:
-            return [self._fetch_reporting(wanted[0], offline, report)]
+        version_list = list(versions)
+        if len(version_list) == 1:
+            return [self._fetch_reporting(version_list[0], offline, report)]
         with ThreadPoolExecutor(_PARALLEL_DOWNLOADS, thread_name_prefix="t2n fetch") as pool:
-            futures = [pool.submit(self._fetch_reporting, version, offline, report) for version in wanted]
+            futures = [pool.submit(self._fetch_reporting, version, offline, report) for version in version_list]
         failures = [failure for future in futures if isinstance(failure := future.exception(), EngineProvisionError)]
         if len(failures) > 1:
             text = "\n".join(f"- {failure}".replace("\n", "\n  ") for failure in failures)
@@ -234,7 +234,7 @@ class EngineStore:
                     hint="nothing was kept; try again, and if it stays so, ask who runs your mirror or proxy",
                 )
             released = known_wheels().get(str(version), {})
-            if released and digest not in {one.sha256 for one in released.values()}:
+            if released and digest not in {known_wheel.sha256 for known_wheel in released.values()}:
                 raise EngineProvisionError(
                     f"the download of tract {version} is no released wheel: {wheel.name} has sha256 {digest}",
                     hint="nothing was kept; your own build can be used through its command line, path:/to/tract",
@@ -333,8 +333,8 @@ def _verify(folder: Path) -> StoredEngine:
 
 def is_listed(version: Version) -> bool:
     """Return whether the digests of a release are known, so that a wheel of this version can be checked."""
-    known = known_wheels()
-    return not known or str(version) in known
+    wheels = known_wheels()
+    return not wheels or str(version) in wheels
 
 
 def newest_listed() -> Version:

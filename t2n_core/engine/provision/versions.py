@@ -130,12 +130,13 @@ def _matches(item: SpecItem, everything: Sequence[Version]) -> list[Version]:
     releases = [v for v in everything if not v.is_prerelease and v not in UNUSABLE]
     matching: list[Version]
     if item.kind == "exact":
-        wanted = Version(item.text)
-        if wanted in UNUSABLE:
+        exact_version = Version(item.text)
+        if exact_version in UNUSABLE:
             raise EngineResolveError(
-                f"tract {wanted} cannot load tract_core operators, so it cannot be used", hint=_nearby(wanted, releases)
+                f"tract {exact_version} cannot load tract_core operators, so it cannot be used",
+                hint=_nearby(exact_version, releases),
             )
-        matching = [v for v in everything if v == wanted]
+        matching = [v for v in everything if v == exact_version]
     elif item.kind == "line":
         prefix = Version(item.text).release
         matching = [v for v in releases if v.release[: len(prefix)] == prefix][-1:]
@@ -150,17 +151,17 @@ def _matches(item: SpecItem, everything: Sequence[Version]) -> list[Version]:
     else:
         matching = releases
     if not matching:
-        named = Version(item.text) if item.kind in ("exact", "line") else None
-        raise EngineResolveError(f"no release of tract matches {item.text!r}", hint=_nearby(named, releases))
+        version = Version(item.text) if item.kind in ("exact", "line") else None
+        raise EngineResolveError(f"no release of tract matches {item.text!r}", hint=_nearby(version, releases))
     return matching
 
 
-def _nearby(wanted: Version | None, releases: Sequence[Version]) -> str:
+def _nearby(version: Version | None, releases: Sequence[Version]) -> str:
     """Return a hint with the releases of the same minor line if there are some, otherwise the newest of each line."""
     if not releases:
         return "no release is available for this platform"
-    if wanted is not None:
-        line = [str(v) for v in releases if v.release[:2] == (*wanted.release, 0)[:2]]
+    if version is not None:
+        line = [str(v) for v in releases if v.release[:2] == (*version.release, 0)[:2]]
         if line:
             return f"available in this line: {', '.join(line)}"
     newest = {v.release[:2]: str(v) for v in releases}

@@ -103,11 +103,11 @@ class CliEngine:
         if change := self._change():
             return EngineReply("error", "load", change)
         reply = self._run_all(archive, batches, timeout, memory_limit, symbols, stage, keep_going)
-        for one in further:
+        for path_run in further:
             if reply.status != "ok" or any(other.status != "ok" for other in reply.further):
                 break
-            again = [batches[number] for number in one.batches]
-            other = self._run_all(archive, again, timeout, memory_limit, one.symbols, stage, keep_going)
+            again = [batches[number] for number in path_run.batches]
+            other = self._run_all(archive, again, timeout, memory_limit, path_run.symbols, stage, keep_going)
             reply = replace(reply, further=(*reply.further, other))
         # a binary that was rebuilt while it ran may have given any of the replies
         change = self._change()
@@ -221,7 +221,7 @@ def _stage_of(stderr: str) -> EngineStage:
 
 def _error_text(stderr: str) -> str:
     """Return the output starting at the first line with an error; the causes follow that line."""
-    found = re.search(r"^.*(?:\bERROR\b|\bError:).*", stderr, re.MULTILINE | re.DOTALL)
-    if found:
-        return found[0].strip()[-4000:]
+    match = re.search(r"^.*(?:\bERROR\b|\bError:).*", stderr, re.MULTILINE | re.DOTALL)
+    if match:
+        return match[0].strip()[-4000:]
     return f"it ended with status 1 and no error message\n{stderr[-4000:]}".strip()

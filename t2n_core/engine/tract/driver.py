@@ -98,10 +98,10 @@ class TractDriver:
 
     def function(self, *names: str) -> Any:
         """Return the first of these functions that this version exports. Raises EngineLoadError if it has none."""
-        found = self.find(*names)
-        if found is None:
+        function = self.find(*names)
+        if function is None:
             raise EngineLoadError(f"tract {self.reported_version} has none of the functions {', '.join(names)}")
-        return found
+        return function
 
     @property
     def no_states(self) -> tuple[Any, ...]:
@@ -351,8 +351,8 @@ class TractRunnable:
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Run once; inputs and outputs are in graph order. Raises EngineRunError."""
-        with self._driver.tensors(arrays) as given:
-            return self._driver.take_arrays(self.run_tensors(given))
+        with self._driver.tensors(arrays) as tensors:
+            return self._driver.take_arrays(self.run_tensors(tensors))
 
     def run_steps(self, steps: Sequence[Sequence[Array]]) -> list[list[Array]]:
         """Run once per step, each with the state after the previous step. Raises EngineRunError."""
@@ -377,9 +377,9 @@ class TractRunnable:
         """Call one of the engine's functions that run this graph. Raises EngineRunError."""
         if len(tensors) != self.inputs:  # the C side reads as many pointers as the model has inputs
             raise EngineRunError(f"{len(tensors)} inputs passed, the model takes {self.inputs}")
-        given = (c.c_void_p * self.inputs)(*[tensor.value for tensor in tensors])
+        inputs = (c.c_void_p * self.inputs)(*[tensor.value for tensor in tensors])
         got = (c.c_void_p * self.outputs)()
-        self._driver.check(self._driver.function(function)(pointer, given, got), EngineRunError)
+        self._driver.check(self._driver.function(function)(pointer, inputs, got), EngineRunError)
         return [c.c_void_p(value) for value in got]
 
 
@@ -394,5 +394,5 @@ class TractState:
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Run the next step; inputs and outputs are in graph order. Raises EngineRunError."""
-        with self._driver.tensors(arrays) as given:
-            return self._driver.take_arrays(self._runnable.call("tract_state_run", self._pointer, given))
+        with self._driver.tensors(arrays) as tensors:
+            return self._driver.take_arrays(self._runnable.call("tract_state_run", self._pointer, tensors))

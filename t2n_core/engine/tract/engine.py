@@ -153,7 +153,7 @@ class TractEngine(WorkerEngine):
             "symbols": dict(symbols or {}),
             "stage": stage,
             "declutter": path.declutters,
-            "further": [one.to_dict() for one in further],
+            "further": [path_run.to_dict() for path_run in further],
             "pulse": None if pulse is None else {"symbol": pulse[0], "size": pulse[1]},
             "keep_going": keep_going,
             "calls": list(calls),
@@ -212,11 +212,11 @@ class TractEngine(WorkerEngine):
     def _transform_options(self, transforms: Sequence[Transform], scratch: Path | None) -> dict[str, Any]:
         steps = [
             {
-                "text": None if one.name == ROUND_TRIP else one.text_for(self.version),
-                "of_registry": one.entry.of_registry,
-                "begins": one.entry.begins,
+                "text": None if transform.name == ROUND_TRIP else transform.text_for(self.version),
+                "of_registry": transform.entry.of_registry,
+                "begins": transform.entry.begins,
             }
-            for one in transforms
+            for transform in transforms
         ]
         return {"transforms": steps, "scratch": None if scratch is None else str(scratch)}
 
@@ -278,8 +278,8 @@ class TractEngine(WorkerEngine):
         except (OSError, ValueError) as cause:
             raise EngineLoadError(f"{archive} cannot be read: {cause}") from cause
         signature.without(state)  # before a process starts
-        held = tuple(transforms) if held_by_engine else None
-        session = EngineSession(self._new_worker(), archive, signature, state, timeout, held=held)
+        engine_transforms = tuple(transforms) if held_by_engine else None
+        session = EngineSession(self._new_worker(), archive, signature, state, timeout, transforms=engine_transforms)
         try:
             limit = chosen_limit() if memory_limit is None else memory_limit
             session.open(dict(symbols or {}), limit, initial, declutter=path.declutters)

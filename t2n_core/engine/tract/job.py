@@ -180,10 +180,12 @@ def _run_further_path(
 
 def _feed(batch: list[Array], outputs: Sequence[Array], pairs: Sequence[tuple[int, int]]) -> None:
     """Copy outputs of the previous batch into the inputs of this one. Raises EngineRunError if there are none."""
-    for place, output in pairs:
-        if output >= len(outputs) or place >= len(batch):
-            raise EngineRunError(f"input {place} is fed from output {output} of the previous batch, which has none")
-        batch[place] = outputs[output]
+    for input_index, output in pairs:
+        if output >= len(outputs) or input_index >= len(batch):
+            raise EngineRunError(
+                f"input {input_index} is fed from output {output} of the previous batch, which has none"
+            )
+        batch[input_index] = outputs[output]
 
 
 __all__ = ["Send", "enter_stage", "perform"]

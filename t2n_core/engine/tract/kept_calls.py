@@ -35,7 +35,7 @@ class KeptCalls:
 
     def run_again(self, send: Send) -> None:
         """Run the calls whose batches have run, and send `changed` for each whose outputs differ, or that fails."""
-        for place, (number, batch) in enumerate(self._calls):
+        for index, (number, batch) in enumerate(self._calls):
             state, fresh = self._states[number], self._fresh[batch]
             if state is None or fresh is None:
                 continue
@@ -43,15 +43,15 @@ class KeptCalls:
                 outputs = state.run(fresh[0])
             except EngineRunError as error:
                 self._states[number] = None
-                send({"event": "changed", "call": place, "message": str(error)})
+                send({"event": "changed", "call": index, "message": str(error)})
             else:
                 if not are_same(outputs, fresh[1]):
-                    send({"event": "changed", "call": place}, outputs)
+                    send({"event": "changed", "call": index}, outputs)
 
 
 def are_same(outputs: Sequence[Array], others: Sequence[Array]) -> bool:
     """Return whether outputs have the same dtypes, shapes and elements; NaN equals NaN."""
     return all(
-        one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
-        for one, other in zip(outputs, others, strict=True)
+        output.dtype == other.dtype and np.array_equal(output, other, equal_nan=output.dtype.kind in "fc")
+        for output, other in zip(outputs, others, strict=True)
     )

@@ -65,14 +65,14 @@ def count_operators(text: str) -> dict[str, int]:
     names = {_place(*node["qualified_id"]): str(node["op_name"]) for node in nodes}
     counts: Counter[str] = Counter()
     for node in nodes:
-        outer, own = node["qualified_id"]
+        outer, index = node["qualified_id"]
         if node["op_name"] in _STORED:
             continue
-        around = [names[_place(outer[:depth], place)] for depth, (place, _) in enumerate(outer)]
-        counts["/".join([*around, names[_place(outer, own)]])] += 1
+        around = [names[_place(outer[:depth], outer_index)] for depth, (outer_index, _) in enumerate(outer)]
+        counts["/".join([*around, names[_place(outer, index)]])] += 1
     return dict(sorted(counts.items()))
 
 
-def _place(outer: Sequence[Sequence[Any]], own: int) -> tuple[Any, ...]:
+def _place(outer: Sequence[Sequence[Any]], index: int) -> tuple[Any, ...]:
     """Return what identifies a node: the nodes with a body around it, each with the name of that body, and its own."""
-    return *map(tuple, outer), own
+    return *map(tuple, outer), index

@@ -51,8 +51,8 @@ def _sentence(text: str, batch: Sequence[Array]) -> str:
 
 def range_of(text: str) -> str:
     """Return the range of sizes that a graph's text declares."""
-    if known := _DECLARED.search(text):
-        return re.sub(r"\\(.)", r"\1", known[1])
+    if match := _DECLARED.search(text):
+        return re.sub(r"\\(.)", r"\1", match[1])
     conditions = (condition.replace(" > 0", " >= 1") for condition in _SCENARIO.findall(text))
     return ", ".join(conditions) or "sizes of at least 1"
 

@@ -48,7 +48,7 @@ def run_profile(driver: TractDriver, job: Frame, send: Send, stage: Callable[[st
         memory = _peak() - before
         profile, graph = optimise_for_profile(driver, _load(driver, header), declutter=header["declutter"])
         with driver.tensors(arrays) as tensors:
-            values = (c.c_void_p * len(tensors))(*[one.value for one in tensors])
+            values = (c.c_void_p * len(tensors))(*[tensor.value for tensor in tensors])
             started = time.process_time()
             text = driver.text(
                 profile or driver.function("tract_runnable_profile_json"), graph.pointer, values, *driver.no_states

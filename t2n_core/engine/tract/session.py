@@ -44,11 +44,11 @@ class EngineSession:
         state: Sequence[tuple[str, str]],
         timeout: float,
         *,
-        held: Sequence[str] | None = None,
+        transforms: Sequence[str] | None = None,
     ) -> None:
         """Take a started worker and the names of the archive. `timeout` is in seconds for each step.
 
-        `held` are the transforms of a graph whose state the engine holds; None if it is fed.
+        `transforms` are those of a graph whose state the engine holds; None if it is fed.
 
         Raises InputError for a pair that names no input or output, or one of another pair.
         """
@@ -62,7 +62,7 @@ class EngineSession:
         self._names = signature.inputs
         self._state_names = tuple(name for name, _ in state)
         self._worker, self._archive, self._timeout = worker, archive.absolute(), timeout
-        self._held, self._transforms = held is not None, tuple(held or ())
+        self._held, self._transforms = transforms is not None, tuple(transforms or ())
         self._initial: tuple[Array, ...] = ()
         self._ended: EngineError | None = None
         self._lock, self._owner = threading.Lock(), os.getpid()
@@ -208,13 +208,15 @@ class EngineSession:
         Raises InputError for a state whose shape the graph does not determine.
         """
         facts = self._facts()
-        places = [place for place, _ in self._pairs]
-        taken = {name for place, (shape, _) in enumerate(facts) if place not in places for name in shape}
+        places = [index for index, _ in self._pairs]
+        regular_sizes = {name for index, (shape, _) in enumerate(facts) if index not in places for name in shape}
         zeros = []
-        for name, place in zip(self._state_names, places, strict=True):
-            shape, dtype = facts[place]
+        for name, index in zip(self._state_names, places, strict=True):
+            shape, dtype = facts[index]
             sizes = [size if isinstance(size, int) else symbols.get(size, size) for size in shape]
-            unknown = [size for size in sizes if isinstance(size, str) and (size in taken or not size.isidentifier())]
+            unknown = [
+                size for size in sizes if isinstance(size, str) and (size in regular_sizes or not size.isidentifier())
+            ]
             if unknown:
                 raise InputError(f"`{name}` has no initial size: axis {unknown[0]} is dynamic", hint="pass initial=")
             zeros.append(np.zeros([size if isinstance(size, int) else 0 for size in sizes], dtype))

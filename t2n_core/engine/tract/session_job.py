@@ -75,7 +75,7 @@ def _open(driver: TractDriver, job: Frame, send: Send, times: dict[str, float]) 
         if header["symbols"]:
             model.set_symbols(header["symbols"])
         if header["session"]["held"]:
-            _fold_state(model, [place for place, _ in pairs])
+            _fold_state(model, [input_index for input_index, _ in pairs])
             for transform in header["session"]["transforms"]:
                 model.transform(transform)
             return _StatefulSteps(model.into_runnable(optimise=True, declutter=header["declutter"]))
@@ -85,7 +85,7 @@ def _open(driver: TractDriver, job: Frame, send: Send, times: dict[str, float]) 
 
 def _fold_state(model: TractModel, places: Sequence[int]) -> None:
     """Fold the inputs at `places` into the graph. Raises EngineOptimiseError if one cannot be."""
-    state = [model.facts()["input"][place][0] for place in places]
+    state = [model.facts()["input"][index][0] for index in places]
     model.transform(DETECT)
     left = [name for name, _ in model.facts()["input"] if name in state]
     if left:
@@ -106,18 +106,18 @@ class _FedSteps:
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Run one step and return its regular outputs. After an error the state is as before the step."""
-        wanted = self._runnable.inputs - len(self._state)
-        if len(arrays) != wanted:
-            raise EngineRunError(f"{len(arrays)} inputs passed, the model takes {wanted}")
+        expected_count = self._runnable.inputs - len(self._state)
+        if len(arrays) != expected_count:
+            raise EngineRunError(f"{len(arrays)} inputs passed, the model takes {expected_count}")
         driver = self._driver
         with driver.tensors(arrays) as tensors:
             states = dict(zip(self._inputs, self._state, strict=True))
             rest = iter(tensors)
-            order = [states[place] if place in states else next(rest) for place in range(self._runnable.inputs)]
+            order = [states[index] if index in states else next(rest) for index in range(self._runnable.inputs)]
             results = self._runnable.run_tensors(order)
-        state = [results[place] for place in self._outputs]
+        state = [results[index] for index in self._outputs]
         try:
-            regular = driver.take_arrays([one for place, one in enumerate(results) if place not in self._outputs])
+            regular = driver.take_arrays([result for index, result in enumerate(results) if index not in self._outputs])
         except BaseException:
             driver.drop_tensors(state)
             raise

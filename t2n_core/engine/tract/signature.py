@@ -25,10 +25,10 @@ class Signature:
     @classmethod
     def of(cls, text: str) -> Signature:
         """Return the names that the text of `graph.nnef` declares. Raises ValueError if it declares no graph."""
-        found = _GRAPH.search(text)
-        if not found:
+        match = _GRAPH.search(text)
+        if not match:
             raise ValueError("graph.nnef declares no graph")
-        return cls(_names(found[1]), _names(found[2]))
+        return cls(_names(match[1]), _names(match[2]))
 
     def without(
         self, state: Sequence[tuple[str, str]]
@@ -46,10 +46,10 @@ class Signature:
                 if names.count(name) > 1:
                     raise InputError(f"the {kind} {name!r} is in two pairs of state")
             places.append([names_of_kind.index(name) for name in names])
-        inputs = tuple(name for place, name in enumerate(self.inputs) if place not in places[0])
-        outputs = tuple(name for place, name in enumerate(self.outputs) if place not in places[1])
+        inputs = tuple(name for position, name in enumerate(self.inputs) if position not in places[0])
+        outputs = tuple(name for position, name in enumerate(self.outputs) if position not in places[1])
         return inputs, outputs, list(zip(*places, strict=True))
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(name_of(found[0]) for found in _NAME.finditer(text))
+    return tuple(name_of(match[0]) for match in _NAME.finditer(text))

@@ -55,11 +55,11 @@ class Stream:
 
     def join(self, pulses: Sequence[Sequence[Array]]) -> list[Array]:
         """Return whole outputs from those of each pulse, without the steps before the delay."""
-        whole = []
+        outputs = []
         for late, axis, delay in zip(zip(*pulses, strict=True), self.output_axes, self.delays, strict=True):
             y = np.concatenate(late, axis)
-            whole.append(np.take(y, range(delay, y.shape[axis]), axis))
-        return whole
+            outputs.append(np.take(y, range(delay, y.shape[axis]), axis))
+        return outputs
 
 
 def write_model(driver: TractDriver, header: Mapping[str, Any], send: Send, stage: Any) -> None:

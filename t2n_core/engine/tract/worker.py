@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     if hasattr(signal, "SIGINT"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes this process
     try:
-        options = dict(one.removeprefix("--").split("=", 1) for one in arguments[1:] if "=" in one)
+        options = dict(argument.removeprefix("--").split("=", 1) for argument in arguments[1:] if "=" in argument)
         libraries = Libraries(arguments[0], options["sha256"], options.get("runtime"))
     except EngineLoadError as error:
         write_frame(channel, {"event": "failed", "message": str(error)})
@@ -67,29 +67,29 @@ def main(arguments: Sequence[str]) -> int:
 def _load(library: Path, sha256: str, runtime: str | None) -> TractDriver:
     """Return the driver of a library, if it still is the one that was chosen. Raises EngineLoadError."""
     try:
-        found = file_sha256(library)
+        digest = file_sha256(library)
     except OSError as cause:
         raise EngineLoadError(f"{library} cannot be read: {cause.strerror}") from cause
-    if found != sha256:
-        raise EngineLoadError(f"{library} has changed: it has the sha256 {found}, and the engine is {sha256}")
+    if digest != sha256:
+        raise EngineLoadError(f"{library} has changed: it has the sha256 {digest}, and the engine is {sha256}")
     return TractDriver(library, runtime)
 
 
 class Libraries:
     """The worker's own library, and those that jobs name: each is loaded once, and stays loaded."""
 
-    def __init__(self, own: str, sha256: str, runtime: str | None) -> None:
+    def __init__(self, worker_path: str, sha256: str, runtime: str | None) -> None:
         """Load the worker's own. Raises EngineLoadError."""
-        self.own = _load(Path(own), sha256, runtime)
+        self.own = _load(Path(worker_path), sha256, runtime)
         self._runtime = runtime
-        self._loaded: dict[tuple[str, str], TractDriver] = {(own, sha256): self.own}
+        self._loaded: dict[tuple[str, str], TractDriver] = {(worker_path, sha256): self.own}
 
     def of(self, job: Frame) -> TractDriver:
         """Return the library for a job. Raises EngineLoadError."""
-        wanted: Mapping[str, str] | None = job.header.get("library")
-        if wanted is None:
+        library: Mapping[str, str] | None = job.header.get("library")
+        if library is None:
             return self.own
-        key = (wanted["path"], wanted["sha256"])
+        key = (library["path"], library["sha256"])
         if key not in self._loaded:
             self._loaded[key] = _load(Path(key[0]), key[1], self._runtime)
         return self._loaded[key]
@@ -223,8 +223,8 @@ class JobChild:
             size = PREFIX.size + sum(frame_size(self._buffer[: PREFIX.size]))
             if len(self._buffer) < size:
                 return
-            with memoryview(self._buffer) as whole:
-                write_all(self._channel, whole[:size])
+            with memoryview(self._buffer) as view:
+                write_all(self._channel, view[:size])
             del self._buffer[:size]
 
     def _reap(self) -> int:

@@ -19,10 +19,10 @@ def quantization_of(config: Any) -> dict[str, Any] | None:
 
     Raises InputError for a method that is not read here.
     """
-    known = getattr(config, "quantization_config", None)
-    if known is None:
+    quantization = getattr(config, "quantization_config", None)
+    if quantization is None:
         return None
-    settings = dict(known) if isinstance(known, Mapping) else dict(known.to_dict())
+    settings = dict(quantization) if isinstance(quantization, Mapping) else dict(quantization.to_dict())
     method = str(getattr(settings.get("quant_method"), "value", settings.get("quant_method")))
     if method in NEED_A_GPU:
         raise InputError(
@@ -49,20 +49,22 @@ def dequantize_checkpoint(folder: Path, settings: Settings) -> dict[str, torch.T
 
     `settings` are those of `quantization_of`. Raises InputError for a weight without a part that its format needs.
     """
-    files, found, used = named_tensors(folder), dict[str, torch.Tensor](), set[str]()
-    for one in FORMATS[settings["quant_method"]]:
-        for stem in [name.removesuffix(one.mark) for name in files if name.endswith(one.mark)]:
-            names = {end: stem + end for end in one.parts if stem + end in files}
+    files, weights, used = named_tensors(folder), dict[str, torch.Tensor](), set[str]()
+    for weight_format in FORMATS[settings["quant_method"]]:
+        for stem in [name.removesuffix(weight_format.mark) for name in files if name.endswith(weight_format.mark)]:
+            names = {end: stem + end for end in weight_format.parts if stem + end in files}
             used.update(names.values())
-            found[stem + one.weight] = _read(one, {end: files[name] for end, name in names.items()}, stem, settings)
-    if not found:
+            weights[stem + weight_format.weight] = _read(
+                weight_format, {end: files[name] for end, name in names.items()}, stem, settings
+            )
+    if not weights:
         raise InputError(f"{folder} holds no weight in the format {settings['quant_method']}")
-    return {**{name: files[name] for name in files if name not in used and not name.endswith(DROPPED)}, **found}
+    return {**{name: files[name] for name in files if name not in used and not name.endswith(DROPPED)}, **weights}
 
 
-def _read(one: Format, parts: Mapping[str, torch.Tensor], stem: str, settings: Settings) -> torch.Tensor:
+def _read(weight_format: Format, parts: Mapping[str, torch.Tensor], stem: str, settings: Settings) -> torch.Tensor:
     try:
-        return one.read(parts, settings)
+        return weight_format.read(parts, settings)
     except InputError as refused:
         raise InputError(f"{stem}: {refused.message}", hint=refused.hint) from refused
     except (KeyError, ValueError, IndexError, RuntimeError, json.JSONDecodeError) as cause:

@@ -91,8 +91,8 @@ def _in_groups(
 
 def _bitsandbytes_4bit(parts: Parts, settings: Settings) -> torch.Tensor:
     """Return a tensor of codes in a table, times the largest absolute value of each block."""
-    (known,) = (part for name, part in parts.items() if name.startswith(".quant_state"))
-    state = json.loads(bytes(known.tolist()))
+    (state_bytes,) = (part for name, part in parts.items() if name.startswith(".quant_state"))
+    state = json.loads(bytes(state_bytes.tolist()))
     largest = parts[".absmax"]
     if ".nested_absmax" in parts:
         outer = parts[".nested_absmax"].repeat_interleave(state["nested_blocksize"])[: largest.numel()]
@@ -139,7 +139,7 @@ def unpack_integers(packed: torch.Tensor, bits: int, order: Sequence[int] | None
     """
     count = 8 * packed.dtype.itemsize // bits
     wide = packed.to(torch.int64)
-    parts = torch.stack([(wide >> (bits * place)) & ((1 << bits) - 1) for place in range(count)], -1)
+    parts = torch.stack([(wide >> (bits * position)) & ((1 << bits) - 1) for position in range(count)], -1)
     if order is None:
         return parts
     places = torch.empty(count, dtype=torch.int64)

@@ -39,16 +39,16 @@ def scatter_elements(g: KhronosBuilder, input: Value, indices: Value, updates: V
     trailing = [1] * (input.rank - axis - 1)
     places = g.constant(np.arange(extents[axis], dtype=FLOAT32).reshape(-1, 1, *trailing))
     numbers = g.constant(np.arange(1, shape[axis] + 1, dtype=FLOAT32).reshape(-1, *trailing))
-    named = g.eq(g.unsqueeze(g.cast(indices, FLOAT32), axes=[axis]), places)
-    last = g.squeeze(g.max_reduce(g.select(named, numbers, 0.0), axes=[axis + 1]), axes=[axis + 1])
+    matches = g.eq(g.unsqueeze(g.cast(indices, FLOAT32), axes=[axis]), places)
+    last = g.squeeze(g.max_reduce(g.select(matches, numbers, 0.0), axes=[axis + 1]), axes=[axis + 1])
     source = g.cast(g.max(g.sub(last, 1.0), 0.0), INT64)
     is_written = g.gt(last, 0.0)
     reached = [size if i != axis else extents[axis] for i, size in enumerate(shape)]
     written = g.select(is_written, gather_elements(g, updates, source, axis), _crop(g, input, reached))
     for other, (have, want) in enumerate(zip(reached, extents, strict=True)):
         if have != want:  # indices may cover only a part of the other axes
-            kept = _crop(g, g.take(input, other, have, want), [*extents[:other], want - have, *reached[other + 1 :]])
-            written = g.concat([written, kept], axis=other)
+            tail = _crop(g, g.take(input, other, have, want), [*extents[:other], want - have, *reached[other + 1 :]])
+            written = g.concat([written, tail], axis=other)
     return written
 
 

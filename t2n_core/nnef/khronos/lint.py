@@ -46,8 +46,8 @@ def _check_constant(operation: Operation) -> Iterator[str]:
     values, shape = operation.arguments.get("value", []), operation.arguments.get("shape", [])
     if not any(isinstance(extent, sympy.Expr) for extent in shape) and len(values) not in (1, math.prod(shape)):
         yield f"`constant` has {len(values)} values for shape {list(shape)}"
-    wanted = _ITEMS.get(operation.dtype, object)
-    if any(type(value) is not wanted for value in values):
+    item_type = _ITEMS.get(operation.dtype, object)
+    if any(type(value) is not item_type for value in values):
         yield f"`constant<{operation.dtype or 'scalar'}>` has values of another type"
 
 

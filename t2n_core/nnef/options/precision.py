@@ -54,7 +54,7 @@ class PrecisionPlan:
 
     def of(self, module: str, operator: str) -> Precision:
         """Return the precision of an operator called by a module."""
-        return next((one.precision for one in self.entries if one.fits(module, operator)), self.default)
+        return next((entry.precision for entry in self.entries if entry.fits(module, operator)), self.default)
 
     @classmethod
     def read(cls, path: Path) -> PrecisionPlan:
@@ -74,17 +74,17 @@ class PrecisionPlan:
             sections = "default, accumulation, [[float16]], [[float32]]"
             raise InputError(f"a precision plan has no {wrong[0]}", hint=sections)
         # float32 entries come first: in a plan with both, they are the exceptions
-        entries = [_entry(dtype, one) for dtype in reversed(_DTYPES) for one in table.get(dtype, ())]
+        entries = [_entry(dtype, entry) for dtype in reversed(_DTYPES) for entry in table.get(dtype, ())]
         return cls(dtypes["default"], tuple(entries), dtypes["accumulation"])
 
     def toml(self, comment: Sequence[str] = ()) -> str:
         """Return the plan as text, below lines of comment."""
         lines = [*(f"# {line}" for line in comment), f'default = "{self.default}"']
         lines += [f'accumulation = "{self.accumulation}"'] if self.accumulation != "float16" else []
-        for one in self.entries:
-            lines += ["", f"[[{one.precision}]]", f"modules = {json.dumps(one.modules)}"]
-            lines.append(f"operators = {json.dumps(one.operators)}")
-            lines += [f"reason = {json.dumps(one.reason)}"] if one.reason else []
+        for entry in self.entries:
+            lines += ["", f"[[{entry.precision}]]", f"modules = {json.dumps(entry.modules)}"]
+            lines.append(f"operators = {json.dumps(entry.operators)}")
+            lines += [f"reason = {json.dumps(entry.reason)}"] if entry.reason else []
         return "\n".join([*lines, ""])
 
 
@@ -95,7 +95,7 @@ def _entry(dtype: Precision, table: Any) -> PlanEntry:
     lists = {}
     for key in ("modules", "operators"):
         patterns = table.get(key, ["*"])
-        if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
+        if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
             raise InputError(f"{key} = {patterns!r} of an entry [[{dtype}]] is not a list of patterns")
         lists[key] = tuple(patterns)
     return PlanEntry(dtype, **lists, reason=str(table.get("reason", "")))

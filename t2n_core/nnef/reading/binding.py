@@ -28,7 +28,9 @@ class Signatures:
         return self.spec.target
 
     def with_fragments(self, fragments: Mapping[str, FragmentText]) -> Signatures:
-        return replace(self, fragments={name: fragment_signature(name, one.text) for name, one in fragments.items()})
+        return replace(
+            self, fragments={name: fragment_signature(name, fragment.text) for name, fragment in fragments.items()}
+        )
 
     def find(self, operator: str) -> Signature | None:
         """Return the signature of an operator or a fragment; None if there is none."""
@@ -44,11 +46,14 @@ class Signatures:
         signature = self.find(assignment.operator)
         if signature is None:
             return assignment
-        places = [place for place, one in enumerate(assignment.arguments) if not one.name]
+        places = [index for index, argument in enumerate(assignment.arguments) if not argument.name]
         if len(places) > len(signature.parameters):
             return assignment
-        names = dict(zip(places, (one.name for one in signature.parameters), strict=False))
-        arguments = [replace(one, name=names.get(place, one.name)) for place, one in enumerate(assignment.arguments)]
+        names = dict(zip(places, (parameter.name for parameter in signature.parameters), strict=False))
+        arguments = [
+            replace(argument, name=names.get(index, argument.name))
+            for index, argument in enumerate(assignment.arguments)
+        ]
         return replace(assignment, arguments=tuple(arguments))
 
     def positional(self, assignment: Assignment) -> Assignment:
@@ -56,14 +61,14 @@ class Signatures:
         signature = self.find(assignment.operator)
         if signature is None:
             return assignment
-        named = {one.name: one for one in assignment.arguments}
-        order = [parameter for parameter in signature.parameters if parameter.name in named]
+        by_name = {argument.name: argument for argument in assignment.arguments}
+        order = [parameter for parameter in signature.parameters if parameter.name in by_name]
         leading = True
         arguments = []
-        for place, parameter in enumerate(order):
-            leading = leading and parameter.is_tensor and signature.parameters[place] is parameter
-            arguments.append(replace(named[parameter.name], name="") if leading else named[parameter.name])
-        rest = [one for one in assignment.arguments if signature.parameter(one.name) is None]
+        for index, parameter in enumerate(order):
+            leading = leading and parameter.is_tensor and signature.parameters[index] is parameter
+            arguments.append(replace(by_name[parameter.name], name="") if leading else by_name[parameter.name])
+        rest = [argument for argument in assignment.arguments if signature.parameter(argument.name) is None]
         return replace(assignment, arguments=(*arguments, *rest))
 
     def problem(self, assignment: Assignment) -> str:
@@ -71,6 +76,6 @@ class Signatures:
         signature = self.find(assignment.operator)
         if signature is None:
             return ""
-        names = {one.name for one in assignment.arguments}
+        names = {argument.name for argument in assignment.arguments}
         missing = [p.name for p in signature.parameters if p.name in signature.missing(dict.fromkeys(names))]
         return f"`{assignment.operator}` lacks {missing[0]}" if missing else ""

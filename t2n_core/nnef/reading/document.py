@@ -48,17 +48,18 @@ class Assignment:
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return an argument that is passed by name."""
-        return next((one.value for one in self.arguments if one.name == name), default)
+        return next((argument.value for argument in self.arguments if argument.name == name), default)
 
     def names(self) -> Iterator[Name]:
         """Yield the names among the arguments, in order."""
-        for one in self.arguments:
-            yield from names_in(one.value)
+        for argument in self.arguments:
+            yield from names_in(argument.value)
 
     def text(self) -> str:
         """Return the line, without the semicolon."""
         parts = [
-            f"{one.name} = {value_text(one.value)}" if one.name else value_text(one.value) for one in self.arguments
+            f"{argument.name} = {value_text(argument.value)}" if argument.name else value_text(argument.value)
+            for argument in self.arguments
         ]
         generic = f"<{self.dtype}>" if self.dtype else ""
         called = f"{self.operator}{generic}({', '.join(parts)})" if self.operator else parts[0]

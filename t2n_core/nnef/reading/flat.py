@@ -63,31 +63,31 @@ def with_single_names(assignments: Sequence[Assignment], inputs: Iterable[str]) 
 
     tract writes a name again where an output has the name of another value. Those of inputs are left as they are.
     """
-    kept = set(inputs)
-    last = {name: place for place, one in enumerate(assignments) for name in one.results}
-    taken, renamed = last.keys() | kept, dict[str, str]()
+    input_names = set(inputs)
+    last = {name: index for index, assignment in enumerate(assignments) for name in assignment.results}
+    used_names, renamed = last.keys() | input_names, dict[str, str]()
     numbered: dict[str, Iterator[str]] = {}
-    found = []
-    for place, one in enumerate(assignments):
+    new_assignments = []
+    for index, assignment in enumerate(assignments):
         arguments = tuple(
-            Argument(a.name, replace_names(a.value, lambda name: renamed.get(name, name))) for a in one.arguments
+            Argument(a.name, replace_names(a.value, lambda name: renamed.get(name, name))) for a in assignment.arguments
         )
-        for name in one.results:
+        for name in assignment.results:
             renamed.pop(name, None)
-            if last[name] != place and name not in kept:
+            if last[name] != index and name not in input_names:
                 others = numbered.setdefault(name, map(f"{name}_{{}}".format, itertools.count()))
-                renamed[name] = next(other for other in others if other not in taken)
-                taken.add(renamed[name])
-        results = tuple(renamed.get(name, name) for name in one.results)
-        found.append(replace(one, results=results, arguments=arguments))
-    return tuple(found)
+                renamed[name] = next(other for other in others if other not in used_names)
+                used_names.add(renamed[name])
+        results = tuple(renamed.get(name, name) for name in assignment.results)
+        new_assignments.append(replace(assignment, results=results, arguments=arguments))
+    return tuple(new_assignments)
 
 
 class _Flattener:
     """Gives names to the values inside expressions."""
 
-    def __init__(self, taken: set[str], tensors: set[str]) -> None:
-        self._taken = taken
+    def __init__(self, used_names: set[str], tensors: set[str]) -> None:
+        self._taken = used_names
         self._tensors = tensors
         self._assignments: list[Assignment] = []
 
@@ -96,19 +96,19 @@ class _Flattener:
         self._assignments = []
         results, value = statement.results, statement.value
         if isinstance(value, Items) and len(results) == len(value.items) > 1 and names_in(value).isdisjoint(results):
-            named = list(zip(results, value.items, strict=True))
+            pairs = list(zip(results, value.items, strict=True))
         else:
-            named = [(results[0], value)] if len(results) == 1 and _is_there(value) else []
-        if named:
-            parts = [Assignment((name,), "", (Argument("", self._argument(part)),)) for name, part in named]
+            pairs = [(results[0], value)] if len(results) == 1 and _is_there(value) else []
+        if pairs:
+            parts = [Assignment((name,), "", (Argument("", self._argument(part)),)) for name, part in pairs]
             self._assignments += parts
             self._tensors.update(results)
             return self._assignments
         if isinstance(value, Operator):
-            operands = tuple(Argument("", self._operand(one)) for one in value.operands)
+            operands = tuple(Argument("", self._operand(operand)) for operand in value.operands)
             self._assignments.append(Assignment(results, operation_of(value), operands))
         elif isinstance(value, Call):
-            arguments = tuple(Argument(name, self._argument(one)) for name, one in value.arguments)
+            arguments = tuple(Argument(name, self._argument(argument)) for name, argument in value.arguments)
             self._assignments.append(Assignment(results, value.operator, arguments, value.dtype, statement.is_list))
         else:
             _check_support(value)
@@ -119,7 +119,7 @@ class _Flattener:
     def _operand(self, node: Node) -> Any:
         """Return an operand of a statement: an operation on tensors gets a name."""
         if isinstance(node, Operator) and not self._tensors.isdisjoint(names_in(node)):
-            return self._assign_new(operation_of(node), "", [("", self._operand(one)) for one in node.operands])
+            return self._assign_new(operation_of(node), "", [("", self._operand(operand)) for operand in node.operands])
         return self._argument(node)
 
     def _argument(self, node: Node) -> Any:
@@ -141,9 +141,11 @@ class _Flattener:
                 parts = [node_of(self._argument(part)) for part in parts_of(node)]
                 return _expression(replace(node, items=parts[0], first=parts[1]))
             case Operator():
-                return self._assign_new(operation_of(node), "", [("", self._argument(one)) for one in node.operands])
+                return self._assign_new(
+                    operation_of(node), "", [("", self._argument(operand)) for operand in node.operands]
+                )
             case Call():
-                arguments = [(name, self._argument(one)) for name, one in node.arguments]
+                arguments = [(name, self._argument(argument)) for name, argument in node.arguments]
                 return self._assign_new(node.operator, node.dtype, arguments)
 
     def _assign_new(self, operator: str, dtype: str, arguments: list[tuple[str, Any]]) -> NameText:
@@ -152,13 +154,15 @@ class _Flattener:
             number += 1
         self._taken.add(name)
         self._tensors.add(name)
-        self._assignments.append(Assignment((name,), operator, tuple(Argument(*one) for one in arguments), dtype))
+        self._assignments.append(
+            Assignment((name,), operator, tuple(Argument(*argument) for argument in arguments), dtype)
+        )
         return NameText(name)
 
 
 def _may_be_size(node: Node) -> bool:
     """Return whether an expression calls nothing but the functions of sizes."""
-    return not any(isinstance(one, Call) and one.operator not in _OF_SIZES for one in nodes_in(node))
+    return not any(isinstance(part, Call) and part.operator not in _OF_SIZES for part in nodes_in(node))
 
 
 def _is_there(node: Node) -> bool:
@@ -176,7 +180,7 @@ def _check_support(node: Node) -> None:
 
 def _expression(node: Node) -> Expression:
     """Return an operator or an element as an expression, which calls nothing but the functions of sizes."""
-    names = dict.fromkeys(NameText(one.name) for one in nodes_in(node) if isinstance(one, Name))
+    names = dict.fromkeys(NameText(part.name) for part in nodes_in(node) if isinstance(part, Name))
     return Expression(_size_text(node), tuple(names))
 
 
@@ -218,7 +222,7 @@ def _operand_text(node: Node) -> str:
 
 def statement_of(assignment: Assignment) -> Statement:
     """Return an assignment of a graph as a statement. Raises InputError for an expression that cannot be parsed."""
-    arguments = tuple((one.name, node_of(one.value)) for one in assignment.arguments)
+    arguments = tuple((argument.name, node_of(argument.value)) for argument in assignment.arguments)
     call = Call(assignment.operator or "copy", assignment.dtype, arguments)
     return Statement(assignment.results, assignment.is_list, call, assignment.text())
 

@@ -245,7 +245,7 @@ class GrammarReader:
         if not self.at("<"):
             return False
         following = self.tokens[self._at + 1 : self._at + 4]
-        return [one.text for one in following[1:]] == [">", "("] and following[0].kind == "name"
+        return [token.text for token in following[1:]] == [">", "("] and following[0].kind == "name"
 
     def _call(self, operator: str) -> Node:
         dtype = ""

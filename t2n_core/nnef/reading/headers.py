@@ -29,13 +29,13 @@ class TensorHeader:
 
 def headers_of(archive: Path) -> dict[str, TensorHeader]:
     """Return the headers of an archive's tensors, by label. Raises InputError if it is not an archive."""
-    found = {}
+    headers = {}
     with files_of(archive) as files:
         for name, stream in files:
             if name.endswith(DAT):
                 content = stream.read(dat.HEADER_SIZE)
-                found[name.removesuffix(DAT)] = TensorHeader(content, *dat.read_header(content, f"{archive}: {name}"))
-    return found
+                headers[name.removesuffix(DAT)] = TensorHeader(content, *dat.read_header(content, f"{archive}: {name}"))
+    return headers
 
 
 @contextmanager

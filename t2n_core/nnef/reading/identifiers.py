@@ -35,17 +35,17 @@ def with_plain_identifiers(text: str) -> str:
     """
     if 'i"' not in text and "i'" not in text:
         return text
-    taken = {part["word"] for part in _PART.finditer(text) if part["word"]}
+    used_names = {part["word"] for part in _PART.finditer(text) if part["word"]}
     names: dict[str, str] = {}
     numbered: dict[str, Iterator[str]] = {}
 
     def unused(name: str) -> str:
         if identifier_problem(name) is not None:
             name = f"_{name}"
-        if name not in taken:
+        if name not in used_names:
             return name
         others = numbered.setdefault(name, map(f"{name}_{{}}".format, itertools.count()))
-        return next(other for other in others if other not in taken)
+        return next(other for other in others if other not in used_names)
 
     def plain(part: re.Match[str]) -> str:
         if part["quoted"] is None:
@@ -53,7 +53,7 @@ def with_plain_identifiers(text: str) -> str:
         name = unquote(part["quoted"])
         if name not in names:
             names[name] = name if identifier_problem(name) is None else unused(plain_identifier(name))
-            taken.add(names[name])
+            used_names.add(names[name])
         return names[name]
 
     return _PART.sub(plain, text)

@@ -56,7 +56,7 @@ def _read_document(text: str) -> Document:
     if not outputs:
         raise InputError(f"the graph {name} has no output")
     assignments = tuple(flat_assignments(reader, inputs))
-    results = [result for one in assignments for result in one.results]
+    results = [result for assignment in assignments for result in assignment.results]
     if len(set(results)) < len(results):
         assignments = with_single_names(assignments, inputs)
     return Document(name, inputs, outputs, assignments, tuple(extensions), fragments)
@@ -72,31 +72,31 @@ def _read_fragment(reader: GrammarReader, text: str) -> FragmentText | None:
         return None
     opening = reader.skip_to("{") - 1
     end = reader.skip_to("}")
-    whole = text[start:end]
+    fragment_text = text[start:end]
     try:
-        signature = fragment_signature(name, whole)
+        signature = fragment_signature(name, fragment_text)
     except SpecError as wrong:
         raise InputError(str(wrong)) from wrong
     block = GrammarReader(text[opening:end])
     uses = frozenset(_operators_in(block.tokens))
-    tensors = [one.name for one in signature.parameters if one.is_tensor]
+    tensors = [parameter.name for parameter in signature.parameters if parameter.is_tensor]
     body: tuple[Assignment, ...] | None
     try:
         body = tuple(flat_assignments(block, tensors))
     except InputError:
         body = None
     parameters, results = ([p.name for p in group] for group in (signature.parameters, signature.results))
-    return FragmentText(name, whole, tuple(parameters), tuple(results), body, uses)
+    return FragmentText(name, fragment_text, tuple(parameters), tuple(results), body, uses)
 
 
 def _operators_in(tokens: Sequence[Token]) -> Iterator[str]:
     """Yield the names that are called, `f(` or `f<scalar>(`, and those of the bodies of scans, `body = "f"`."""
     texts = [token.text for token in tokens]
-    for place, token in enumerate(tokens):
-        following = texts[place + 1 : place + 5]
+    for index, token in enumerate(tokens):
+        following = texts[index + 1 : index + 5]
         if token.kind == "name" and (
             following[:1] == ["("] or (following[:1] == ["<"] and following[2:] == [">", "("])
         ):
             yield token.text
-        elif token.text == "body" and following[:1] == ["="] and tokens[place + 2].kind == "string":
+        elif token.text == "body" and following[:1] == ["="] and tokens[index + 2].kind == "string":
             yield following[1][1:-1]

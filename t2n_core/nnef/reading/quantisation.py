@@ -31,7 +31,7 @@ class Grid:
 def read_grids(text: str) -> dict[str, Grid]:
     """Return the grids of a `graph.quant` by the plain identifiers of their values. Raises InputError."""
     reader = GrammarReader(with_plain_identifiers(text), QUANT_FILE)
-    found = {}
+    grids = {}
     while reader.peek().kind != "end":
         token = reader.peek()
         name = plain_identifier(unquote(token.text)) if token.kind == "string" else token.text
@@ -42,10 +42,10 @@ def read_grids(text: str) -> dict[str, Grid]:
             raise reader.error_at(token.start, f"`{name}` has no format")
         values = {key: value.value for key, value in call.arguments if isinstance(value, Literal)}
         try:
-            found[name] = _grid(call.operator, values)
+            grids[name] = _grid(call.operator, values)
         except (KeyError, TypeError) as wrong:
             raise InputError(f"the format of `{name}` in {QUANT_FILE} cannot be read: {wrong}") from None
-    return found
+    return grids
 
 
 def _grid(format: str, values: dict[str, Any]) -> Grid:

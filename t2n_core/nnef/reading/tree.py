@@ -101,7 +101,7 @@ def parts_of(node: Node) -> tuple[Node, ...]:
         case Conditional():
             return (node.chosen, node.condition, node.other)
         case Subscript():
-            return (node.items, *(one for one in (node.first, node.last) if one is not None))
+            return (node.items, *(bound for bound in (node.first, node.last) if bound is not None))
         case Comprehension():
             condition = () if node.condition is None else (node.condition,)
             return (*(values for _, values in node.loops), *condition, node.item)
@@ -117,4 +117,4 @@ def nodes_in(node: Node) -> Iterator[Node]:
 
 def names_in(node: Node) -> set[str]:
     """Return all names in a tree."""
-    return {one.name for one in nodes_in(node) if isinstance(one, Name)}
+    return {part.name for part in nodes_in(node) if isinstance(part, Name)}

@@ -75,16 +75,16 @@ def floor_div(a: Dim, b: Dim) -> Dim:
     return as_dim(FloorDiv(sympy.sympify(a), sympy.sympify(b)))
 
 
-def within(place: Dim, size: Dim) -> Dim:
+def within(position: Dim, size: Dim) -> Dim:
     """Return a bound of a slice as an index in [0, size]; a negative one counts from the end.
 
     Raises ValueError for one that is negative at some sizes in range and not at others.
     """
-    if at_most(0, place):
-        return minimum(place, size)
-    if at_most(place, -1):
-        return maximum(0, as_dim(size + place))
-    raise ValueError(f"{place} counts from the end at some sizes and from the front at others")
+    if at_most(0, position):
+        return minimum(position, size)
+    if at_most(position, -1):
+        return maximum(0, as_dim(size + position))
+    raise ValueError(f"{position} counts from the end at some sizes and from the front at others")
 
 
 _SOME_SIZES = random.Random(11)

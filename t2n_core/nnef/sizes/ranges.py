@@ -81,14 +81,14 @@ class SizeRange:
 
     def relations(self) -> list[Relational]:
         """Return bounds and conditions alike, without those that are always true, such as `T >= 0`."""
-        found = []
+        relations = []
         for name, (low, high) in self.bounds.items():
             size = symbol(name)
             if low > 0:
-                found.append(sympy.Ge(size, low, evaluate=False))
+                relations.append(sympy.Ge(size, low, evaluate=False))
             if high is not None:
-                found.append(sympy.Le(size, high, evaluate=False))
-        return [*found, *self.conditions]
+                relations.append(sympy.Le(size, high, evaluate=False))
+        return [*relations, *self.conditions]
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
         """Return whether these sizes, of all symbols, are in the range."""
@@ -96,12 +96,12 @@ class SizeRange:
 
     def broken(self, sizes: Mapping[str, int]) -> list[str]:
         """Return the bounds and conditions that these sizes violate."""
-        found = [_text(relation) for relation in self.relations() if not relation_holds(relation, sizes)]
-        return found if self._has_scenario(sizes) else [*found, self._scenarios_text()]
+        violations = [_text(relation) for relation in self.relations() if not relation_holds(relation, sizes)]
+        return violations if self._has_scenario(sizes) else [*violations, self._scenarios_text()]
 
     def _has_scenario(self, sizes: Mapping[str, int]) -> bool:
         each = self.scenarios.values()
-        return not each or any(all(relation_holds(one, sizes) for one in conditions) for conditions in each)
+        return not each or any(all(relation_holds(condition, sizes) for condition in conditions) for conditions in each)
 
     def _scenarios_text(self) -> str:
         return " or ".join(" and ".join(map(_text, conditions)) for conditions in self.scenarios.values())
@@ -127,7 +127,7 @@ class SizeRange:
                 more.append(condition)
         for name, (low, high) in pending:
             known_low, known_high = narrower[name]
-            highs = [one for one in (known_high, high) if one is not None]
+            highs = [limit for limit in (known_high, high) if limit is not None]
             narrower[name] = max(known_low, low), min(highs, default=None)
         return SizeRange(narrower, tuple(more), self.scenarios)
 
@@ -144,7 +144,9 @@ class SizeRange:
                     break
         for relation in itertools.chain.from_iterable(self.scenarios.values()):
             near = (sizes for sizes in self._near(relation, base) if not self._has_scenario(sizes))
-            outside = next((sizes for sizes in near if all(relation_holds(one, sizes) for one in relations)), None)
+            outside = next(
+                (sizes for sizes in near if all(relation_holds(condition, sizes) for condition in relations)), None
+            )
             if outside is not None and outside not in violating:
                 violating.append(outside)
         return violating
@@ -152,12 +154,12 @@ class SizeRange:
     def _near(self, relation: Relational, base: Mapping[str, int]) -> Iterator[dict[str, int]]:
         """Yield candidate sizes, those nearest to `base` first."""
         names = sorted(s.name for s in relation.free_symbols)
-        bounds = [one for name in names for one in self.bounds[name] if one is not None]
+        bounds = [bound for name in names for bound in self.bounds[name] if bound is not None]
         turns = [turn for name in names for turn in _turns(relation, name, base)]
-        numbers = {int(n) for one in self.relations() for n in one.atoms(sympy.Integer) if 0 < n <= _PERIOD}
+        numbers = {int(n) for condition in self.relations() for n in condition.atoms(sympy.Integer) if 0 < n <= _PERIOD}
         steps = {0, 1, *numbers}
         places = {*range(_NEARBY), *bounds, *turns, *(base[name] for name in names)}
-        values = sorted({max(0, place + sign * step) for place in places for step in steps for sign in (-1, 1)})
+        values = sorted({max(0, point + sign * step) for point in places for step in steps for sign in (-1, 1)})
 
         def distance(sizes: dict[str, int]) -> int:
             return sum(abs(base[name] - size) for name, size in sizes.items())
@@ -189,10 +191,10 @@ def _test_of(relation: Relational) -> Callable[[Mapping[str, int]], bool]:
         left, right = map(compile_size, relation.args)
     except ValueError:  # a function of PyTorch's that is not supported here, such as a square root
         symbols = sorted(relation.free_symbols, key=str)
-        functions = {one.func.__name__: one.func for one in relation.atoms(sympy.Function)}
+        functions = {function.func.__name__: function.func for function in relation.atoms(sympy.Function)}
         both = sympy.lambdify(symbols, relation.args, modules=[functions, "math"])
         # an undecided relation counts as true
-        return lambda sizes: bool(compare(*both(*(sizes[one.name] for one in symbols))) != sympy.false)
+        return lambda sizes: bool(compare(*both(*(sizes[symbol.name] for symbol in symbols))) != sympy.false)
     return lambda sizes: bool(compare(left(sizes), right(sizes)))
 
 
@@ -307,4 +309,4 @@ def _text(condition: Relational) -> str:
 
 def ranges_text(sizes: Sequence[Mapping[str, int]]) -> str:
     """Return sizes as messages show them: `T = 20, S = 3; T = 21, S = 3`."""
-    return "; ".join(", ".join(f"{name} = {size}" for name, size in one.items()) for one in sizes)
+    return "; ".join(", ".join(f"{name} = {size}" for name, size in assignment.items()) for assignment in sizes)

@@ -45,8 +45,8 @@ def reshape_parts(before: Shape, after: Shape) -> list[ReshapePart]:
 
 def regroups(before: Shape, after: Shape) -> bool:
     """Return whether a reshape does more than insert and remove axes of size 1."""
-    kept = [extent for extent in before if not same(extent, 1)], [extent for extent in after if not same(extent, 1)]
-    return len(kept[0]) != len(kept[1]) or not all(map(same, *kept))
+    extents = [extent for extent in before if not same(extent, 1)], [extent for extent in after if not same(extent, 1)]
+    return len(extents[0]) != len(extents[1]) or not all(map(same, *extents))
 
 
 def inserted_axes(before: Shape, after: Shape) -> list[int] | None:

@@ -39,8 +39,8 @@ def _edges_of(part: sympy.Expr, symbol: Size) -> Iterator[int]:
             multiple = -(-max(symbol.low, int(divisor)) // int(divisor)) * int(divisor)
             yield from _in_range(symbol, (multiple, multiple + 1))
         return
-    for one, other in itertools.combinations(part.args, 2):
-        difference = compile_size(one - other)
+    for operand, other in itertools.combinations(part.args, 2):
+        difference = compile_size(operand - other)
 
         def is_greater(n: int, difference: Callable[[dict[str, int]], int] = difference) -> bool:
             return difference({symbol.name: n}) > 0

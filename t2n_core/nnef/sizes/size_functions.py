@@ -20,8 +20,8 @@ class Size(sympy.Symbol):  # type: ignore[misc]
     high: int | None
 
     def __new__(cls, name: str, low: int = 1, high: int | None = None) -> Size:
-        known = {"integer": True, "positive": True} if low > 0 else {"integer": True, "nonnegative": True}
-        size: Size = sympy.Symbol.__xnew__(cls, name, **known)
+        assumptions = {"integer": True, "positive": True} if low > 0 else {"integer": True, "nonnegative": True}
+        size: Size = sympy.Symbol.__xnew__(cls, name, **assumptions)
         size.low, size.high = low, high
         return size
 
@@ -86,22 +86,22 @@ def _without_multiples(a: sympy.Expr, b: sympy.Integer) -> sympy.Expr | None:
     if not all(number.is_Integer and term.is_integer for term, number in terms.items()):
         return None
     constant = terms.pop(sympy.S.One, sympy.S.Zero)
-    whole = constant // b + sympy.Add(*(number / b * term for term, number in terms.items() if number % b == 0))
+    exact_part = constant // b + sympy.Add(*(number / b * term for term, number in terms.items() if number % b == 0))
     constant %= b
     left = {term: number for term, number in terms.items() if number % b != 0}
     if not left:
-        return whole
+        return exact_part
     if all(number < 0 for number in left.values()):  # the negative of a quotient rounded up
-        return whole - FloorDiv(b - 1 - constant - sympy.Add(*(number * term for term, number in left.items())), b)
+        return exact_part - FloorDiv(b - 1 - constant - sympy.Add(*(number * term for term, number in left.items())), b)
     falling = {term for term, number in left.items() if number < 0 and not term.has(sympy.Function)}
-    whole += sympy.Add(*(left[term] // b * term for term in falling))
+    exact_part += sympy.Add(*(left[term] // b * term for term in falling))
     left.update({term: left[term] % b for term in falling})
     ((inner, times), *more) = left.items()
     if not more and times == 1 and isinstance(inner, FloorDiv) and inner.args[1].is_Integer and inner.args[1] > 0:
-        return whole + FloorDiv(inner.args[0] + constant * inner.args[1], inner.args[1] * b)
-    if whole == 0:
+        return exact_part + FloorDiv(inner.args[0] + constant * inner.args[1], inner.args[1] * b)
+    if exact_part == 0:
         return None
-    return whole + FloorDiv(constant + sympy.Add(*(number * term for term, number in left.items())), b)
+    return exact_part + FloorDiv(constant + sympy.Add(*(number * term for term, number in left.items())), b)
 
 
 class Modulo(sympy.Function):  # type: ignore[misc]
@@ -138,15 +138,15 @@ class _Extreme(sympy.Function):  # type: ignore[misc]
     @classmethod
     def eval(cls, *operands: sympy.Expr) -> sympy.Expr | None:
         flat = list(itertools.chain.from_iterable(map(cls._alternatives, operands)))
-        kept: list[sympy.Expr] = []
+        remaining: list[sympy.Expr] = []
         for a in dict.fromkeys(flat):
-            if any(cls._reaches(b, a) for b in kept):
+            if any(cls._reaches(b, a) for b in remaining):
                 continue
-            kept = [b for b in kept if not cls._reaches(a, b)] + [a]
-        kept.sort(key=lambda e: (e.is_number, str(e)))
-        if len(kept) == 1:
-            return kept[0]
-        return None if tuple(kept) == operands else cls(*kept)
+            remaining = [b for b in remaining if not cls._reaches(a, b)] + [a]
+        remaining.sort(key=lambda e: (e.is_number, str(e)))
+        if len(remaining) == 1:
+            return remaining[0]
+        return None if tuple(remaining) == operands else cls(*remaining)
 
     @classmethod
     def _reaches(cls, a: sympy.Expr, b: sympy.Expr) -> bool:
@@ -166,7 +166,7 @@ class _Extreme(sympy.Function):  # type: ignore[misc]
         for term, number in terms.items():
             if isinstance(term, _Extreme) and number.is_Integer and (number > 0) == (term.sign == cls.sign):
                 rest = sympy.Add(*(n * t for t, n in terms.items() if t is not term))
-                return [one for arg in term.args for one in cls._alternatives(rest + number * arg)]
+                return [alternative for arg in term.args for alternative in cls._alternatives(rest + number * arg)]
         return [a]
 
 
@@ -315,11 +315,11 @@ def _without_complements(
     total: sympy.Expr, first: tuple[sympy.Expr, sympy.Number], second: tuple[sympy.Expr, sympy.Number]
 ) -> sympy.Expr:
     """Return a sum with `Max(a, b) + Min(a, b)` as `a + b`: `Max(0, T - 3) + Min(T, 3)` is `T`."""
-    (one, number), (other, same_number) = first, second
-    if type(one) is type(other) or number != same_number or len(one.args) != 2 or len(other.args) != 2:
+    (term, number), (other, same_number) = first, second
+    if type(term) is type(other) or number != same_number or len(term.args) != 2 or len(other.args) != 2:
         return total
-    (a, b), (c, d) = one.args, other.args
+    (a, b), (c, d) = term.args, other.args
     for shift, rest in ((c - a, d - b), (d - a, c - b)):
         if sympy.expand(shift - rest) == 0:
-            return sympy.expand(total - number * (one + other) + number * (a + b + shift))
+            return sympy.expand(total - number * (term + other) + number * (a + b + shift))
     return total

@@ -98,8 +98,8 @@ class TractEmitter(TractBuilder):
     def declare_symbols(self, sizes: SizeRange) -> None:
         streamed = self.options.streamed_symbol
         if streamed is not None and streamed not in sizes.names:
-            known = ", ".join(sizes.names) or "none"
-            raise LowerError(f"pulse= names the dynamic axis {streamed}; this model has {known}", target=str(self.spec))
+            names = ", ".join(sizes.names) or "none"
+            raise LowerError(f"pulse= names the dynamic axis {streamed}; this model has {names}", target=str(self.spec))
         self.graph.sizes = sizes
         self.graph.extensions += [f"tract_symbol {name}" for name in sizes.names]
 
@@ -113,10 +113,10 @@ class TractEmitter(TractBuilder):
         """State the range of sizes; an archive for streams states none, since a stream has its own sizes."""
         if self.options.streaming:
             return
-        sizes, own = self.graph.sizes, name_unsolved(self)
-        by_statement = is_by_statement(self, own)
+        sizes, equations = self.graph.sizes, name_unsolved(self)
+        by_statement = is_by_statement(self, equations)
         try:
-            self.graph.extensions += assertions(sizes, self.traits, own, by_statement)
+            self.graph.extensions += assertions(sizes, self.traits, equations, by_statement)
         except ValueError as wrong:
             raise LowerError(f"{self.spec} cannot check that sizes are in the range {sizes}: {wrong}") from wrong
         if sizes.restricted:

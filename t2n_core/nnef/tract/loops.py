@@ -29,8 +29,8 @@ class _Parameters:
     def take(self, kind: str, value: Value, shape: Shape | None = None) -> Value:
         """Return the inner value for an outer one; a whole tensor is passed once."""
         if kind == "full":
-            for name, known in self.outer[kind]:
-                if known is value:
+            for name, outer_value in self.outer[kind]:
+                if outer_value is value:
                     return next(v for v in self.inner if v.name == name)
         inner = Value(f"{kind}_{len(self.outer[kind])}", value.dtype, value.shape if shape is None else shape)
         self.outer[kind].append((inner.name, value))

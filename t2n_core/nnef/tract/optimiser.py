@@ -105,7 +105,7 @@ def from_convolution() -> Propagated:
     """Return the property that arithmetic on a value may be folded into a convolution; see `convolutions_of`."""
     return Propagated(
         lambda value: list(_follow_arithmetic(value.producer)) if value.producer else [],
-        lambda value, found: any(found) or (value.producer is not None and value.producer.name == "conv"),
+        lambda value, source_flags: any(source_flags) or (value.producer is not None and value.producer.name == "conv"),
     )
 
 
@@ -125,8 +125,8 @@ def after_reshape() -> Propagated:
 
     return Propagated(
         followed,
-        lambda value, found: (
-            any(found) or (value.producer is not None and not constant(value) and _regroups(value.producer))
+        lambda value, source_flags: (
+            any(source_flags) or (value.producer is not None and not constant(value) and _regroups(value.producer))
         ),
     )
 
@@ -189,8 +189,8 @@ def may_be_misread(x: Value, y: Operand, *, removed: bool, turned: bool) -> bool
     if not isinstance(y, Value) or x.dtype not in (FLOAT16, FLOAT32):
         return False
     pairs = list(zip(x.shape, y.shape, strict=False))
-    taken = list(itertools.dropwhile(lambda pair: pair[1] == 1, pairs))
-    if not taken or not (turned or all(same(*pair) for pair in taken)):
+    trailing_pairs = list(itertools.dropwhile(lambda pair: pair[1] == 1, pairs))
+    if not trailing_pairs or not (turned or all(same(*pair) for pair in trailing_pairs)):
         return False  # it is computed element by element, or one element is used for many
     in_front = itertools.takewhile(lambda pair: _may_be_one(pair[1]), pairs)
     return removed or turned or any(_may_be_one(extent) for extent, _ in in_front)
@@ -201,7 +201,7 @@ def unit_axis() -> Propagated:
 
     The stride is right if all extents are static, except after a sum.
     """
-    return Propagated(_of_same_axes, lambda value, found: _gets_unit_axis(value) or any(found))
+    return Propagated(_of_same_axes, lambda value, source_flags: _gets_unit_axis(value) or any(source_flags))
 
 
 def after_removed_axis() -> Propagated:
@@ -211,9 +211,9 @@ def after_removed_axis() -> Propagated:
         made = value.producer
         return [] if made is None or made.name in _OWN_MEMORY else list(made.inputs())
 
-    def rule(value: Value, found: Sequence[bool]) -> bool:
+    def rule(value: Value, sources: Sequence[bool]) -> bool:
         made = value.producer
-        return any(found) or (made is not None and _removes(made))
+        return any(sources) or (made is not None and _removes(made))
 
     return Propagated(sources, rule)
 
@@ -231,10 +231,10 @@ def summed_axis() -> Propagated:
     The engine may move such an axis in front of the others, since it moves transposes across the operators between.
     """
 
-    def rule(value: Value, found: Sequence[bool]) -> bool:
+    def rule(value: Value, sources: Sequence[bool]) -> bool:
         made = value.producer
         if made is None or made.name not in _SUMS:
-            return any(found)
+            return any(sources)
         return any(producer.name in _PRODUCTS for _, producer in _origins(*made.inputs()))
 
     return Propagated(_of_same_axes, rule)
@@ -318,14 +318,14 @@ def is_sum_of_product(value: Value, rank: int = 0) -> bool:
     The product has at least this rank.
     """
     sums = (made for _, made in _origins(value) if made.name in ("add", "sub"))
-    operands = (operand for one in sums for operand in _origins(*one.inputs()))
+    operands = (operand for operation in sums for operand in _origins(*operation.inputs()))
     return any(made.name in _PRODUCTS and operand.rank >= rank for operand, made in operands)
 
 
 def is_sum_of_points(value: Value) -> bool:
     """Return whether a `reshape` of `value` can be moved directly after a sum with a convolution of one element."""
     sums = (made for _, made in _origins(value) if made.name in ("add", "sub"))
-    return any(_is_pointwise(made) for one in sums for _, made in _origins(*one.inputs()))
+    return any(_is_pointwise(made) for operation in sums for _, made in _origins(*operation.inputs()))
 
 
 def _is_pointwise(operation: Operation) -> bool:
@@ -341,12 +341,16 @@ def times_zero() -> Propagated:
     def sources(value: Value) -> list[Value]:
         return list(_FOLLOW_RESHAPE(value.producer)) if value.producer else []
 
-    def rule(value: Value, found: Sequence[bool]) -> bool:
+    def rule(value: Value, source_flags: Sequence[bool]) -> bool:
         made = value.producer
         if made is not None and made.name == "mul" and any(map(is_zero, made.arguments.values())):
             return True
-        whole = [one for one, lost in zip(sources(value), found, strict=True) if not lost and one.shape == value.shape]
-        return any(found) and not (whole and made is not None and made.name in BROADCASTING)
+        full_sources = [
+            source
+            for source, lost in zip(sources(value), source_flags, strict=True)
+            if not lost and source.shape == value.shape
+        ]
+        return any(source_flags) and not (full_sources and made is not None and made.name in BROADCASTING)
 
     return Propagated(sources, rule)
 

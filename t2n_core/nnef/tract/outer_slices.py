@@ -72,7 +72,7 @@ def separate_outer_slices(g: TractBuilder) -> None:
             moved[value] = [slices for slices in of_all if slices not in stopped]
             continue
         for slices in _of_all_readers(of_readers):
-            of_all_readers = [leaf for one in slices for leaf in one.leaves]
+            of_all_readers = [leaf for group in slices for leaf in group.leaves]
             # a slice that comes along several readers is one part, but several slices of the value
             begin, leaves = slices[0].begin, tuple({id(leaf): leaf for leaf in of_all_readers}.values())
             splits = (len(of_all_readers) > 1 and (begin > 0 or value.dtype == BOOL)) or len(leaves) > _MOST_PARTS
@@ -86,9 +86,9 @@ def _of_all_readers(of_readers: Sequence[Sequence[_Slices]]) -> Iterator[list[_S
     """Yield for each axis that all readers slice their slices of it, by their begins."""
     for axis in {slices.axis: None for of_reader in of_readers for slices in of_reader}:
         of_axis = [next((slices for slices in of_reader if slices.axis == axis), None) for of_reader in of_readers]
-        found = [slices for slices in of_axis if slices is not None]
-        if len(found) == len(of_axis):
-            yield sorted(found, key=lambda slices: slices.begin)
+        axis_slices = [slices for slices in of_axis if slices is not None]
+        if len(axis_slices) == len(of_axis):
+            yield sorted(axis_slices, key=lambda slices: slices.begin)
 
 
 def _slices_of(
@@ -101,9 +101,9 @@ def _slices_of(
 
     A slice of that slice along the same axis becomes one of the value, whatever else reads the slice.
     """
-    if reader.name in _SLICES and reader.arguments["input"] is value and (own := _own_slice(reader)) is not None:
-        inner = [one for one in readers.get(reader.outputs[0], ()) if _is_slice_of(one, own.axis)]
-        yield replace(own, leaves=(*inner, reader))
+    if reader.name in _SLICES and reader.arguments["input"] is value and (own_slice := _own_slice(reader)) is not None:
+        inner = [consumer for consumer in readers.get(reader.outputs[0], ()) if _is_slice_of(consumer, own_slice.axis)]
+        yield replace(own_slice, leaves=(*inner, reader))
     for later in moved.get(reader.outputs[0], ()) if len(reader.outputs) == 1 else ():
         for operand, axis in _operands(reader, later.axis):
             if operand is value:
@@ -126,23 +126,23 @@ def _broadcasts(operation: Operation, axis: int) -> bool:
         return False
     shape = operation.outputs[0].shape
     shapes = [operand.shape if isinstance(operand, Value) else () for operand in operation.arguments.values()]
-    extents = [((1,) * (len(shape) - len(one)) + tuple(one))[axis] for one in shapes]
+    extents = [((1,) * (len(shape) - len(operand_shape)) + tuple(operand_shape))[axis] for operand_shape in shapes]
     return not all(same(extent, shape[axis]) for extent in extents)
 
 
 def _is_slice_of(operation: Operation, axis: int) -> bool:
     """Return whether an operation is a slice of this axis."""
-    own = _own_slice(operation) if operation.name in _SLICES else None
-    return own is not None and own.axis == axis
+    own_slice = _own_slice(operation) if operation.name in _SLICES else None
+    return own_slice is not None and own_slice.axis == axis
 
 
 def _is_dropped(operation: Operation, readers: Mapping[Value, Sequence[Operation]]) -> bool:
     """Return whether the engine drops what an operation computes, since nothing reads it but products with zeros."""
-    found = readers.get(operation.outputs[0], ())
-    return bool(found) and all(
-        (one.name == "mul" and any(map(is_zero, one.arguments.values())))
-        or (one.name in KEEP_ELEMENTS and _is_dropped(one, readers))
-        for one in found
+    consumers = readers.get(operation.outputs[0], ())
+    return bool(consumers) and all(
+        (consumer.name == "mul" and any(map(is_zero, consumer.arguments.values())))
+        or (consumer.name in KEEP_ELEMENTS and _is_dropped(consumer, readers))
+        for consumer in consumers
     )
 
 
@@ -165,14 +165,14 @@ def _operands(operation: Operation, axis: int) -> Iterator[tuple[Value, int]]:
     elif name == "transpose":
         yield arguments["input"], arguments["axes"][axis]
     elif name == "unsqueeze" and axis not in arguments["axes"]:
-        yield arguments["input"], axis - sum(one < axis for one in arguments["axes"])
+        yield arguments["input"], axis - sum(new_axis < axis for new_axis in arguments["axes"])
     elif name == "squeeze":
-        kept = [one for one in range(arguments["input"].rank) if one not in arguments["axes"]]
-        yield arguments["input"], kept[axis]
+        remaining_axes = [index for index in range(arguments["input"].rank) if index not in arguments["axes"]]
+        yield arguments["input"], remaining_axes[axis]
     elif name == "reshape":
-        own = _before_reshape(arguments["input"].shape, shape).get(axis)
-        if own is not None:
-            yield arguments["input"], own
+        source_axis = _before_reshape(arguments["input"].shape, shape).get(axis)
+        if source_axis is not None:
+            yield arguments["input"], source_axis
     elif name == "matmul":
         yield from _factors(arguments, axis, len(shape))
     elif name == "tract_core_einsum":
@@ -184,25 +184,25 @@ def _operands(operation: Operation, axis: int) -> Iterator[tuple[Value, int]]:
 
 def _before_reshape(before: Shape, after: Shape) -> dict[int, int]:
     """Return the axes after a reshape that it keeps, apart from inserted and removed ones of size 1, by number."""
-    kept: dict[int, int] = {}
+    source_axes: dict[int, int] = {}
     start = shift = 0
     for part in [*reshape_parts(before, after), ReshapePart(len(before), (), ())]:
-        kept.update((axis + shift, axis) for axis in range(start, part.start))
+        source_axes.update((axis + shift, axis) for axis in range(start, part.start))
         old = [axis for axis, extent in enumerate(part.before, part.start) if not same(extent, 1)]
         new = [axis for axis, extent in enumerate(part.after, part.start + shift) if not same(extent, 1)]
         sizes = [part.before[axis - part.start] for axis in old]
         if len(old) == len(new) and all(same(after[axis], size) for axis, size in zip(new, sizes, strict=True)):
-            kept.update(zip(new, old, strict=True))
+            source_axes.update(zip(new, old, strict=True))
         start, shift = part.start + part.count, shift + len(part.after) - part.count
-    return kept
+    return source_axes
 
 
 def _factors(arguments: dict[str, Any], axis: int, rank: int) -> Iterator[tuple[Value, int]]:
-    for name, own in (("A", rank - 2), ("B", rank - 1)):
+    for name, own_axis in (("A", rank - 2), ("B", rank - 1)):
         value = arguments[name]
-        swapped = rank - 1 if own == rank - 2 else rank - 2
-        if axis == own:
-            yield value, swapped if arguments.get(f"transpose{name}") else own
+        swapped = rank - 1 if own_axis == rank - 2 else rank - 2
+        if axis == own_axis:
+            yield value, swapped if arguments.get(f"transpose{name}") else own_axis
         elif axis < rank - 2 and not same(value.shape[axis], 1):
             yield value, axis
 
@@ -216,9 +216,9 @@ def _separate(g: TractBuilder, leaf: Operation) -> None:
         apart = Value(g.unique(f"{value.name}_apart"), value.dtype, value.shape)
         operation = new_operation(BARRIER, {"input": value, "k": diagonal, "upper": True}, apart, leaf.origin)
     else:
-        shape = tuple(as_dim(extent + int(one == axis)) for one, extent in enumerate(value.shape))
+        shape = tuple(as_dim(extent + int(index == axis)) for index, extent in enumerate(value.shape))
         apart = Value(g.unique(f"{value.name}_apart"), value.dtype, shape)
-        padding = [(0, int(one == axis)) for one in range(value.rank)]
+        padding = [(0, int(index == axis)) for index in range(value.rank)]
         zero = 0.0 if value.dtype.kind == "f" else 0
         arguments = {"input": value, "padding": padding, "border": "constant", "value": zero}
         operation = new_operation("pad", arguments, apart, leaf.origin)

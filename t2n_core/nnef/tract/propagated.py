@@ -24,13 +24,13 @@ class Propagated:
     def __call__(self, value: Value) -> bool:
         pending = [value]
         while pending:
-            one = pending[-1]
-            if one not in self._known:
-                sources = self._sources(one)
+            current = pending[-1]
+            if current not in self._known:
+                sources = self._sources(current)
                 unknown = [v for v in sources if v not in self._known]
                 if unknown:
                     pending += unknown
                     continue
-                self._known[one] = self._rule(one, [self._known[v] for v in sources])
+                self._known[current] = self._rule(current, [self._known[v] for v in sources])
             pending.pop()
         return self._known[value]

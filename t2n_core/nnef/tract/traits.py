@@ -142,7 +142,9 @@ class TractTraits:
 @functools.cache
 def traits_of(version: Version) -> TractTraits:
     """Return the behaviours of this release."""
-    return TractTraits(**{f.name: any(version in one for one in f.metadata[_RANGES]) for f in fields(TractTraits)})
+    return TractTraits(
+        **{f.name: any(version in release_range for release_range in f.metadata[_RANGES]) for f in fields(TractTraits)}
+    )
 
 
 def first_release(trait: str) -> str:

@@ -57,7 +57,7 @@ def to_write(lines: Iterable[str], sizes: SizeRange, traits: TractTraits) -> lis
             relation = condition(line.removeprefix(_ASSERT), {name: symbol(name) for name in sizes.names})
             names = [s.name for s in relation.free_symbols]
             bounds = SizeRange(dict.fromkeys(names, (0, None))).narrowed(relation)
-            written += [] if bounds.conditions else [f"{_ASSERT}{assertion(one)}" for one in bounds.relations()]
+            written += [] if bounds.conditions else [f"{_ASSERT}{assertion(bound)}" for bound in bounds.relations()]
     return written
 
 

@@ -220,14 +220,14 @@ def scaled_scores(g: Emitter, query: Value, key: Value, scale: float) -> Value:
 
 def _repeat_heads(g: Emitter, value: Value, query: Value) -> Value:
     """Repeat each head once per query head that shares it."""
-    heads, wanted = value.shape[-3], query.shape[-3]
-    if same(heads, wanted):
+    heads, query_heads = value.shape[-3], query.shape[-3]
+    if same(heads, query_heads):
         return value
-    times = floor_div(wanted, heads)
+    times = floor_div(query_heads, heads)
     axis = value.rank - 2
     wide = g.unsqueeze(value, axes=[axis])
     wide = g.expand(wide, (*value.shape[:axis], times, *value.shape[axis:]))
-    return g.reshape_to(wide, [*value.shape[: axis - 1], wanted, *value.shape[axis:]])
+    return g.reshape_to(wide, [*value.shape[: axis - 1], query_heads, *value.shape[axis:]])
 
 
 @op("aten::_scaled_dot_product_flash_attention_for_cpu")

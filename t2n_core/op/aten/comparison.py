@@ -52,8 +52,8 @@ def _exclusive_or(g: Emitter, a: Value, b: Value) -> Value:
 
 
 def _both(g: Emitter, a: Value, b: Value) -> Value:
-    for one, other in ((a, b), (b, a)):
-        if is_always_true(one):
+    for value, other in ((a, b), (b, a)):
+        if is_always_true(value):
             return g.expand(g.lift(other, len(g.output.shape)), g.output.shape)
     return g.and_(a, b)
 

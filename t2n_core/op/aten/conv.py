@@ -171,9 +171,9 @@ def _swap_channels(g: Emitter, weight: Value, groups: int) -> Value:
         return out
 
     def elements() -> NDArray[Any]:
-        own = constant_values(weight)
-        assert own is not None
-        return own.reshape([int(n) for n in split.shape]).transpose(order).reshape([int(n) for n in shape])
+        values = constant_values(weight)
+        assert values is not None
+        return values.reshape([int(n) for n in split.shape]).transpose(order).reshape([int(n) for n in shape])
 
     return with_values(out, elements)
 
@@ -194,8 +194,8 @@ def _conv_transpose(
     _refuse_integers(g, value)
     if value.rank == filters.rank - 1:
         batched = g.unsqueeze(value, axes=[0])
-        whole = _conv_transpose(g, batched, filters, bias, stride, padding, output_padding, groups, dilation, swapped)
-        return g.squeeze(whole, axes=[0])
+        result = _conv_transpose(g, batched, filters, bias, stride, padding, output_padding, groups, dilation, swapped)
+        return g.squeeze(result, axes=[0])
     count = filters.rank - 2
     step, spread, cut = per_axis(stride, count), per_axis(dilation, count), per_axis(padding, count)
     more = per_axis(output_padding, count)
@@ -205,8 +205,8 @@ def _conv_transpose(
         early = [p if is_static((f,)) else 0 for f, p in zip(full, cut, strict=True)]
         around = [(as_dim(f - p), as_dim(f - p + q)) for f, p, q in zip(full, early, more, strict=True)]
         spaced = _pad_spatial(g, _insert_zeros(g, value, step), around)
-        whole = by_windows(g, spaced, swapped, [1] * count, spread, groups, flip=True)
-        return _add_bias(g, _pad_spatial(g, whole, [(e - p, e - p) for e, p in zip(early, cut, strict=True)]), bias)
+        result = by_windows(g, spaced, swapped, [1] * count, spread, groups, flip=True)
+        return _add_bias(g, _pad_spatial(g, result, [(e - p, e - p) for e, p in zip(early, cut, strict=True)]), bias)
     if swapped is not None and groups > 1 and product(filters.shape[2:]) == 1:
         # one product per position; 0.21.8 to 0.21.10 abort on a `deconv` of groups over dynamic axes
         spaced = _insert_zeros(g, _conv(g, value, swapped, None, 1, 0, 1, groups), step)

@@ -15,8 +15,8 @@ def full_of(g: Emitter, element: Tensorlike) -> Value:
     """Return a tensor of the captured shape, filled with a scalar or with the single element of a tensor."""
     expected = g.output
     if isinstance(element, Value | sympy.Expr):
-        one = g.lift(tensor(g, element, expected.dtype), len(expected.shape))
-        return g.expand(one, expected.shape)
+        scalar = g.lift(tensor(g, element, expected.dtype), len(expected.shape))
+        return g.expand(scalar, expected.shape)
     return g.fill(number(element, expected.dtype), expected.shape, expected.dtype)
 
 

@@ -27,15 +27,15 @@ def gated_delta_rule(
     results, last = g.node.outputs
     before = g.fill(0.0, last.shape, FLOAT32) if state is None else g.cast(state, FLOAT32)
     operands = (query, key, value, log_decay, beta)
-    for sigmoid in list(dict.fromkeys(sigmoid for one in operands for sigmoid in _sigmoids_before(one))):
+    for sigmoid in list(dict.fromkeys(sigmoid for operand in operands for sigmoid in _sigmoids_before(operand))):
         _by_exp(g, sigmoid)
-    found = g.call(
+    outputs = g.call(
         "tract_transformers_gdn_recurrent",
-        *(g.cast(given, FLOAT32) for given in operands),
+        *(g.cast(operand, FLOAT32) for operand in operands),
         before,
         outs=[Expected(results.shape, FLOAT32), Expected(last.shape, FLOAT32)],
     )
-    return g.cast(found[0], results.dtype), g.cast(found[1], last.dtype)
+    return g.cast(outputs[0], results.dtype), g.cast(outputs[1], last.dtype)
 
 
 def _sigmoids_before(value: Value) -> Iterator[Operation]:

@@ -45,35 +45,35 @@ def _product_of(equation: str) -> _Product | None:
 
 
 def _is_product(node: TorchOp) -> bool:
-    found, tensors = _product_of(node.arguments["equation"]), node.arguments["tensors"]
-    if found is None or len(tensors) != 2 or not all(tensor.dtype.is_floating_point for tensor in tensors):
+    contraction, tensors = _product_of(node.arguments["equation"]), node.arguments["tensors"]
+    if contraction is None or len(tensors) != 2 or not all(tensor.dtype.is_floating_point for tensor in tensors):
         return False
-    pairs = [(letter, size) for tensor, one in zip(tensors, found.operands, strict=True)
-             for letter, size in zip(one, tensor.shape, strict=True)]  # fmt: skip
+    pairs = [(letter, size) for tensor, letters in zip(tensors, contraction.operands, strict=True)
+             for letter, size in zip(letters, tensor.shape, strict=True)]  # fmt: skip
     sizes = dict(pairs)
-    merged = [group for group in (found.rows, found.columns, found.summed) if len(group) > 1]
+    merged = [group for group in (contraction.rows, contraction.columns, contraction.summed) if len(group) > 1]
     is_fixed = all(is_static([sizes[letter] for letter in group]) for group in merged)
     return is_fixed and all(same(size, sizes[letter]) for letter, size in pairs)  # none is repeated for the other
 
 
 @op("aten::einsum", implied=("path",), when=_is_product)
 def einsum(g: Emitter, equation: str, tensors: Sequence[Value]) -> Value:
-    found = _product_of(equation)
-    assert found is not None
+    contraction = _product_of(equation)
+    assert contraction is not None
     sizes: dict[str, Dim] = {}
-    for letters, tensor in zip(found.operands, tensors, strict=True):
+    for letters, tensor in zip(contraction.operands, tensors, strict=True):
         sizes |= dict(zip(letters, tensor.shape, strict=True))
-    one, other = zip(found.operands, tensors, strict=True)
-    if found.result.endswith(found.rows) and not found.result.endswith(found.columns):
-        one, other = other, one
-        rows, columns = found.columns, found.rows
+    first, other = zip(contraction.operands, tensors, strict=True)
+    if contraction.result.endswith(contraction.rows) and not contraction.result.endswith(contraction.columns):
+        first, other = other, first
+        rows, columns = contraction.columns, contraction.rows
     else:
-        rows, columns = found.rows, found.columns
-    left = _as_matrices(g, *one, found.batch, rows, found.summed)
-    right = _as_matrices(g, *other, found.batch, found.summed, columns)
-    order = found.batch + rows + columns
+        rows, columns = contraction.rows, contraction.columns
+    left = _as_matrices(g, *first, contraction.batch, rows, contraction.summed)
+    right = _as_matrices(g, *other, contraction.batch, contraction.summed, columns)
+    order = contraction.batch + rows + columns
     wide = g.reshape_to(g.matmul(left, right), [sizes[letter] for letter in order])
-    return g.permute(wide, [order.index(letter) for letter in found.result])
+    return g.permute(wide, [order.index(letter) for letter in contraction.result])
 
 
 def _as_matrices(g: Emitter, letters: str, value: Value, *groups: str) -> Value:

@@ -30,14 +30,14 @@ def routed(
     features = 2 if is_transposed else 1
     w1, w3 = _halves(g, up_proj, features, has_gate, limit is not None)
     w1_bias, w3_bias = (None, None) if up_bias is None else _halves(g, up_bias, 1, has_gate, limit is not None)
-    named = {"w3": w3, "wg_bias": router_bias, "w1_bias": w1_bias, "w3_bias": w3_bias, "w2_bias": down_bias}
+    optional_weights = {"w3": w3, "wg_bias": router_bias, "w1_bias": w1_bias, "w3_bias": w3_bias, "w2_bias": down_bias}
     clamped = {} if limit is None else {"act_alpha": 1.0 if alpha is None else alpha, "act_limit": limit}
-    found: Value = g.tract_moe_ffn(
+    result: Value = g.tract_moe_ffn(
         hidden_states,
         router,
         w1,
         down_proj,
-        **{name: value for name, value in named.items() if value is not None},
+        **{name: value for name, value in optional_weights.items() if value is not None},
         k=k,
         activation=activation,
         gate=gate,
@@ -45,7 +45,7 @@ def routed(
         expert_layout="canonical" if is_transposed else "linear",
         out=Expected(g.output.shape, FLOAT32),
     )
-    return found
+    return result
 
 
 def _halves(g: Emitter, both: Value, axis: int, has_gate: bool, alternate: bool) -> tuple[Value, Value | None]:
@@ -55,6 +55,6 @@ def _halves(g: Emitter, both: Value, axis: int, has_gate: bool, alternate: bool)
     count = int(both.shape[axis])
     if alternate:  # a slice is the one operation that the engine computes ahead whatever a weight's size
         pairs = g.reshape_to(both, (*both.shape[:axis], count // 2, 2, *both.shape[axis + 1 :]))
-        gate, up = (g.squeeze(g.take(pairs, axis + 1, place, place + 1), axes=[axis + 1]) for place in (0, 1))
+        gate, up = (g.squeeze(g.take(pairs, axis + 1, index, index + 1), axes=[axis + 1]) for index in (0, 1))
         return gate, up
     return g.take(both, axis, 0, count // 2), g.take(both, axis, count // 2, count)

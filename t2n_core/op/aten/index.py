@@ -22,12 +22,12 @@ from t2n_core.torch_graph.simplify.positions import counted_axes
 
 def non_negative_index(g: Emitter, index: Value, size: Dim) -> Value:
     """Return the index with negative elements counted from the end, as advanced indexing does."""
-    known = constant_values(index)
-    if known is not None and isinstance(size, int):
-        return g.constant(np.where(known < 0, known + size, known).astype(np.int64))
+    constant = constant_values(index)
+    if constant is not None and isinstance(size, int):
+        return g.constant(np.where(constant < 0, constant + size, constant).astype(np.int64))
     plain = g.cast(index, INT64)
     g.state_index(plain, size)
-    if known is None and is_never_negative(plain):
+    if constant is None and is_never_negative(plain):
         return plain
     return g.select(g.lt(plain, 0), g.add(plain, g.size(size, INT64)), plain)
 
@@ -40,8 +40,8 @@ def gather_axis(g: Emitter, value: Value, index: Value, axis: int) -> Value:
     constant = constant_values(index)
     if constant is not None and constant.size == 1 and index.rank <= 1:
         at = int(constant.item())
-        one = g.take(value, axis, at, at + 1)
-        return one if index.rank else g.squeeze(one, axes=[axis])
+        slice_ = g.take(value, axis, at, at + 1)
+        return slice_ if index.rank else g.squeeze(slice_, axes=[axis])
     if axis == 0 or index.rank == 1:
         return g.pick(value, index, axis=axis)
     picked = g.pick(value, flatten(g, index), axis=axis)
@@ -67,8 +67,8 @@ def index_select(g: Emitter, self: Value, dim: int, index: Value) -> Value:
 def gather(g: Emitter, self: Value, dim: int, index: Value) -> Value:
     """out[i][j] = self[index[i][j]][j] for dim 0."""
     rank = max(self.rank, index.rank, 1)
-    taken = g.tract_core_gather_elements(g.lift(self, rank), g.lift(g.cast(index, INT64), rank), axis=dim % rank)
-    return g.reshape_to(taken, g.output.shape)
+    elements = g.tract_core_gather_elements(g.lift(self, rank), g.lift(g.cast(index, INT64), rank), axis=dim % rank)
+    return g.reshape_to(elements, g.output.shape)
 
 
 @op("aten::take_along_dim")
@@ -148,19 +148,19 @@ def _front(axes: Sequence[int]) -> int:
 
 @op("aten::index.Tensor", "aten::_unsafe_index.Tensor")
 def index(g: Emitter, self: Value, indices: Sequence[Value | None], node: TorchOp) -> Value:
-    given = [i for i in indices if i is not None]
+    index_tensors = [i for i in indices if i is not None]
     variables = [v for v in node.arguments["indices"] if v is not None]
     sizes = [size for size, i in zip(self.shape, indices, strict=False) if i is not None]
     if (counted := counted_axes(variables, sizes)) is not None:
         axes = [axis for axis, i in enumerate(indices) if i is not None]
-        return _all_elements(g, self, axes, counted, max(i.rank for i in given))
-    if len(given) == 1 and given[0].dtype.kind == "i":
-        axis = list(indices).index(given[0])
-        return gather_axis(g, self, non_negative_index(g, given[0], self.shape[axis]), axis)
+        return _all_elements(g, self, axes, counted, max(i.rank for i in index_tensors))
+    if len(index_tensors) == 1 and index_tensors[0].dtype.kind == "i":
+        axis = list(indices).index(index_tensors[0])
+        return gather_axis(g, self, non_negative_index(g, index_tensors[0], self.shape[axis]), axis)
     places = Places(g, self, indices)
-    found = gather_axis(g, places.rows(g, self), places.flat, 0)  # [index…, others…]
+    result = gather_axis(g, places.rows(g, self), places.flat, 0)  # [index…, others…]
     order = places.result_order()
-    return g.permute(found, [order.index(axis) for axis in range(len(order))])
+    return g.permute(result, [order.index(axis) for axis in range(len(order))])
 
 
 def _all_elements(g: Emitter, value: Value, axes: Sequence[int], counted: Sequence[int | None], rank: int) -> Value:
@@ -168,12 +168,14 @@ def _all_elements(g: Emitter, value: Value, axes: Sequence[int], counted: Sequen
 
     `counted` are those axes, counted from the end; None for the index 0 of an axis of one element.
     """
-    front, dropped = _front(axes), [axis for axis, place in zip(axes, counted, strict=True) if place is None]
-    by_place = {rank + place: axis for place, axis in zip(counted, axes, strict=True) if place is not None}
+    front, dropped = _front(axes), [axis for axis, index_axis in zip(axes, counted, strict=True) if index_axis is None]
+    by_place = {
+        rank + index_axis: axis for index_axis, axis in zip(counted, axes, strict=True) if index_axis is not None
+    }
     others = [axis for axis in range(value.rank) if axis not in axes]
-    order = [*others[:front], *dropped, *(by_place[place] for place in sorted(by_place)), *others[front:]]
+    order = [*others[:front], *dropped, *(by_place[position] for position in sorted(by_place)), *others[front:]]
     moved = g.squeeze_axes(g.permute(value, order), range(front, front + len(dropped)))
-    lone = [front + place for place in range(rank) if place not in by_place]
+    lone = [front + position for position in range(rank) if position not in by_place]
     return g.unsqueeze(moved, axes=lone) if lone else moved
 
 

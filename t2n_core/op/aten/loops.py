@@ -62,8 +62,8 @@ def _join_columns(g: LoopEmitter, rows: Value) -> Value:
 def cholesky(g: LoopEmitter, a: Value) -> tuple[Value, Value]:
     """Subtract the products of the previous columns from each column, and stop at a pivot that is not positive."""
 
-    def step(b: LoopEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
-        (k,), (a, goes_on), (rows, columns) = scanned, states, given
+    def step(b: LoopEmitter, scanned: Values, states: Values, invariants: Values) -> tuple[Values, Values]:
+        (k,), (a, goes_on), (rows, columns) = scanned, states, invariants
         here, mine = b.eq(rows, k), b.eq(columns, k)
         before = b.select(b.lt(columns, k), a, 0.0)
         products = b.mul(before, _pick(b, before, here, -2))
@@ -89,8 +89,8 @@ def cholesky(g: LoopEmitter, a: Value) -> tuple[Value, Value]:
 def lu(g: LoopEmitter, a: Value) -> tuple[Value, Value]:
     """Exchange rows so that the largest element of a column, the first of equal ones, is its pivot; then eliminate."""
 
-    def step(b: LoopEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
-        (k,), (a,), (rows, columns) = scanned, states, given
+    def step(b: LoopEmitter, scanned: Values, states: Values, invariants: Values) -> tuple[Values, Values]:
+        (k,), (a,), (rows, columns) = scanned, states, invariants
         here, mine, below = b.eq(rows, k), b.eq(columns, k), b.gt(rows, k)
         sizes = b.select(b.lt(rows, k), -1.0, formulas.absolute(b, _pick(b, a, mine, -1)))
         greatest = b.eq(sizes, b.max_reduce(sizes, axes=[a.rank - 2]))
@@ -118,12 +118,12 @@ _NOWHERE = 1e9
 def order(g: LoopEmitter, pivots: Value, rows: Dim) -> Value:
     """Return the permutation of rows that the pivots' exchanges lead to."""
 
-    def step(b: LoopEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
-        (k, row), (order,), (numbers,) = scanned, states, given
+    def step(b: LoopEmitter, scanned: Values, states: Values, invariants: Values) -> tuple[Values, Values]:
+        (k, row), (order,), (numbers,) = scanned, states, invariants
         chosen = b.squeeze(row, axes=[0])
         here, there = b.eq(numbers, k), b.eq(numbers, chosen)
-        mine, taken = _pick(b, order, here, -1), _pick(b, order, there, -1)
-        return [b.select(here, taken, b.select(there, mine, order))], []
+        mine, partner = _pick(b, order, here, -1), _pick(b, order, there, -1)
+        return [b.select(here, partner, b.select(there, mine, order))], []
 
     count = pivots.shape[-1]
     numbers = _floats_along(g, rows, pivots.rank, -1)
@@ -138,8 +138,8 @@ def order(g: LoopEmitter, pivots: Value, rows: Dim) -> Value:
 def solve(g: LoopEmitter, a: Value, b: Value, upper: bool, unit: bool) -> Value:
     """Subtract the multiples of each solved row from the remaining rows."""
 
-    def step(body: LoopEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
-        (k,), (x,), (a, rows, columns) = scanned, states, given
+    def step(body: LoopEmitter, scanned: Values, states: Values, invariants: Values) -> tuple[Values, Values]:
+        (k,), (x,), (a, rows, columns) = scanned, states, invariants
         here = body.eq(rows, k)
         column = _pick(body, a, body.eq(columns, k), -1)
         row = _pick(body, x, here, -2)
@@ -157,8 +157,8 @@ def solve(g: LoopEmitter, a: Value, b: Value, upper: bool, unit: bool) -> Value:
 def reflections(g: LoopEmitter, a: Value) -> tuple[Value, Value]:
     """Apply a Householder reflection for each column, to it and to all columns on its right."""
 
-    def step(b: LoopEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
-        (k,), (a,), (rows, columns) = scanned, states, given
+    def step(b: LoopEmitter, scanned: Values, states: Values, invariants: Values) -> tuple[Values, Values]:
+        (k,), (a,), (rows, columns) = scanned, states, invariants
         here, below, mine = b.eq(rows, k), b.gt(rows, k), b.eq(columns, k)
         column = _pick(b, a, mine, -1)
         head, tail = _pick(b, column, here, -2), b.select(below, column, 0.0)
@@ -168,9 +168,9 @@ def reflections(g: LoopEmitter, a: Value) -> tuple[Value, Value]:
         new = b.select(done, head, b.select(b.lt(head, 0.0), length, b.neg(length)))
         scale = b.select(done, 0.0, b.div(b.sub(new, head), new))
         vector = b.select(done, 0.0, b.div(tail, b.sub(head, new)))
-        whole = b.select(here, 1.0, vector)
-        product = b.sum_reduce(b.mul(b.select(b.gt(columns, k), a, 0.0), whole), axes=[a.rank - 2])
-        rest = b.sub(a, b.mul(b.mul(whole, scale), product))
+        reflector = b.select(here, 1.0, vector)
+        product = b.sum_reduce(b.mul(b.select(b.gt(columns, k), a, 0.0), reflector), axes=[a.rank - 2])
+        rest = b.sub(a, b.mul(b.mul(reflector, scale), product))
         packed = b.select(mine, b.select(here, new, b.select(below, vector, a)), rest)
         return [packed], [_row(b, scale)]
 
@@ -184,8 +184,8 @@ def reflections(g: LoopEmitter, a: Value) -> tuple[Value, Value]:
 def reflect(g: LoopEmitter, packed: Value, scales: Value, other: Value, transpose: bool) -> Value:
     """Apply one reflection after the other: the last one first, unless Q is transposed."""
 
-    def step(b: LoopEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
-        (k,), (x,), (packed, rows, columns, scales, places) = scanned, states, given
+    def step(b: LoopEmitter, scanned: Values, states: Values, invariants: Values) -> tuple[Values, Values]:
+        (k,), (x,), (packed, rows, columns, scales, places) = scanned, states, invariants
         column = _pick(b, packed, b.eq(columns, k), -1)
         # 0.21 and 0.22 evaluate what a body computes from constants alone for all steps at once: no `select` of 1 and 0
         vector = b.select(b.eq(rows, k), 1.0, b.select(b.gt(rows, k), column, 0.0))
@@ -195,8 +195,8 @@ def reflect(g: LoopEmitter, packed: Value, scales: Value, other: Value, transpos
 
     count = scales.shape[-1]
     scales = g.unsqueeze(scales, axes=[scales.rank - 1])
-    given = [packed, *_row_and_column_indices(g, packed), scales, _floats_along(g, count, packed.rank, -1)]
-    (reflected,), _ = g.loop(step, [_steps(g, count, packed)], [other], given, backwards=not transpose)
+    invariants = [packed, *_row_and_column_indices(g, packed), scales, _floats_along(g, count, packed.rank, -1)]
+    (reflected,), _ = g.loop(step, [_steps(g, count, packed)], [other], invariants, backwards=not transpose)
     return reflected
 
 
@@ -210,19 +210,21 @@ def _by_places(b: LoopEmitter, x: Value, row: Value, column: Value) -> Value:
 
 
 def _by_product(b: LoopEmitter, x: Value, row: Value, column: Value) -> Value:
-    one = b.constant(np.ones([1] * x.rank, x.dtype))
-    return b.matmul(x, b.select(b.eq(column, row), one, 0.0))
+    unit = b.constant(np.ones([1] * x.rank, x.dtype))
+    return b.matmul(x, b.select(b.eq(column, row), unit, 0.0))
 
 
 def _orthogonal(g: LoopEmitter, a: Value, rows: Dim, exchange: _Exchange) -> Value:
     """Rotate pairs of columns. A sweep pairs each column once with each other one; a step has pairs of all columns."""
 
-    def step(b: LoopEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
-        (partners, side), (a,), (counted, numbers) = scanned, states, given
+    def step(b: LoopEmitter, scanned: Values, states: Values, invariants: Values) -> tuple[Values, Values]:
+        (partners, side), (a,), (counted, numbers) = scanned, states, invariants
         other = exchange(b, a, partners, numbers)
         x, y = b.select(counted, a, 0.0), b.select(counted, other, 0.0)
-        own, product = (b.sum_reduce(b.mul(x, z), axes=[a.rank - 2]) for z in (x, y))
-        twist = b.div(b.mul(b.sub(exchange(b, own, partners, numbers), own), side), b.mul(product, 2.0))
+        squared_norm, product = (b.sum_reduce(b.mul(x, z), axes=[a.rank - 2]) for z in (x, y))
+        twist = b.div(
+            b.mul(b.sub(exchange(b, squared_norm, partners, numbers), squared_norm), side), b.mul(product, 2.0)
+        )
         root = b.sqrt(b.add(b.mul(twist, twist), 1.0))
         tangent = b.recip(b.add(formulas.absolute(b, twist), root))
         tangent = b.select(b.lt(twist, 0.0), b.neg(tangent), tangent)

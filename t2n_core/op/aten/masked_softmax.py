@@ -44,9 +44,9 @@ def _floor(g: Emitter, is_open: Value, dtype: np.dtype[Any]) -> Value:
 
 def bias_of_mask(g: Emitter, allowed: Value, dtype: np.dtype[Any]) -> Value:
     """Return zero where a mask allows attention, otherwise the lowest finite value."""
-    known, lowest = constant_values(allowed), float(np.finfo(dtype).min)
-    if known is not None:
-        return g.constant(np.where(known, 0.0, lowest).astype(dtype))
+    constant, lowest = constant_values(allowed), float(np.finfo(dtype).min)
+    if constant is not None:
+        return g.constant(np.where(constant, 0.0, lowest).astype(dtype))
     zero = g.constant(np.zeros((1,) * allowed.rank, dtype))
     return g.select(allowed, zero, lowest)
 

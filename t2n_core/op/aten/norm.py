@@ -129,9 +129,9 @@ def _standardise(g: Emitter, value: Value, axes: Sequence[int], eps: float) -> t
         out, mean, inverse = _standardise(g, g.cast(value, FLOAT32), axes, eps)
         return out, g.cast(mean, value.dtype), g.cast(inverse, value.dtype)
     lead = value.rank - len(axes)
-    kept, joined = value.shape[:lead], value.shape[lead:]
-    if len(axes) > 1 and list(axes) == list(range(lead, value.rank)) and g.sums_rows(kept, joined):
-        row = g.reshape_to(value, [*kept, product(joined)])
+    batch_shape, joined = value.shape[:lead], value.shape[lead:]
+    if len(axes) > 1 and list(axes) == list(range(lead, value.rank)) and g.sums_rows(batch_shape, joined):
+        row = g.reshape_to(value, [*batch_shape, product(joined)])
         out, *statistics = _standardise(g, row, [lead], eps)
         mean, inverse = (g.unsqueeze(v, axes=list(range(lead + 1, value.rank))) for v in statistics)
         return g.reshape_to(out, value.shape), mean, inverse

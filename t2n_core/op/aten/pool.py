@@ -78,9 +78,9 @@ def _adaptive(g: Emitter, value: Value, sizes: Sequence[Dim | None], mean: bool)
         return g.mean_reduce(value, axes=list(axes)) if mean else extreme(g, value, list(axes), "max_reduce")
 
     first = value.rank - len(sizes)
-    whole = [axis for axis, size in enumerate(sizes, start=first) if size == 1 and not same(value.shape[axis], 1)]
-    if whole:
-        value = reduce(value, *whole)
+    global_axes = [axis for axis, size in enumerate(sizes, start=first) if size == 1 and not same(value.shape[axis], 1)]
+    if global_axes:
+        value = reduce(value, *global_axes)
     if mean:
         value = _equal_windows(g, value, sizes)
     for axis, size in enumerate(sizes, start=first):

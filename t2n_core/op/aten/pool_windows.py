@@ -108,12 +108,12 @@ def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) ->
     if has_static_shape:
         return g.expand(steps[0], out.shape)
     flat: Value | None = None
-    for place, axis in enumerate(axes):
-        start = g.sub(g.mul(g.positions(out.shape[axis]), window.stride[place]), window.padding[place])
+    for dimension, axis in enumerate(axes):
+        start = g.sub(g.mul(g.positions(out.shape[axis]), window.stride[dimension]), window.padding[dimension])
         start = g.unsqueeze(start, axes=[*range(axis), *range(axis + 1, value.rank)])
-        index = g.add(steps[place], start)
-        if window.padding[place]:
-            index = _first_after_padding(g, index, start, window.dilation[place])
+        index = g.add(steps[dimension], start)
+        if window.padding[dimension]:
+            index = _first_after_padding(g, index, start, window.dilation[dimension])
         flat = _digit(g, flat, index, value.shape[axis])
     assert flat is not None
     return g.expand(flat, out.shape)
@@ -153,9 +153,9 @@ def _first_after_padding(g: Emitter, index: Value, start: Value, dilation: int) 
     return g.select(g.lt(index, 0), g.add(start, g.mul(steps, dilation)), index)
 
 
-def _digit(g: Emitter, found: Value | None, index: Value, extent: Dim) -> Value:
+def _digit(g: Emitter, flat_index: Value | None, index: Value, extent: Dim) -> Value:
     """Extend an index into flattened axes by one more axis, the last one."""
-    return index if found is None else g.add(g.mul(found, g.size(extent, INT64)), index)
+    return index if flat_index is None else g.add(g.mul(flat_index, g.size(extent, INT64)), index)
 
 
 def slots(extent: Dim, size: int) -> list[tuple[Dim, Dim]]:
@@ -175,9 +175,9 @@ def means_in_slots(g: Emitter, value: Value, axis: int, size: Dim) -> Value:
     if most is None or most > _MOST_ELEMENTS:
         raise g.fail("adaptive pooling to a dynamic size that is no fraction of the axis cannot be expressed in NNEF")
     elements, windows = g.size(extent, INT64), g.size(size, INT64)
-    place = g.positions(size)
-    begin = formulas.floor_divide(g, g.mul(place, elements), windows)
-    rounded = g.sub(g.add(g.mul(g.add(place, 1), elements), windows), 1)
+    positions = g.positions(size)
+    begin = formulas.floor_divide(g, g.mul(positions, elements), windows)
+    rounded = g.sub(g.add(g.mul(g.add(positions, 1), elements), windows), 1)
     end = formulas.floor_divide(g, rounded, windows)
     parts = []
     for offset in range(most):

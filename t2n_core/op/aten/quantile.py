@@ -30,13 +30,13 @@ def _median(g: Emitter, x: Value, axis: int, skip_nan: bool) -> tuple[Value, Val
         return g.take(values, axis, middle, after), g.take(indices, axis, middle, after)
     valid = g.sum_reduce(g.cast(g.eq(x, x), INT64), axes=[axis])
     if skip_nan:
-        place = g.max(g.div(g.sub(valid, 1), 2), 0)
+        median_index = g.max(g.div(g.sub(valid, 1), 2), 0)
     else:
         has_no_nan = g.eq(valid, g.size(size, INT64))
-        place = g.select(has_no_nan, g.lift(g.size(_place(size), INT64), x.rank), valid)
+        median_index = g.select(has_no_nan, g.lift(g.size(_place(size), INT64), x.rank), valid)
     return (
-        g.tract_core_gather_elements(values, place, axis=axis),
-        g.tract_core_gather_elements(indices, place, axis=axis),
+        g.tract_core_gather_elements(values, median_index, axis=axis),
+        g.tract_core_gather_elements(indices, median_index, axis=axis),
     )
 
 
@@ -94,16 +94,16 @@ def _interpolate(g: Emitter, x: Value, values: Value, shares: Value, interpolati
     valid = g.sum_reduce(g.cast(g.eq(x, x), x.dtype), axes=[last])
     size = g.size(x.shape[last], x.dtype)
     count = valid if skip_nan else size
-    place = g.mul(shares, g.max(g.sub(g.lift(count, x.rank), 1.0), 0.0))
-    place = g.expand(place, (*x.shape[:last], shares.shape[last]))
+    position = g.mul(shares, g.max(g.sub(g.lift(count, x.rank), 1.0), 0.0))
+    position = g.expand(position, (*x.shape[:last], shares.shape[last]))
     if interpolation == "nearest":
-        below = formulas.round_even(g, place)
+        below = formulas.round_even(g, position)
     else:
-        below = g.ceil(place) if interpolation == "higher" else g.floor(place)
+        below = g.ceil(position) if interpolation == "higher" else g.floor(position)
     low = g.tract_core_gather_elements(values, g.cast(below, INT64), axis=last)
     if interpolation in ("linear", "midpoint"):
-        high = g.tract_core_gather_elements(values, g.cast(g.ceil(place), INT64), axis=last)
-        weight: Value | float = g.sub(place, below) if interpolation == "linear" else 0.5
+        high = g.tract_core_gather_elements(values, g.cast(g.ceil(position), INT64), axis=last)
+        weight: Value | float = g.sub(position, below) if interpolation == "linear" else 0.5
         low = g.add(low, g.mul(g.sub(high, low), weight)) if interpolation == "linear" else _middle(g, low, high)
     if skip_nan:
         return low

@@ -63,9 +63,9 @@ def dequantised(g: Emitter, numbers: Value, scale: float, zero: int) -> Value:
 
 @op("t2n_numbers::dequantised_along", target="tract")
 def dequantised_along(g: Emitter, numbers: Value, scales: Value, zeros: Value | None, axis: int) -> Value:
-    shape = [-1 if place == axis else 1 for place in range(numbers.rank)]
-    found = [None if v is None else constant_values(v) for v in (scales, zeros)]
-    if found[0] is None or (zeros is not None and found[1] is None):
+    shape = [-1 if index == axis else 1 for index in range(numbers.rank)]
+    constants = [None if v is None else constant_values(v) for v in (scales, zeros)]
+    if constants[0] is None or (zeros is not None and constants[1] is None):
         raise g.fail("a weight is dequantised by scales that the model computes")
-    offsets = np.float32(0) if found[1] is None else found[1].astype(np.float32).reshape(shape)
-    return _dequantise(g, numbers, found[0].astype(np.float32).reshape(shape), offsets)
+    offsets = np.float32(0) if constants[1] is None else constants[1].astype(np.float32).reshape(shape)
+    return _dequantise(g, numbers, constants[0].astype(np.float32).reshape(shape), offsets)

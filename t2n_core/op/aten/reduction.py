@@ -105,25 +105,25 @@ def extreme(g: Emitter, self: Value, axes: list[int], operator: str) -> Value:
     if not axes:
         return self
     x = as_numbers(g, self)
-    found = g.call(operator, x, axes=axes)[0]
+    result = g.call(operator, x, axes=axes)[0]
     if operator == "max_reduce" and least_of(x) is not None:
-        return found
-    return g.cast(_correct_extreme(g, x, found, axes, operator) if x.dtype.kind == "f" else found, self.dtype)
+        return result
+    return g.cast(_correct_extreme(g, x, result, axes, operator) if x.dtype.kind == "f" else result, self.dtype)
 
 
-def _correct_extreme(g: Emitter, x: Value, found: Value, axes: list[int], operator: str) -> Value:
+def _correct_extreme(g: Emitter, x: Value, result: Value, axes: list[int], operator: str) -> Value:
     """Correct an extreme: NaN if any element is NaN (kind 2), infinite if all elements are (kind 0)."""
     limits = np.finfo(x.dtype)
     usable = g.ge(x, float(limits.min)) if operator == "max_reduce" else g.le(x, float(limits.max))
     kinds = g.select(formulas.is_nan(g, x), 2.0, g.cast(usable, x.dtype))
     kind = g.max_reduce(kinds, axes=axes)
-    number = g.select(g.eq(kind, 0.0), -math.inf if operator == "max_reduce" else math.inf, found)
+    number = g.select(g.eq(kind, 0.0), -math.inf if operator == "max_reduce" else math.inf, result)
     return g.select(g.eq(kind, 2.0), math.nan, number)
 
 
-def has_extreme(g: Emitter, x: Value, found: Value) -> Value:
+def has_extreme(g: Emitter, x: Value, extreme: Value) -> Value:
     """Return a mask of the elements that are the extreme; a NaN always is."""
-    equal = g.eq(x, found)
+    equal = g.eq(x, extreme)
     return g.or_(equal, formulas.is_nan(g, x)) if x.dtype.kind == "f" else equal
 
 
@@ -168,11 +168,11 @@ def arg_extreme(g: Emitter, self: Value, dim: int | None, keepdim: bool, operato
 
 def _first_index(g: Emitter, x: Value, axis: int, operator: str) -> Value:
     """Return the first index of the extreme; a NaN is the extreme, as in PyTorch."""
-    found = g.call(operator, x, axes=[axis])[0]
+    index = g.call(operator, x, axes=[axis])[0]
     if x.dtype.kind != "f":
-        return found
+        return index
     holes = g.cast(formulas.is_nan(g, x), g.truth_dtype)
-    return g.select(g.ne(g.max_reduce(holes, axes=[axis]), 0), g.argmax_reduce(holes, axes=[axis]), found)
+    return g.select(g.ne(g.max_reduce(holes, axes=[axis]), 0), g.argmax_reduce(holes, axes=[axis]), index)
 
 
 @op("aten::argmax")

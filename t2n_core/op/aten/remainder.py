@@ -34,8 +34,8 @@ def _by_quotient(g: Emitter, a: Value, b: Value, for_quotient: bool) -> Value:
     if not for_quotient:
         rest = g.select(g.lt(formulas.absolute(g, quotient), _LARGEST), rest, math.nan)
     # a finite number modulo an infinity is itself, where 0 * inf gives NaN
-    whole = g.and_(g.lt(formulas.absolute(g, a), math.inf), g.eq(formulas.absolute(g, b), math.inf))
-    return g.select(whole, a, rest)
+    infinite_divisor = g.and_(g.lt(formulas.absolute(g, a), math.inf), g.eq(formulas.absolute(g, b), math.inf))
+    return g.select(infinite_divisor, a, rest)
 
 
 def _bit_by_bit(g: Emitter, a: Value, b: Value) -> Value:

@@ -87,8 +87,8 @@ class GraphArithmetic:
         return self.g.max(a, 0.0)
 
     def value(self, a: Any) -> Value:
-        found: Value = a
-        return found
+        value: Value = a
+        return value
 
 
 def _operand(number: Any) -> Any:

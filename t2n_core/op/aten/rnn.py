@@ -167,8 +167,8 @@ def emit_rnn_via_fragment(
     if nnef_fragment_name not in NETS:
         raise LowerError(f"there is no recurrent net {nnef_fragment_name!r}; there are {', '.join(NETS)}")
     weights = tensor_params_fn(module, **tensor_params_kwargs)
-    parts = [[one.w_ih, one.w_hh, one.b_ih, one.b_hh, one.w_hr] for one in weights]
-    net = replace(module, params=[part for own in parts for part in own if part is not None])
+    parts = [[cell.w_ih, cell.w_hh, cell.b_ih, cell.b_hh, cell.w_hr] for cell in weights]
+    net = replace(module, params=[part for cell_parts in parts for part in cell_parts if part is not None])
     input, hx = (values_of(node.arguments[name], name_to_tensor, nnef_fragment_name) for name in ("input", "hx"))
     results = NETS[nnef_fragment_name](g, input, states_of(hx), net)
     _keep(name_to_tensor, node.outputs, results)
@@ -194,17 +194,17 @@ class _DocumentedStep:
         if self.kind not in CELLS:
             raise LowerError(f"there is no cell {self.kind!r}; there are {', '.join(CELLS)}")
         w_ih, w_hh, b_ih, b_hh = (
-            self._value(one, name) for one, name in zip(weights, ("w_ih", "w_hh", "b_ih", "b_hh"), strict=True)
+            self._value(weight, name) for weight, name in zip(weights, ("w_ih", "w_hh", "b_ih", "b_hh"), strict=True)
         )
         if w_ih is None or w_hh is None:
             raise LowerError(f"a step of {self.kind} needs w_ih and w_hh")
-        own = CellWeights(w_ih, w_hh, b_ih, b_hh)
-        of_step = {"nnef_dtype": x.dtype, "batch_dim": x.shape[0], "hidden": own.hidden(_GATES[self.kind])}
+        cell_weights = CellWeights(w_ih, w_hh, b_ih, b_hh)
+        of_step = {"nnef_dtype": x.dtype, "batch_dim": x.shape[0], "hidden": cell_weights.hidden(_GATES[self.kind])}
         declared = {"nnef_dtype": np.dtype(self.dtype), "batch_dim": self.batch, "hidden": self.hidden}
         for name, value in declared.items():
             if of_step[name] != value:
                 raise LowerError(f"{name} is {value}, and the tensors of this step of {self.kind} have {of_step[name]}")
-        _keep(self.name_to_tensor, outputs, _once(CELLS[self.kind], self.g, x, states, own))
+        _keep(self.name_to_tensor, outputs, _once(CELLS[self.kind], self.g, x, states, cell_weights))
         return [name for name in self.g.graph.fragments if name.startswith(f"{self.kind}_cell")]
 
     def _value(self, weight: Weight, name: str) -> Value | None:
@@ -215,7 +215,7 @@ class _DocumentedStep:
 
 def _keep(values: Values, outputs: Iterable[TensorVariable | None], results: Sequence[Value]) -> None:
     """Set the values of the outputs that are read."""
-    values.update({one.name: value for one, value in zip(outputs, results, strict=True) if one is not None})
+    values.update({output.name: value for output, value in zip(outputs, results, strict=True) if output is not None})
 
 
 _LSTMAtenAdapter = _GRUAtenAdapter = _RNNAtenAdapter = Net

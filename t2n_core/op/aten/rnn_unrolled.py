@@ -62,8 +62,8 @@ def emit_rnn_unrolled(emit_step: EmitCell, g: Emitter, input: Value, states: Seq
         )
 
     def run(sequence: Value, weights: CellWeights, initial: list[Value], backwards: bool) -> tuple[Value, list[Value]]:
-        one = Expected(sequence.shape[1:], sequence.dtype)
-        inputs = g.call("unstack", sequence, axis=0, outs=[one] * steps)
+        expected = Expected(sequence.shape[1:], sequence.dtype)
+        inputs = g.call("unstack", sequence, axis=0, outs=[expected] * steps)
         current, seen = initial, [initial[0]] * steps
         for t in reversed(range(steps)) if backwards else range(steps):
             new = emit_step(g, inputs[t], current, weights)

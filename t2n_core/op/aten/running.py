@@ -74,8 +74,8 @@ def running(g: Emitter, x: Value, axis: int, kind: Running) -> Value:
         return g.cast(_by_doubling(g, wide, axis, size, kind), x.dtype)
     assert isinstance(g, LoopEmitter)  # other targets have no dynamic axes
     first = g.permute(wide, [axis, *range(axis), *range(axis + 1, x.rank)])
-    found = _by_blocks(g, first, kind) if _has_blocks(g, first) else _by_steps(g, first, kind, exclusive=False)
-    return g.permute(g.cast(found, x.dtype), [*range(1, axis + 1), 0, *range(axis + 1, x.rank)])
+    result = _by_blocks(g, first, kind) if _has_blocks(g, first) else _by_steps(g, first, kind, exclusive=False)
+    return g.permute(g.cast(result, x.dtype), [*range(1, axis + 1), 0, *range(axis + 1, x.rank)])
 
 
 def _has_blocks(g: Emitter, x: Value) -> bool:
@@ -111,12 +111,12 @@ def _by_blocks(g: LoopEmitter, x: Value, kind: Running) -> Value:
     """
     size, rest = x.shape[0], x.shape[1:]
     count = as_dim(floor_div(size, BLOCK) + 1)
-    whole = as_dim(count * BLOCK)
+    padded_size = as_dim(count * BLOCK)
     filled = g.concat([x, g.fill(kind.neutral(x.dtype), (BLOCK, *rest), x.dtype)], axis=0)
-    blocks = g.reshape_to(g.take(filled, 0, 0, whole), [count, BLOCK, *rest])
+    blocks = g.reshape_to(g.take(filled, 0, 0, padded_size), [count, BLOCK, *rest])
     blocks = _by_doubling(g, blocks, 1, BLOCK, kind)
     before = _by_steps(g, g.take(blocks, 1, BLOCK - 1, BLOCK), kind, exclusive=True)
-    return g.take(g.reshape_to(kind.combine(g, blocks, before), [whole, *rest]), 0, 0, size)
+    return g.take(g.reshape_to(kind.combine(g, blocks, before), [padded_size, *rest]), 0, 0, size)
 
 
 def _by_steps(g: LoopEmitter, x: Value, kind: Running, *, exclusive: bool) -> Value:

@@ -43,9 +43,9 @@ def _scatter_by_comparison(g: Emitter, base: Value, axis: int, index: Value, sou
     size = base.shape[axis]
     wide = [1] * (base.rank + 1)
     places = g.reshape_to(g.positions(size), [*wide[:axis], size, *wide[axis + 1 :]])
-    meant = g.eq(g.unsqueeze(index, axes=[axis]), places)
+    matches = g.eq(g.unsqueeze(index, axes=[axis]), places)
     neutral = _neutral(reduce, base.dtype)
-    parts = g.select(meant, g.unsqueeze(source, axes=[axis]), neutral)
+    parts = g.select(matches, g.unsqueeze(source, axes=[axis]), neutral)
     if reduce in ("amax", "amin"):
         part = extreme(g, parts, [axis + 1], "max_reduce" if reduce == "amax" else "min_reduce")
     else:
@@ -72,23 +72,23 @@ def _joint(a: Value, b: Value) -> tuple[Dim, ...]:
 
 
 def _reduce_into(
-    g: Emitter, how: Reducer, base: Value, axis: int, index: Value, source: Value, reduce: str, include_self: bool
+    g: Emitter, reducer: Reducer, base: Value, axis: int, index: Value, source: Value, reduce: str, include_self: bool
 ) -> Value:
     """Return `base` with `source` reduced into it; without `include_self`, the overwritten elements do not count."""
     if base.dtype == BOOL:  # a sum of conditions is whether any holds
         kind = {"sum": "amax", "prod": "amin"}.get(reduce, reduce)
         numbers = g.cast(base, g.truth_dtype), axis, index, g.cast(source, g.truth_dtype)
-        return g.cast(_reduce_into(g, how, *numbers, kind, include_self), BOOL)
+        return g.cast(_reduce_into(g, reducer, *numbers, kind, include_self), BOOL)
     start, kind = base, reduce if reduce != "mean" else "sum"
     if not include_self:
         fresh = g.fill(_neutral(kind, base.dtype), _joint(index, source), base.dtype)
         start = g.tract_core_scatter_elements(base, g.expand(index, fresh.shape), fresh, axis=axis)
-    out = how(g, start, axis, index, source, kind)
+    out = reducer(g, start, axis, index, source, kind)
     if reduce != "mean":
         return out
     zeros = g.fill(0, base.shape, base.dtype)
     ones = g.fill(1, source.shape, base.dtype)
-    count = how(g, zeros, axis, index, ones, "sum")
+    count = reducer(g, zeros, axis, index, ones, "sum")
     count = g.add(count, 1) if include_self else g.max(count, 1)
     return g.div(out, count) if base.dtype.kind == "f" else formulas.floor_divide(g, out, count)
 
@@ -143,10 +143,10 @@ def index_fill(g: Emitter, self: Value, dim: int, index: Value, value: Tensorlik
         return self
     base = g.lift(self, 1)
     axis = axis_of(base, dim)
-    asked = g.eq(g.unsqueeze(g.positions(base.shape[axis]), axes=[1]), g.unsqueeze(
+    matches = g.eq(g.unsqueeze(g.positions(base.shape[axis]), axes=[1]), g.unsqueeze(
         g.lift(non_negative_index(g, index, base.shape[axis]), 1), axes=[0]
     ))  # fmt: skip
-    hits = g.squeeze(g.max_reduce(g.cast(asked, FLOAT32), axes=[1]), axes=[1])
+    hits = g.squeeze(g.max_reduce(g.cast(matches, FLOAT32), axes=[1]), axes=[1])
     shape = [1] * base.rank
     mask = g.reshape_to(g.gt(hits, 0.0), [*shape[:axis], base.shape[axis], *shape[axis + 1 :]])
     return g.reshape_to(g.select(mask, tensor(g, value, self.dtype), base), self.shape)
@@ -174,7 +174,7 @@ def _write_masked(g: Emitter, self: Value, indices: Sequence[Value | None], valu
 
 
 def _index_put(
-    g: Emitter, how: Reducer, self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool
+    g: Emitter, reducer: Reducer, self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool
 ) -> Value:
     values = g.cast(values, self.dtype)
     if any(i is not None and i.dtype in (BOOL, np.dtype(np.uint8)) for i in indices):
@@ -188,7 +188,7 @@ def _index_put(
     updates = g.reshape_to(wide, [count, *rows.shape[1:]])
     where = g.reshape_to(places.flat, [count, *[1] * (rows.rank - 1)])
     if accumulate:
-        return places.restore_rows(g, _reduce_into(g, how, rows, 0, where, updates, "sum", include_self=True))
+        return places.restore_rows(g, _reduce_into(g, reducer, rows, 0, where, updates, "sum", include_self=True))
     out = g.tract_core_scatter_elements(rows, g.expand(where, updates.shape), updates, axis=0)
     return places.restore_rows(g, out)
 
@@ -202,8 +202,8 @@ def masked_scatter(g: Emitter, self: Value, mask: Value, source: Value) -> Value
     counted = running(g, flat, 0, SUM)
     which = g.cast(g.max(g.sub(counted, 1.0), 0.0), INT64)
     pool = flatten(g, g.cast(source, self.dtype))
-    taken = g.pick(pool, g.min(which, last_index(g, pool)), axis=0)
-    return g.select(mask, g.reshape_to(taken, shape), self)
+    elements = g.pick(pool, g.min(which, last_index(g, pool)), axis=0)
+    return g.select(mask, g.reshape_to(elements, shape), self)
 
 
 def last_index(g: Emitter, value: Value) -> Value:
@@ -212,7 +212,7 @@ def last_index(g: Emitter, value: Value) -> Value:
 
 
 # ------------------------------------------------------------------------------------ rules that reduce, both lowerings
-def _register(how: Reducer, target: str | None = None, since: str | None = None) -> None:
+def _register(reducer: Reducer, target: str | None = None, since: str | None = None) -> None:
     @op("aten::scatter_add", target=target, since=since)
     def scatter_add(g: Emitter, self: Value, dim: int, index: Value, src: Value) -> Value:
         return scatter_reduce(g, self, dim, index, src, "sum")
@@ -237,7 +237,7 @@ def _register(how: Reducer, target: str | None = None, since: str | None = None)
         if _is_empty(index):
             return self
         base, where, source = _align(g, self, index, src)
-        out = _reduce_into(g, how, base, dim % base.rank, where, source, reduce, include_self)
+        out = _reduce_into(g, reducer, base, dim % base.rank, where, source, reduce, include_self)
         return g.reshape_to(out, self.shape)
 
     @op("aten::index_add", target=target, since=since)
@@ -247,21 +247,21 @@ def _register(how: Reducer, target: str | None = None, since: str | None = None)
         base, axis, where, pieces = _along(g, self, dim, index, source)
         if alpha != 1:
             pieces = g.mul(pieces, tensor(g, alpha, self.dtype))
-        return g.reshape_to(_reduce_into(g, how, base, axis, where, pieces, "sum", include_self=True), self.shape)
+        return g.reshape_to(_reduce_into(g, reducer, base, axis, where, pieces, "sum", include_self=True), self.shape)
 
     @op("aten::index_reduce", target=target, since=since)
     def index_reduce(
         g: Emitter, self: Value, dim: int, index: Value, source: Value, reduce: str, include_self: bool = True
     ) -> Value:
         base, axis, where, pieces = _along(g, self, dim, index, source)
-        out = _reduce_into(g, how, base, axis, where, pieces, reduce, include_self)
+        out = _reduce_into(g, reducer, base, axis, where, pieces, reduce, include_self)
         return g.reshape_to(out, self.shape)
 
     @op("aten::index_put", "aten::_unsafe_index_put", target=target, since=since)
     def index_put(
         g: Emitter, self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False
     ) -> Value:
-        return _index_put(g, how, self, indices, values, accumulate)
+        return _index_put(g, reducer, self, indices, values, accumulate)
 
     @op("aten::put", target=target, since=since)
     def put(g: Emitter, self: Value, index: Value, source: Value, accumulate: bool = False) -> Value:
@@ -272,7 +272,7 @@ def _register(how: Reducer, target: str | None = None, since: str | None = None)
         where = non_negative_index(g, flatten(g, index), flat.shape[0])
         pieces = g.cast(flatten(g, source), self.dtype)
         if accumulate:
-            out = _reduce_into(g, how, flat, 0, where, pieces, "sum", include_self=True)
+            out = _reduce_into(g, reducer, flat, 0, where, pieces, "sum", include_self=True)
         else:
             out = g.tract_core_scatter_elements(flat, where, pieces, axis=0)
         return g.reshape_to(out, self.shape)

@@ -108,8 +108,8 @@ def expand(g: Emitter, self: Value) -> Value:
 def broadcast_in_dim(g: Emitter, a: Value, broadcast_dimensions: Sequence[int]) -> Value:
     """Broadcast `a`, of which axis i becomes axis broadcast_dimensions[i] of the result."""
     shape: list[Dim] = [1] * len(g.output.shape)
-    for axis, place in enumerate(broadcast_dimensions):
-        shape[place] = a.shape[axis]
+    for axis, result_axis in enumerate(broadcast_dimensions):
+        shape[result_axis] = a.shape[axis]
     return g.expand(g.reshape_to(a, shape), g.output.shape)
 
 

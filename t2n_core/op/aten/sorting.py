@@ -28,11 +28,11 @@ _BELOW_INFINITY = float(np.finfo(np.float64).max)
 def _places(g: Emitter, value: Value, axis: int, descending: bool) -> Value:
     """Return the rank of each element in the stable order."""
     plain = as_numbers(g, value)
-    one, other = g.unsqueeze(plain, axes=[axis + 1]), g.unsqueeze(plain, axes=[axis])  # [… i, 1 …] and [… 1, j …]
-    before = g.gt(other, one) if descending else g.lt(other, one)
-    equal = g.eq(other, one)
+    element, other = g.unsqueeze(plain, axes=[axis + 1]), g.unsqueeze(plain, axes=[axis])  # [… i, 1 …] and [… 1, j …]
+    before = g.gt(other, element) if descending else g.lt(other, element)
+    equal = g.eq(other, element)
     if plain.dtype.kind == "f":
-        lost, other_lost = formulas.is_nan(g, one), formulas.is_nan(g, other)
+        lost, other_lost = formulas.is_nan(g, element), formulas.is_nan(g, other)
         sooner = g.and_(other_lost, g.not_(lost)) if descending else g.and_(lost, g.not_(other_lost))
         before, equal = g.or_(before, sooner), g.or_(equal, g.and_(lost, other_lost))
     size = value.shape[axis]
@@ -48,10 +48,10 @@ def sort_by_counting(g: Emitter, value: Value, axis: int, descending: bool, coun
     size = value.shape[axis]
     places = g.unsqueeze(_places(g, value, axis, descending), axes=[axis])  # [… 1, i …]
     wide = [1] * (value.rank + 1)
-    wanted = g.reshape_to(g.positions(count), [*wide[:axis], count, *wide[axis + 1 :]])
+    ranks = g.reshape_to(g.positions(count), [*wide[:axis], count, *wide[axis + 1 :]])
     sources = g.reshape_to(g.positions(size), [*wide[: axis + 1], size, *wide[axis + 2 :]])
-    found = g.select(g.eq(places, wanted), sources, 0)
-    indices = g.squeeze(g.max_reduce(found, axes=[axis + 1]), axes=[axis + 1])
+    matches = g.select(g.eq(places, ranks), sources, 0)
+    indices = g.squeeze(g.max_reduce(matches, axes=[axis + 1]), axes=[axis + 1])
     return g.tract_core_gather_elements(value, indices, axis=axis), indices
 
 
@@ -149,11 +149,11 @@ _register(_by_engine, "tract", "0.21.10")
 def _rank_in(g: Emitter, edges: Value, values: Value, right: bool, dtype: np.dtype[Any]) -> Value:
     """Return how many edges, along the last axis, are below each value (or not above it); NaN is above all."""
     common = wide_dtype(result_type(edges, values))
-    one = g.unsqueeze(g.cast(values, common), axes=[values.rank])
+    column = g.unsqueeze(g.cast(values, common), axes=[values.rank])
     edges = g.cast(edges, common)
     if edges.rank > 1:
         edges = g.unsqueeze(edges, axes=[edges.rank - 1])
-    below = g.not_(g.gt(g.lift(edges, one.rank), one) if right else g.ge(g.lift(edges, one.rank), one))
+    below = g.not_(g.gt(g.lift(edges, column.rank), column) if right else g.ge(g.lift(edges, column.rank), column))
     counted = g.sum_reduce(g.cast(below, INT64), axes=[values.rank])
     return g.cast(g.squeeze(counted, axes=[values.rank]), dtype)
 

@@ -60,9 +60,9 @@ def _digamma(g: Emitter, x: Value) -> Value:
         value = g.sub(value, g.recip(g.add(start, float(step))))
     value = g.select(g.eq(start, math.inf), math.inf, value)
     reflected = g.sub(value, g.div(math.pi, g.tan(_turns(g, x))))
-    whole = g.and_(negative, g.eq(g.floor(x), x))
+    is_pole = g.and_(negative, g.eq(g.floor(x), x))
     signed = g.neg(g.recip(x))  # at a zero: an infinity of the opposite sign
-    return g.select(g.eq(x, 0.0), signed, g.select(whole, math.nan, g.select(negative, reflected, value)))
+    return g.select(g.eq(x, 0.0), signed, g.select(is_pole, math.nan, g.select(negative, reflected, value)))
 
 
 def _wide(formula: Callable[[Emitter, Value], Value], *keys: str) -> None:

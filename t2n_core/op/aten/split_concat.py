@@ -45,13 +45,13 @@ def stack(g: Emitter, tensors: Sequence[Value], dim: int = 0) -> Value:
 def pieces(g: Emitter, value: Value, dim: int) -> list[Value]:
     """Return consecutive slices with the sizes of the captured results."""
     axis = axis_of(value, dim)
-    found: list[Value] = []
+    slices: list[Value] = []
     begin: Dim = 0
     for piece in g.node.outputs:
         end = as_dim(begin + piece.shape[axis])
-        found.append(g.take(value, axis, begin, end))
+        slices.append(g.take(value, axis, begin, end))
         begin = end
-    return found
+    return slices
 
 
 @op(
@@ -168,11 +168,11 @@ def _scattered_places(g: Emitter, size: Dim, begin: Dim, count: Dim, step: int) 
         order = np.arange(size, dtype=np.int64)
         order[begin : begin + (count - 1) * step + 1 : step] = size + np.arange(count)
         return g.constant(order)
-    place = g.positions(size)
-    distance = g.sub(place, g.size(begin, INT64))
+    positions = g.positions(size)
+    distance = g.sub(positions, g.size(begin, INT64))
     number = formulas.floor_divide(g, g.max(distance, 0), g.constant(np.array([step], dtype=np.int64)))
     written = g.and_(g.eq(g.mul(number, step), distance), g.lt(number, g.size(count, INT64)))
-    return g.select(written, g.add(number, g.size(size, INT64)), place)
+    return g.select(written, g.add(number, g.size(size, INT64)), positions)
 
 
 def overwrite(g: Emitter, value: Value, source: Value, axis: int, begin: Dim) -> Value:

@@ -38,8 +38,8 @@ def _scaled_log(base: float) -> Formula:
             return g.mul(g.log(x), 1 / math.log(base))
         wide = g.cast(x, g.widest)
         value = g.mul(g.log(wide), 1 / math.log(base))
-        whole = formulas.round_even(g, value)
-        return g.cast(g.select(g.eq(g.pow(base, whole), wide), whole, value), x.dtype)
+        integer = formulas.round_even(g, value)
+        return g.cast(g.select(g.eq(g.pow(base, integer), wide), integer, value), x.dtype)
 
     return formula
 

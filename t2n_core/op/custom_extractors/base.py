@@ -78,10 +78,10 @@ class ModuleInfoExtractor:
 
         Raises RegistryError if there is none.
         """
-        found = [e for e in cls._registered.values() if e.kind == kind]
-        if not found:
+        extractors = [e for e in cls._registered.values() if e.kind == kind]
+        if not extractors:
             raise RegistryError(f"no extractor has nodes of the kind {kind}")
-        return found[-1]  # type: ignore[no-any-return]
+        return extractors[-1]  # type: ignore[no-any-return]
 
     @property
     def kind(self) -> str:
@@ -152,20 +152,24 @@ class ModuleInfoExtractor:
         an argument that `convert_to_nnef` does not take.
         """
         others = _other_arguments(g, call, node, inputs)
-        taken = inspect.signature(self.convert_to_nnef).parameters
-        unknown = [n for n in others if n not in taken and not any(p.kind is p.VAR_KEYWORD for p in taken.values())]
+        parameters = inspect.signature(self.convert_to_nnef).parameters
+        unknown = [
+            n for n in others if n not in parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        ]
         if unknown:
             raise g.fail(
                 f"{type(self).__name__}.convert_to_nnef does not take the argument {unknown[0]}={others[unknown[0]]!r}",
                 hint=f"add a parameter `{unknown[0]}` with the default of the module's forward",
             )
         inputs = self._order_inputs(g, given["node"], inputs)
-        if "name_to_tensor" not in taken:
+        if "name_to_tensor" not in parameters:
             return self.convert_to_nnef(g, call.module, inputs, params, **others)
-        known = {"g": g, "module": call.module, "inputs": inputs, "params": params, "null_ref": None, **given}
-        results: Any = self.convert_to_nnef(**{name: known[name] for name in taken if name in known}, **others)
+        arguments = {"g": g, "module": call.module, "inputs": inputs, "params": params, "null_ref": None, **given}
+        results: Any = self.convert_to_nnef(
+            **{name: arguments[name] for name in parameters if name in arguments}, **others
+        )
         values = [results] if isinstance(results, Value) else results
-        if not isinstance(values, list | tuple) or not values or not all(isinstance(one, Value) for one in values):
+        if not isinstance(values, list | tuple) or not values or not all(isinstance(value, Value) for value in values):
             raise g.fail(
                 f"{type(self).__name__}.convert_to_nnef returns {results!r}, not the values of its outputs",
                 hint="write operators by methods of g, such as `g.mul(x, x)`, and return what they return",
@@ -190,9 +194,9 @@ def _other_arguments(g: Emitter, call: ModuleCall, node: WholeCall, inputs: list
     args, kwargs = node.arguments_with(inputs)
     signature = inspect.signature(call.forward)
     others: dict[str, Any] = {}
-    for name, given in signature.bind(*args, **kwargs).arguments.items():
+    for name, value in signature.bind(*args, **kwargs).arguments.items():
         parameter = signature.parameters[name]
-        pairs = given.items() if parameter.kind is parameter.VAR_KEYWORD else [(name, given)]
+        pairs = value.items() if parameter.kind is parameter.VAR_KEYWORD else [(name, value)]
         for key, argument in pairs:
             leaves = pytree.tree_leaves(argument)
             plain = [leaf for leaf in leaves if not isinstance(leaf, Value)]

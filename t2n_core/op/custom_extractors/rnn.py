@@ -64,14 +64,14 @@ class _RecurrentExtractor(ModuleInfoExtractor):
         """
         if self._writes_node():
             return super().generate_in_torch_graph(call, *args, **kwargs)
-        if not any(isinstance(given, PackedSequence) for given in (*args, *kwargs.values())):
+        if not any(isinstance(argument, PackedSequence) for argument in (*args, *kwargs.values())):
             return call.forward(*args, **kwargs)
-        own = vars(call.module)
-        own["check_forward_args"] = lambda *_: None
+        attributes = vars(call.module)
+        attributes["check_forward_args"] = lambda *_: None
         try:
             return call.forward(*args, **kwargs)
         finally:
-            del own["check_forward_args"]
+            del attributes["check_forward_args"]
 
 
 class LSTMExtractor(_RecurrentExtractor):

@@ -116,8 +116,8 @@ def _add_under_free_name(g: Emitter, name: str, text: str) -> str:
     free, number = name, 1
     while True:
         renamed = text.replace(f"fragment {name}(", f"fragment {free}(", 1)
-        known = g.graph.fragments.get(free)
-        if known is None or known.text == renamed:
+        fragment = g.graph.fragments.get(free)
+        if fragment is None or fragment.text == renamed:
             return g.fragment(Fragment(free, renamed, _uses(renamed)))
         number += 1
         free = f"{name}_{number}"
@@ -135,7 +135,7 @@ def add_fragment(
 
     Return its name in the graph and the names of its parameters. Raises LowerError if no variant applies.
     """
-    found = find_fragment(g, name, dtype, h, batch, substitutions)
-    if found is None:
+    variant = find_fragment(g, name, dtype, h, batch, substitutions)
+    if variant is None:
         raise g.fail(f"no variant of the fragment {name} supports {g.spec} with {dtype}")
-    return found
+    return variant

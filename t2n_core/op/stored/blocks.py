@@ -39,7 +39,7 @@ def as_blocks(tensor: torch.Tensor, scales: Scales | None = None) -> StoredWeigh
     values = tensor_on_disk(tensor.shape, tensor.dtype)
     per_row = tensor[0].numel() // BLOCK_ELEMENTS
     all_scales = torch.empty(len(tensor), per_row, dtype=torch.float32)
-    for place, part in pieces(tensor):
+    for row_slice, part in pieces(tensor):
         blocks = part.to(torch.float32).reshape(-1, BLOCK_ELEMENTS)
 
         def rounded_scales(rows: torch.Tensor, lowest: int, highest: int) -> torch.Tensor:
@@ -50,8 +50,8 @@ def as_blocks(tensor: torch.Tensor, scales: Scales | None = None) -> StoredWeigh
 
         block_scales = fitting_scales(rounded_scales, blocks, LOWEST, HIGHEST)[:, None]
         steps = torch.floor(blocks / block_scales + 0.5).clamp(LOWEST, HIGHEST)
-        values[place] = (steps * block_scales).reshape(part.shape)
-        all_scales[place] = block_scales.reshape(-1, per_row)
+        values[row_slice] = (steps * block_scales).reshape(part.shape)
+        all_scales[row_slice] = block_scales.reshape(-1, per_row)
     return StoredWeight("q4_0", values, all_scales)
 
 
@@ -89,8 +89,8 @@ class BlockWeight:
 
     def chunks(self) -> Iterator[memoryview]:
         assert self.stored.scales is not None
-        for place, part in pieces(self.stored.values):
-            yield _pack(part, self.stored.scales[place]).data
+        for row_slice, part in pieces(self.stored.values):
+            yield _pack(part, self.stored.scales[row_slice]).data
 
 
 def _pack(part: torch.Tensor, scales: torch.Tensor) -> NDArray[np.uint8]:

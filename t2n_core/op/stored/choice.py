@@ -34,14 +34,14 @@ def with_stored(
     graph: TorchModuleIRGraph,
     choice: WeightChoice,
     target_refusal: Refusal,
-    own: Mapping[str, torch.Tensor],
+    model_weights: Mapping[str, torch.Tensor],
     cache: Rounded,
 ) -> TorchModuleIRGraph:
     """Return a copy of a graph, with the chosen weights rounded to their storage formats.
 
-    `target_refusal` is asked for each kind of operator that reads a weight. `own` are the weights of the model itself,
-    which the reference rounds the same way; `cache` keeps rounded weights for other releases. Vectors stay as they are:
-    biases and norms are small, and matter most.
+    `target_refusal` is asked for each kind of operator that reads a weight. `model_weights` are the weights of the
+    model itself, which the reference rounds the same way; `cache` keeps rounded weights for other releases. Vectors
+    stay as they are: biases and norms are small, and matter most.
     """
     readers = _readers(graph)
     copies: dict[int, TensorVariable] = {}
@@ -56,7 +56,11 @@ def with_stored(
             continue
         kinds = readers[id(variable)]
         dtype = str(data.dtype).removeprefix("torch.")
-        reason = _refusal(chosen, data, kinds, target_refusal) if label in own else "not a weight of the model itself"
+        reason = (
+            _refusal(chosen, data, kinds, target_refusal)
+            if label in model_weights
+            else "not a weight of the model itself"
+        )
         if not reason:
             key = (label, chosen, _channels(kinds, data.dim()))
             if key not in cache:
@@ -119,14 +123,14 @@ def _channels(kinds: set[Reader], rank: int) -> tuple[int, ...]:
 
 def _readers(graph: TorchModuleIRGraph) -> dict[int, set[Reader]]:
     """Return the kinds of operators that read each weight, by the weight's `id`."""
-    found: dict[int, set[Reader]] = defaultdict(set)
+    readers: dict[int, set[Reader]] = defaultdict(set)
     for variable in graph.outputs:
-        found[id(variable)].add(Reader.OTHER)
+        readers[id(variable)].add(Reader.OTHER)
     for op in graph.op_nodes:
         for name, argument in op.arguments.items():
             for variable in tensors_in([argument]):
-                found[id(variable)].add(_reader(op, name, variable))
-    return found
+                readers[id(variable)].add(_reader(op, name, variable))
+    return readers
 
 
 def _reader(op: TorchOp, name: str, weight: TensorVariable) -> Reader:

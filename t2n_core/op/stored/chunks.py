@@ -17,5 +17,5 @@ def pieces(tensor: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
     """Yield slices of axis 0, each with its part of the tensor."""
     size = max(1, AT_A_TIME // max(1, math.prod(tensor.shape[1:])))
     for start in range(0, len(tensor), size):
-        place = slice(start, start + size)
-        yield place, tensor[place].detach()
+        row_slice = slice(start, start + size)
+        yield row_slice, tensor[row_slice].detach()

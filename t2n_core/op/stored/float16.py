@@ -22,8 +22,8 @@ _ERROR = 2.0**-11
 def as_float16(tensor: torch.Tensor) -> StoredWeight:
     """Return a weight rounded to float16, in its own dtype."""
     rounded = tensor_on_disk(tensor.shape, tensor.dtype)
-    for place, part in pieces(tensor):
-        rounded[place] = part.half()
+    for row_slice, part in pieces(tensor):
+        rounded[row_slice] = part.half()
     return StoredWeight("float16", rounded)
 
 

@@ -30,31 +30,31 @@ def as_bytes(tensor: torch.Tensor, channels: tuple[int, ...], scales: Scales | N
     turned = tensor.detach().permute(order)
     count = torch.Size(turned.shape[: len(channels)])
     of_rows = torch.empty(count, dtype=torch.float32)
-    for place, part in pieces(turned):
+    for row_slice, part in pieces(turned):
         rows = part.reshape(part.shape[: len(channels)].numel(), -1).to(torch.float32)
-        of_rows[place] = fitting_scales(scales, rows, -LARGEST, LARGEST).reshape(of_rows[place].shape)
+        of_rows[row_slice] = fitting_scales(scales, rows, -LARGEST, LARGEST).reshape(of_rows[row_slice].shape)
     shape = [tensor.shape[axis] if axis in channels else 1 for axis in range(tensor.dim())]
     channel_scales = of_rows.reshape(shape)
     values = tensor_on_disk(tensor.shape, tensor.dtype)
-    for place, part in pieces(tensor):
-        scale = _of(channel_scales, place)
-        values[place] = torch.round(part / scale).clamp(-LARGEST, LARGEST) * scale
+    for row_slice, part in pieces(tensor):
+        scale = _of(channel_scales, row_slice)
+        values[row_slice] = torch.round(part / scale).clamp(-LARGEST, LARGEST) * scale
     return StoredWeight("int8", values, channel_scales)
 
 
 def fitting_scales(scales: Scales | None, rows: torch.Tensor, lowest: int, highest: int) -> torch.Tensor:
     """Return the scale of each row; 1 for rows of zeros. Raises InputError if they are not one finite scale per row."""
-    found = torch.as_tensor((scales or largest)(rows, lowest, highest)).detach().to(torch.float32)
-    if found.shape != (len(rows),):
-        raise InputError(f"scales of {len(rows)} rows have shape {list(found.shape)}, not [{len(rows)}]")
-    if not bool(found.isfinite().all()):
+    row_scales = torch.as_tensor((scales or largest)(rows, lowest, highest)).detach().to(torch.float32)
+    if row_scales.shape != (len(rows),):
+        raise InputError(f"scales of {len(rows)} rows have shape {list(row_scales.shape)}, not [{len(rows)}]")
+    if not bool(row_scales.isfinite().all()):
         raise InputError("a scale is not finite")
-    return torch.where(found == 0, 1.0, found)
+    return torch.where(row_scales == 0, 1.0, row_scales)
 
 
-def _of(scales: torch.Tensor, place: slice) -> torch.Tensor:
+def _of(scales: torch.Tensor, row_slice: slice) -> torch.Tensor:
     """Return the scales of a slice of axis 0; all indices may share them."""
-    return scales[place] if scales.shape[0] > 1 else scales
+    return scales[row_slice] if scales.shape[0] > 1 else scales
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +74,6 @@ class ByteWeight:
     def chunks(self) -> Iterator[memoryview]:
         scales = self.stored.scales
         assert scales is not None
-        for place, part in pieces(self.stored.values):
-            integers = torch.round(part / _of(scales, place)).to(torch.int8)
+        for row_slice, part in pieces(self.stored.values):
+            integers = torch.round(part / _of(scales, row_slice)).to(torch.int8)
             yield integers.contiguous().cpu().numpy().reshape(-1).view(np.uint8).data

@@ -75,7 +75,8 @@ def _stored_source(value: Value) -> tuple[Value, Value | None] | None:
     operation, scales = value.producer, None
     if operation is not None and operation.name == "mul":
         scales, wide = sorted(
-            operation.inputs(), key=lambda one: one.producer is not None and one.producer.name == "tract_core_cast"
+            operation.inputs(),
+            key=lambda operand: operand.producer is not None and operand.producer.name == "tract_core_cast",
         )
         operation = wide.producer
     if operation is None or operation.name != "tract_core_cast":
@@ -87,7 +88,7 @@ def _stored_source(value: Value) -> tuple[Value, Value | None] | None:
 
 def _cast_in_body(g: Emitter, scan: Operation) -> None:
     arguments = scan.arguments["full"]
-    stored_sources = {name: found for name, value in arguments if (found := _stored_source(value)) is not None}
+    stored_sources = {name: pair for name, value in arguments if (pair := _stored_source(value)) is not None}
     if not stored_sources:
         return
     body = g.graph.fragments[scan.arguments["body"]]
@@ -103,7 +104,7 @@ def _cast_in_body(g: Emitter, scan: Operation) -> None:
         cast = f'tract_core_cast({name}_held, to = "f32")'
         lines += f"\n  {name} = {cast if scales is None else f'mul({cast}, {name}_scale)'};"
         full += [(f"{name}_held", source), *([] if scales is None else [(f"{name}_scale", scales)])]
-    own = "_".join([body.name, "casts", *stored_sources])
-    text = f"{head.replace(body.name, own, 1)}{{{lines}{rest}"
-    scan.arguments["body"] = g.fragment(Fragment(own, text, body.uses | {"tract_core_cast", "mul"}))
+    new_name = "_".join([body.name, "casts", *stored_sources])
+    text = f"{head.replace(body.name, new_name, 1)}{{{lines}{rest}"
+    scan.arguments["body"] = g.fragment(Fragment(new_name, text, body.uses | {"tract_core_cast", "mul"}))
     scan.arguments["full"] = full

@@ -39,7 +39,7 @@ def _answers(job: Frame) -> Answers:
     end: float = start + job.header["seconds"]
     standard, options = job.header["standard"], job.header["options"]
     arrays = iter(job.arrays())
-    given = [tuple(next(arrays) for _ in range(count)) for count in counts]
+    batches = [tuple(next(arrays) for _ in range(count)) for count in counts]
 
     def seconds_left() -> float:
         return max(0.0, end - time.monotonic())
@@ -52,14 +52,14 @@ def _answers(job: Frame) -> Answers:
             "event": "sample",
             "inputs": len(shown),
             "sizes": sizes_of(content, inputs),
-            "results": {name: one.dtype.str for name, one in results.items()},
+            "results": {name: tensor.dtype.str for name, tensor in results.items()},
         }
-        return header, [np.asarray(array) for array in (*shown, *(one.array for one in results.values()))]
+        return header, [np.asarray(array) for array in (*shown, *(tensor.array for tensor in results.values()))]
 
-    for inputs in given:
+    for inputs in batches:
         outputs = evaluate(content, inputs, timeout=seconds_left(), memory=memory, standard=standard, **options)
         yield sample(inputs, outputs, ())
-    if not given:
+    if not batches:
         limits = {"timeout": seconds_left(), "memory": memory}
         for drawn, outputs in draw_evaluated(content, standard=standard, **limits, **job.header["drawing"]):
             inputs = tuple(drawn.values())

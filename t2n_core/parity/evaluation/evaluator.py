@@ -55,7 +55,7 @@ class Evaluator(JobProcess):
     def samples(
         self,
         archive: Path,
-        given: Sequence[tuple[Array, ...]] = (),
+        user_inputs: Sequence[tuple[Array, ...]] = (),
         *,
         standard: bool = False,
         round_to_storage: bool = False,
@@ -72,23 +72,23 @@ class Evaluator(JobProcess):
         samples: list[Sample] = []
 
         def take(frame: Frame) -> None:
-            inputs = given[len(samples)] if given else tuple(frame.arrays()[: frame.header["inputs"]])
+            inputs = user_inputs[len(samples)] if user_inputs else tuple(frame.arrays()[: frame.header["inputs"]])
             outputs = tuple(tensor.raw() for tensor in _results(frame).values())
             samples.append(Sample(inputs, outputs, frame.header["sizes"]))
 
         options = {"round_to_storage": round_to_storage}
-        job = _job(archive, given, options, seconds=seconds, standard=standard)
-        self._evaluate({**job, "drawing": dict(drawing or {})}, given, take)
+        job = _job(archive, user_inputs, options, seconds=seconds, standard=standard)
+        self._evaluate({**job, "drawing": dict(drawing or {})}, user_inputs, take)
         return samples
 
-    def _evaluate(self, job: dict[str, Any], given: Sequence[Sequence[Array]], take: Callable[[Frame], None]) -> None:
-        arrays = [array for inputs in given for array in inputs]
+    def _evaluate(self, job: dict[str, Any], batches: Sequence[Sequence[Array]], take: Callable[[Frame], None]) -> None:
+        arrays = [array for inputs in batches for array in inputs]
         self.work(job, arrays, take, what="the evaluation", seconds=job["seconds"], grace=_GRACE)
 
 
 def _job(
     archive: Path,
-    given: Sequence[Sequence[Array]],
+    batches: Sequence[Sequence[Array]],
     options: Mapping[str, Any],
     *,
     seconds: float,
@@ -98,7 +98,7 @@ def _job(
     """Return the header of a job, whose `options` are passed to `dialect.evaluate`."""
     return {
         "archive": str(archive.absolute()),
-        "counts": [len(inputs) for inputs in given],
+        "counts": [len(inputs) for inputs in batches],
         "standard": standard,
         "options": options,
         "seconds": seconds,

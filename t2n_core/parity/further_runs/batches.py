@@ -32,10 +32,10 @@ class SelfComparison(ABC):
     calls: Sequence[Call] = ()
 
     @abstractmethod
-    def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
+    def judge(self, outcome: Outcome, request: CheckRequest, reply: EngineReply, further_reply: EngineReply) -> Outcome:
         """Return a pass with facts added, or the mismatch that this comparison finds.
 
-        `reply` is the engine's reply to the samples, and `own` the one to the batches of this comparison.
+        `reply` is the engine's reply to the samples, and `further_reply` the one to the batches of this comparison.
         """
 
 
@@ -53,32 +53,36 @@ def run_with_further(
     beyond: EngineReply | None = None
     while True:
         batches, fed, calls = list(samples), list[Fed](), list[Call]()
-        left = [place for place in range(len(further)) if place not in failed]
-        for place in left:
-            one = further[place]
-            fed += [(len(batches) + index, one.pairs) for index in range(1, len(one.batches)) if one.pairs]
-            batches += one.batches
-            calls += one.calls
+        left = [position for position in range(len(further)) if position not in failed]
+        for position in left:
+            comparison = further[position]
+            fed += [
+                (len(batches) + index, comparison.pairs)
+                for index in range(1, len(comparison.batches))
+                if comparison.pairs
+            ]
+            batches += comparison.batches
+            calls += comparison.calls
         job = run(batches, outside, fed, calls)
         reply, rest = split_reply(job, len(samples))
-        found = dict(failed)
-        for place in left:
-            found[place], rest = split_reply(rest, len(further[place].batches))
+        replies = dict(failed)
+        for position in left:
+            replies[position], rest = split_reply(rest, len(further[position].batches))
         if job.status != "ok" and job.stage == "run" and len(batches) <= len(job.outputs) < len(batches) + len(outside):
             beyond, outside = rest, ()
             continue
         if job.status != "ok" and len(job.outputs) == len(batches) + len(outside):
-            called = next((place for place in left if further[place].calls), None)
+            called = next((position for position in left if further[position].calls), None)
             if called is None:
                 reply = replace(job, outputs=reply.outputs, refused={})
             else:
-                found[called] = replace(job, outputs=(), refused={})
-        first = next((place for place in left if found[place].status != "ok"), None)
-        if reply.status == "ok" and first is not None and _says_nothing(found[first]):
-            reply = replace(found[first], outputs=reply.outputs, refused={})
+                replies[called] = replace(job, outputs=(), refused={})
+        first = next((position for position in left if replies[position].status != "ok"), None)
+        if reply.status == "ok" and first is not None and _says_nothing(replies[first]):
+            reply = replace(replies[first], outputs=reply.outputs, refused={})
         if reply.status != "ok" or first is None:
-            return reply, [found[place] for place in range(len(further))], beyond or rest
-        failed[first] = found[first]
+            return reply, [replies[position] for position in range(len(further))], beyond or rest
+        failed[first] = replies[first]
 
 
 def _says_nothing(reply: EngineReply) -> bool:

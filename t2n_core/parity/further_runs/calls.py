@@ -28,24 +28,26 @@ class CallsInARow(SelfComparison):
 
     samples: Sequence[Sample]
 
-    def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
+    def judge(self, outcome: Outcome, request: CheckRequest, reply: EngineReply, further_reply: EngineReply) -> Outcome:
         """Return a pass with a fact added, or the mismatch of the first call that differs from the model's."""
-        facts = {**found.facts, COMPARED_CALLS: len(self.samples)}
+        facts = {**outcome.facts, COMPARED_CALLS: len(self.samples)}
         names, criteria = request.output_names, request.criteria
         for number, sample in enumerate(self.samples):
-            compared, what = found.outputs, f"fails: {own.message}"
-            if number < len(own.outputs):
-                got = own.outputs[number]
+            compared, problem = outcome.outputs, f"fails: {further_reply.message}"
+            if number < len(further_reply.outputs):
+                got = further_reply.outputs[number]
                 compared = compare_outputs(sample.expected, got, names=names, criteria=criteria)
                 bad = [output.name for output in compared if not output.passed]
                 if not bad:
                     continue
-                what = f"gives other outputs than the model, which takes the state that it returned: {', '.join(bad)}"
-            message = f"call {number + 1} of {len(self.samples)} in a row {what}"
-            return replace(found, facts=facts).as_mismatch(
+                problem = (
+                    f"gives other outputs than the model, which takes the state that it returned: {', '.join(bad)}"
+                )
+            message = f"call {number + 1} of {len(self.samples)} in a row {problem}"
+            return replace(outcome, facts=facts).as_mismatch(
                 CallsError, message, outputs=compared, failed_sizes=(sample.sizes,), hint=_HINT
             )
-        return replace(found, facts=facts)
+        return replace(outcome, facts=facts)
 
 
 def calls_in_a_row(request: CheckRequest) -> CallsInARow | None:

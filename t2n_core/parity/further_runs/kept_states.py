@@ -44,23 +44,25 @@ _HINT = "a server that keeps a State gets these: call the archive in a fresh Sta
 class KeptCalls(SelfComparison):
     """Calls in States that have run before."""
 
-    def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
+    def judge(self, outcome: Outcome, request: CheckRequest, reply: EngineReply, further_reply: EngineReply) -> Outcome:
         """Return a pass with the number of calls added, or the mismatch of the first one with other outputs."""
-        found = replace(found, facts={**found.facts, KEPT_CALLS: len(self.calls)})
-        if own.status != "ok":
-            return _mismatch(found, request.samples[self.calls[0][1]], f"fails: {own.message}", found.outputs)
+        outcome = replace(outcome, facts={**outcome.facts, KEPT_CALLS: len(self.calls)})
+        if further_reply.status != "ok":
+            return _mismatch(
+                outcome, request.samples[self.calls[0][1]], f"fails: {further_reply.message}", outcome.outputs
+            )
         for changed in reply.changed:
             index = self.calls[changed.call][1]
             sample = request.samples[index]
             if changed.message:
-                return _mismatch(found, sample, f"fails: {changed.message}", found.outputs)
-            names = [output.name for output in found.outputs]
+                return _mismatch(outcome, sample, f"fails: {changed.message}", outcome.outputs)
+            names = [output.name for output in outcome.outputs]
             compared = compare_outputs(reply.outputs[index], changed.outputs, names=names, criteria=_CRITERIA)
             bad = [output.name for output in compared if not output.passed]
             if bad:
-                what = f"gives other outputs than the same inputs in a fresh State: {', '.join(bad)}"
-                return _mismatch(found, sample, what, tuple(compared))
-        return found
+                problem = f"gives other outputs than the same inputs in a fresh State: {', '.join(bad)}"
+                return _mismatch(outcome, sample, problem, tuple(compared))
+        return outcome
 
 
 def plan_calls(states: KeptStates, archive: Path, samples: Sequence[Sample]) -> KeptCalls | None:
@@ -89,16 +91,16 @@ def plan_calls(states: KeptStates, archive: Path, samples: Sequence[Sample]) -> 
 
 def keeps_state(text: str) -> bool:
     """Return whether a graph asks for a state that lasts from call to call: a loop that does not restart, a cache."""
-    return any(one[1] not in _LOOPS or not _RESETS.search(one[0]) for one in _STATEFUL.finditer(text))
+    return any(match[1] not in _LOOPS or not _RESETS.search(match[0]) for match in _STATEFUL.finditer(text))
 
 
-def _mismatch(found: Outcome, sample: Sample, what: str, outputs: tuple[OutputComparison, ...]) -> Outcome:
+def _mismatch(outcome: Outcome, sample: Sample, problem: str, outputs: tuple[OutputComparison, ...]) -> Outcome:
     at = f" at {sizes_text([sample.sizes])}" if sample.sizes else ""
-    message = f"the second call in one State{at} {what}"
-    return found.as_mismatch(SecondCallError, message, outputs=outputs, failed_sizes=(sample.sizes,), hint=_HINT)
+    message = f"the second call in one State{at} {problem}"
+    return outcome.as_mismatch(SecondCallError, message, outputs=outputs, failed_sizes=(sample.sizes,), hint=_HINT)
 
 
 def last_kept_call(reply: EngineReply) -> EngineReply:
     """Return the reply with the outputs of the last changed call in place of those of its batch, if there is one."""
-    outputs = next((one.outputs for one in reversed(reply.changed) if one.outputs), None)
+    outputs = next((call.outputs for call in reversed(reply.changed) if call.outputs), None)
     return reply if outputs is None else replace(reply, outputs=(tuple(map(np.asarray, outputs)),))

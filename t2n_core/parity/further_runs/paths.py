@@ -64,8 +64,8 @@ def plan_paths(engine: Any, request: CheckRequest) -> PathPlan:
     if not paths:
         return PathPlan(engine, request, engine.version)
     fixed = _sample_of_other_sizes(request.samples)
-    taken = [path for path in paths if path is not EnginePath.FIXED_SYMBOLS or fixed is not None]
-    main, *further = taken or [EnginePath.DECLUTTER]
+    usable_paths = [path for path in paths if path is not EnginePath.FIXED_SYMBOLS or fixed is not None]
+    main, *further = usable_paths or [EnginePath.DECLUTTER]
     if main is EnginePath.FIXED_SYMBOLS and fixed is not None:
         sample = request.samples[fixed]
         alone = replace(request, samples=[sample], outside=())

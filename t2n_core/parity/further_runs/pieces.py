@@ -53,35 +53,35 @@ class Pieces(SelfComparison):
     joined: Mapping[int, int | None]
     """The outputs to compare: the axis along which the pieces are concatenated, None for that of the last piece."""
 
-    def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
+    def judge(self, outcome: Outcome, request: CheckRequest, reply: EngineReply, further_reply: EngineReply) -> Outcome:
         """Return a pass with facts added, or the mismatch of outputs that differ between pieces and full sequence.
 
-        `own` is the engine's reply to the pieces. The model runs only if those of the engine differ, and an output is a
-        mismatch if it differs by far more than that of the model.
+        `further_reply` is the engine's reply to the pieces. The model runs only if those of the engine differ, and an
+        output is a mismatch if it differs by far more than that of the model.
         """
-        sample, whole = request.samples[self.sample], reply.outputs[self.sample]
-        names = [output.name for output in found.outputs]
-        facts = {**found.facts, COMPARED_PIECES: len(self.batches)}
-        compared: tuple[OutputComparison, ...] = found.outputs
-        if own.status == "ok":
-            compared = _compare(self, own.outputs, whole, names)
+        sample, full_outputs = request.samples[self.sample], reply.outputs[self.sample]
+        names = [output.name for output in outcome.outputs]
+        facts = {**outcome.facts, COMPARED_PIECES: len(self.batches)}
+        compared: tuple[OutputComparison, ...] = outcome.outputs
+        if further_reply.status == "ok":
+            compared = _compare(self, further_reply.outputs, full_outputs, names)
             if all(output.passed for output in compared):
-                return replace(found, facts=facts)
+                return replace(outcome, facts=facts)
         if request.model is None:
-            return replace(found, facts={**facts, PIECES: UNKNOWN})
+            return replace(outcome, facts={**facts, PIECES: UNKNOWN})
         try:
             allowed = _differences(request.model, self, sample)
         except Exception:  # the model does not take it in pieces either
-            return replace(found, facts={**facts, PIECES: DIFFERENT})
-        what = f"fails: {own.message}"
-        if own.status == "ok":
-            compared = _compare(self, own.outputs, whole, names, allowed)
+            return replace(outcome, facts={**facts, PIECES: DIFFERENT})
+        problem = f"fails: {further_reply.message}"
+        if further_reply.status == "ok":
+            compared = _compare(self, further_reply.outputs, full_outputs, names, allowed)
             bad = [output.name for output in compared if not output.passed]
             if not bad:
-                return replace(found, facts={**facts, PIECES: DIFFERENT})
-            what = f"gives other outputs than the whole: {', '.join(bad)}"
-        message = f"a sequence in {len(self.batches)} pieces at {sizes_text([sample.sizes])} {what}"
-        return replace(found, facts=facts).as_mismatch(
+                return replace(outcome, facts={**facts, PIECES: DIFFERENT})
+            problem = f"gives other outputs than the whole: {', '.join(bad)}"
+        message = f"a sequence in {len(self.batches)} pieces at {sizes_text([sample.sizes])} {problem}"
+        return replace(outcome, facts=facts).as_mismatch(
             PiecesError, message, outputs=compared, failed_sizes=(sample.sizes,), hint=_HINT
         )
 
@@ -107,7 +107,7 @@ def cut_sample(samples: Sequence[Sample], pairs: Pairs, holds: Callable[[Mapping
         if not all(array.size for array, axis in zip(sample.inputs, axes, strict=True) if axis is not None):
             continue
         for cut in sorted(range(1, steps), key=lambda cut: abs(2 * cut - steps - 1))[:_CUTS]:
-            later = {one: sample.sizes[one] + cut for one in growing}
+            later = {symbol: sample.sizes[symbol] + cut for symbol in growing}
             sizes = {**sample.sizes, name: cut}, {**sample.sizes, **later, name: steps - cut}
             if all(map(holds, sizes)):
                 places = range(cut), range(cut, steps)
@@ -118,22 +118,22 @@ def cut_sample(samples: Sequence[Sample], pairs: Pairs, holds: Callable[[Mapping
 
 def _time_axis(samples: Sequence[Sample], pairs: Pairs) -> tuple[str, list[int | None]] | None:
     """Return the name of the size that all inputs have except the state, and the axis of each; None for state."""
-    state = {place for place, _ in pairs}
+    state = {index for index, _ in pairs}
     for name in samples[0].sizes:
         if len({sample.sizes[name] for sample in samples}) < 2:
             continue
         inputs = zip(*(sample.inputs for sample in samples), strict=True)
         axes = [_axes_of(arrays, samples, name) for arrays in inputs]
-        if any(axes) and all(len(found) == (place not in state) for place, found in enumerate(axes)):
-            return name, [found[0] if found else None for found in axes]
+        if any(axes) and all(len(input_axes) == (index not in state) for index, input_axes in enumerate(axes)):
+            return name, [input_axes[0] if input_axes else None for input_axes in axes]
     return None
 
 
 def _growing_sizes(samples: Sequence[Sample], pairs: Pairs, name: str) -> set[str] | None:
     """Return the state sizes that grow by the steps of a call; None if the state does not fit the next call."""
     growing: set[str] = set()
-    for place, output in pairs:
-        before = [sample.inputs[place] for sample in samples]
+    for index, output in pairs:
+        before = [sample.inputs[index] for sample in samples]
         after = [sample.expected[output] for sample in samples]
         if any((a.ndim, a.dtype) != (b.ndim, b.dtype) for a, b in zip(before, after, strict=True)):
             return None
@@ -141,7 +141,7 @@ def _growing_sizes(samples: Sequence[Sample], pairs: Pairs, name: str) -> set[st
             added = [b.shape[axis] - a.shape[axis] for a, b in zip(before, after, strict=True)]
             if not any(added):
                 continue
-            sizes = {one for one in samples[0].sizes if axis in _axes_of(before, samples, one)}
+            sizes = {symbol for symbol in samples[0].sizes if axis in _axes_of(before, samples, symbol)}
             if added != [sample.sizes[name] for sample in samples] or not sizes:
                 return None
             growing |= sizes
@@ -155,15 +155,15 @@ def _joined_axes(samples: Sequence[Sample], pairs: Pairs, name: str) -> dict[int
     """
     state = {output for _, output in pairs}
     axis_of: dict[int, int | None] = {}
-    for place in range(len(samples[0].expected)):
-        arrays = [sample.expected[place] for sample in samples]
-        axes = [] if place in state else _axes_of(arrays, samples, name)
+    for index in range(len(samples[0].expected)):
+        arrays = [sample.expected[index] for sample in samples]
+        axes = [] if index in state else _axes_of(arrays, samples, name)
         rest: dict[tuple[Any, ...], set[tuple[int, ...]]] = {}
         for array, sample in zip(arrays, samples, strict=True):
-            others = tuple(size for one, size in sample.sizes.items() if one != name)
+            others = tuple(size for symbol, size in sample.sizes.items() if symbol != name)
             rest.setdefault(others, set()).add(tuple(n for axis, n in enumerate(array.shape) if axis not in axes))
-        if place in state or (len(axes) < 2 and all(len(shapes) == 1 for shapes in rest.values())):
-            axis_of[place] = axes[0] if axes else None
+        if index in state or (len(axes) < 2 and all(len(shapes) == 1 for shapes in rest.values())):
+            axis_of[index] = axes[0] if axes else None
     return axis_of
 
 
@@ -180,32 +180,32 @@ def _take(array: Array, axis: int | None, part: range) -> Array:
 def _compare(
     plan: Pieces,
     pieces: Sequence[Sequence[Array]],
-    whole: Sequence[Array],
+    full_outputs: Sequence[Array],
     names: Sequence[str],
     allowed: Mapping[int, float] | None = None,
 ) -> tuple[OutputComparison, ...]:
     """Return the comparison of each output; `allowed` are the differences of the model by the index of the output."""
     compared = []
-    for place, joined in _join(plan, pieces).items():
-        difference = 0.0 if allowed is None else allowed.get(place, math.inf)
-        is_float = whole[place].dtype.kind == "f"
+    for index, joined in _join(plan, pieces).items():
+        difference = 0.0 if allowed is None else allowed.get(index, math.inf)
+        is_float = full_outputs[index].dtype.kind == "f"
         if math.isinf(difference) or (difference and not is_float):
             continue
-        name = names[place] if place < len(names) else f"output_{place}"
-        limits = {name: (_ROUNDINGS * max(difference, _rounding(whole[place])), 0.0)} if is_float else {}
+        name = names[index] if index < len(names) else f"output_{index}"
+        limits = {name: (_ROUNDINGS * max(difference, _rounding(full_outputs[index])), 0.0)} if is_float else {}
         criteria = Judgement(TractCheckTolerance.EXACT, limits=limits)
-        compared.append(compare(whole[place], joined, name=name, criteria=criteria))
+        compared.append(compare(full_outputs[index], joined, name=name, criteria=criteria))
     return tuple(compared)
 
 
 def _join(plan: Pieces, pieces: Sequence[Sequence[Array]]) -> dict[int, Array]:
     """Return the outputs of the pieces put together."""
-    found = {}
-    for place, axis in plan.joined.items():
-        parts = [outputs[place] for outputs in pieces]
+    results = {}
+    for index, axis in plan.joined.items():
+        parts = [outputs[index] for outputs in pieces]
         fits = axis is not None and len({part.shape[:axis] + part.shape[axis + 1 :] for part in parts}) == 1
-        found[place] = np.concatenate(parts, axis) if fits and axis is not None else parts[-1]
-    return found
+        results[index] = np.concatenate(parts, axis) if fits and axis is not None else parts[-1]
+    return results
 
 
 def _rounding(array: Array) -> float:
@@ -219,12 +219,12 @@ def _differences(model: Answer, plan: Pieces, sample: Sample) -> dict[int, float
     pieces: list[Sequence[Array]] = []
     for batch in plan.batches:
         inputs = list(batch)
-        for place, output in plan.pairs if pieces else ():
-            inputs[place] = pieces[-1][output]
+        for index, output in plan.pairs if pieces else ():
+            inputs[index] = pieces[-1][output]
         pieces.append(model(inputs))
-    whole = model(sample.inputs)
+    full_outputs = model(sample.inputs)
     differences = {}
-    for place, joined in _join(plan, pieces).items():
-        compared = compare(whole[place], joined)
-        differences[place] = math.inf if compared.problem else compared.max_abs
+    for index, joined in _join(plan, pieces).items():
+        compared = compare(full_outputs[index], joined)
+        differences[index] = math.inf if compared.problem else compared.max_abs
     return differences

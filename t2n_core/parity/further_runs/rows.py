@@ -43,30 +43,31 @@ class ReplacedRows(SelfComparison):
     kept: tuple[int, ...]
     """The rows that are those of the sample, at the same indices."""
 
-    def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
+    def judge(self, outcome: Outcome, request: CheckRequest, reply: EngineReply, further_reply: EngineReply) -> Outcome:
         """Return a pass with facts added, or the mismatch of outputs that changed with other rows.
 
-        `own` is the engine's reply to the replaced rows. The model runs only if the engine's rows depend on each other.
+        `further_reply` is the engine's reply to the replaced rows. The model runs only if the engine's rows depend on
+        each other.
         """
         sample, model = request.samples[self.sample], request.model
-        facts = {**found.facts, KEPT_ROWS: len(self.kept)}
-        names = [output.name for output in found.outputs]
-        compared: tuple[OutputComparison, ...] = found.outputs
-        if own.status == "ok":
-            compared = _compare(reply.outputs[self.sample], own.outputs[0], self.kept, names)
+        facts = {**outcome.facts, KEPT_ROWS: len(self.kept)}
+        names = [output.name for output in outcome.outputs]
+        compared: tuple[OutputComparison, ...] = outcome.outputs
+        if further_reply.status == "ok":
+            compared = _compare(reply.outputs[self.sample], further_reply.outputs[0], self.kept, names)
             bad = [output.name for output in compared if not output.passed]
             if not bad:
-                return replace(found, facts=facts)
-            what = f"gives other outputs when the other rows change: {', '.join(bad)}"
+                return replace(outcome, facts=facts)
+            problem = f"gives other outputs when the other rows change: {', '.join(bad)}"
         else:
-            what = f"fails when the other rows change: {own.message}"
+            problem = f"fails when the other rows change: {further_reply.message}"
         if model is None:
-            return replace(found, facts={**facts, ROWS: UNKNOWN})
+            return replace(outcome, facts={**facts, ROWS: UNKNOWN})
         if _depends(model, sample.inputs, self):
-            return replace(found, facts={**facts, ROWS: DEPENDENT})
+            return replace(outcome, facts={**facts, ROWS: DEPENDENT})
         at = f" at {sizes_text([sample.sizes])}"
-        return replace(found, facts=facts).as_mismatch(
-            RowsError, f"a row of the batch{at} {what}", outputs=compared, failed_sizes=(sample.sizes,), hint=_HINT
+        return replace(outcome, facts=facts).as_mismatch(
+            RowsError, f"a row of the batch{at} {problem}", outputs=compared, failed_sizes=(sample.sizes,), hint=_HINT
         )
 
 
@@ -85,13 +86,13 @@ def replace_rows(samples: Sequence[Sample]) -> ReplacedRows | None:
         rows = counts[index]
         if rows < 2:
             continue
-        kept = tuple(range(1, max(2, rows - 1), 3))
+        kept_rows = tuple(range(1, max(2, rows - 1), 3))
         for other in _donors(index, samples):
             inputs = tuple(
-                _replace(*pair, kept) for pair in zip(samples[index].inputs, samples[other].inputs, strict=True)
+                _replace(*pair, kept_rows) for pair in zip(samples[index].inputs, samples[other].inputs, strict=True)
             )
             if not all(map(_are_equal, inputs, samples[index].inputs)):
-                return ReplacedRows(batches=[inputs], sample=index, kept=kept)
+                return ReplacedRows(batches=[inputs], sample=index, kept=kept_rows)
     return None
 
 
@@ -100,7 +101,7 @@ def _batch_symbol(samples: Sequence[Sample]) -> str | None:
     for name in samples[0].sizes:
         sizes = [sample.sizes.get(name) for sample in samples]
         arrays = [[*sample.inputs, *sample.expected] for sample in samples]
-        fits = all(a.ndim and a.shape[0] == size for size, own in zip(sizes, arrays, strict=True) for a in own)
+        fits = all(a.ndim and a.shape[0] == size for size, group in zip(sizes, arrays, strict=True) for a in group)
         if fits and len(set(sizes)) > 1:
             return name
     return None
@@ -114,24 +115,24 @@ def _donors(index: int, samples: Sequence[Sample]) -> list[int]:
     return sorted(others, key=lambda other: samples[other].sizes != samples[index].sizes)
 
 
-def _replace(own: Array, other: Array, kept: Sequence[int]) -> Array:
-    changed = np.ascontiguousarray(other[np.arange(len(own)) % len(other)]).astype(own.dtype, copy=False)
-    changed[list(kept)] = own[list(kept)]
+def _replace(array: Array, other: Array, kept_rows: Sequence[int]) -> Array:
+    changed = np.ascontiguousarray(other[np.arange(len(array)) % len(other)]).astype(array.dtype, copy=False)
+    changed[list(kept_rows)] = array[list(kept_rows)]
     return changed
 
 
-def _are_equal(one: Array, other: Array) -> bool:
-    return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
+def _are_equal(array: Array, other: Array) -> bool:
+    return np.array_equal(array, other, equal_nan=array.dtype.kind in "fc")
 
 
 def _compare(
-    before: Sequence[Array], after: Sequence[Array], kept: Sequence[int], names: Sequence[str]
+    before: Sequence[Array], after: Sequence[Array], kept_rows: Sequence[int], names: Sequence[str]
 ) -> tuple[OutputComparison, ...]:
-    places = list(kept)
+    places = list(kept_rows)
     if any(not array.ndim or len(array) <= places[-1] for array in after):
         return tuple(compare_outputs(before, after, names=names, criteria=_CRITERIA))
-    own, other = ([np.ascontiguousarray(array[places]) for array in arrays] for arrays in (before, after))
-    return tuple(compare_outputs(own, other, names=names, criteria=_CRITERIA))
+    expected, other = ([np.ascontiguousarray(array[places]) for array in arrays] for arrays in (before, after))
+    return tuple(compare_outputs(expected, other, names=names, criteria=_CRITERIA))
 
 
 def _depends(model: Answer, inputs: Sequence[Array], plan: ReplacedRows) -> bool:

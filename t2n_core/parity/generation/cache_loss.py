@@ -75,10 +75,10 @@ def cache_loss(
 
     def compare_windows() -> Iterator[tuple[Array, Array, Array]]:
         changed = False
-        for text, got, wanted in zip(windows, small, plain, strict=True):
-            overlaps.extend(rank_overlap(*rows) for rows in zip(got, wanted, strict=True))
-            changed = changed or not np.array_equal(got, wanted)
-            yield text, got, wanted
+        for text, got, expected in zip(windows, small, plain, strict=True):
+            overlaps.extend(rank_overlap(*rows) for rows in zip(got, expected, strict=True))
+            changed = changed or not np.array_equal(got, expected)
+            yield text, got, expected
         if not changed:
             raise InputError(
                 f"`{TRANSFORMS[bits]}` changes no logits: no attention of the engine's own operator has a cache",
@@ -88,7 +88,9 @@ def cache_loss(
     with closing(plain), closing(small):
         loss = weight_loss(compare_windows())
     sizes = [_sizes(pair, len(windows[0]), bits) for pair in state]
-    return CacheLoss(bits, loss, float(np.mean(overlaps)), sum(one for one, _ in sizes), sum(one for _, one in sizes))
+    return CacheLoss(
+        bits, loss, float(np.mean(overlaps)), sum(size for size, _ in sizes), sum(size for _, size in sizes)
+    )
 
 
 def _logits(
@@ -108,12 +110,12 @@ def _logits(
             yield np.concatenate([decoder.feed(np.array([[token]]), {}) for token in window])
 
 
-def rank_overlap(got: Array, wanted: Array, persistence: float = PERSISTENCE, depth: int = DEPTH) -> float:
+def rank_overlap(got: Array, expected: Array, persistence: float = PERSISTENCE, depth: int = DEPTH) -> float:
     """Return the rank-biased overlap of two vectors of logits, down to a depth.
 
     That of equal ones is `1 - persistence ** depth`.
     """
-    best, others = (np.argsort(-one, kind="stable")[:depth] for one in (got, wanted))
+    best, others = (np.argsort(-logits, kind="stable")[:depth] for logits in (got, expected))
     common = [len(np.intersect1d(best[:count], others[:count])) / count for count in range(1, len(best) + 1)]
     return float((1 - persistence) * np.sum(common * persistence ** np.arange(len(best))))
 

@@ -62,7 +62,7 @@ def check_generation(
     """
     level = TractCheckTolerance.parse(tolerance)
     prompts = dict(enumerate(continuations))
-    total = sum(one.steps for one in continuations)
+    total = sum(continuation.steps for continuation in continuations)
     if not total:
         raise InputError("a check of a generation needs a prompt and a step")
     common: dict[str, Any] = {"engine": f"{engine.name} {engine.version}", "required": level}
@@ -80,9 +80,9 @@ def check_generation(
             common["facts"] = dict(session.facts)
             stage = Stage.RUN
             decoder = Decoder(session, state)
-            for number, one in prompts.items():
+            for number, continuation in prompts.items():
                 decoder.start()
-                steps.extend(decoder.follow({number: one}, level))
+                steps.extend(decoder.follow({number: continuation}, level))
             stateless = bool(state) and takes_one and _is_stateless(decoder, continuations[-1], level)
             further = further_checks(decoder, prompts, level, divisible=divisible)
             for path in paths[1:]:
@@ -90,10 +90,12 @@ def check_generation(
                 further.append(path_check(path, Decoder(again, state), prompts, level))
             common["times"] = {**session.times, "run": time.perf_counter() - begun}
             if state and engine.holds_state:
-                held = {**options, "held_by_engine": True}
+                held_options = {**options, "held_by_engine": True}
                 further.append(
                     held_check(
-                        lambda: Decoder(stack.enter_context(engine.session(archive, **held)), ()), prompts, level
+                        lambda: Decoder(stack.enter_context(engine.session(archive, **held_options)), ()),
+                        prompts,
+                        level,
                     )
                 )
     except Exception as exc:
@@ -112,51 +114,53 @@ def _pairs(state: Sequence[StatePair]) -> list[tuple[str, str]]:
     return [(pair.input, pair.output) for pair in state]
 
 
-def _is_stateless(decoder: Decoder, one: Continuation, level: TractCheckTolerance) -> bool:
+def _is_stateless(decoder: Decoder, continuation: Continuation, level: TractCheckTolerance) -> bool:
     """Return whether the last token has the same logits without the state of all tokens before it."""
-    if one.steps < 2:
+    if continuation.steps < 2:
         return False
     decoder.start()
-    alone = decoder.feed(one.tokens[None, -2:-1], one.fixed)[0]
-    return compare(as_type_of(one.logits[-1], alone), alone, criteria=Judgement(level)).passed
+    alone = decoder.feed(continuation.tokens[None, -2:-1], continuation.fixed)[0]
+    return compare(as_type_of(continuation.logits[-1], alone), alone, criteria=Judgement(level)).passed
 
 
-def _judge(found: GenerationOutcome, stateless: bool) -> Outcome:
+def _judge(generation: GenerationOutcome, stateless: bool) -> Outcome:
     """Return the outcome of the check: a pass, a weak pass or a mismatch."""
-    outputs = _worst(found)
+    outputs = _worst(generation)
     levels = [output.level for output in outputs]
-    level = None if None in levels else max((one for one in levels if one), default=LEVELS[0])
-    common = replace(found.outcome, outputs=outputs, level=level)
-    different = found.first_different
-    failed = [one for one in found.further if one.status is FurtherStatus.MISMATCH]
+    level = None if None in levels else max((level for level in levels if level), default=LEVELS[0])
+    common = replace(generation.outcome, outputs=outputs, level=level)
+    different = generation.first_different
+    failed = [check for check in generation.further if check.status is FurtherStatus.MISMATCH]
     if different is not None or failed:
         reasons = [different.describe()] if different is not None else []
-        reasons += [f"{one.name}: {one.reason}" for one in failed]
-        message = f"{found.tokens} tokens are right; {'; '.join(reasons)}"
+        reasons += [f"{check.name}: {check.reason}" for check in failed]
+        message = f"{generation.tokens} tokens are right; {'; '.join(reasons)}"
         return replace(
             common,
             status=Status.MISMATCH,
-            error=ErrorInfo.of(Stage.COMPARE, "ParityError", message, hint=_cause(replace(found, outcome=common))),
+            error=ErrorInfo.of(Stage.COMPARE, "ParityError", message, hint=_cause(replace(generation, outcome=common))),
         )
-    weak = _why_weak(found, stateless)
+    weak = _why_weak(generation, stateless)
     if weak:
         error = ErrorInfo.of(Stage.COMPARE, WEAK_CHECK, f"the tokens prove little: {weak}", hint=_HINT)
         return replace(common, status=Status.WEAK, error=error)
     return common
 
 
-def _worst(found: GenerationOutcome) -> tuple[OutputComparison, ...]:
+def _worst(generation: GenerationOutcome) -> tuple[OutputComparison, ...]:
     """Return the worst comparison of all steps, and that of each variant."""
-    steps = [replace(step.logits, name=f"logits of step {step.step}, prompt {step.prompt}") for step in found.steps]
+    steps = [
+        replace(step.logits, name=f"logits of step {step.step}, prompt {step.prompt}") for step in generation.steps
+    ]
     worst = [max(steps, key=badness)] if steps else []
-    return (*worst, *(replace(one.worst, name=one.name) for one in found.further if one.worst is not None))
+    return (*worst, *(replace(check.worst, name=check.name) for check in generation.further if check.worst is not None))
 
 
-def _cause(found: GenerationOutcome) -> str:
+def _cause(generation: GenerationOutcome) -> str:
     """Return a hint from the first difference."""
-    first = found.first_different
-    level = found.outcome.level
-    if level is not None and found.right == found.total:
+    first = generation.first_different
+    level = generation.outcome.level
+    if level is not None and generation.right == generation.total:
         return f"all tokens are right, and it holds at level `{level.value}`"
     if first is None:
         return "the full prompt at once is right: the state of a variant differs"
@@ -165,19 +169,19 @@ def _cause(found: GenerationOutcome) -> str:
     return "the step of the prompt is already wrong: compare the archive itself with assert_parity"
 
 
-def _why_weak(found: GenerationOutcome, stateless: bool) -> str:
-    tokens = {step.expected for step in found.steps}
+def _why_weak(generation: GenerationOutcome, stateless: bool) -> str:
+    tokens = {step.expected for step in generation.steps}
     if len(tokens) == 1:
-        return f"all {len(found.steps)} are the same one, {tokens.pop()}"
+        return f"all {len(generation.steps)} are the same one, {tokens.pop()}"
     return "the logits of the last token are the same without any state" if stateless else ""
 
 
-def _with_facts(found: GenerationOutcome) -> GenerationOutcome:
+def _with_facts(generation: GenerationOutcome) -> GenerationOutcome:
     """Return the outcome with what a record keeps among its facts."""
     more: Mapping[str, Any] = {
-        TOKENS: found.tokens,
-        "ties": found.ties,
-        "ways": {one.name: one.text for one in found.further},
+        TOKENS: generation.tokens,
+        "ties": generation.ties,
+        "ways": {check.name: check.text for check in generation.further},
     }
-    kept = {name: value for name, value in {**more, "notes": list(found.notes)}.items() if value}
-    return replace(found, outcome=replace(found.outcome, facts={**found.outcome.facts, **kept}))
+    facts = {name: value for name, value in {**more, "notes": list(generation.notes)}.items() if value}
+    return replace(generation, outcome=replace(generation.outcome, facts={**generation.outcome.facts, **facts}))

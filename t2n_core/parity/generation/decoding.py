@@ -80,7 +80,7 @@ class Decoder:
             if logits.shape[1] == ids.shape[1]:
                 return np.asarray(logits[0])
             self.start()
-        return np.concatenate([self._run(one, fixed)[0] for one in np.split(ids, ids.shape[1], 1)])
+        return np.concatenate([self._run(token, fixed)[0] for token in np.split(ids, ids.shape[1], 1)])
 
     def _run(self, ids: Array, fixed: Mapping[str, Array]) -> Array:
         """Return the logits of one step, `[batch, 1 or S, vocabulary]`."""
@@ -95,7 +95,7 @@ class Decoder:
 
     def follow(
         self,
-        given: Mapping[int, Continuation],
+        continuations: Mapping[int, Continuation],
         level: TractCheckTolerance,
         *,
         chunks: Sequence[int] = (),
@@ -104,10 +104,10 @@ class Decoder:
     ) -> Iterator[GeneratedStep]:
         """Yield each step of some continuations, fed as the rows of one batch, until a token is wrong.
 
-        `given` has them by the index of their prompt. The prompt is fed at once, or in parts that begin at `chunks`;
-        with `begin` it has already been fed, with so many tokens after it. After a tie PyTorch's token is fed.
+        `continuations` has them by the index of their prompt. The prompt is fed at once, or in parts that begin at
+        `chunks`; with `begin` it has already been fed, with so many tokens after it. A tie feeds PyTorch's token.
         """
-        rows = list(given.values())
+        rows = list(continuations.values())
         fixed = {name: self._together(name, [row.fixed[name] for row in rows]) for name in rows[0].fixed}
         end = min(row.steps for row in rows) if steps is None else min(begin + steps, *(row.steps for row in rows))
         if begin:
@@ -118,29 +118,30 @@ class Decoder:
             for part in parts:
                 logits = self.feed(part, fixed)
             generated = [
-                _judge(number, step, row, logits[place], level) for place, (number, row) in enumerate(given.items())
+                _judge(number, step, row, logits[index], level)
+                for index, (number, row) in enumerate(continuations.items())
             ]
             yield from generated
-            if any(one.verdict is Verdict.WRONG for one in generated):
+            if any(result.verdict is Verdict.WRONG for result in generated):
                 return
             parts = [np.array([[row.tokens[step]] for row in rows])]
 
 
 def _judge(number: int, step: int, row: Continuation, got: Array, level: TractCheckTolerance) -> GeneratedStep:
     """Return one step of one prompt, judged by the engine's logits `[vocabulary]`."""
-    wanted = as_type_of(row.logits[step], got)
-    comparison = compare(wanted, got, name="logits", criteria=Judgement(level))
+    expected_logits = as_type_of(row.logits[step], got)
+    comparison = compare(expected_logits, got, name="logits", criteria=Judgement(level))
     expected, token = int(row.tokens[step]), int(np.argmax(got))
     verdict = Verdict.RIGHT
     if token != expected:
-        is_tie = comparison.passed and is_within(wanted, expected, token, level)
+        is_tie = comparison.passed and is_within(expected_logits, expected, token, level)
         verdict = Verdict.TIE if is_tie else Verdict.WRONG
     return GeneratedStep(number, step, expected, token, verdict, comparison)
 
 
-def is_within(logits: Array, one: int, other: int, level: TractCheckTolerance) -> bool:
+def is_within(logits: Array, token: int, other: int, level: TractCheckTolerance) -> bool:
     """Return whether two logits can swap ranks if each is as wrong as the level allows."""
-    bounds, pair = bounds_of(level, logits.dtype), logits[[one, other]].astype(np.float64)
+    bounds, pair = bounds_of(level, logits.dtype), logits[[token, other]].astype(np.float64)
     return bool(abs(pair[0] - pair[1]) <= (bounds.atol + bounds.rtol * np.abs(pair)).sum())
 
 

@@ -27,10 +27,10 @@ def further_checks(
 
     `divisible` is False for a model that is itself outside the level for a prompt in parts.
     """
-    whole = _whole_only if not divisible and not decoder.takes_one_token else None
+    override = _whole_only if not divisible and not decoder.takes_one_token else None
     ways: dict[str, Way] = {
-        "prompt in chunks": whole or _in_chunks,
-        "prompt token by token": whole or _one_by_one,
+        "prompt in chunks": override or _in_chunks,
+        "prompt token by token": override or _one_by_one,
         "prompts in a batch": _in_a_batch,
         "back to an earlier state": _back,
     }
@@ -42,9 +42,9 @@ def path_check(path: str, decoder: Decoder, prompts: Prompts, level: TractCheckT
 
     def run() -> list[GeneratedStep]:
         steps: list[GeneratedStep] = []
-        for number, one in prompts.items():
+        for number, continuation in prompts.items():
             decoder.start()
-            steps += decoder.follow({number: one}, level)
+            steps += decoder.follow({number: continuation}, level)
         return steps
 
     return run_variant(f"on the path {path}", run)
@@ -70,26 +70,28 @@ def _whole_only(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) 
 
 
 def _in_chunks(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> list[GeneratedStep] | str:
-    long = {number: one for number, one in prompts.items() if one.prompt.shape[1] > 2}
+    long = {number: continuation for number, continuation in prompts.items() if continuation.prompt.shape[1] > 2}
     if decoder.takes_one_token:
         return "the archive takes one token a step"
     if not long:
         return "no prompt has three tokens"
     steps: list[GeneratedStep] = []
-    for number, one in long.items():
+    for number, continuation in long.items():
         decoder.start()
-        size = one.prompt.shape[1]
+        size = continuation.prompt.shape[1]
         places = sorted({max(size // 3, 1), max(2 * size // 3, 2)})
-        steps += decoder.follow({number: one}, level, chunks=places, steps=STEPS)
+        steps += decoder.follow({number: continuation}, level, chunks=places, steps=STEPS)
     return steps
 
 
 def _one_by_one(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> list[GeneratedStep] | str:
     if decoder.takes_one_token:
         return "the archive takes one token a step, and all prompts were fed so"
-    number, one = next(iter(prompts.items()))
+    number, continuation = next(iter(prompts.items()))
     decoder.start()
-    return list(decoder.follow({number: one}, level, chunks=range(1, one.prompt.shape[1]), steps=STEPS))
+    return list(
+        decoder.follow({number: continuation}, level, chunks=range(1, continuation.prompt.shape[1]), steps=STEPS)
+    )
 
 
 def _in_a_batch(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> list[GeneratedStep] | str:
@@ -106,18 +108,18 @@ def _in_a_batch(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) 
 
 def _back(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> list[GeneratedStep] | str:
     """Continue with other tokens than PyTorch's, return to the earlier state, and feed PyTorch's."""
-    number, one = next(iter(prompts.items()))
-    middle = one.steps // 2
+    number, continuation = next(iter(prompts.items()))
+    middle = continuation.steps // 2
     if not middle:
         return "after one step there is no earlier state"
-    vocabulary = one.logits.shape[1]
+    vocabulary = continuation.logits.shape[1]
     decoder.start()
-    steps = list(decoder.follow({number: one}, level, steps=middle))
-    kept = decoder.session.state()
-    wrong = (one.tokens[None, :3] + 1 + vocabulary // 2) % vocabulary
-    decoder.feed(wrong, one.fixed)
-    decoder.session.set_state(kept)
-    return [*steps, *decoder.follow({number: one}, level, begin=middle)]
+    steps = list(decoder.follow({number: continuation}, level, steps=middle))
+    state = decoder.session.state()
+    wrong = (continuation.tokens[None, :3] + 1 + vocabulary // 2) % vocabulary
+    decoder.feed(wrong, continuation.fixed)
+    decoder.session.set_state(state)
+    return [*steps, *decoder.follow({number: continuation}, level, begin=middle)]
 
 
 def held_check(open_held: Callable[[], Decoder], prompts: Prompts, level: TractCheckTolerance) -> FurtherCheck:
@@ -129,9 +131,9 @@ def held_check(open_held: Callable[[], Decoder], prompts: Prompts, level: TractC
         except EngineError as error:
             return error.message.splitlines()[0]
         steps: list[GeneratedStep] = []
-        for number, one in prompts.items():
+        for number, continuation in prompts.items():
             decoder.start()
-            steps += decoder.follow({number: one}, level)
+            steps += decoder.follow({number: continuation}, level)
         return steps
 
     return run_variant(HELD, run)

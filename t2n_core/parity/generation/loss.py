@@ -108,25 +108,25 @@ def weight_loss(windows: Iterable[tuple[Array, Array, Array]]) -> WeightLoss:
     Each window is its tokens `[S]`, and logits `[S, vocabulary]` of the archive and of the model in float32.
     """
     count, tokens, agreeing, divergence, unlikely = 0, 0, 0, 0.0, np.zeros(2)
-    for text, got, wanted in windows:
+    for text, got, expected in windows:
         count, tokens = count + 1, tokens + len(text)
         for start in range(0, len(text), _ROWS):
             rows = slice(start, start + _ROWS)
-            small, exact = _log_softmax(got[rows]), _log_softmax(wanted[rows])
+            small, exact = _log_softmax(got[rows]), _log_softmax(expected[rows])
             following = text[start + 1 : start + 1 + len(small)]
             places = np.arange(len(following))
-            unlikely -= [one[places, following].sum() for one in (small, exact)]
-            agreeing += int((got[rows].argmax(-1) == wanted[rows].argmax(-1)).sum())
+            unlikely -= [distribution[places, following].sum() for distribution in (small, exact)]
+            agreeing += int((got[rows].argmax(-1) == expected[rows].argmax(-1)).sum())
             probabilities = np.exp(exact)
             with np.errstate(invalid="ignore"):  # both are -inf for a token that a model forbids
                 terms = np.where(probabilities > 0, probabilities * (exact - small), 0.0)
             divergence += float(terms.sum())
-    perplexity, reference = (float(one) for one in np.exp(unlikely / (tokens - count)))
+    perplexity, reference = (float(value) for value in np.exp(unlikely / (tokens - count)))
     return WeightLoss(tokens, perplexity, reference, agreeing / tokens, divergence / tokens, count)
 
 
 def _log_softmax(logits: Array) -> Array:
     wide = logits.astype(np.float64)
     wide -= wide.max(-1, keepdims=True)
-    found: Array = wide - np.log(np.exp(wide).sum(-1, keepdims=True))
-    return found
+    log_probabilities: Array = wide - np.log(np.exp(wide).sum(-1, keepdims=True))
+    return log_probabilities

@@ -119,7 +119,7 @@ class GenerationOutcome:
         """Return the result as text for a terminal."""
         ties = f", {self.ties} of them ties" if self.ties else ""
         lines = [f"tokens {self.tokens}{ties}"]
-        lines += [f"  {one.name}: {one.text}" for one in self.further]
+        lines += [f"  {check.name}: {check.text}" for check in self.further]
         lines += [f"  {note}" for note in self.notes]
         return "\n".join([self.outcome.describe(), *lines])
 
@@ -130,7 +130,7 @@ class GenerationOutcome:
         return self
 
 
-def badness(one: OutputComparison) -> tuple[bool, int, float]:
+def badness(output: OutputComparison) -> tuple[bool, int, float]:
     """Return a key that is largest for the worst comparison."""
-    rank = len(LEVELS) if one.level is None else one.level.rank
-    return not one.passed, rank, float(one.max_abs)
+    rank = len(LEVELS) if output.level is None else output.level.rank
+    return not output.passed, rank, float(output.max_abs)

@@ -49,7 +49,7 @@ class Port:
     def of_fact(cls, name: str, fact: str) -> Port:
         """Return the port that the engine describes as `3,T,f32`, followed by its value if it is constant."""
         *shape, word = _split(fact.strip())
-        return cls(name, _dtype(word), tuple(one for one in shape if one))
+        return cls(name, _dtype(word), tuple(extent for extent in shape if extent))
 
     def __str__(self) -> str:
         shape = "" if self.shape is None else f"[{', '.join(self.shape)}]"
@@ -79,7 +79,7 @@ class Interface:
         signature = Signature.of(text)
         stated: dict[str, Port] = {}
         missing = set(signature.inputs)
-        for identifier, kind, arguments in (found.groups() for found in _EXTERNAL.finditer(text)):
+        for identifier, kind, arguments in (match.groups() for match in _EXTERNAL.finditer(text)):
             name = name_of(identifier)
             stated[name] = _port_of_external(name, kind, arguments)
             missing.discard(name)

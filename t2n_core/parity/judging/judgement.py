@@ -114,7 +114,7 @@ class Judgement:
         by_level = tolerance is not None and not levels.in_float64
         if isinstance(tolerance, Judgement):
             by_level = levels.elementwise
-        elementwise = by_level or bool(limits) or all(one.decides_nothing for one in metrics)
+        elementwise = by_level or bool(limits) or all(entry.decides_nothing for entry in metrics)
         reference = levels.reference if reference is None else _reference(reference, metrics, levels.in_float64)
         return cls(levels.level, levels.levels, limits, metrics, elementwise, levels.in_float64, reference)
 
@@ -159,31 +159,33 @@ DEFAULT_CRITERIA: Final = Judgement()
 """The criteria of a check that names none."""
 
 
-def _reference(given: str, metrics: Sequence[Metric], in_float64: bool) -> str:
-    if given not in (ORIGINAL, STORED):
-        raise _input_error(f"reference={given!r} is neither {ORIGINAL!r} nor {STORED!r}")
+def _reference(reference: str, metrics: Sequence[Metric], in_float64: bool) -> str:
+    if reference not in (ORIGINAL, STORED):
+        raise _input_error(f"reference={reference!r} is neither {ORIGINAL!r} nor {STORED!r}")
     if not metrics:
-        raise _input_error(f"reference={given!r} without a metric: levels, atol and rtol are for the weights as stored")
-    if in_float64 and given == STORED:
+        raise _input_error(
+            f"reference={reference!r} without a metric: levels, atol and rtol are for the weights as stored"
+        )
+    if in_float64 and reference == STORED:
         raise _input_error(f"the level `{FLOAT16_LEVEL}` compares with the model's own weights, and not as stored")
-    return given
+    return reference
 
 
 def _limits(atol: Any, rtol: Any) -> dict[str, tuple[float, float]]:
     by_name = [_by_name(*pair) for pair in (("atol", atol), ("rtol", rtol))]
-    names = dict.fromkeys(name for given in by_name for name in given)
+    names = dict.fromkeys(name for tolerances in by_name for name in tolerances)
     return {name: (by_name[0].get(name, 0.0), by_name[1].get(name, 0.0)) for name in names}
 
 
-def _by_name(argument: str, given: Any) -> dict[str, float]:
-    if given is None:
+def _by_name(argument: str, value: Any) -> dict[str, float]:
+    if value is None:
         return {}
-    found = {}
-    for name, number in given.items() if isinstance(given, Mapping) else [(_ANY, given)]:
+    tolerances = {}
+    for name, number in value.items() if isinstance(value, Mapping) else [(_ANY, value)]:
         if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < math.inf:
-            raise _input_error(f"{argument}={given!r} is neither a number from 0 on nor a mapping of outputs to such")
-        found[str(name)] = float(number)
-    return found
+            raise _input_error(f"{argument}={value!r} is neither a number from 0 on nor a mapping of outputs to such")
+        tolerances[str(name)] = float(number)
+    return tolerances
 
 
 def _metrics(metric: Any, bound: Any) -> list[Metric]:

@@ -49,7 +49,7 @@ def measure(
     results = []
     for metric in metrics:
         values = [_value(metric, s.reference, got) for s, got in zip(samples, outputs, strict=True)]
-        worst = max(range(len(values)), key=lambda place: _badness(metric, values[place]))
+        worst = max(range(len(values)), key=lambda index: _badness(metric, values[index]))
         value, weak = values[worst], indifferent.get(metric.name, "")
         sizes, passed = dict(samples[worst].sizes), metric.holds(value)
         results.append(MetricResult(metric.name, metric.required, value, passed, sizes, weak, reference))
@@ -73,19 +73,19 @@ def indifferences(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[
     return reasons
 
 
-def _accepts(metric: Metric, one: Sample, other: Sample) -> bool:
+def _accepts(metric: Metric, sample: Sample, other: Sample) -> bool:
     try:
-        return metric.holds(_value(metric, one.reference, other.expected))
+        return metric.holds(_value(metric, sample.reference, other.expected))
     except Exception:  # it refuses them, so it distinguishes them
         return False
 
 
 def _value(metric: Metric, expected: Sequence[Array], actual: Sequence[Array]) -> float:
-    given = metric.function(list(expected), list(actual))
+    result = metric.function(list(expected), list(actual))
     try:
-        return float(given)
+        return float(result)
     except (TypeError, ValueError):
-        raise InputError(f"metric `{metric.name}` returned {type(given).__name__}, which is not a number") from None
+        raise InputError(f"metric `{metric.name}` returned {type(result).__name__}, which is not a number") from None
 
 
 def _badness(metric: Metric, value: float) -> tuple[bool, float]:

@@ -43,7 +43,7 @@ def first_wrong_value(state: Reduction) -> None:
 
 def earliest_failing_output(state: Reduction) -> None:
     """Make the earliest result that still fails the output: by bisection, or one by one from the front."""
-    names = [one.results[0] for one in state.program.assignments]
+    names = [assignment.results[0] for assignment in state.program.assignments]
     low, high = 0, len(names) - 1
     best: Program | None = None
     while low <= high:
@@ -65,21 +65,28 @@ def earliest_failing_output(state: Reduction) -> None:
 
 def _blame(state: Reduction, name: str) -> None:
     if not state.blamed:
-        state.blamed = next(one.operator for one in state.program.assignments if name in one.results)
+        state.blamed = next(
+            assignment.operator for assignment in state.program.assignments if name in assignment.results
+        )
 
 
-def with_recorded_values(state: Reduction, kept: Iterable[Assignment]) -> Program | None:
+def with_recorded_values(state: Reduction, assignments: Iterable[Assignment]) -> Program | None:
     """Return the program of these assignments alone: the right values of what they read become inputs.
 
     A size among them becomes an integer in the text. None if such a value is not known.
     """
-    kept = tuple(kept)
+    assignments = tuple(assignments)
     program = state.program
-    results = {name for one in kept for name in one.results}
+    results = {name for assignment in assignments for name in assignment.results}
     inputs = dict(program.inputs)
     sizes: dict[str, int] = {}
     defined = {*results, *inputs, *program.weights}
-    missing = {str(n) for one in kept for n in one.names() if n not in defined and n in set(program.results())}
+    missing = {
+        str(n)
+        for assignment in assignments
+        for n in assignment.names()
+        if n not in defined and n in set(program.results())
+    }
     right = state.values(missing) if missing else {}
     for name in sorted(missing):
         array = right.get(name)
@@ -89,8 +96,8 @@ def with_recorded_values(state: Reduction, kept: Iterable[Assignment]) -> Progra
             sizes[name] = int(array)
         else:
             inputs[name] = np.ascontiguousarray(array, _plain(array.dtype)).reshape(array.shape)
-    fewer = replace(program, inputs=inputs, assignments=kept)
-    return fewer.with_arguments(lambda _, one: with_sizes(one.value, sizes)) if sizes else fewer
+    fewer = replace(program, inputs=inputs, assignments=assignments)
+    return fewer.with_arguments(lambda _, argument: with_sizes(argument.value, sizes)) if sizes else fewer
 
 
 def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -125,8 +132,8 @@ def fewer_declarations(state: Reduction) -> None:
     """Remove the declared shapes of computed values, or as many as the failure does not need."""
     names = list(state.program.declared)
 
-    def attempt(kept: list[str]) -> bool:
-        declared = {name: one for name, one in state.program.declared.items() if name in kept}
+    def attempt(names: list[str]) -> bool:
+        declared = {name: declaration for name, declaration in state.program.declared.items() if name in names}
         return state.take(replace(state.program, declared=declared))
 
     if names and not attempt([]):
@@ -145,25 +152,25 @@ def fixed_sizes(state: Reduction) -> None:
         if isinstance(extent, Name)
     }
     if program.symbols:
-        plain = tuple(one for one in program.extensions if one.startswith("tract_registry"))
+        plain = tuple(extension for extension in program.extensions if extension.startswith("tract_registry"))
         fixed = program.with_arguments(
-            lambda _, one: with_sizes(one.value, sizes) if program.inlines_sizes else one.value
+            lambda _, argument: with_sizes(argument.value, sizes) if program.inlines_sizes else argument.value
         )
         state.take(replace(fixed, symbols={}, extensions=plain))
     for line in state.program.extensions:
-        rest = tuple(one for one in state.program.extensions if one != line)
+        rest = tuple(extension for extension in state.program.extensions if extension != line)
         state.take(replace(state.program, extensions=rest))
 
 
 def last_assignments(state: Reduction) -> None:
     """Keep the last 1, 2, 4, … assignments, whose operands become inputs with their right values."""
     calls = state.program.assignments
-    needed = [one for one in calls if not set(one.results).isdisjoint(state.program.outputs)]
+    needed = [call for call in calls if not set(call.results).isdisjoint(state.program.outputs)]
     count = 1
     while count < len(calls):
         last = calls[-count:]
-        kept = [one for one in calls if one in last or one in needed]
-        if len(kept) < len(calls) and state.take(with_recorded_values(state, kept)):
+        remaining = [call for call in calls if call in last or call in needed]
+        if len(remaining) < len(calls) and state.take(with_recorded_values(state, remaining)):
             return
         count *= 2
 
@@ -171,12 +178,14 @@ def last_assignments(state: Reduction) -> None:
 def fewer_assignments(state: Reduction) -> None:
     """Remove assignments by delta debugging; what is read of them becomes an input with its right value."""
     outputs = set(state.program.outputs)
-    names = [one.results[0] for one in state.program.assignments if outputs.isdisjoint(one.results)]
+    names = [
+        assignment.results[0] for assignment in state.program.assignments if outputs.isdisjoint(assignment.results)
+    ]
 
-    def attempt(kept: list[str]) -> bool:
-        chosen = set(kept)
+    def attempt(names: list[str]) -> bool:
+        chosen = set(names)
         calls = state.program.assignments
-        fewer = [one for one in calls if one.results[0] in chosen or not outputs.isdisjoint(one.results)]
+        fewer = [call for call in calls if call.results[0] in chosen or not outputs.isdisjoint(call.results)]
         return len(fewer) < len(calls) and state.take(with_recorded_values(state, fewer))
 
     if names and not attempt([]):
@@ -185,13 +194,13 @@ def fewer_assignments(state: Reduction) -> None:
 
 def bypass_assignments(state: Reduction) -> None:
     """Replace the result of an assignment by one of its operands."""
-    place = len(state.program.assignments) - 1
-    while place >= 0:
-        if place < len(state.program.assignments):
-            gone = state.program.assignments[place]
+    index = len(state.program.assignments) - 1
+    while index >= 0:
+        if index < len(state.program.assignments):
+            gone = state.program.assignments[index]
             operands = dict.fromkeys(str(name) for a in gone.arguments for name in names_in(a.value))
             any(state.take(_without(state.program, gone, operand)) for operand in operands)
-        place -= 1
+        index -= 1
 
 
 def _without(program: Program, gone: Assignment, operand: str) -> Program | None:
@@ -203,36 +212,38 @@ def _without(program: Program, gone: Assignment, operand: str) -> Program | None
     if operand in program.outputs:
         return None
     outputs = tuple(operand if name in gone.results else name for name in program.outputs)
-    rest = tuple(one for one in program.assignments if one is not gone)
+    rest = tuple(assignment for assignment in program.assignments if assignment is not gone)
     changed = replace(program, assignments=rest, outputs=outputs)
-    return changed.with_arguments(lambda _, one: swap(one.value))
+    return changed.with_arguments(lambda _, argument: swap(argument.value))
 
 
 def weights_as_inputs(state: Reduction) -> None:
     """Turn weights into inputs, so that the graph is self-contained."""
     for name, weight in list(state.program.weights.items()):
         if not isinstance(weight, StoredTensor):
-            rest = {other: one for other, one in state.program.weights.items() if other != name}
+            rest = {other: other_weight for other, other_weight in state.program.weights.items() if other != name}
             state.take(replace(state.program, inputs={**state.program.inputs, name: weight}, weights=rest))
 
 
 def merged_inputs(state: Reduction) -> None:
     """Use one tensor in place of two of the same shape and dtype."""
     for first, other in itertools.permutations(list(state.program.inputs), 2):
-        one, two = (state.program.inputs.get(name) for name in (first, other))
-        if one is not None and two is not None and (one.shape, one.dtype) == (two.shape, two.dtype):
+        tensor, other_tensor = (state.program.inputs.get(name) for name in (first, other))
+        if tensor is None or other_tensor is None:
+            continue
+        if (tensor.shape, tensor.dtype) == (other_tensor.shape, other_tensor.dtype):
             state.take(_merge(state.program, first, other))
 
 
-def _merge(program: Program, kept: str, gone: str) -> Program:
+def _merge(program: Program, replacement: str, gone: str) -> Program:
     def swap(value: Any) -> Any:
         if isinstance(value, Name):
-            return Name(kept) if value == gone else value
+            return Name(replacement) if value == gone else value
         return type(value)(map(swap, value)) if type(value) in (list, tuple) else value
 
-    return program.with_arguments(lambda _, one: swap(one.value))
+    return program.with_arguments(lambda _, argument: swap(argument.value))
 
 
-def plain_arguments(one: Assignment) -> list[Argument]:
+def plain_arguments(assignment: Assignment) -> list[Argument]:
     """Return the arguments that contain no name of a value."""
-    return [argument for argument in one.arguments if not any(names_in(argument.value))]
+    return [argument for argument in assignment.arguments if not any(names_in(argument.value))]

@@ -17,18 +17,18 @@ from t2n_core.reduce.reduction import Reduction
 
 def plainer_arguments(state: Reduction) -> None:
     """Remove arguments, and reduce paddings, strides, windows and flags."""
-    for place in range(len(state.program.assignments)):
-        for argument in plain_arguments(state.program.assignments[place]):
-            any(state.take(one) for one in _plainer(state.program, place, argument))
+    for index in range(len(state.program.assignments)):
+        for argument in plain_arguments(state.program.assignments[index]):
+            any(state.take(candidate) for candidate in _plainer(state.program, index, argument))
 
 
-def _plainer(program: Program, place: int, argument: Argument) -> Iterator[Program]:
-    call = program.assignments[place]
-    rest = tuple(one for one in call.arguments if one.name != argument.name)
-    yield program.with_assignment(place, replace(call, arguments=rest))
+def _plainer(program: Program, index: int, argument: Argument) -> Iterator[Program]:
+    call = program.assignments[index]
+    rest = tuple(other for other in call.arguments if other.name != argument.name)
+    yield program.with_assignment(index, replace(call, arguments=rest))
     for value in _smaller(argument):
         arguments = tuple(Argument(a.name, value) if a.name == argument.name else a for a in call.arguments)
-        yield program.with_assignment(place, replace(call, arguments=arguments))
+        yield program.with_assignment(index, replace(call, arguments=arguments))
 
 
 def _smaller(argument: Argument) -> Iterator[Any]:
@@ -39,15 +39,15 @@ def _smaller(argument: Argument) -> Iterator[Any]:
         return
     pairs = all(isinstance(item, tuple) and all(type(n) is int for n in item) for item in value)
     if pairs:
-        for place, item in enumerate(value):
+        for index, item in enumerate(value):
             for smaller in ((0, 0), tuple(int(np.sign(n)) for n in item)):
                 if item != smaller:
-                    yield [*value[:place], smaller, *value[place + 1 :]]
+                    yield [*value[:index], smaller, *value[index + 1 :]]
     elif argument.name in ("size", "stride", "dilation") and all(type(item) is int for item in value):
-        for place, item in enumerate(value):
+        for index, item in enumerate(value):
             for less in sorted({1, item - 1}):
                 if 1 <= less < item:
-                    yield [*value[:place], less, *value[place + 1 :]]
+                    yield [*value[:index], less, *value[index + 1 :]]
 
 
 def rounder_numbers(state: Reduction) -> None:
@@ -76,52 +76,52 @@ def _with_tensor(program: Program, name: str, array: Array) -> Program:
 
 def inlined_fragments(state: Reduction) -> None:
     """Replace the call of a fragment by its body, and a scan by one step."""
-    place = 0
-    while place < len(state.program.assignments) and not state.judge.is_over:
-        if not state.take(_inline(state.program, place)):
-            place += 1
+    index = 0
+    while index < len(state.program.assignments) and not state.judge.is_over:
+        if not state.take(_inline(state.program, index)):
+            index += 1
 
 
-def _inline(program: Program, place: int) -> Program | None:
-    call = program.assignments[place]
+def _inline(program: Program, index: int) -> Program | None:
+    call = program.assignments[index]
     fragment = program.fragments.get(call.operator)
     if fragment is None or fragment.body is None:
         return None
-    arguments_of_call = {one.name: one.value for one in call.arguments}
+    arguments_of_call = {argument.name: argument.value for argument in call.arguments}
     signature = program.signatures.find(call.operator)
     for parameter in signature.parameters if signature else ():
         arguments_of_call.setdefault(parameter.name, parameter.default)
     results = dict(zip(fragment.results, call.results, strict=True))
     body = []
-    for one in fragment.body:
-        bound = program.signatures.bind(one)
+    for assignment in fragment.body:
+        bound = program.signatures.bind(assignment)
         arguments = tuple(Argument(a.name, _fill(a.value, arguments_of_call, results, call)) for a in bound.arguments)
-        named = tuple(results.get(name, f"{call.results[0]}_{name}") for name in one.results)
-        body.append(replace(bound, results=named, arguments=arguments))
+        result_names = tuple(results.get(name, f"{call.results[0]}_{name}") for name in assignment.results)
+        body.append(replace(bound, results=result_names, arguments=arguments))
     calls = program.assignments
-    return replace(program, assignments=(*calls[:place], *body, *calls[place + 1 :]))
+    return replace(program, assignments=(*calls[:index], *body, *calls[index + 1 :]))
 
 
 def plainer_bodies(state: Reduction) -> None:
     """Replace a result by an operand in the bodies of fragments, such as the step of a scan."""
     for name in list(state.program.fragments):
-        place = 0
+        index = 0
         while not state.judge.is_over:
             fragment = state.program.fragments.get(name)
-            if fragment is None or fragment.body is None or place >= len(fragment.body):
+            if fragment is None or fragment.body is None or index >= len(fragment.body):
                 break
-            if not any(state.take(one) for one in _plainer_bodies(state.program, fragment, place)):
-                place += 1
+            if not any(state.take(candidate) for candidate in _plainer_bodies(state.program, fragment, index)):
+                index += 1
 
 
-def _plainer_bodies(program: Program, fragment: FragmentText, place: int) -> Iterator[Program]:
+def _plainer_bodies(program: Program, fragment: FragmentText, index: int) -> Iterator[Program]:
     body = list(fragment.body or ())
-    gone = body[place]
+    gone = body[index]
     for operand in dict.fromkeys(gone.names()):
         swap = {name: str(operand) for name in gone.results}
         if not set(swap).isdisjoint(fragment.results):
             continue
-        rest = [_rename(one, swap) for one in (*body[:place], *body[place + 1 :])]
+        rest = [_rename(assignment, swap) for assignment in (*body[:index], *body[index + 1 :])]
         yield replace(program, fragments={**program.fragments, fragment.name: with_body(fragment, rest)})
 
 

@@ -83,7 +83,9 @@ def _with_numbers(program: Program, shrink: Shrink) -> Iterator[Program]:
 
     changed = program.with_arguments(change)
     if shrink.multiples and program.fragments:
-        yield replace(changed, fragments={n: _scale(one, shrink.number) for n, one in program.fragments.items()})
+        yield replace(
+            changed, fragments={n: _scale(fragment, shrink.number) for n, fragment in program.fragments.items()}
+        )
     if changed.text() != program.text():
         yield changed
     yield program
@@ -95,10 +97,12 @@ def _scale(fragment: FragmentText, shrunk: Callable[[int], int]) -> FragmentText
         return fragment
     body = [
         replace(
-            one,
-            arguments=tuple(Argument(a.name, _map(a.value, shrunk)) if a.name in _PLACES else a for a in one.arguments),
+            assignment,
+            arguments=tuple(
+                Argument(a.name, _map(a.value, shrunk)) if a.name in _PLACES else a for a in assignment.arguments
+            ),
         )
-        for one in fragment.body
+        for assignment in fragment.body
     ]
     return with_body(fragment, body)
 
@@ -106,7 +110,7 @@ def _scale(fragment: FragmentText, shrunk: Callable[[int], int]) -> FragmentText
 def with_body(fragment: FragmentText, body: list[Assignment]) -> FragmentText:
     """Return a fragment with another body."""
     head = fragment.text.partition("{")[0]
-    text = "\n".join([f"{head}{{", *(f"  {one.text()};" for one in body), "}"])
+    text = "\n".join([f"{head}{{", *(f"  {assignment.text()};" for assignment in body), "}"])
     return read_text(f"{text}\ngraph g() -> (o) {{}}").fragments[fragment.name]
 
 
@@ -119,7 +123,7 @@ def _map(value: Any, change: Callable[[int], int]) -> Any:
 
 
 def _tensors(program: Program) -> dict[str, Array]:
-    weights = {name: one for name, one in program.weights.items() if isinstance(one, np.ndarray)}
+    weights = {name: weight for name, weight in program.weights.items() if isinstance(weight, np.ndarray)}
     return {**program.inputs, **weights}
 
 
@@ -136,8 +140,8 @@ def _resize(program: Program, shrink: Shrink, window: str) -> Program | None:
 
 
 def _with_tensors(program: Program, changed: dict[str, Array]) -> Program:
-    inputs = {name: changed.get(name, one) for name, one in program.inputs.items()}
-    weights = {name: changed.get(name, one) for name, one in program.weights.items()}
+    inputs = {name: changed.get(name, array) for name, array in program.inputs.items()}
+    weights = {name: changed.get(name, weight) for name, weight in program.weights.items()}
     return replace(program, inputs=inputs, weights=weights)
 
 
@@ -148,7 +152,7 @@ def _window(array: Array, shape: tuple[int, ...], window: str) -> Array:
         flat = int((array if window == "largest" else -array).argmax())
         places = np.unravel_index(flat, array.shape)
         both = zip(places, shape, array.shape, strict=True)
-        starts = [min(max(0, int(place) - new + 1), old - new) for place, new, old in both]
+        starts = [min(max(0, int(position) - new + 1), old - new) for position, new, old in both]
     part = array[tuple(slice(start, start + new) for start, new in zip(starts, shape, strict=True))]
     return np.ascontiguousarray(part).reshape(shape)
 

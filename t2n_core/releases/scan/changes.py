@@ -98,9 +98,11 @@ def _changed_parameters(name: str, before: Release, now: Release) -> str | None:
     declared = before.declarations.get(name), now.declarations.get(name)
     if declared[0] is not None and declared[1] is not None:
         return declared[1].parameters if declared[0].parameters != declared[1].parameters else None
-    asked = [list(one.contents.operators.get(name, LibraryOperator("")).arguments) for one in (before, now)]
-    common = min(map(len, asked))
-    return None if asked[0][:common] == asked[1][:common] else _asked(now.contents.operators[name])
+    argument_lists = [
+        list(release.contents.operators.get(name, LibraryOperator("")).arguments) for release in (before, now)
+    ]
+    common = min(map(len, argument_lists))
+    return None if argument_lists[0][:common] == argument_lists[1][:common] else _asked(now.contents.operators[name])
 
 
 def _asked(operator: LibraryOperator) -> str:
@@ -123,23 +125,23 @@ def _next_rows(
         stays = is_current and name not in changed and resolves != is_absent and not moved
         yield {**row, "until": now.version} if stays else row
         if is_current and resolves and not stays:
-            known = {**row, "parameters": changed.get(name, row["parameters"])}
-            yield _new_row(name, now, {**known, "status": "ok", "reason": ""} if is_absent else known)
+            fields = {**row, "parameters": changed.get(name, row["parameters"])}
+            yield _new_row(name, now, {**fields, "status": "ok", "reason": ""} if is_absent else fields)
     for name in sorted(operators.keys() - current.keys()):
         yield _new_row(name, now, {})
 
 
-def _new_row(name: str, now: Release, known: Mapping[str, str]) -> TableRow:
+def _new_row(name: str, now: Release, fields: Mapping[str, str]) -> TableRow:
     """Return the row of an operator that begins with a release."""
-    found, declared = now.contents.operators[name], now.declarations.get(name)
+    operator, declared = now.contents.operators[name], now.declarations.get(name)
     row = {
         "kind": declared.kind if declared else "primitive",
-        "parameters": declared.parameters if declared else _asked(found),
+        "parameters": declared.parameters if declared else _asked(operator),
         "results": declared.results if declared else _RESULTS,
         "status": "ok",
         "reason": "",
-        **known,
-        "registry": found.registry or known.get("registry") or _registry_of(name, now.contents.registries),
+        **fields,
+        "registry": operator.registry or fields.get("registry") or _registry_of(name, now.contents.registries),
         "operator": name,
         "since": now.version,
         "until": now.version,
@@ -149,5 +151,7 @@ def _new_row(name: str, now: Release, known: Mapping[str, str]) -> TableRow:
 
 def _registry_of(name: str, registries: Sequence[str]) -> str:
     """Return the registry whose name an operator's begins with."""
-    full = (one if one.startswith("tract_") else f"tract_{one}" for one in registries)
-    return next((one for one in sorted(full, key=len, reverse=True) if name.startswith(one)), "tract_core")
+    full = (registry if registry.startswith("tract_") else f"tract_{registry}" for registry in registries)
+    return next(
+        (registry for registry in sorted(full, key=len, reverse=True) if name.startswith(registry)), "tract_core"
+    )

@@ -31,12 +31,12 @@ def function_names(library: bytes) -> list[str]:
     return sorted({match[1].decode() for match in _FUNCTION.finditer(library)})
 
 
-def word_names(library: bytes, known: Iterable[str]) -> list[str]:
+def word_names(library: bytes, candidates: Iterable[str]) -> list[str]:
     """Return what may be the name of a transform or of a runtime, sorted.
 
     It is a part of a symbol, as modules are called like what they hold, or it stands beside a known name.
     """
-    words = sorted(known)
+    words = sorted(candidates)
     near = {
         run for run in (match[0].decode() for match in _RUN.finditer(library)) if any(word in run for word in words)
     }

@@ -46,7 +46,7 @@ def _row(name: str, entry: dict[str, Any]) -> TableRow:
 
 def _parameter(parameter: list[Any]) -> str:
     name, type_, *default = parameter
-    return f"{name}: {type_}" + "".join(f" = {'none' if one is None else json.dumps(one)}" for one in default)
+    return f"{name}: {type_}" + "".join(f" = {'none' if value is None else json.dumps(value)}" for value in default)
 
 
 class SpecSources:
@@ -73,7 +73,7 @@ class SpecSources:
         text = "".join("\t".join(row[column] for column in COLUMNS) + "\n" for row in sorted(rows, key=_order))
         self._operators.write_text("\t".join(COLUMNS) + "\n" + text, "utf-8")
         releases = sorted({*self.releases(), release}, key=Version)
-        self._releases.write_text("".join(f"{one}\n" for one in releases), "utf-8")
+        self._releases.write_text("".join(f"{version}\n" for version in releases), "utf-8")
 
 
 def _row_until(row: TableRow, newest: str) -> TableRow:

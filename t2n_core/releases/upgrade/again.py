@@ -69,8 +69,8 @@ def compare_again(
     """
     engine = releases.engine(after)
     samples = [replace(sample, expected=expected) for sample, expected in outputs.items()]
-    asked = replace(request, archive=again, samples=samples, interface=None, reference=f"tract {before}")
-    outcome = check_parity(engine, asked)
+    new_request = replace(request, archive=again, samples=samples, interface=None, reference=f"tract {before}")
+    outcome = check_parity(engine, new_request)
     if not times or not outcome.passed:
         return Again(outcome)
     largest = max(samples, key=lambda sample: sum(array.size for array in sample.inputs))

@@ -44,7 +44,7 @@ class Costs:
     def seems_slower(self) -> bool:
         """Return whether the newer release took clearly longer in nearly every round."""
         ratios = self.speed.ratios(*self.releases)
-        return sum(one >= SLOWER for one in ratios) >= AGREEING * len(ratios)
+        return sum(ratio >= SLOWER for ratio in ratios) >= AGREEING * len(ratios)
 
     @property
     def is_slower(self) -> bool:

@@ -37,10 +37,10 @@ def errata_between(archive: Path, samples: Sequence[Sample], before: Version, af
     """Return the errata of an archive that only one of two releases has."""
     try:
         content = read_archive(archive)
-        names = [name for one in content.document.assignments for name in one.results]
+        names = [name for assignment in content.document.assignments for name in assignment.results]
         evaluated = [
-            Evaluated(one.sizes, Evaluator.shared().evaluate(archive, one.inputs, results=names))
-            for one in _of_other_sizes(samples)
+            Evaluated(sample.sizes, Evaluator.shared().evaluate(archive, sample.inputs, results=names))
+            for sample in _of_other_sizes(samples)
         ]
         return errata_of(graph_of(content, evaluated), before, after)
     except T2NError as wrong:
@@ -54,7 +54,7 @@ def errata_of(graph: Graph, before: Version, after: Version) -> ErrataChange:
     problems = []
     for version in (before, after):
         spec = spec_for("tract", version)
-        problems.append(Counter(one.message.replace(str(spec), "tract") for one in check_graph(graph, spec)))
+        problems.append(Counter(error.message.replace(str(spec), "tract") for error in check_graph(graph, spec)))
     old, new = problems
     return ErrataChange(_lines(old, new), _lines(new, old))
 
@@ -70,9 +70,9 @@ def _lines(some: Counter[str], others: Counter[str]) -> tuple[str, ...]:
 
 def _of_other_sizes(samples: Sequence[Sample]) -> list[Sample]:
     """Return some samples, all of different sizes."""
-    found: list[Sample] = []
+    distinct_samples: list[Sample] = []
     for sample in samples:
-        is_new = all(sample.sizes != one.sizes for one in found)
-        if is_new and len(found) < _MOST_SIZES:
-            found.append(sample)
-    return found
+        is_new = all(sample.sizes != other.sizes for other in distinct_samples)
+        if is_new and len(distinct_samples) < _MOST_SIZES:
+            distinct_samples.append(sample)
+    return distinct_samples

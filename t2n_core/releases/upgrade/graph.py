@@ -36,7 +36,7 @@ def graph_of(content: ArchiveContent, evaluated: Sequence[Evaluated]) -> Graph:
     Raises InputError for a value that was not evaluated.
     """
     document = content.document
-    extents = _Extents([one.sizes for one in evaluated])
+    extents = _Extents([evaluation.sizes for evaluation in evaluated])
     values = {name: _value(name, evaluated, extents) for name in evaluated[0].values}
     signatures = Signatures.of("tract").with_fragments(document.fragments)
     operations = []
@@ -52,12 +52,12 @@ def graph_of(content: ArchiveContent, evaluated: Sequence[Evaluated]) -> Graph:
         [values[name] for name in document.outputs],
         operations,
         list(document.extensions),
-        {name: Fragment(name, one.text, one.uses) for name, one in document.fragments.items()},
+        {name: Fragment(name, fragment.text, fragment.uses) for name, fragment in document.fragments.items()},
     )
 
 
 def _value(name: str, evaluated: Sequence[Evaluated], extents: _Extents) -> Value:
-    tensors = [one.values[name] for one in evaluated]
+    tensors = [evaluation.values[name] for evaluation in evaluated]
     if len({len(tensor.shape) for tensor in tensors}) > 1:
         raise InputError(f"`{name}` has another number of axes at other sizes")
     columns = list(zip(*(tensor.shape for tensor in tensors), strict=True))
@@ -67,7 +67,7 @@ def _value(name: str, evaluated: Sequence[Evaluated], extents: _Extents) -> Valu
 def _operation(
     assignment: Assignment, values: Mapping[str, Value], extents: _Extents, content: ArchiveContent
 ) -> Operation:
-    arguments = {one.name: _argument(one.value, values, extents) for one in assignment.arguments}
+    arguments = {argument.name: _argument(argument.value, values, extents) for argument in assignment.arguments}
     outputs = tuple(values[name] for name in assignment.results)
     operation = Operation(assignment.operator, arguments, outputs, dtype=assignment.dtype)
     for value in outputs:
@@ -105,12 +105,12 @@ class _Extents:
         if len(set(numbers)) == 1:
             return int(numbers[0])
         for of_axis in self.sizes[0]:
-            places = [one[of_axis] for one in self.sizes]
+            places = [sizes[of_axis] for sizes in self.sizes]
             if len(set(places)) < len(set(numbers)) or places[0] == places[1]:
                 continue
             slope = Fraction(numbers[1] - numbers[0], places[1] - places[0])
             start = numbers[0] - slope * places[0]
-            fits = all(slope * place + start == number for place, number in zip(places, numbers, strict=True))
+            fits = all(slope * size + start == number for size, number in zip(places, numbers, strict=True))
             if fits and slope.denominator == 1:
                 return int(slope) * symbol(of_axis) + int(start)
         return self._others.setdefault(tuple(numbers), symbol(f"size_{len(self._others)}"))

@@ -55,11 +55,11 @@ def _compared_lines(change: PathChange, report: UpgradeReport) -> Iterator[str]:
     both = [sample for sample in change.old.outputs if sample in change.new.outputs]
     for output in compared.outputs:
         level = "no level" if output.level is None else f"level `{output.level.value}`"
-        how = f"both releases agree at {level}, by {output.max_abs:.3g} at most"
+        summary = f"both releases agree at {level}, by {output.max_abs:.3g} at most"
         if not output.passed:
             reason = output.problem or f"by up to {output.max_abs:.3g}, {level} holds"
-            how = f"differs{_at(change.differing)}: {reason}"
-        yield f"- `{output.name}`{_at(both) if output.passed else ''}: {how}"
+            summary = f"differs{_at(change.differing)}: {reason}"
+        yield f"- `{output.name}`{_at(both) if output.passed else ''}: {summary}"
     if compared.passed:
         return
     old, new = change.judged
@@ -80,8 +80,8 @@ def _errata_lines(report: UpgradeReport) -> list[str]:
         return lines
     if not errata.mended and not errata.new:
         return []
-    lines += [f"- mended by {report.after}: {one}" for one in errata.mended]
-    lines += [f"- new in {report.after}: {one}" for one in errata.new]
+    lines += [f"- mended by {report.after}: {erratum}" for erratum in errata.mended]
+    lines += [f"- new in {report.after}: {erratum}" for erratum in errata.new]
     return [*lines, ""]
 
 
@@ -93,7 +93,7 @@ def _operator_lines(report: UpgradeReport) -> list[str]:
     lines = ["## Operators of the optimised graph", "", f"{before} nodes before, {after} after.", ""]
     if operators.counts:
         lines += [f"| operator | {report.before} | {report.after} |", "|---|---|---|"]
-        lines += [f"| {name} | {one} | {other} |" for name, (one, other) in operators.counts.items()]
+        lines += [f"| {name} | {count} | {other} |" for name, (count, other) in operators.counts.items()]
         lines.append("")
     return lines
 
@@ -111,7 +111,7 @@ def _time_lines(report: UpgradeReport) -> list[str]:
     for release in costs.releases:
         load, run = costs.speed.loads[release], costs.speed.seconds[release]
         numbers = (min(load), min(run), statistics.median(run))
-        lines.append(f"| {release} | {' | '.join(f'{one * 1e3:.3g} ms' for one in numbers)} |")
+        lines.append(f"| {release} | {' | '.join(f'{seconds * 1e3:.3g} ms' for seconds in numbers)} |")
     ratios = costs.speed.ratios(*costs.releases)
     lines += ["", f"Ratio of runs in turns: {costs.ratio:.2f}, from {min(ratios):.2f} to {max(ratios):.2f}.", ""]
     if costs.profiles:

@@ -57,19 +57,19 @@ class UpgradeReport:
     @property
     def counted(self) -> list[PathChange]:
         """Return the paths that both releases support in general, or all where there is none."""
-        return [one for one in self.paths if one.required] or list(self.paths)
+        return [change for change in self.paths if change.required] or list(self.paths)
 
     @property
     def verdict(self) -> Verdict:
         """Return the verdict, by the paths that count."""
         counted = self.counted
-        if any(one.new.failure is not None for one in counted):
+        if any(change.new.failure is not None for change in counted):
             return Verdict.LOST
-        if any(one.refused for one in counted) or not any(one.new.outputs for one in counted):
+        if any(change.refused for change in counted) or not any(change.new.outputs for change in counted):
             return Verdict.REFUSED
-        if any(one.moved for one in counted):
+        if any(change.moved for change in counted):
             return Verdict.MOVED
-        if any(one.is_wrong for one in counted):
+        if any(change.is_wrong for change in counted):
             return Verdict.WRONG
         return Verdict.SLOWER if self.costs is not None and self.costs.is_slower else Verdict.SAFE
 
@@ -80,15 +80,15 @@ class UpgradeReport:
         counted = self.counted
         match self.verdict:
             case Verdict.LOST:
-                both = all(one.old.failure is not None for one in counted if one.new.failure is not None)
+                both = all(change.old.failure is not None for change in counted if change.new.failure is not None)
                 return f"{way}does not load" + (", in neither release" if both else "")
             case Verdict.REFUSED:
-                sizes = unique_sizes(sample.sizes for one in counted for sample in one.refused)
+                sizes = unique_sizes(sample.sizes for change in counted for sample in change.refused)
                 return f"{way}does not run" + (f" at {sizes_text(sizes)}" if any(sizes) else "")
             case Verdict.MOVED:
-                outputs = [o for one in counted if one.moved and one.compared for o in one.compared.outputs]
-                problem = next((f": {one.name}: {one.problem}" for one in outputs if one.problem), "")
-                return f"{way}values moved{problem or f', by up to {max(one.max_abs for one in outputs):.3g}'}"
+                outputs = [o for change in counted if change.moved and change.compared for o in change.compared.outputs]
+                problem = next((f": {output.name}: {output.problem}" for output in outputs if output.problem), "")
+                return f"{way}values moved{problem or f', by up to {max(output.max_abs for output in outputs):.3g}'}"
             case Verdict.WRONG:
                 return f"{way}loads now, and is wrong by {self.reference}"
             case Verdict.SLOWER:
@@ -105,15 +105,18 @@ class UpgradeReport:
             "verdict": self.verdict.value,
             "headline": self.headline,
             "reference": self.reference,
-            "paths": [_path(one) for one in self.paths],
+            "paths": [_path(change) for change in self.paths],
             "since": {
-                name: [[str(one.before), str(one.after), one.was, one.becomes] for one in boundaries]
+                name: [
+                    [str(boundary.before), str(boundary.after), boundary.was, boundary.becomes]
+                    for boundary in boundaries
+                ]
                 for name, boundaries in self.since.items()
             },
             "errata": {"mended": self.errata.mended, "new": self.errata.new, "unknown": self.errata.unknown},
             "operators": self.operators.counts,
             "seconds": None if self.costs is None else {str(k): v for k, v in self.costs.speed.seconds.items()},
-            "profiles": [] if self.costs is None else [asdict(one) for one in self.costs.profiles],
+            "profiles": [] if self.costs is None else [asdict(profile) for profile in self.costs.profiles],
             "again": None if self.again is None else {"summary": self.again.outcome.summary, "ratio": self.again.ratio},
             "load_seconds": None if self.costs is None else {str(k): v for k, v in self.costs.speed.loads.items()},
         }
@@ -130,8 +133,8 @@ def _path(change: PathChange) -> dict[str, Any]:
         "taken": [[dict(sample.sizes), why] for sample, why in change.taken.items()],
         "judged": change.judged,
         "level": None if compared is None or compared.level is None else compared.level.value,
-        "max_abs": None if compared is None else max((one.max_abs for one in compared.outputs), default=0.0),
-        "sizes": [] if compared is None else [dict(one.sizes) for one in change.old.outputs],
+        "max_abs": None if compared is None else max((output.max_abs for output in compared.outputs), default=0.0),
+        "sizes": [] if compared is None else [dict(sample.sizes) for sample in change.old.outputs],
     }
 
 

@@ -29,30 +29,30 @@ def find_since(releases: Releases, request: CheckRequest, change: PathChange) ->
     if not samples:
         return []
     before, after = Version(change.old.version), Version(change.new.version)
-    known = between(releases.cached, before, after)
+    versions = between(releases.cached, before, after)
     alone = replace(request, samples=samples, interface=None)
 
     def judge(release: Version) -> Outcome:
         path: EnginePath = counterpart(change.old.path, str(release))
         return check_parity(on_path(releases.engine(release), path, samples[0].sizes), alone)
 
-    report = search_releases(known, judge, cached=[before, after], fetches=len(known))
-    endings = {one: change.same if ending == RIGHT else ending for one, ending in report.endings.items()}
+    report = search_releases(versions, judge, cached=[before, after], fetches=len(versions))
+    endings = {release: change.same if ending == RIGHT else ending for release, ending in report.endings.items()}
     return boundaries_of(endings, sorted({*releases.all, before, after}))
 
 
 def between(releases: Sequence[Version], before: Version, after: Version) -> list[Version]:
     """Return the releases from one to another, oldest first: back to where they branched from, if that is older."""
-    known = sorted({*releases, before, after})
-    chains = [_chain(one, known) for one in (before, after)]
-    start = max(set(chains[0]) & set(chains[1]), default=min(known))
-    return sorted(one for one in {*chains[0], *chains[1]} if one >= start)
+    versions = sorted({*releases, before, after})
+    chains = [_chain(release, versions) for release in (before, after)]
+    start = max(set(chains[0]) & set(chains[1]), default=min(versions))
+    return sorted(release for release in {*chains[0], *chains[1]} if release >= start)
 
 
-def _chain(release: Version, known: Sequence[Version]) -> list[Version]:
+def _chain(release: Version, versions: Sequence[Version]) -> list[Version]:
     """Return a release and all that it is based on, newest first."""
     chain = [release]
-    while (older := predecessor(chain[-1], known)) is not None:
+    while (older := predecessor(chain[-1], versions)) is not None:
         chain.append(older)
     return chain
 

@@ -106,7 +106,11 @@ class PathChange:
         """Return the samples at whose sizes the outputs differ."""
         if self.compared is None or self.compared.passed:
             return []
-        return [one for one in self.old.outputs if one in self.new.outputs and one.sizes in self.compared.failed_sizes]
+        return [
+            sample
+            for sample in self.old.outputs
+            if sample in self.new.outputs and sample.sizes in self.compared.failed_sizes
+        ]
 
 
 def on_path(engine: Any, path: EnginePath, sizes: Mapping[str, int]) -> OnPath:
@@ -128,15 +132,15 @@ def compare_values(
     the expected outputs of the samples, if they have some.
     """
     for path in paths:
-        samples = [one for one in request.samples if one.sizes or path is not EnginePath.FIXED_SYMBOLS]
+        samples = [sample for sample in request.samples if sample.sizes or path is not EnginePath.FIXED_SYMBOLS]
         if path not in paths_of_release(str(old.version)) or not samples:
             continue
         counts = all(is_required(path, str(engine.version)) for engine in (old, new))
         timeout = request.timeout if counts else min(request.timeout, _SHORT)
-        asked = replace(request, samples=samples, timeout=timeout)
-        before, after = (_side(engine, counterpart(path, str(engine.version)), asked) for engine in (old, new))
-        change = PathChange(before, after, _comparison(before, after, asked))
-        if all(len(one.expected) == len(request.output_names) for one in samples):
+        path_request = replace(request, samples=samples, timeout=timeout)
+        before, after = (_side(engine, counterpart(path, str(engine.version)), path_request) for engine in (old, new))
+        change = PathChange(before, after, _comparison(before, after, path_request))
+        if all(len(sample.expected) == len(request.output_names) for sample in samples):
             change = replace(change, judged=_judged(file, change, request))
         yield change
 
@@ -147,8 +151,8 @@ def _judged(file: CheckedFile, change: PathChange, request: CheckRequest) -> tup
         return "", judged_ending(file, change.new, replace(request, samples=list(change.new.outputs)))
     if not change.differing:
         return "", ""
-    asked = replace(request, samples=change.differing)
-    return judged_ending(file, change.old, asked), judged_ending(file, change.new, asked)
+    narrow_request = replace(request, samples=change.differing)
+    return judged_ending(file, change.old, narrow_request), judged_ending(file, change.new, narrow_request)
 
 
 def judged_ending(file: CheckedFile, side: Side, request: CheckRequest) -> str:
@@ -205,5 +209,5 @@ def _comparison(old: Side, new: Side, request: CheckRequest) -> Outcome | None:
     earlier = [replace(sample, expected=old.outputs[sample]) for sample in both]
     reply = EngineReply("ok", "run", outputs=tuple(new.outputs[sample] for sample in both))
     common = {"engine": f"{TARGET} {new.version}", "required": request.criteria.required}
-    asked = replace(request, samples=earlier, reference=f"{TARGET} {old.version}")
-    return comparison_outcome(reply, asked, common)
+    comparison_request = replace(request, samples=earlier, reference=f"{TARGET} {old.version}")
+    return comparison_outcome(reply, comparison_request, common)

@@ -17,26 +17,26 @@ def builtin_rewriters() -> tuple[Rewriter, ...]:
 
     Raises InputError for a package whose rewriters cannot be loaded.
     """
-    own = tuple(r for library in _LIBRARIES if library in sys.modules for r in _of(library))
-    return (*own, *_from_packages())
+    library_rewriters = tuple(r for library in _LIBRARIES if library in sys.modules for r in _of(library))
+    return (*library_rewriters, *_from_packages())
 
 
 @cache
 def _from_packages() -> tuple[Rewriter, ...]:
-    found: list[Rewriter] = []
+    rewriters: list[Rewriter] = []
     for name, value in load_entry_points("t2n.rewriters").items():
-        for one in [value] if isinstance(value, Rewriter) else value:
-            if not isinstance(one, Rewriter):
-                raise InputError(f"`{name}` of t2n.rewriters has {one!r}, which is not a rewriter")
-            found.append(one)
-    return tuple(found)
+        for rewriter in [value] if isinstance(value, Rewriter) else value:
+            if not isinstance(rewriter, Rewriter):
+                raise InputError(f"`{name}` of t2n.rewriters has {rewriter!r}, which is not a rewriter")
+            rewriters.append(rewriter)
+    return tuple(rewriters)
 
 
 @cache
 def _of(library: str) -> tuple[Rewriter, ...]:
     file = importlib.import_module(f"{__name__}.for_{library}")
     several = (value if isinstance(value, tuple) else (value,) for value in vars(file).values())
-    return tuple(one for group in several for one in group if isinstance(one, Rewriter))
+    return tuple(member for group in several for member in group if isinstance(member, Rewriter))
 
 
 _LIBRARIES = tuple(m.name.removeprefix("for_") for m in pkgutil.iter_modules(__path__) if m.name.startswith("for_"))

@@ -49,8 +49,8 @@ def _convolution_after(module: str) -> Callable[..., Tensor]:
             return plain
         joined = torch.cat([conv_state, hidden_states], dim=-1)
         conv_state.copy_(joined[..., -conv_state.shape[-1] :])
-        found: Tensor = importlib.import_module(module).causal_conv1d_fn(joined, weight, *args, **options)
-        return found[:, :, -hidden_states.shape[-1] :]
+        output: Tensor = importlib.import_module(module).causal_conv1d_fn(joined, weight, *args, **options)
+        return output[:, :, -hidden_states.shape[-1] :]
 
     return convolve
 
@@ -61,8 +61,8 @@ def _rule(
     """Apply the gated delta rule to tokens after a state, or to the first ones."""
     is_plain = options.get("use_qk_l2norm_in_kernel") and options.get("cu_seqlens") is None
     if not is_plain or key.shape[-1] != value.shape[-1] or not _has_operator(ctx):
-        found: tuple[Tensor, Tensor | None] = ctx.original(query, key, value, g, beta, **options)
-        return found
+        fallback: tuple[Tensor, Tensor | None] = ctx.original(query, key, value, g, beta, **options)
+        return fallback
     before = options.get("initial_state")
     results, last = torch.ops.t2n_recurrent.gated_delta_rule(query, key, value, g, beta, before)
     return results, last if options.get("output_final_state") else None

@@ -45,12 +45,14 @@ def as_one_operator(forward: Callable[..., Any]) -> Callable[..., Any]:
     def call(module: Any, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
         form = _form(module)
         if form is None or hidden_states.dim() != 2:
-            found: Tensor = forward(module, hidden_states, top_k_index, top_k_weights)
-            return found
+            output: Tensor = forward(module, hidden_states, top_k_index, top_k_weights)
+            return output
         up = "gate_up_proj" if module.has_gate else "up_proj"
-        layers = [getattr(module, f"{one}{end}", None) for one in (up, "down_proj") for end in ("", "_bias")]
-        found = torch.ops.t2n_experts.experts(hidden_states, top_k_index, top_k_weights, *layers, *form, is_grouped)
-        return found
+        layers = [
+            getattr(module, f"{projection}{end}", None) for projection in (up, "down_proj") for end in ("", "_bias")
+        ]
+        output = torch.ops.t2n_experts.experts(hidden_states, top_k_index, top_k_weights, *layers, *form, is_grouped)
+        return output
 
     return call
 
@@ -76,8 +78,8 @@ def _is_same(function: Any, other: Any) -> bool:
     """Return whether two functions have the same code: the library copies classes from model to model."""
     if not (isinstance(function, FunctionType) and isinstance(other, FunctionType)):
         return False
-    one, two = function.__code__, other.__code__
-    return (one.co_code, one.co_consts, one.co_names) == (two.co_code, two.co_consts, two.co_names)
+    left, right = function.__code__, other.__code__
+    return (left.co_code, left.co_consts, left.co_names) == (right.co_code, right.co_consts, right.co_names)
 
 
 def _activation(act: Any) -> str:

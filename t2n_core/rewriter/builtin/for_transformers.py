@@ -77,8 +77,8 @@ def _without_global_attention(ctx: RewriteContext, self: Any, *args: Any, **kwar
 
 def _windowed_attention(ctx: RewriteContext, self: Any, *args: Any, **kwargs: Any) -> Any:
     """Pass to the layer that no token is global, which the encoder would read from its mask in Python."""
-    known = {"is_global_attn": False} if _windowed.get() and "is_global_attn" in kwargs else {}
-    return ctx.original(self, *args, **{**kwargs, **known})
+    overrides = {"is_global_attn": False} if _windowed.get() and "is_global_attn" in kwargs else {}
+    return ctx.original(self, *args, **{**kwargs, **overrides})
 
 
 def _chunks(ctx: RewriteContext, hidden_states: Tensor, window_overlap: int, onnx_export: bool = False) -> Any:

@@ -101,14 +101,14 @@ class QuantisedCalls(TorchFunctionMode):
         return _of_quantised(func, name, args, kwargs)
 
     def _operator(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        known = self._packed.get(name) or _WITH_GRID.get(name)
-        if known is None:
+        implementation = self._packed.get(name) or _WITH_GRID.get(name)
+        if implementation is None:
             raise CaptureError(f"the operator quantized::{name} is not supported", op=f"quantized::{name}", hint=_HINT)
         kwargs = {_NAMES.get(key, key): value for key, value in kwargs.items()}
         if name in ("max_pool1d", "max_pool2d"):
-            return args[0].like(known(args[0].integers, *args[1:], **kwargs))
+            return args[0].like(implementation(args[0].integers, *args[1:], **kwargs))
         kwargs = {("zero_point" if key == "zero" and name.startswith("cat") else key): v for key, v in kwargs.items()}
-        return known(*args, **kwargs)
+        return implementation(*args, **kwargs)
 
     def _recurrent(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         x, hx, *rest = args
@@ -175,15 +175,15 @@ def _products(of: Products) -> dict[str, Callable[..., Any]]:
     """Return the operators on packed weights whose grid is known: linear layers and convolutions."""
 
     def product(
-        x: QuantisedTensor, weight: PackedWeight, *grid: Any, relu: bool = False, **named: Any
+        x: QuantisedTensor, weight: PackedWeight, *grid: Any, relu: bool = False, **keywords: Any
     ) -> QuantisedTensor:
-        scale, zero = _grid_of(grid, named)
+        scale, zero = _grid_of(grid, keywords)
         return of.product(x, weight, scale, zero, relu)
 
     def with_sum(
-        x: QuantisedTensor, plus: QuantisedTensor, weight: PackedWeight, *grid: Any, relu: bool = False, **named: Any
+        x: QuantisedTensor, plus: QuantisedTensor, weight: PackedWeight, *grid: Any, relu: bool = False, **keywords: Any
     ) -> QuantisedTensor:
-        scale, zero = _grid_of(grid, named)
+        scale, zero = _grid_of(grid, keywords)
         return of.product(x, weight, scale, zero, relu, plus)
 
     def leaky(
@@ -201,9 +201,9 @@ def _products(of: Products) -> dict[str, Callable[..., Any]]:
     return table | {"conv2d_add": with_sum, "conv2d_add_relu": functools.partial(with_sum, relu=True)}
 
 
-def _grid_of(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[float, int]:
+def _grid_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, int]:
     """Return scale and zero point, which come last. Older variants have the settings of a convolution before them."""
-    scale, zero = (*args, *named.values())[-2:]
+    scale, zero = (*args, *kwargs.values())[-2:]
     return float(scale), int(zero)
 
 

@@ -36,9 +36,9 @@ class Dynamic:
         """Return the centred integers of a tensor on its own grid, and the scale."""
         high = 127.0 if reduce_range and self.engine != "qnnpack" else 255.0
         lowest, highest = x.amin().clamp(max=0.0), x.amax().clamp(min=0.0)
-        wanted = (highest - lowest) / high
-        scale = torch.clamp(wanted, min=_SMALLEST_SCALE)
-        zero = torch.round(-lowest / torch.where(wanted == 0, scale, wanted))
+        exact_scale = (highest - lowest) / high
+        scale = torch.clamp(exact_scale, min=_SMALLEST_SCALE)
+        zero = torch.round(-lowest / torch.where(exact_scale == 0, scale, exact_scale))
         zero = bounded(zero, 0.0, high)
         numbers = bounded(torch.round(x * (1.0 / scale)) + zero, 0.0, high)
         return numbers - zero, scale
@@ -51,8 +51,8 @@ class Dynamic:
         for layer in range(settings.layers):
             directions = []
             for direction in range(settings.directions):
-                place = layer * settings.directions + direction
-                outs, end = self._lstm_layer(sequence, (hidden[place], cell[place]), cells[place], bool(direction))
+                index = layer * settings.directions + direction
+                outs, end = self._lstm_layer(sequence, (hidden[index], cell[index]), cells[index], bool(direction))
                 directions.append(outs)
                 ends.append(end)
             sequence = directions[0] if len(directions) == 1 else torch.cat(directions, -1)
@@ -66,8 +66,8 @@ class Dynamic:
         for layer in range(settings.layers):
             directions = []
             for direction in range(settings.directions):
-                place = layer * settings.directions + direction
-                outs, end = self._gru_layer(sequence, hx[place], cells[place], bool(direction))
+                index = layer * settings.directions + direction
+                outs, end = self._gru_layer(sequence, hx[index], cells[index], bool(direction))
                 directions.append(outs)
                 ends.append(end)
             sequence = directions[0] if len(directions) == 1 else torch.cat(directions, -1)

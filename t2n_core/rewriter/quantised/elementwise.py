@@ -58,12 +58,12 @@ def mul_scalar(x: QuantisedTensor, number: float, relu: bool = False) -> Quantis
     """Return x · number: the same integers with another scale, mirrored if the number is negative."""
     low, high = x.limits
     if number > 0:
-        found = QuantisedTensor(x.integers, x.scale * number, x.zero, x.dtype)
+        product = QuantisedTensor(x.integers, x.scale * number, x.zero, x.dtype)
     elif number == 0:
-        found = QuantisedTensor(torch.zeros_like(x.integers), 0.1, 0, x.dtype)
+        product = QuantisedTensor(torch.zeros_like(x.integers), 0.1, 0, x.dtype)
     else:
-        found = QuantisedTensor(high + low - x.integers, -x.scale * number, high + low - x.zero, x.dtype)
-    return rectify(found) if relu else found
+        product = QuantisedTensor(high + low - x.integers, -x.scale * number, high + low - x.zero, x.dtype)
+    return rectify(product) if relu else product
 
 
 def matmul(a: QuantisedTensor, b: QuantisedTensor, scale: float, zero: int) -> QuantisedTensor:
@@ -87,8 +87,8 @@ def _requantise_to(x: QuantisedTensor, scale: float, zero: int) -> QuantisedTens
 
 
 def stack(tensors: Sequence[QuantisedTensor], dim: int = 0) -> QuantisedTensor:
-    place = dim if dim >= 0 else dim + tensors[0].ndim + 1
-    return cat([t.like(t.integers.unsqueeze(place)) for t in tensors], place)
+    axis = dim if dim >= 0 else dim + tensors[0].ndim + 1
+    return cat([t.like(t.integers.unsqueeze(axis)) for t in tensors], axis)
 
 
 # -------------------------------------------------------------------------------------------------- activations

@@ -50,15 +50,15 @@ def integer_weights(model: torch.nn.Module) -> Iterator[Quantised | None]:
 
     Raises CaptureError for packed objects that are not supported.
     """
-    named = list(model.named_modules())
-    if isinstance(model, torch.jit.ScriptModule) or not any(_is_quantised(module) for _, module in named):
+    named_modules = list(model.named_modules())
+    if isinstance(model, torch.jit.ScriptModule) or not any(_is_quantised(module) for _, module in named_modules):
         yield None
         return
     undo: Undo = []
     labels: dict[Any, str] = {}
-    paths = dict(named)
+    paths = dict(named_modules)
     try:
-        for path, module in named:
+        for path, module in named_modules:
             if isinstance(module, torch.fx.GraphModule) or _is_quantised(module):
                 _put(vars(module), "_buffers", dict(module._buffers), undo)  # the order of its own buffers is kept
                 _open(path, module, paths, labels, undo)
@@ -78,18 +78,20 @@ def _is_quantised(module: torch.nn.Module) -> bool:
 def _open(
     path: str, module: torch.nn.Module, paths: dict[str, torch.nn.Module], labels: dict[Any, str], undo: Undo
 ) -> None:
-    kept = [name for name, value in vars(module).items() if isinstance(value, torch.Tensor) and value.is_quantized]
-    if kept:
+    tensor_names = [
+        name for name, value in vars(module).items() if isinstance(value, torch.Tensor) and value.is_quantized
+    ]
+    if tensor_names:
         raise CaptureError(
-            f"a {type(module).__name__} holds a quantised tensor, `{path}.{kept[0]}`, which is not supported",
+            f"a {type(module).__name__} holds a quantised tensor, `{path}.{tensor_names[0]}`, which is not supported",
             hint="keep this layer in float: qconfig = None before the conversion",
         )
-    held = {name: value for name, value in vars(module).items() if isinstance(value, torch.ScriptObject)}
+    packed_objects = {name: value for name, value in vars(module).items() if isinstance(value, torch.ScriptObject)}
     # PyTorch's own would read the tensors of the packed object
     _put(vars(module), "_save_to_state_dict", functools.partial(torch.nn.Module._save_to_state_dict, module), undo)
     for name in _compiled_methods(type(module)):  # torch.jit.trace would compile them, with the packed objects
         _put(vars(module), name, functools.partial(getattr(module, name)), undo)
-    for name, packed in held.items():
+    for name, packed in packed_objects.items():
         unpacked = unpack(packed, module, f"{_STEM}{name}_")
         _put(vars(module), name, unpacked.replacement, undo)
         for buffer, tensor in unpacked.tensors.items():
@@ -114,8 +116,8 @@ def label_of(path: str, attribute: str, word: str, paths: dict[str, torch.nn.Mod
     if len(parents) > 1 and parents[-1] == "_all_weight_values":
         layer = paths[".".join(parents[:-1])]
         index, reverse = divmod(int(last), 2 if getattr(layer, "bidirectional", False) else 1)
-        which, _, what = word.partition("_")
-        return ".".join([*parents[:-1], f"{what}_{which}_l{index}{'_reverse' if reverse else ''}"])
+        which, _, parameter = word.partition("_")
+        return ".".join([*parents[:-1], f"{parameter}_{which}_l{index}{'_reverse' if reverse else ''}"])
     if last == "_packed_params":
         return ".".join([*parents, word])
     if attribute in ("_packed_params", "_packed_weight"):

@@ -82,8 +82,8 @@ class QuantisedTensor:
 
 def single(x: float) -> float:
     """Return a scale rounded to float32, in which PyTorch computes with scales."""
-    found: float = struct.unpack("f", struct.pack("f", x))[0]
-    return found
+    value: float = struct.unpack("f", struct.pack("f", x))[0]
+    return value
 
 
 def reciprocal(scale: float) -> float:

@@ -67,9 +67,9 @@ class PackedWeight:
         return dequantised_along(self.stored, torch.ones_like(zeros), zeros, int(self.transposed))
 
     def _require(self, word: str) -> Tensor:
-        found = self.buffers.get(word)
-        assert found is not None
-        return found
+        buffer = self.buffers.get(word)
+        assert buffer is not None
+        return buffer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,9 +102,9 @@ def unpack(packed: Any, owner: torch.nn.Module, stem: str) -> Unpacked:
                 hint='convert the model with torch.backends.quantized.engine = "x86"',
             ) from cause
         names = ("stride", "padding", "dilation", "output_padding")
-        how: dict[str, Any] = {name: [int(n) for n in getattr(packed, name)()] for name in names}
-        how |= {"groups": int(packed.groups()), "transposed": bool(packed.transpose())}
-        return _of_tensor(weight, bias, owner, stem, how)
+        options: dict[str, Any] = {name: [int(n) for n in getattr(packed, name)()] for name in names}
+        options |= {"groups": int(packed.groups()), "transposed": bool(packed.transpose())}
+        return _of_tensor(weight, bias, owner, stem, options)
     if kind == "EmbeddingPackedParamsBase":
         return _rows(operator("quantized::embedding_bag_unpack")(packed), owner, stem)
     if kind == "CellParamsBase":
@@ -122,18 +122,20 @@ def _linear(packed: Any, owner: torch.nn.Module, stem: str) -> Unpacked:
     return _of_tensor(weight, bias, owner, stem, {})
 
 
-def _of_tensor(weight: Tensor, bias: Tensor | None, owner: torch.nn.Module, stem: str, how: dict[str, Any]) -> Unpacked:
+def _of_tensor(
+    weight: Tensor, bias: Tensor | None, owner: torch.nn.Module, stem: str, options: dict[str, Any]
+) -> Unpacked:
     numbers = weight.int_repr()
     per_tensor = weight.qscheme() == torch.per_tensor_affine
     scales = torch.tensor(weight.q_scale()) if per_tensor else weight.q_per_channel_scales().float()
     zeros = torch.tensor(weight.q_zero_point()) if per_tensor else weight.q_per_channel_zero_points()
     tensors = {"weight": numbers, "scales": scales}
-    kept = tuple(map(float, zeros.reshape(-1).tolist())) if zeros.any() else ()
-    if len(set(kept)) > 1:
+    zero_points = tuple(map(float, zeros.reshape(-1).tolist())) if zeros.any() else ()
+    if len(set(zero_points)) > 1:
         tensors["zeros"] = zeros
     if bias is not None:
         tensors["bias"] = bias.detach().clone()
-    return _unpack(PackedWeight(Buffers(owner, stem), kept, **how), tensors, stem)
+    return _unpack(PackedWeight(Buffers(owner, stem), zero_points, **options), tensors, stem)
 
 
 def _rows(weight: Tensor, owner: torch.nn.Module, stem: str) -> Unpacked:
@@ -163,8 +165,8 @@ def _cell(packed: Any, owner: torch.nn.Module, stem: str) -> Unpacked:
         )
     replacements, tensors = [], dict[str, Tensor]()
     for part, bias, word in zip(parts, biases, ("ih", "hh"), strict=True):
-        weight, own = operator("quantized::linear_unpack")(part)
-        unpacked = _of_tensor(weight, own if own is not None else bias, owner, f"{stem}{word}_", {})
+        weight, own_bias = operator("quantized::linear_unpack")(part)
+        unpacked = _of_tensor(weight, own_bias if own_bias is not None else bias, owner, f"{stem}{word}_", {})
         replacements.append(unpacked.replacement)
         tensors |= unpacked.tensors
     return Unpacked(CellWeights(*replacements), tensors)  # type: ignore[arg-type]

@@ -96,15 +96,15 @@ def sums(x: Tensor, weight: PackedWeight) -> Tensor:
     w: Any = weight.centred()
     if w.dim() == 2:
         return whole_sums(F.linear(x, w))
-    how = {"stride": tuple(weight.stride), "padding": tuple(weight.padding), "dilation": tuple(weight.dilation)}
+    options = {"stride": tuple(weight.stride), "padding": tuple(weight.padding), "dilation": tuple(weight.dilation)}
     flat = x.dim() == 3 and w.dim() == 4  # a 1-d convolution is packed as a 2-d one
     if flat:
         w = w.squeeze(2)
-        how = {name: numbers[1:] if len(numbers) > 1 else numbers for name, numbers in how.items()}
+        options = {name: numbers[1:] if len(numbers) > 1 else numbers for name, numbers in options.items()}
     if weight.transposed:
         more = tuple(weight.output_padding)[int(flat) :]
-        return whole_sums(_TRANSPOSED[x.dim()](x, w, None, output_padding=more, groups=weight.groups, **how))
-    return whole_sums(_CONVOLUTIONS[x.dim()](x, w, None, groups=weight.groups, **how))
+        return whole_sums(_TRANSPOSED[x.dim()](x, w, None, output_padding=more, groups=weight.groups, **options))
+    return whole_sums(_CONVOLUTIONS[x.dim()](x, w, None, groups=weight.groups, **options))
 
 
 def channels(weight: PackedWeight, numbers: Tensor, rank: int) -> Tensor:

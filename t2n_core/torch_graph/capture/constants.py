@@ -68,12 +68,12 @@ class Constants:
     def _elements_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return the elements of a tensor; None if they depend on inputs, or if there are too many."""
         if tensor not in self._elements:
-            name = next((name for name, own in _tensors(self._module) if own is tensor), None)
+            name = next((name for name, candidate in _tensors(self._module) if candidate is tensor), None)
             if name is None or name not in self._stored:
                 return None
             self._elements[tensor] = self._stored[name]
-        found: torch.Tensor = self._elements[tensor]
-        return found
+        elements: torch.Tensor = self._elements[tensor]
+        return elements
 
     def _compute(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         args, kwargs = pytree.tree_map_only(torch.Tensor, self._elements_of, (args, kwargs))
@@ -98,9 +98,9 @@ class Constants:
         real = self._elements_of(tensor)
         if real is None:
             return
-        place = real.untyped_storage().data_ptr()
+        address = real.untyped_storage().data_ptr()
         for other, value in list(self._elements.items()):
-            if value.untyped_storage().data_ptr() == place:
+            if value.untyped_storage().data_ptr() == address:
                 del self._elements[other]
 
     def _chooses(self, name: str, args: Any, kwargs: Any) -> bool:
@@ -115,7 +115,7 @@ class Constants:
         """Return the result of a call on non-constant tensors, with constant masks or counts as positions."""
         if name in ("__getitem__", "__setitem__"):
             x, index, *value = args
-            items = [one for item in _items(index) for one in self._positions_of(item)]
+            items = [position for item in _items(index) for position in self._positions_of(item)]
             args = (x, items[0] if len(items) == 1 else tuple(items), *value)
         elif name == "repeat_interleave" and args:
             counts, axis = _argument(args, kwargs, "repeats", 1), _argument(args, kwargs, "dim", 2)
@@ -132,11 +132,11 @@ class Constants:
             return [item]
         with _disable_current_modes():
             places = real.nonzero(as_tuple=True)
-        return [self._constant(place) for place in places]
+        return [self._constant(indices) for indices in places]
 
 
-def _argument(args: Any, kwargs: Any, name: str, place: int) -> Any:
-    return args[place] if len(args) > place else kwargs.get(name)
+def _argument(args: Any, kwargs: Any, name: str, position: int) -> Any:
+    return args[position] if len(args) > position else kwargs.get(name)
 
 
 def _tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:

@@ -97,18 +97,18 @@ def _replace_in(value: Any, replacement: Callable[[Any], Any]) -> Any:
 class _Snapshot:
     """The values that containers, cells and names hold at one moment."""
 
-    def __init__(self, found: Reachable) -> None:
-        self._contents = [(container, contents_of(container)) for container in found.contents]
-        self._cells = [(cell, _cell_content(cell)) for cell in found.cells]
-        self._names = [(owner, name, _get_name(owner, name)) for owner, name in found.names]
+    def __init__(self, reachable: Reachable) -> None:
+        self._contents = [(container, contents_of(container)) for container in reachable.contents]
+        self._cells = [(cell, _cell_content(cell)) for cell in reachable.cells]
+        self._names = [(owner, name, _get_name(owner, name)) for owner, name in reachable.names]
 
     def changed(self) -> Iterator[Any]:
         """Yield the current values of containers, cells and names whose value has changed."""
         for container, before in self._contents:
             if not _is_same(container, before):
                 yield container
-        for cell, held in self._cells:
-            if _cell_content(cell) is not held:
+        for cell, content in self._cells:
+            if _cell_content(cell) is not content:
                 yield _cell_content(cell)
         for owner, name, value in self._names:
             if _get_name(owner, name) is not value:
@@ -117,12 +117,12 @@ class _Snapshot:
     def restore(self) -> None:
         for container, before in self._contents:
             refill(container, before)
-        for cell, held in self._cells:
-            if _cell_content(cell) is not held:
-                if held is _NOTHING:
+        for cell, content in self._cells:
+            if _cell_content(cell) is not content:
+                if content is _NOTHING:
                     del cell.cell_contents
                 else:
-                    cell.cell_contents = held
+                    cell.cell_contents = content
         for owner, name, value in self._names:
             if _get_name(owner, name) is not value:
                 _set_name(owner, name, value)
@@ -139,12 +139,12 @@ def refill(container: Any, contents: list[Any]) -> None:
 
 
 def _is_same(container: Any, before: list[Any]) -> bool:
-    held = contents_of(container)
-    if len(held) != len(before):
+    contents = contents_of(container)
+    if len(contents) != len(before):
         return False
     if isinstance(container, dict):
-        held, before = ([*itertools.chain.from_iterable(pairs)] for pairs in (held, before))
-    return all(map(operator.is_, held, before))
+        contents, before = ([*itertools.chain.from_iterable(pairs)] for pairs in (contents, before))
+    return all(map(operator.is_, contents, before))
 
 
 def _cell_content(cell: CellType) -> Any:

@@ -97,7 +97,7 @@ def refuse_smaller_range(declared: DeclaredAxes, sizes: SizeRange, decisions: Se
     for decision in decisions:
         for name in sorted({s.name for s in decision.condition.free_symbols} & declared.explicit):
             (low, high), (wanted_low, wanted_high) = sizes.bounds[name], declared.range.bounds[name]
-            tied = any(s.name == name for one in sizes.conditions for s in one.free_symbols)
+            tied = any(s.name == name for condition in sizes.conditions for s in condition.free_symbols)
             is_most_kept = wanted_high is not None
             if tied or (high != wanted_high and is_most_kept) or (low > wanted_low and declared.keeps_least(name)):
                 only = "PyTorch itself runs this model" if decision.required else "the captured graph holds"
@@ -132,7 +132,7 @@ def refusal_to_run(cause: Exception, model: str, inputs: str) -> InputError:
     )
 
 
-def _origin(what: str, cause: Exception) -> Origin | None:
+def _origin(description: str, cause: Exception) -> Origin | None:
     """Return the model's innermost line among those that led to an exception."""
     line = line_of_error(cause, NOT_THE_USERS)
-    return Origin(what, "", line) if line else None
+    return Origin(description, "", line) if line else None

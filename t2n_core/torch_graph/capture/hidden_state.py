@@ -44,11 +44,11 @@ def refusal_of_hidden_state(source: Source, inputs: ModelInputs) -> InputError |
     modules = [module for module in source.module.modules() if _stores_of(module)]
     if not modules:
         return None
-    others = [one * _OF_A_CALL if one.is_floating_point() else one for one in inputs.tensors]
+    others = [tensor * _OF_A_CALL if tensor.is_floating_point() else tensor for tensor in inputs.tensors]
     try:
         with _restored(source.module, modules) as (before, buffers):
             run_once(source, inputs, inputs.tensors)
-            changed = [place for place, held in before.items() if not held.holds()]
+            changed = [key for key, snapshot in before.items() if not snapshot.holds()]
             if not changed:
                 return None
             buffers.restore()  # the export itself refuses what a call writes into them
@@ -76,15 +76,15 @@ def _stores_of(module: torch.nn.Module) -> Mapping[str, str]:
 @functools.cache
 def stores_of(kind: Any) -> Mapping[str, str]:
     """Return the attributes that the code of a class stores into outside of `__init__`, each with its first place."""
-    found: dict[str, str] = {}
-    for one in kind.__mro__:
-        if is_foreign(one.__module__):
+    attributes: dict[str, str] = {}
+    for base in kind.__mro__:
+        if is_foreign(base.__module__):
             continue
-        for name, function in vars(one).items():
+        for name, function in vars(base).items():
             if isinstance(function, FunctionType) and name not in ("__init__", "__setstate__", "__setattr__"):
-                for attribute, place in _stores(function):
-                    found.setdefault(attribute, place)
-    return found
+                for attribute, location in _stores(function):
+                    attributes.setdefault(attribute, location)
+    return attributes
 
 
 def _stores(function: FunctionType) -> Iterator[tuple[str, str]]:
@@ -124,11 +124,11 @@ def _parts(target: ast.expr) -> Iterator[ast.expr]:
         yield target
 
 
-def _attribute(target: ast.AST, own: str) -> str | None:
-    """Return the attribute of the object itself, named `own`, that an expression is part of; None for any other."""
+def _attribute(target: ast.AST, self_name: str) -> str | None:
+    """Return the attribute of the object named `self_name` that an expression is part of; None for any other."""
     while isinstance(target, ast.Attribute | ast.Subscript | ast.Starred):
         inner = target.value
-        if isinstance(target, ast.Attribute) and isinstance(inner, ast.Name) and inner.id == own:
+        if isinstance(target, ast.Attribute) and isinstance(inner, ast.Name) and inner.id == self_name:
             return target.attr
         target = inner
     return None
@@ -172,18 +172,18 @@ def _restored(
     model: torch.nn.Module, modules: list[torch.nn.Module]
 ) -> Iterator[tuple[Mapping[tuple[torch.nn.Module, str], _Held], _Elements]]:
     """Yield the values of the attributes that modules store into, and of buffers; leave the model as it was before."""
-    held = {(module, name): _Held(module, name) for module in modules for name in _stores_of(module)}
+    snapshots = {(module, name): _Held(module, name) for module in modules for name in _stores_of(module)}
     buffers = [(module, dict(module._buffers)) for module in model.modules()]
     elements = _Elements(model.buffers())
     with torch.no_grad(), preserve_containers(model):
         try:
-            yield held, elements
+            yield snapshots, elements
         finally:
-            for one in held.values():
-                one.elements.restore()
-            for module, own in buffers:
+            for snapshot in snapshots.values():
+                snapshot.elements.restore()
+            for module, module_buffers in buffers:
                 module._buffers.clear()
-                module._buffers.update(own)
+                module._buffers.update(module_buffers)
             elements.restore()
 
 

@@ -89,14 +89,14 @@ class FakeTensors:
         for sizes in (mode.shape_env for mode in modes if mode.shape_env is not None):
             of_program.update(id(tracked.fake) for tracked in sizes.tracked_fakes or ())
         of_random_numbers = (
-            one for state in vars(PhiloxStateTracker).values() for one in getattr(state, "__dict__", {}).values()
+            value for state in vars(PhiloxStateTracker).values() for value in getattr(state, "__dict__", {}).values()
         )
         of_program.update(map(id, of_random_numbers))
         return [tensor for tensor in alive if id(tensor) not in of_program]
 
 
 def _alive(references: Iterable[weakref.ref[Any]]) -> list[Any]:
-    return [found for reference in references if (found := reference()) is not None]
+    return [referent for reference in references if (referent := reference()) is not None]
 
 
 def _holders(tensors: Sequence[Any]) -> Iterator[str]:
@@ -104,10 +104,10 @@ def _holders(tensors: Sequence[Any]) -> Iterator[str]:
     step: list[Any] = list(tensors)
     ours, seen = [tensors, step], {id(t) for t in tensors}
     for _ in range(_STEPS):
-        found: list[Any] = []
-        ours.append(found)
+        holders: list[Any] = []
+        ours.append(holders)
         for holder in gc.get_referrers(*step[:_WIDEST]):
-            if id(holder) in seen or isinstance(holder, FrameType) or any(holder is own for own in ours):
+            if id(holder) in seen or isinstance(holder, FrameType) or any(holder is own_list for own_list in ours):
                 continue
             seen.add(id(holder))
             if isinstance(holder, CACHE):
@@ -116,23 +116,25 @@ def _holders(tensors: Sequence[Any]) -> Iterator[str]:
             name = _name(holder, step)
             if name:
                 yield name
-            found.append(holder)
-        step = found
+            holders.append(holder)
+        step = holders
         ours.append(step)
 
 
-def _name(holder: Any, held: Sequence[Any]) -> str:
+def _name(holder: Any, referents: Sequence[Any]) -> str:
     """Return a user's name for a holder; "" for one of PyTorch's own objects, and for a plain container."""
     if isinstance(holder, dict):
-        name = next((str(key) for key, value in holder.items() if any(value is one for one in held)), "")
+        name = next((str(key) for key, value in holder.items() if any(value is referent for referent in referents)), "")
         module = sys.modules.get(str(holder.get("__name__")))
         if module is not None and vars(module) is holder and not is_foreign(module.__name__):
             return f"the global `{name}` of {module.__name__}"
         return ""
     if isinstance(holder, CellType):
         closures = [c for c in gc.get_referrers(holder) if isinstance(c, tuple)]
-        own = [f for f in gc.get_referrers(*closures) if isinstance(f, FunctionType) and not is_foreign(f.__module__)]
-        return f"a variable around the function `{own[0].__qualname__}`" if own else ""
+        functions = [
+            f for f in gc.get_referrers(*closures) if isinstance(f, FunctionType) and not is_foreign(f.__module__)
+        ]
+        return f"a variable around the function `{functions[0].__qualname__}`" if functions else ""
     if isinstance(holder, torch.Tensor | ModuleType | tuple | list | set | FunctionType):
         return ""
     cls = holder if isinstance(holder, type) else type(holder)

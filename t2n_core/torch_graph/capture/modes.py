@@ -55,7 +55,7 @@ class CaptureMode(TorchFunctionMode):
             return func(*args, **kwargs)  # most calls: PyTorch itself reads attributes of its fake tensors
         if override is not None:
             func = override.replacement
-            kwargs = {"dim" if name == "axis" else name: given for name, given in kwargs.items()}  # as PyTorch takes it
+            kwargs = {"dim" if name == "axis" else name: value for name, value in kwargs.items()}  # as PyTorch takes it
         if isinstance(func, OpOverload):
             namespace, _, name = func._schema.name.partition("::")
             if namespace != "aten":
@@ -80,7 +80,9 @@ class CaptureMode(TorchFunctionMode):
 
     def _plain(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         """Return the result of a call; rows that masks select are followed, and elements of tensors that are sizes."""
-        return self._masked.call(func, name, args, kwargs, lambda given: self._with_tracking(func, name, given, kwargs))
+        return self._masked.call(
+            func, name, args, kwargs, lambda new_args: self._with_tracking(func, name, new_args, kwargs)
+        )
 
     def _with_tracking(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         if name == "__bool__" and (truth := self.assertions.truth()) is not None:
@@ -171,9 +173,9 @@ class CaptureMode(TorchFunctionMode):
                 real_values.pop(tensors[0], None)  # unknown values are written to it
             return func(*args, **kwargs)
         if name in _FACTORIES:
-            kept = 1 if name.startswith("new_") else 0  # `self` of a method
-            sizes = (self._integers(a)[0] if isinstance(a, torch.Tensor) else a for a in args[kept:])
-            return func(*args[:kept], *sizes, **kwargs)
+            start = 1 if name.startswith("new_") else 0  # `self` of a method
+            sizes = (self._integers(a)[0] if isinstance(a, torch.Tensor) else a for a in args[start:])
+            return func(*args[:start], *sizes, **kwargs)
         real_args, real_kwargs = pytree.tree_map_only(torch.Tensor, lambda t: real_values[t], (args, kwargs))
         if any(isinstance(leaf, torch.SymInt) for leaf in pytree.tree_leaves((args, kwargs))):
             return func(*args, **kwargs)

@@ -78,22 +78,22 @@ def run_once(source: Source, inputs: ModelInputs, tensors: Sequence[torch.Tensor
         return source.run(args, kwargs)
 
 
-def are_equal(one: Any, other: Any) -> bool:
+def are_equal(value: Any, other: Any) -> bool:
     """Return whether two results have the same parts, up to rounding."""
-    (first, structure), (second, other_structure) = pytree.tree_flatten(one), pytree.tree_flatten(other)
+    (first, structure), (second, other_structure) = pytree.tree_flatten(value), pytree.tree_flatten(other)
     return structure == other_structure and all(map(_is_equal, first, second))
 
 
-def _is_equal(one: Any, other: Any) -> bool:
-    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
-        return isinstance(one, torch.Tensor) == isinstance(other, torch.Tensor)
-    return one.shape == other.shape and one.dtype == other.dtype and torch.allclose(one, other, equal_nan=True)
+def _is_equal(value: Any, other: Any) -> bool:
+    if not isinstance(value, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return isinstance(value, torch.Tensor) == isinstance(other, torch.Tensor)
+    return value.shape == other.shape and value.dtype == other.dtype and torch.allclose(value, other, equal_nan=True)
 
 
 def _copies(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Return copies of the buffers under all their names; one buffer is one copy."""
     copies: dict[int, torch.Tensor] = {}
-    named = list(module.named_buffers(remove_duplicate=False))
-    for _, buffer in named:
+    named_buffers = list(module.named_buffers(remove_duplicate=False))
+    for _, buffer in named_buffers:
         copies.setdefault(id(buffer), buffer.detach().clone())
-    return {name: copies[id(buffer)] for name, buffer in named}
+    return {name: copies[id(buffer)] for name, buffer in named_buffers}

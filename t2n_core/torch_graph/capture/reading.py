@@ -43,7 +43,7 @@ class ProgramReader:
         results: Results,
         again: Callable[[Mapping[str, int], frozenset[str]], Recaptured | None] | None,
         tensors: Sequence[torch.Tensor],
-        found: Decisions,
+        size_decisions: Decisions,
         limits: Mapping[str, Bounds] = MappingProxyType({}),
     ) -> CapturedModel:
         """Return what a program says of the model. Raises CaptureError where it holds for fewer sizes than declared.
@@ -70,7 +70,7 @@ class ProgramReader:
         sizes = sizes.narrowed(**{name: limit for name, limit in limits.items() if name in sizes.bounds})
         table.range = sizes
         decide_all_counts(program, table)
-        decisions = with_user_symbols([*found.all(), *implied_decisions(program)], table)
+        decisions = with_user_symbols([*size_decisions.all(), *implied_decisions(program)], table)
         of_capture = of_emptiness(sizes) if again is not None else []
         regions = None if again is None else Regions(program, table, captured_at, again)
 

@@ -87,15 +87,17 @@ class SizeKeyedDicts:
         """
         reachable = Reachable()
         reachable.follow(self._model)
-        own = {id(value) for one in reachable.modules() for name, value in vars(one).items() if name in _OF_A_MODULE}
+        internal_ids = {
+            id(value) for module in reachable.modules() for name, value in vars(module).items() if name in _OF_A_MODULE
+        }
         copies: dict[int, _SizeKeyedDict] = {}
 
         def replacement(value: Any) -> Any:
-            if type(value) is not dict or id(value) in own:
+            if type(value) is not dict or id(value) in internal_ids:
                 return value
             if id(value) not in copies:
                 copies[id(value)] = copy = _SizeKeyedDict(value)
-                copy.update({key: replacement(held) for key, held in value.items()})
+                copy.update({key: replacement(item) for key, item in value.items()})
             return copies[id(value)]
 
         replace_stored(self._model, replacement)
@@ -103,15 +105,15 @@ class SizeKeyedDicts:
             yield
         finally:
             replace_stored(self._model, _original)
-            for one in copies.values():  # a dict inside another that was replaced
-                one.original.update({key: _original(held) for key, held in one.original.items()})
-        for one in copies.values():
-            for key in one.missed.values():
+            for copy in copies.values():  # a dict inside another that was replaced
+                copy.original.update({key: _original(item) for key, item in copy.original.items()})
+        for copy in copies.values():
+            for key in copy.missed.values():
                 raise CaptureError(
                     f"the model looks up the size {key} in a dict, and stores nothing there for a new size", hint=_HINT
                 )
-            if one.has_sizes:
-                self._numbers.update(number for key in one.original for number in _numbers_in(key))
+            if copy.has_sizes:
+                self._numbers.update(number for key in copy.original for number in _numbers_in(key))
 
     def sizes(self, captured: CapturedModel) -> Iterator[dict[str, int]]:
         """Yield the sizes inside the range of a capture that are keys of a dict that takes sizes."""

@@ -55,12 +55,12 @@ class _Search:
         elif differing:
             self.joint |= others.keys()
         for line in differing:
-            if not any(str(one).startswith(line.partition(" in ")[0] + ":") for one in self.frozen if line):
+            if not any(str(warning).startswith(line.partition(" in ")[0] + ":") for warning in self.frozen if line):
                 self.lines.setdefault(line, list(others))
 
     def limits(self) -> dict[str, Bounds]:
         """Return the range of each symbol that makes a difference: up to sizes at which the trace was compared."""
-        found: dict[str, Bounds] = {}
+        ranges: dict[str, Bounds] = {}
         for name, size in self.sizes.items():
             differs = [n for n, is_alike in self.alike.get(name, {}).items() if not is_alike]
             if differs:
@@ -72,10 +72,10 @@ class _Search:
                 below, above = max((n for n in differs if n < size), default=-1), [n for n in differs if n > size]
                 right = [size, *(n for n, is_alike in tested.items() if is_alike)]
                 low = min(n for n in right if n > below) if below >= 0 else 0
-                found[name] = (low, max(n for n in right if n < min(above)) if above else None)
+                ranges[name] = (low, max(n for n in right if n < min(above)) if above else None)
             elif name in self.joint:
-                found[name] = (0, size)
-        return found
+                ranges[name] = (0, size)
+        return ranges
 
 
 def frozen_sizes(
@@ -110,19 +110,19 @@ def frozen_sizes(
         for others in filter(is_within, together):
             search.compare_at(others)
     changed = ({n: size for n, size in near.items() if size != sizes[n]} for near in sizes_near(decisions, sizes))
-    for others in islice((one for one in changed if one and is_within(one)), _NEAR_DECISIONS):
+    for others in islice((candidate for candidate in changed if candidate and is_within(candidate)), _NEAR_DECISIONS):
         search.compare_at(others)
     limits = search.limits()
     warnings = [frozen_size(line, {n: sizes[n] for n in names}, limits) for line, names in search.lines.items()]
     return warnings, limits
 
 
-def differing_lines(one: torch.jit.ScriptModule, other: torch.jit.ScriptModule) -> list[str]:
+def differing_lines(module: torch.jit.ScriptModule, other: torch.jit.ScriptModule) -> list[str]:
     """Return the lines of the model at which two traces differ in operators or constants.
 
     The comparison stops at the first operator that only one of them has.
     """
-    return list(dict.fromkeys(_differences(*(_nodes(script) for script in (one, other)))))
+    return list(dict.fromkeys(_differences(*(_nodes(script) for script in (module, other)))))
 
 
 def _nodes(script: torch.jit.ScriptModule) -> list[Any]:
@@ -131,15 +131,15 @@ def _nodes(script: torch.jit.ScriptModule) -> list[Any]:
     return [*graph.nodes(), graph.return_node()]
 
 
-def _differences(one: Sequence[Any], other: Sequence[Any]) -> Iterator[str]:
+def _differences(nodes: Sequence[Any], other: Sequence[Any]) -> Iterator[str]:
     names: dict[str, str] = {}
     constants: dict[str, tuple[Any, Any]] = {}
     lines: dict[str, str] = {}
-    for step, (a, b) in enumerate(zip(one, other, strict=False)):
+    for step, (a, b) in enumerate(zip(nodes, other, strict=False)):
         inputs = list(zip(a.inputs(), b.inputs(), strict=False))
         alike = a.kind() == b.kind() and a.inputsSize() == b.inputsSize() and a.outputsSize() == b.outputsSize()
         if not alike or any(names.setdefault(x.debugName(), y.debugName()) != y.debugName() for x, y in inputs):
-            yield next((line for line in (origin_of(node)[1] for node in (*one[step:], *other[step:])) if line), "")
+            yield next((line for line in (origin_of(node)[1] for node in (*nodes[step:], *other[step:])) if line), "")
             return
         if a.kind() == "prim::Constant":
             constants[a.output().debugName()] = (a.output().toIValue(), b.output().toIValue())
@@ -147,18 +147,18 @@ def _differences(one: Sequence[Any], other: Sequence[Any]) -> Iterator[str]:
         elif a.kind() == "prim::GetAttr" and a.s("name") != b.s("name"):
             yield origin_of(a)[1]
         names.update(zip((x.debugName() for x in a.outputs()), (y.debugName() for y in b.outputs()), strict=True))
-        for place, (x, _) in enumerate(inputs):
-            is_key = a.kind() == MODULE_CALL and place == 2
+        for index, (x, _) in enumerate(inputs):
+            is_key = a.kind() == MODULE_CALL and index == 2
             if x.debugName() in constants and not _same(*constants[x.debugName()], is_key):
                 yield origin_of(a)[1] or lines[x.debugName()]  # a list has no source line
 
 
-def _same(one: Any, other: Any, is_key: bool) -> bool:
+def _same(value: Any, other: Any, is_key: bool) -> bool:
     if is_key:
-        one, other = calls[one].leaves, calls[other].leaves
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        pairs = list(zip(pytree.tree_leaves(one), pytree.tree_leaves(other), strict=False))
-        return len(one) == len(other) and all(_same(a, b, False) for a, b in pairs)
-    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        return one.dtype == other.dtype and one.shape == other.shape and bool(torch.equal(one, other))
-    return type(one) is type(other) and bool(one == other or one != one)
+        value, other = calls[value].leaves, calls[other].leaves
+    if isinstance(value, list | tuple) and isinstance(other, list | tuple):
+        pairs = list(zip(pytree.tree_leaves(value), pytree.tree_leaves(other), strict=False))
+        return len(value) == len(other) and all(_same(a, b, False) for a, b in pairs)
+    if isinstance(value, torch.Tensor) and isinstance(other, torch.Tensor):
+        return value.dtype == other.dtype and value.shape == other.shape and bool(torch.equal(value, other))
+    return type(value) is type(other) and bool(value == other or value != value)

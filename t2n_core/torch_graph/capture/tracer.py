@@ -107,8 +107,8 @@ class TorchModuleTracer:
         if capture not in CAPTURE_WAYS:
             raise InputError(f"capture={capture!r} is not one of {', '.join(CAPTURE_WAYS)}")
         self.module, self._traced = module, traced_module
-        asked = module if traced_module is None else traced_module
-        self.source: Source = asked if isinstance(asked, Source) else source_of(asked, fn_name)
+        model = module if traced_module is None else traced_module
+        self.source: Source = model if isinstance(model, Source) else source_of(model, fn_name)
         self.inputs: ModelInputs = args if isinstance(args, ModelInputs) else bind_inputs(self.source, args)
         self.dynamic_axes, self.find_extractor = dynamic_axes, find_extractor
         self.modes, self.capture = modes, capture
@@ -223,8 +223,8 @@ class TorchModuleTracer:
         captured = attempt.captured
         extents = {extent for node in captured.graph.data_nodes for extent in node.shape if not isinstance(extent, int)}
         tensors = self.inputs.tensors
-        taken = {int(size) for tensor in tensors for size in tensor.shape}
-        sizes = freeing_sizes(extents, captured.captured_at, taken, captured.range)
+        used_sizes = {int(size) for tensor in tensors for size in tensor.shape}
+        sizes = freeing_sizes(extents, captured.captured_at, used_sizes, captured.range)
         if sizes is None:
             return attempt
         others = resize_example(axes, self.inputs.names, tensors, sizes)
@@ -248,7 +248,7 @@ class TorchModuleTracer:
     def _capture_at(self, axes: Axes, tensors: Sequence[torch.Tensor]) -> _Attempt:
         """Return a capture with these tensors in place of the example's. Raises CaptureError."""
         call = FlatCall(self.source, self.inputs)
-        asked: torch.nn.Module = call  # the model itself, to compare with
+        reference: torch.nn.Module = call  # the model itself, to compare with
         frozen: Sequence[FrozenDecisionWarning] = ()
         decisions, modes, results = Decisions(), self.modes, call.results
         fakes = FakeTensors()
@@ -256,8 +256,8 @@ class TorchModuleTracer:
             module: torch.nn.Module = call
             if self.source.is_script:
                 script: Any = self.source.module
-                module = ScriptCall(script, self.source.fn_name, lambda given: self.inputs.arguments_with(given)[0])
-                asked, modes, results = module, (), module.results
+                module = ScriptCall(script, self.source.fn_name, lambda values: self.inputs.arguments_with(values)[0])
+                reference, modes, results = module, (), module.results
             else:
                 # until the program is read: by then its nodes for modules are resolved
                 run = partial(run_unchanged, self.source, self.inputs, tensors)
@@ -280,7 +280,7 @@ class TorchModuleTracer:
                     there = module if tracing is None else ScriptCall(tracing.trace(others, call)[0])
                     other = self._recapture(there, axes, modes, others, static)
                     # in a capture, empty tensors may have another shape than in the model
-                    return other if computes_alike(other.program, asked, others, as_captured=True) else None
+                    return other if computes_alike(other.program, reference, others, as_captured=True) else None
                 return None
 
             captured = self._reader.read(program, axes, results, again, tensors, decisions, limits)
@@ -288,12 +288,12 @@ class TorchModuleTracer:
             for at in () if self._dicts is None else self._dicts.sizes(captured):
                 others = resize_example(axes, self.inputs.names, tensors, at)
                 with preserve_containers(self.source.module):
-                    if self._runs(others) and not computes_alike(program, asked, others):
+                    if self._runs(others) and not computes_alike(program, reference, others):
                         raise of_table(at)
             fits = captured.range.holds(captured.symbols)
             if fits and frozen and captured.captured_at != captured.symbols:
                 with preserve_containers(self.source.module):
-                    fits = computes_alike(program, asked, self.inputs.tensors)
+                    fits = computes_alike(program, reference, self.inputs.tensors)
         fakes.refuse_leftovers(program)
         return _Attempt(captured, frozen, fits)
 
@@ -329,8 +329,8 @@ class TorchModuleTracer:
         # sizes are then never assumed to differ from 0 and 1, so that one graph serves them all
         with symbolic_config.patch(backed_size_oblivious=True):
             try:
-                own = CaptureMode(self._constants)
-                modes = (own, *modes)
+                capture_mode = CaptureMode(self._constants)
+                modes = (capture_mode, *modes)
                 dicts = nullcontext() if self._dicts is None else self._dicts.taking_sizes()
                 with capturing(self.source.module, decisions, modes, is_dynamic=any(axes.values())), dicts:
                     program = torch.export.export(
@@ -340,7 +340,7 @@ class TorchModuleTracer:
                         strict=False,
                         prefer_deferred_runtime_asserts_over_guards=True,
                     )
-                return functional(program), (*own.assertions.lines,)
+                return functional(program), (*capture_mode.assertions.lines,)
             except CaptureError as refused:
                 raise with_source_line(refused) from refused.__cause__
             except Exception as cause:

@@ -66,11 +66,11 @@ class Tracing:
 
         example = example_sizes(self.axes, self.inputs.names, tensors)
         numbers = compared_numbers(self.source.module)
-        found, limits = frozen_sizes(script, trace_at, example, declared.bounds, frozen, numbers)
+        size_warnings, limits = frozen_sizes(script, trace_at, example, declared.bounds, frozen, numbers)
         fixed = [name for name, (low, high) in limits.items() if low == high]
         if fixed:
             raise CaptureError(
-                f"the axis `{fixed[0]}` is not free in a trace: {found[0] if found else frozen[0]}",
+                f"the axis `{fixed[0]}` is not free in a trace: {size_warnings[0] if size_warnings else frozen[0]}",
                 hint='keep the axis static, or leave capture="trace" out',
             )
-        return script, [*frozen, *found], limits
+        return script, [*frozen, *size_warnings], limits

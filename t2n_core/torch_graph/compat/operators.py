@@ -62,10 +62,10 @@ def functional_overloads(key: str) -> list[OpOverload]:
 
     Raises RegistryError for an operator that no supported PyTorch has.
     """
-    found = find_overloads(key)
-    if not found and not may_be_absent(key):
+    overloads = find_overloads(key)
+    if not overloads and not may_be_absent(key):
         raise RegistryError(f"PyTorch {torch.__version__} has no operator {key}")
-    return found if "." in key else [o for o in found if not _writes_out(o._overloadname)]
+    return overloads if "." in key else [o for o in overloads if not _writes_out(o._overloadname)]
 
 
 def _writes_out(overload: str) -> bool:
@@ -76,10 +76,10 @@ def operator(key: str) -> Any:
     """Return an operator or overload that the converter cannot do without. Raises TorchVersionError if it is absent."""
     packet = find_packet(key)
     overload = key.partition("::")[2].partition(".")[2]
-    found = getattr(packet, overload, None) if overload else packet
-    if found is None:
+    result = getattr(packet, overload, None) if overload else packet
+    if result is None:
         raise missing_name_error(key)
-    return found
+    return result
 
 
 def may_be_absent(key: str) -> bool:

@@ -45,17 +45,17 @@ def swaps() -> Iterator[Swap]:
     One block for all replacements, since `unittest.mock.patch.object`, and a block for each, take several times as
     long, which shows in captures of small models.
     """
-    held: list[tuple[Any, str, Any]] = []
+    originals: list[tuple[Any, str, Any]] = []
 
     def swap(owner: Any, name: str, new: Any) -> None:
         before = vars(owner).get(name, _ABSENT)  # not by getattr, which would turn a static method into a function
         setattr(owner, name, new)
-        held.append((owner, name, before))
+        originals.append((owner, name, before))
 
     try:
         yield swap
     finally:
-        for owner, name, before in reversed(held):
+        for owner, name, before in reversed(originals):
             if before is _ABSENT:
                 delattr(owner, name)
             else:

@@ -22,7 +22,7 @@ def quiet() -> Iterator[None]:
     before = log.handlers
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        log.handlers = [one for one in before if getattr(one, "root_dir", None)]
+        log.handlers = [handler for handler in before if getattr(handler, "root_dir", None)]
         for complaining in _COMPLAINING:
             complaining.addFilter(_is_asked_for)
         try:

@@ -30,11 +30,11 @@ _ATTEMPTS = 4
 
 def example_sizes(axes: Axes, names: Sequence[str], tensors: Sequence[torch.Tensor]) -> dict[str, int]:
     """Return symbol -> its size in the example, without symbols that have several sizes there."""
-    found: dict[str, set[int | None]] = {}
+    symbol_sizes: dict[str, set[int | None]] = {}
     for name, tensor in zip(names, tensors, strict=True):
         for axis, size in axes.get(name, {}).items():
-            found.setdefault(size.name, set()).add(size.symbol_at(int(tensor.shape[axis])))
-    single = ((name, next(iter(sizes))) for name, sizes in found.items() if len(sizes) == 1)
+            symbol_sizes.setdefault(size.name, set()).add(size.symbol_at(int(tensor.shape[axis])))
+    single = ((name, next(iter(sizes))) for name, sizes in symbol_sizes.items() if len(sizes) == 1)
     return {name: size for name, size in single if size is not None}
 
 
@@ -48,13 +48,17 @@ def capture_sizes(
     """
     sizes = example_sizes(axes, names, tensors)
     every = [size for of_input in axes.values() for size in of_input.values()]
-    wanted = [name for name, size in sizes.items() if any(one.name == name and one.at(size) <= 1 for one in every)]
-    if not wanted:
+    symbols = [
+        name
+        for name, size in sizes.items()
+        if any(axis_size.name == name and axis_size.at(size) <= 1 for axis_size in every)
+    ]
+    if not symbols:
         return
-    taken = {int(size) for tensor in tensors for size in tensor.shape}
+    used_sizes = {int(size) for tensor in tensors for size in tensor.shape}
     seen: list[dict[str, int]] = []
-    free = {name: _free(name, every, (limits or {}).get(name, (None, None))) for name in wanted}
-    for choice in _choices(wanted, taken, free):
+    free = {name: _free(name, every, (limits or {}).get(name, (None, None))) for name in symbols}
+    for choice in _choices(symbols, used_sizes, free):
         if choice is not None and choice not in seen:
             seen.append(choice)
             yield choice
@@ -65,30 +69,32 @@ def _free(name: str, sizes: Iterable[AxisSize], limit: tuple[int | None, int | N
     return max(limit[0] or 0, *(-((size.offset - 2) // size.factor) for size in sizes if size.name == name)), limit[1]
 
 
-def _choices(wanted: Sequence[str], taken: set[int], limits: Limits) -> Iterator[dict[str, int] | None]:
+def _choices(symbols: Sequence[str], used_sizes: set[int], limits: Limits) -> Iterator[dict[str, int] | None]:
     for numbers in (_PRIMES, _POWERS):
         for start in range(_ATTEMPTS):
-            yield _choose(wanted, numbers[start:], taken, limits)
-    if len(wanted) < 2:
+            yield _choose(symbols, numbers[start:], used_sizes, limits)
+    if len(symbols) < 2:
         return
-    for symbol in wanted:
-        others = [other for other in wanted if other != symbol]
+    for symbol in symbols:
+        others = [other for other in symbols if other != symbol]
         for power in _POWERS[:_ATTEMPTS]:
-            alone = _choose([symbol], (power,), taken, limits) or {}
-            rest = _choose(others, _PRIMES, taken | set(alone.values()), limits)
+            alone = _choose([symbol], (power,), used_sizes, limits) or {}
+            rest = _choose(others, _PRIMES, used_sizes | set(alone.values()), limits)
             yield None if rest is None else {**alone, **rest}
-        yield _choose(others, _PRIMES, taken, limits)
+        yield _choose(others, _PRIMES, used_sizes, limits)
 
 
-def _choose(wanted: Sequence[str], numbers: Sequence[int], taken: set[int], limits: Limits) -> dict[str, int] | None:
+def _choose(
+    symbols: Sequence[str], numbers: Sequence[int], used_sizes: set[int], limits: Limits
+) -> dict[str, int] | None:
     """Return a size for each symbol from a list; if the limits exclude all of them, the next size that they allow."""
     chosen: dict[str, int] = {}
-    for symbol in wanted:
+    for symbol in symbols:
         low, high = limits.get(symbol, (None, None))
         least = max(2, low or 2)
-        most = high if high is not None else max(numbers[-1], 2 * least + len(taken) + len(wanted))
+        most = high if high is not None else max(numbers[-1], 2 * least + len(used_sizes) + len(symbols))
         allowed = (n for n in itertools.chain(numbers, range(least, most + 1)) if least <= n <= most)
-        size = next((n for n in allowed if n not in taken and n not in chosen.values()), None)
+        size = next((n for n in allowed if n not in used_sizes and n not in chosen.values()), None)
         if size is None:
             return None
         chosen[symbol] = size
@@ -126,12 +132,12 @@ def fit_example(
     in the example are clipped to its last index, or to its size. `runs` returns whether the model accepts tensors.
     """
     plain = resize_example(axes, names, tensors, sizes)
-    spread = [_randomise(tensor, place) for place, tensor in enumerate(plain)]
+    spread = [_randomise(tensor, seed) for seed, tensor in enumerate(plain)]
     pairs = zip(tensors, plain, strict=True)
     smaller = {new for before, now in pairs for old, new in zip(before.shape, now.shape, strict=True) if new < old}
     for most in (None, *(size - beyond for beyond in (1, 0) for size in sorted(smaller) if size > beyond)):
-        for whole in (spread, plain):
-            clipped = whole if most is None else [_clip(tensor, most) for tensor in whole]
+        for example in (spread, plain):
+            clipped = example if most is None else [_clip(tensor, most) for tensor in example]
             if runs(clipped):
                 return clipped
     return plain
@@ -162,17 +168,17 @@ def _resize(tensor: torch.Tensor, sizes: Mapping[int, int]) -> torch.Tensor:
     result = tensor.detach()
     unique: Any = torch.unique
     varied = tensor.dtype.is_floating_point and len(unique(tensor)) > _OF_A_MASK
-    for axis, wanted in sizes.items():
-        place = torch.arange(wanted)
-        result = result.index_select(axis, place % tensor.shape[axis])
+    for axis, target_size in sizes.items():
+        indices = torch.arange(target_size)
+        result = result.index_select(axis, indices % tensor.shape[axis])
         if varied:
-            factor = 1 + 0.25 * torch.sin(place // tensor.shape[axis])
+            factor = 1 + 0.25 * torch.sin(indices // tensor.shape[axis])
             result = result * factor.to(result.dtype).reshape([-1, *[1] * (tensor.dim() - axis - 1)])
     return result.contiguous()
 
 
 def freeing_sizes(
-    extents: Iterable[Dim], captured_at: Mapping[str, int], taken: set[int], sizes_range: SizeRange
+    extents: Iterable[Dim], captured_at: Mapping[str, int], used_sizes: set[int], sizes_range: SizeRange
 ) -> dict[str, int] | None:
     """Return larger sizes at which fewer of these extents are 0 or 1 than at those of a capture; None if impossible.
 
@@ -183,7 +189,7 @@ def freeing_sizes(
     for symbol in sorted(symbols_of(lone)):
         if not fewest:
             break
-        for size in (n for n in _LARGER if n > captured_at[symbol] and n not in taken and n not in best.values()):
+        for size in (n for n in _LARGER if n > captured_at[symbol] and n not in used_sizes and n not in best.values()):
             sizes = {**best, symbol: size}
             count = sum(_evaluate(e, sizes) <= 1 for e in lone)
             if count < fewest and sizes_range.holds(sizes):

@@ -25,13 +25,13 @@ def decide_count(table: SymbolTable, arguments: Mapping[str, Any], length: Any) 
     """Fix the length of the result of one of ARANGES in the table if PyTorch's expression is not supported."""
     start, end, step = (_value(arguments.get(name, default)) for name, default in _DEFAULTS.items())
     kind = type(length.node.expr).__name__ if isinstance(length, torch.SymInt) else ""
-    whole = all(isinstance(one, int | torch.SymInt) for one in (start, end, step))
+    is_integral = all(isinstance(argument, int | torch.SymInt) for argument in (start, end, step))
     # for integers PyTorch may count with truncated fractions, which is supported unless the step is a size
-    if kind != "CeilToInt" and not (kind == "FloorDiv" and whole and isinstance(step, torch.SymInt)):
+    if kind != "CeilToInt" and not (kind == "FloorDiv" and is_integral and isinstance(step, torch.SymInt)):
         return
     if not table.knows(length.node.expr):
         return
-    first, last, by = (_exact(table, one) for one in (start, end, step))
+    first, last, by = (_exact(table, argument) for argument in (start, end, step))
     if first is None or last is None or by is None:
         return
     count = sympy.cancel((last - first) / by) if by.free_symbols else sympy.expand((last - first) / by)

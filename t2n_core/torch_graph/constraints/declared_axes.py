@@ -39,8 +39,8 @@ class AxisSize:
 
     def symbol_at(self, size: int) -> int | None:
         """Return the value of the symbol at which the axis has this size; None if there is none."""
-        found, rest = divmod(size - self.offset, self.factor)
-        return found if rest == 0 and found >= 0 else None
+        value, rest = divmod(size - self.offset, self.factor)
+        return value if rest == 0 and value >= 0 else None
 
     def at(self, size: int) -> int:
         """Return the size of the axis at this value of the symbol."""
@@ -81,29 +81,29 @@ def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]])
     bounds, or an example that does not have such sizes.
     """
     axes: dict[str, dict[int, AxisSize]] = {}
-    said: dict[str, tuple[Any, Bounds]] = {}
+    declarations: dict[str, tuple[Any, Bounds]] = {}
     example_sizes: dict[str, tuple[int, str]] = {}
-    kept: set[str] = set()
-    for name, axis, wanted in _pairs(declared, shapes):
-        size, bounds = size_of(wanted, f"{name}_dim{axis}")
+    kept_least: set[str] = set()
+    for name, axis, declaration in _pairs(declared, shapes):
+        size, bounds = size_of(declaration, f"{name}_dim{axis}")
         if size is None:
             continue
         if axes.setdefault(name, {}).setdefault(axis, size) != size:
             raise InputError(f"dynamic_axes: axis {axis} of `{name}` is given twice")
         if bounds is not None:
-            earlier, first = said.setdefault(size.name, (wanted, bounds))
-            kept.update({size.name} if isinstance(wanted, SizeFrom) else ())
+            earlier, first = declarations.setdefault(size.name, (declaration, bounds))
+            kept_least.update({size.name} if isinstance(declaration, SizeFrom) else ())
             if first != bounds:
-                raise InputError(f"dynamic_axes: {size.name} has different bounds in {earlier!r} and {wanted!r}")
-        place = f"axis {axis} of `{name}`"
+                raise InputError(f"dynamic_axes: {size.name} has different bounds in {earlier!r} and {declaration!r}")
+        location = f"axis {axis} of `{name}`"
         here = size.symbol_at(shapes[name][axis])
         if here is None:
-            raise InputError(f"the example has size {shapes[name][axis]} in {place}, which is declared as {size}")
-        other, at = example_sizes.setdefault(size.name, (here, place))
+            raise InputError(f"the example has size {shapes[name][axis]} in {location}, which is declared as {size}")
+        other, at = example_sizes.setdefault(size.name, (here, location))
         if other != here:
-            raise InputError(f"the example has {size.name} = {other} in {at} and {size.name} = {here} in {place}")
-    explicit = {name: both for name, (_, both) in said.items()}
-    return DeclaredAxes(axes, _range_of(axes, explicit, example_sizes), frozenset(explicit), frozenset(kept))
+            raise InputError(f"the example has {size.name} = {other} in {at} and {size.name} = {here} in {location}")
+    explicit = {name: both for name, (_, both) in declarations.items()}
+    return DeclaredAxes(axes, _range_of(axes, explicit, example_sizes), frozenset(explicit), frozenset(kept_least))
 
 
 def check_declared(declared: DynamicAxes | None) -> None:
@@ -114,17 +114,17 @@ def check_declared(declared: DynamicAxes | None) -> None:
         for axis in axes:
             if not isinstance(axis, int):
                 raise InputError(f"dynamic_axes: `{name}` has no axis {axis!r}")
-        for wanted in axes.values() if isinstance(axes, Mapping) else ():
-            size_of(wanted, name)
+        for declaration in axes.values() if isinstance(axes, Mapping) else ():
+            size_of(declaration, name)
 
 
 def from_zero(declared: DynamicAxes | None, names: Collection[str]) -> DynamicAxes | None:
     """Return a declaration in which these symbols may be 0. Those with declared bounds stay as they are."""
 
-    def widen(of_input: str, axis: Any, wanted: Any) -> Any:
-        size, bounds = size_of(wanted, f"{of_input}_dim{axis}")
+    def widen(of_input: str, axis: Any, new_size: Any) -> Any:
+        size, bounds = size_of(new_size, f"{of_input}_dim{axis}")
         if size is None or bounds is not None or not size.is_plain or size.name not in names:
-            return wanted
+            return new_size
         return SizeFrom(size.name, 0)
 
     if not declared or not names:
@@ -132,17 +132,17 @@ def from_zero(declared: DynamicAxes | None, names: Collection[str]) -> DynamicAx
     widened: dict[str, Mapping[int, Any]] = {}
     for name, axes in declared.items():
         by_axis = axes if isinstance(axes, Mapping) else dict.fromkeys(axes, "")
-        widened[name] = {axis: widen(name, axis, wanted) for axis, wanted in by_axis.items()}
+        widened[name] = {axis: widen(name, axis, declaration) for axis, declaration in by_axis.items()}
     return widened
 
 
 def example_sizes(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
     """Return the sizes of inputs with these shapes, by the symbols of their declared axes. Raises like normalise."""
     axes = normalise(declared, shapes).axes
-    found = {
+    symbol_sizes = {
         size.name: size.symbol_at(shapes[name][axis]) for name, sizes in axes.items() for axis, size in sizes.items()
     }
-    return {name: size for name, size in found.items() if size is not None}
+    return {name: size for name, size in symbol_sizes.items() if size is not None}
 
 
 def _pairs(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int, Any]]:
@@ -154,37 +154,37 @@ def _pairs(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) ->
                 hint="use input_names=[...] to name the inputs",
             )
         rank = len(shapes[name])
-        for axis, wanted in axes.items() if isinstance(axes, Mapping) else [(a, "") for a in axes]:
+        for axis, declaration in axes.items() if isinstance(axes, Mapping) else [(a, "") for a in axes]:
             if not isinstance(axis, int) or not -rank <= axis < rank:
                 raise InputError(f"dynamic_axes: `{name}` has rank {rank}, there is no axis {axis}")
-            yield name, axis % rank, wanted
+            yield name, axis % rank, declaration
 
 
-def size_of(wanted: Any, default: str) -> tuple[AxisSize | None, Bounds | None]:
+def size_of(size: Any, default: str) -> tuple[AxisSize | None, Bounds | None]:
     """Return the size, None for a static one, and the bounds of its symbol, if declared."""
-    if isinstance(wanted, SizeFrom):
-        if wanted.least < 0:
-            raise InputError(f"dynamic_axes: no axis has a size of {wanted.least}, the least of {wanted.name}")
-        return AxisSize(_symbol(wanted.name)), (wanted.least, None)
-    hint = getattr(wanted, "type", None)
-    if wanted is None or getattr(hint, "name", "") == "STATIC":
+    if isinstance(size, SizeFrom):
+        if size.least < 0:
+            raise InputError(f"dynamic_axes: no axis has a size of {size.least}, the least of {size.name}")
+        return AxisSize(_symbol(size.name)), (size.least, None)
+    hint = getattr(size, "type", None)
+    if size is None or getattr(hint, "name", "") == "STATIC":
         return None, None
-    if hint is not None and hasattr(wanted, "min"):  # Dim.DYNAMIC, Dim.AUTO, with or without bounds
-        low, high = wanted.min, wanted.max
+    if hint is not None and hasattr(size, "min"):  # Dim.DYNAMIC, Dim.AUTO, with or without bounds
+        low, high = size.min, size.max
         return AxisSize(default), None if low is high is None else (LEAST if low is None else low, high)
-    if isinstance(wanted, Dim):
-        root, factor, offset = wanted, 1, 0
-        of_root: Any = getattr(wanted, "fn", None)  # of a derived one: linear, and growing
+    if isinstance(size, Dim):
+        root, factor, offset = size, 1, 0
+        of_root: Any = getattr(size, "fn", None)  # of a derived one: linear, and growing
         if of_root is not None:
-            root, offset = getattr(wanted, "root", wanted), int(of_root(0))
+            root, offset = getattr(size, "root", size), int(of_root(0))
             factor = int(of_root(1)) - offset
         high = int(root.max) if isinstance(root.max, int) else None
         # a Dim does not show whether its 0 was declared: without any bound it is equivalent to a name
         bounds = None if high is None and root.min == 0 else (int(root.min), high)
         return AxisSize(_symbol(root.__name__), factor, offset), bounds
-    if not isinstance(wanted, str):
-        raise InputError(f"dynamic_axes: {wanted!r} is not a size", hint='a name such as "T", or a torch.export.Dim')
-    return AxisSize(_symbol(wanted or default)), None
+    if not isinstance(size, str):
+        raise InputError(f"dynamic_axes: {size!r} is not a size", hint='a name such as "T", or a torch.export.Dim')
+    return AxisSize(_symbol(size or default)), None
 
 
 def _symbol(name: str) -> str:
@@ -194,15 +194,17 @@ def _symbol(name: str) -> str:
 
 
 def _range_of(
-    axes: Mapping[str, Mapping[int, AxisSize]], said: Mapping[str, Bounds], found: Mapping[str, tuple[int, str]]
+    axes: Mapping[str, Mapping[int, AxisSize]],
+    explicit_bounds: Mapping[str, Bounds],
+    example_sizes: Mapping[str, tuple[int, str]],
 ) -> SizeRange:
     bounds: dict[str, Bounds] = {}
-    for name, (here, place) in found.items():
-        low, high = said.get(name, (min(LEAST, here), None))
+    for name, (here, location) in example_sizes.items():
+        low, high = explicit_bounds.get(name, (min(LEAST, here), None))
         sizes = {size for of_input in axes.values() for size in of_input.values() if size.name == name}
         low = max(low, *(-(size.offset // size.factor) for size in sizes))  # no size is negative
         if here < low or (high is not None and here > high):
             declared = f"{name} >= {low}" if high is None else f"{low} <= {name} <= {high}"
-            raise InputError(f"the example has {name} = {here} in {place}, outside of its range {declared}")
+            raise InputError(f"the example has {name} = {here} in {location}, outside of its range {declared}")
         bounds[name] = low, high
     return SizeRange(dict(sorted(bounds.items())))

@@ -79,8 +79,8 @@ class SymbolTable:
 
     def name_of(self, size: Any) -> str | None:
         """Return the user's name of a free size of the capture, if it is already known."""
-        known = self._names.get(str(size.node.expr)) if isinstance(size, torch.SymInt) else None
-        return str(known.name) if known is not None and known.is_Symbol else None
+        expression = self._names.get(str(size.node.expr)) if isinstance(size, torch.SymInt) else None
+        return str(expression.name) if expression is not None and expression.is_Symbol else None
 
     def write_as(self, forms: Mapping[str, Dim]) -> None:
         """Replace symbols by equal expressions, such as T by `4 * (T // 4)`, in all sizes from now on."""

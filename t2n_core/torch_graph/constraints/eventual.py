@@ -62,8 +62,8 @@ def course(condition: Any, name: str, others: Mapping[str, int]) -> Course:
             start = max(residue.start(condition) for residue in residues)
             turns = sorted({size for residue in residues for size in residue.turns()})
             return Course(period, start, tuple(turns), all(residue.is_whole for residue in residues))
-        except _PeriodError as wanted:
-            period *= wanted.divisor
+        except _PeriodError as error:
+            period *= error.divisor
         if period > _LONGEST_PERIOD:
             raise UnsolvedError(f"{condition} has a period of more than {_LONGEST_PERIOD}")
 
@@ -145,12 +145,12 @@ class _Residue:
         """
         if not b:
             raise UnsolvedError("a quotient by 0")
-        whole, rest = _divide(a, b)
+        quotient, rest = _divide(a, b)
         self.is_whole = self.is_whole and len(b) == 1
-        denominator = math.lcm(*(c.denominator for c in whole[1:]))
+        denominator = math.lcm(*(c.denominator for c in quotient[1:]))
         if denominator > 1:
             raise _PeriodError(denominator)
-        constant = whole[0] if whole else Fraction(0)
+        constant = quotient[0] if quotient else Fraction(0)
         fraction = constant - math.floor(constant)
         if rest:
             # from the last root of these on, the remainder changes the quotient by less than the fractional part
@@ -158,7 +158,7 @@ class _Residue:
             self._sign(_minus(b, scaled))
             self._sign(_plus(b, scaled))
         below = not fraction and self._sign(rest) * self._sign(b) < 0
-        return _minus(whole, _constant(fraction + below))
+        return _minus(quotient, _constant(fraction + below))
 
 
 def _constant(number: int | Fraction) -> Polynomial:
@@ -185,22 +185,22 @@ def _times(a: Polynomial, b: Polynomial) -> Polynomial:
         return ()
     if len(a) + len(b) - 2 > _HIGHEST_DEGREE:
         raise UnsolvedError(f"a product of a degree above {_HIGHEST_DEGREE}")
-    found = [Fraction(0)] * (len(a) + len(b) - 1)
-    for i, one in enumerate(a):
+    product = [Fraction(0)] * (len(a) + len(b) - 1)
+    for i, coefficient in enumerate(a):
         for j, other in enumerate(b):
-            found[i + j] += one * other
-    return _trim(found)
+            product[i + j] += coefficient * other
+    return _trim(product)
 
 
 def _divide(a: Polynomial, b: Polynomial) -> tuple[Polynomial, Polynomial]:
     """Return quotient and remainder of polynomials."""
     quotient = [Fraction(0)] * max(len(a) - len(b) + 1, 0)
     rest = list(a)
-    for place in reversed(range(len(quotient))):
-        factor = rest[place + len(b) - 1] / b[-1]
-        quotient[place] = factor
+    for exponent in reversed(range(len(quotient))):
+        factor = rest[exponent + len(b) - 1] / b[-1]
+        quotient[exponent] = factor
         for i, c in enumerate(b):
-            rest[place + i] -= factor * c
+            rest[exponent + i] -= factor * c
     return _trim(quotient), _trim(rest)
 
 
@@ -211,8 +211,8 @@ def _roots(p: Polynomial) -> list[float | Fraction]:
         return [root] if root >= 0 else []
     if len(p) < 2:
         return []
-    found = np.roots([float(c) for c in reversed(p)])
-    return sorted(float(root.real) for root in found if root.real >= 0 and abs(root.imag) < 1e-3 * (1 + abs(root)))
+    roots = np.roots([float(c) for c in reversed(p)])
+    return sorted(float(root.real) for root in roots if root.real >= 0 and abs(root.imag) < 1e-3 * (1 + abs(root)))
 
 
 def _last_root(p: Polynomial) -> int:
@@ -220,5 +220,5 @@ def _last_root(p: Polynomial) -> int:
     degree = len(p) - 1
     if degree < 2:
         return 0 if degree < 1 else max(0, math.ceil(-p[0] / p[1]))
-    sizes = (float(abs(c / p[-1])) ** (1 / (degree - place)) for place, c in enumerate(p[:-1]))
+    sizes = (float(abs(c / p[-1])) ** (1 / (degree - exponent)) for exponent, c in enumerate(p[:-1]))
     return int(np.ceil(2 * max(sizes) * (1 + 1e-9)))

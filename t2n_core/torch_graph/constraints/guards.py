@@ -29,7 +29,7 @@ _OURS = f"{Path(__file__).parents[1] / 'frontend'}{os.sep}"
 """The folder of the code that calls a model to capture it."""
 _NO_SIZE = 1 << 47
 """More elements than a process can address."""
-NOT_THE_MODELS = (*(f"{Path(found).parent}/" for found in (torch.__file__, Path(__file__).parent, sympy.__file__)), "<")
+NOT_THE_MODELS = (*(f"{Path(path).parent}/" for path in (torch.__file__, Path(__file__).parent, sympy.__file__)), "<")
 """Prefixes of the names of files without code of a model."""
 _PYTHON = "Python code that reads a size"
 _GUARDS = ("symbolic_shapes.py", "sym_node.py", "recording.py", __file__)
@@ -108,19 +108,19 @@ class Decisions:
 
         return bool_
 
-    def _note(self, condition: Any, asked: str | None = None) -> None:
+    def _note(self, condition: Any, purpose: str | None = None) -> None:
         if not isinstance(condition, sympy.Basic) or not condition.free_symbols or _is_beyond_memory(condition):
             return
-        asked = asked or _purpose(sys._getframe(2))
-        origin = None if asked is None else _origin()
-        if asked is None or origin is None:
+        purpose = purpose or _purpose(sys._getframe(2))
+        origin = None if purpose is None else _origin()
+        if purpose is None or origin is None:
             return
         if origin.op == _REPEATED or (self._ignored and _is_inside(self._ignored)):
             return
-        if asked == "layout" and not _is_of_pieces(origin):
+        if purpose == "layout" and not _is_of_pieces(origin):
             return
         key = (str(condition), origin.source)
-        self._found.setdefault(key, Decision(condition, origin, required=asked == "required"))
+        self._found.setdefault(key, Decision(condition, origin, required=purpose == "required"))
 
     def fixing(self) -> list[Decision]:
         """Return the decisions that fix a number or a size, those of numbers first: they fix sizes that follow."""
@@ -200,12 +200,12 @@ def _origin() -> Origin | None:
     frame: FrameType | None = sys._getframe(2)
     operator = ""
     while frame is not None:
-        place = frame.f_code.co_filename
-        if place.startswith(_OURS):
+        filename = frame.f_code.co_filename
+        if filename.startswith(_OURS):
             return Origin(operator or _PYTHON)
-        if not place.startswith(NOT_THE_MODELS):
-            code = linecache.getline(place, frame.f_lineno).strip()
-            return Origin(operator or _PYTHON, "", source_line(place, frame.f_lineno, frame.f_code.co_name, code))
+        if not filename.startswith(NOT_THE_MODELS):
+            code = linecache.getline(filename, frame.f_lineno).strip()
+            return Origin(operator or _PYTHON, "", source_line(filename, frame.f_lineno, frame.f_code.co_name, code))
         if _may_call_operator(frame.f_code):
             called = frame.f_locals.get("func") or frame.f_locals.get("self")
             if isinstance(called, OpOverload):

@@ -34,8 +34,8 @@ def implied_decisions(program: torch.export.ExportedProgram) -> Iterator[Decisio
             continue
         bound = bind_schema(node.target, node.args, node.kwargs)
         for name in ("start", "end"):
-            place: Any = bound[name]
-            size = place.meta.get("val") if isinstance(place, torch.fx.Node) else place
+            argument: Any = bound[name]
+            size = argument.meta.get("val") if isinstance(argument, torch.fx.Node) else argument
             if isinstance(size, torch.SymInt) and size.node.has_hint():
                 expression, here, zero = size.node.expr, cast("int", size.node.hint), sympy.S.Zero
                 condition = sympy.Ge(expression, zero) if here >= 0 else sympy.Lt(expression, zero)

@@ -25,10 +25,10 @@ def table_of(
         declared = axes.get(name, {})
         free = {**(_free_axes(name, fake) if is_program else {}), **declared}
         every += [(fake.shape[axis], size, axis in declared) for axis, size in free.items()]
-    for size, wanted, is_declared in sorted(every, key=lambda one: _is_tied(one[0])):
+    for size, axis_size, is_declared in sorted(every, key=lambda entry: _is_tied(entry[0])):
         if not is_declared and table.name_of(size) is not None:
             continue  # free in a program exported elsewhere, and named by another input
-        table.learn(size, wanted)
+        table.learn(size, axis_size)
     table.learn_replaced()
     return table
 

@@ -47,13 +47,13 @@ class SizeDecision:
 
 def with_user_symbols(decisions: Iterable[Decision], table: SymbolTable) -> list[SizeDecision]:
     """Return the decisions about sizes that have a name, in the user's symbols."""
-    found = []
+    size_decisions = []
     for decision in decisions:
         if table.knows(decision.condition):
             condition = table.condition(decision.condition)
             if condition.free_symbols and all(s.name in table.range.bounds for s in condition.free_symbols):
-                found.append(SizeDecision(condition, decision.origin, decision.required, decision.translated))
-    return found
+                size_decisions.append(SizeDecision(condition, decision.origin, decision.required, decision.translated))
+    return size_decisions
 
 
 def of_emptiness(sizes: SizeRange) -> list[SizeDecision]:
@@ -210,10 +210,10 @@ def _larger_sizes(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> 
 def _without_extreme(part: Any) -> Any:
     """Return `a == Min(a, b)` as `a <= b`, and the like."""
     if isinstance(part, sympy.Eq):
-        for one, other in (part.args, part.args[::-1]):
-            if isinstance(other, Min | Max) and one in other.args and len(other.args) == 2:
-                (rest,) = (a for a in other.args if a != one)
-                return (sympy.Le if isinstance(other, Min) else sympy.Ge)(one, rest, evaluate=False)
+        for side, other in (part.args, part.args[::-1]):
+            if isinstance(other, Min | Max) and side in other.args and len(other.args) == 2:
+                (rest,) = (a for a in other.args if a != side)
+                return (sympy.Le if isinstance(other, Min) else sympy.Ge)(side, rest, evaluate=False)
     return part
 
 
@@ -232,8 +232,8 @@ def _bounds(name: str, decision: SizeDecision, sizes: SizeRange, here: int) -> l
     low, high = flags.around(here)
     if high is None and not flags.exact:
         high = flags.sizes[-1]
-    found = [] if low is None else [sympy.Ge(size, low, evaluate=False)]
-    return found if high is None else [*found, sympy.Le(size, high, evaluate=False)]
+    bounds = [] if low is None else [sympy.Ge(size, low, evaluate=False)]
+    return bounds if high is None else [*bounds, sympy.Le(size, high, evaluate=False)]
 
 
 def _is_periodic(flags: Sequence[bool], period: int) -> bool:

@@ -36,25 +36,25 @@ def check_output_axes(
                 hint="use input_names=[...] or output_names=[...] to name them",
             )
         shape = outputs[name]
-        for axis, wanted in axes.items() if isinstance(axes, Mapping) else [(axis, "any") for axis in axes]:
+        for axis, declared_size in axes.items() if isinstance(axes, Mapping) else [(axis, "any") for axis in axes]:
             if not isinstance(axis, int) or not -len(shape) <= axis < len(shape):
                 raise InputError(f"dynamic_axes: the output `{name}` has rank {len(shape)}, there is no axis {axis}")
-            _check(name, axis, wanted, shape[axis], symbols)
+            _check(name, axis, declared_size, shape[axis], symbols)
 
 
-def _check(name: str, axis: int, wanted: Any, found: Dim, symbols: Collection[str]) -> None:
+def _check(name: str, axis: int, declared_size: Any, extent: Dim, symbols: Collection[str]) -> None:
     """Raise InputError unless an axis has the declared size."""
-    size, _ = size_of(wanted, "any")
-    own = {symbol.name: symbol for symbol in found.free_symbols} if isinstance(found, sympy.Expr) else {}
+    size, _ = size_of(declared_size, "any")
+    free_symbols = {symbol.name: symbol for symbol in extent.free_symbols} if isinstance(extent, sympy.Expr) else {}
     if size is None:
-        right, said = not own, "static"
+        right, declaration = not free_symbols, "static"
     elif size.name not in symbols:
-        right, said = bool(own), "dynamic"
+        right, declaration = bool(free_symbols), "dynamic"
     else:
-        right = size.name in own and bool(sympy.simplify(found - size.extent(own[size.name])) == 0)
-        said = str(size)
+        right = size.name in free_symbols and bool(sympy.simplify(extent - size.extent(free_symbols[size.name])) == 0)
+        declaration = str(size)
     if not right:
         raise InputError(
-            f"dynamic_axes: axis {axis} of the output `{name}` is {found}, and is declared as {said}",
+            f"dynamic_axes: axis {axis} of the output `{name}` is {extent}, and is declared as {declaration}",
             hint="sizes of outputs are inferred from those of inputs: declare the inferred size, or none",
         )

@@ -27,15 +27,15 @@ class _Replay(Interpreter):
         if n.op == "call_function" and not n.users:
             return None  # an assertion, or an unused piece that may not exist
         result = super().run_node(n)
-        known = n.meta.get("val")
-        if isinstance(known, torch.Tensor) and isinstance(result, torch.Tensor) and not self._fits(known, result):
-            raise ValueError(f"{n.name} has the shape {tuple(result.shape)}, captured with {tuple(known.shape)}")
+        fake = n.meta.get("val")
+        if isinstance(fake, torch.Tensor) and isinstance(result, torch.Tensor) and not self._fits(fake, result):
+            raise ValueError(f"{n.name} has the shape {tuple(result.shape)}, captured with {tuple(fake.shape)}")
         return result
 
-    def _fits(self, known: torch.Tensor, result: torch.Tensor) -> bool:
-        sizes = map(self._size, known.shape)
-        return known.dim() == result.dim() and all(
-            size in (None, found) for size, found in zip(sizes, result.shape, strict=True)
+    def _fits(self, fake: torch.Tensor, result: torch.Tensor) -> bool:
+        sizes = map(self._size, fake.shape)
+        return fake.dim() == result.dim() and all(
+            size in (None, extent) for size, extent in zip(sizes, result.shape, strict=True)
         )
 
     def _size(self, size: Any) -> int | None:
@@ -67,11 +67,11 @@ def replay(
         return None
 
 
-def agree(one: Sequence[Any], other: Sequence[Any]) -> bool:
+def agree(values: Sequence[Any], other: Sequence[Any]) -> bool:
     """Return whether two lists of results hold the same tensors, up to rounding."""
-    if len(one) != len(other):
+    if len(values) != len(other):
         return False
-    return all(_same(a, b) for a, b in zip(one, other, strict=True))
+    return all(_same(a, b) for a, b in zip(values, other, strict=True))
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -89,14 +89,14 @@ def _difference(kind: str, line: _Line, size: int) -> str:
     """Return the reason of an error for a size at which floating point and the fraction yield different integers."""
     inexact = int(_in_floats(kind, line.steps, np.array([size]))[0])
     exact = line.factor * size + line.offset
-    whole = _quotient(kind, exact.numerator, exact.denominator, operator.floordiv)
+    quotient = _quotient(kind, exact.numerator, exact.denominator, operator.floordiv)
     if [step for step, _ in line.steps] == ["*"]:
         factor = line.steps[0][1]
         return (
             f"float64 rounds the factor {factor}: of {size} elements PyTorch makes {inexact}, where {line.factor} of "
-            f"them are {whole}"
+            f"them are {quotient}"
         )
-    return f"it is {inexact} of {size} elements, and {whole} without rounding in float64"
+    return f"it is {inexact} of {size} elements, and {quotient} without rounding in float64"
 
 
 def _quotient(kind: str, over: Any, under: int, divide: Callable[[Any, Any], Any]) -> Any:
@@ -145,8 +145,8 @@ def _with(line: _Line | None, step: str, number: Any) -> _Line | None:
 
 def fraction_of(number: float) -> Fraction | None:
     """Return the fraction of small integers that a float represents, 17/10 for 1.7; None if there is none."""
-    found = Fraction(number).limit_denominator(_LARGEST_DENOMINATOR)
-    return found if float(found) == number else None
+    fraction = Fraction(number).limit_denominator(_LARGEST_DENOMINATOR)
+    return fraction if float(fraction) == number else None
 
 
 def _is_exact(line: _Line) -> bool:

@@ -25,11 +25,13 @@ def decide_length(table: SymbolTable, arguments: Mapping[str, Any], length: Any)
     """
     source, dim, start, end, step = (_value(arguments[name]) for name in ("self", "dim", "start", "end", "step"))
     size = source.shape[dim]
-    if not any(isinstance(one, torch.SymInt) for one in (size, start, end, step, length)) or not isinstance(step, int):
+    if not any(isinstance(value, torch.SymInt) for value in (size, start, end, step, length)) or not isinstance(
+        step, int
+    ):
         return None
-    whole = table.dim(size)
-    begin = _clamp(table, start, whole, 0)
-    stop = _clamp(table, end, whole, whole)
+    full_size = table.dim(size)
+    begin = _clamp(table, start, full_size, 0)
+    stop = _clamp(table, end, full_size, full_size)
     if isinstance(length, torch.SymInt) and not table.knows(length.node.expr):
         count = floor_div(as_dim(maximum(0, as_dim(stop - begin)) + step - 1), step)
         table.decide(length.node.expr, count)
@@ -40,12 +42,12 @@ def _value(argument: Any) -> Any:
     return argument.meta.get("val") if isinstance(argument, torch.fx.Node) else argument
 
 
-def _clamp(table: SymbolTable, bound: Any, whole: Dim, missing: Dim) -> Dim:
+def _clamp(table: SymbolTable, bound: Any, full_size: Dim, missing: Dim) -> Dim:
     """Return a bound within [0, whole]."""
     if bound is None:
         return missing
     try:
-        return within(table.dim(bound), whole)
+        return within(table.dim(bound), full_size)
     except ValueError as wrong:
         raise CaptureError(
             f"a bound of this slice depends on its sign: {wrong}", hint="slice up to max(0, ...), which has one sign"

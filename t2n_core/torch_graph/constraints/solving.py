@@ -65,10 +65,10 @@ class Truths:
 
     def true_sizes(self) -> tuple[list[int], bool]:
         """Return the sizes at which it holds, and whether it also holds in a gap or beyond the last size."""
-        found = [size for size, flag in zip(self.sizes, self.flags, strict=True) if flag]
-        ends = [place for place, size in enumerate(self.sizes[1:], 1) if size > self.sizes[place - 1] + 1]
+        sizes = [size for size, flag in zip(self.sizes, self.flags, strict=True) if flag]
+        ends = [index for index, size in enumerate(self.sizes[1:], 1) if size > self.sizes[index - 1] + 1]
         ends += [len(self.sizes)] if self.endless else []
-        return found, any(any(self.flags[max(0, end - self.period) : end]) for end in ends)
+        return sizes, any(any(self.flags[max(0, end - self.period) : end]) for end in ends)
 
     def around(self, here: int) -> tuple[int | None, int | None]:
         """Return the first and last size of the interval around a size in which it holds; None if unbounded."""
@@ -93,35 +93,35 @@ def other_side(condition: Any, sizes: SizeRange, captured: Sizes) -> OtherSide:
         return OtherSide((), complete=True)
     parts = _parts(negate(condition))
     names = {s.name for part in parts for s in part.free_symbols}
-    tied = [_in_range(one, sizes) for one in sizes.conditions]
+    tied = [_in_range(constraint, sizes) for constraint in sizes.conditions]
     while True:
-        related = [one for one in tied if names & {s.name for s in one.free_symbols}]
-        names |= {s.name for one in related for s in one.free_symbols}
+        related = [constraint for constraint in tied if names & {s.name for s in constraint.free_symbols}]
+        names |= {s.name for constraint in related for s in constraint.free_symbols}
         parts += related
-        tied = [one for one in tied if one not in related]
+        tied = [constraint for constraint in tied if constraint not in related]
         if not related:
             break
     system = _System(parts, dict(sizes.bounds), dict(captured))
     if len(names) > 1:
         system.reduce()
-    wanted = sympy.And(*system.parts, evaluate=False)
-    free = sorted({s.name for s in wanted.free_symbols})
+    conjunction = sympy.And(*system.parts, evaluate=False)
+    free = sorted({s.name for s in conjunction.free_symbols})
     if any(holds_always(negate(part)) for part in system.parts):
         return OtherSide((), complete=True)
     if len(free) > 1:
         return _of_several(system, free, sizes)
     loose = (names | system.symbols()) - system.equal.keys() - set(free)  # any of their sizes fits
     if not free:
-        points = [system.captured] if holds(wanted, captured) else []
+        points = [system.captured] if holds(conjunction, captured) else []
         exact = True
     else:
         (name,) = free
         bounds = system.bounds[name]
-        table = truths(wanted, name, *bounds)
+        table = truths(conjunction, name, *bounds)
         at, more = table.true_sizes()
         points = [{**system.captured, name: size} for size in at]
         exact = table.exact and not more
-    inside = [whole for whole in map(system.full_point, points) if sizes.holds(whole)]
+    inside = [point for point in map(system.full_point, points) if sizes.holds(point)]
     exact = exact and len(inside) == len(points) and not (loose and points)
     return OtherSide(tuple(inside[: MOST + 1]), exact)
 
@@ -129,7 +129,7 @@ def other_side(condition: Any, sizes: SizeRange, captured: Sizes) -> OtherSide:
 def _parts(condition: Any) -> list[Any]:
     """Return conditions whose conjunction is this one."""
     if isinstance(condition, sympy.And):
-        return [part for one in condition.args for part in _parts(one)]
+        return [part for conjunct in condition.args for part in _parts(conjunct)]
     return [condition]
 
 
@@ -146,17 +146,19 @@ class _System:
     def reduce(self) -> None:
         """Eliminate each symbol that equals an expression, has a fixed remainder, or can have only one size."""
         while True:
-            solved = next((one for part in self.parts if (one := self._solve(part)) is not None), None)
+            solved = next((solution for part in self.parts if (solution := self._solve(part)) is not None), None)
             solved = solved or self._only_size()
             if solved is None:
                 return
-            own, other, taken = solved
-            low, high = self.bounds[own.name]
+            symbol, other, equation = solved
+            low, high = self.bounds[symbol.name]
             limits = [sympy.Ge(other, low, evaluate=False)]
             limits += [] if high is None else [sympy.Le(other, high, evaluate=False)]
-            rest = [substitute(part, {own: other}) for part in self.parts if part is not taken]
+            rest = [substitute(part, {symbol: other}) for part in self.parts if part is not equation]
             self.parts = [part for part in [*rest, *limits] if not holds_always(part)]
-            self.equal = {name: size.xreplace({own: other}) for name, size in self.equal.items()} | {own.name: other}
+            self.equal = {name: size.xreplace({symbol: other}) for name, size in self.equal.items()} | {
+                symbol.name: other
+            }
 
     def _only_size(self) -> tuple[Any, Any, Any] | None:
         """Return a symbol that conditions on it alone restrict to one size, and that size; record a contradiction."""
@@ -164,29 +166,29 @@ class _System:
         for part in self.parts:
             if len(part.free_symbols) == 1:
                 alone.setdefault(next(iter(part.free_symbols)), []).append(part)
-        for own, parts in alone.items():
-            table = truths(sympy.And(*parts, evaluate=False), own.name, *self.bounds[own.name])
+        for free_symbol, parts in alone.items():
+            table = truths(sympy.And(*parts, evaluate=False), free_symbol.name, *self.bounds[free_symbol.name])
             sizes, more = table.true_sizes()
             if not table.exact or more or len(sizes) > 1:
                 continue
             if not sizes:
                 self.parts = [sympy.false]
                 return None
-            return own, sympy.Integer(sizes[0]), None
+            return free_symbol, sympy.Integer(sizes[0]), None
         return None
 
     def symbols(self) -> set[str]:
         """Return the symbols of the conditions, and of the values of eliminated symbols."""
-        return {s.name for one in (*self.parts, *self.equal.values()) for s in one.free_symbols}
+        return {s.name for expression in (*self.parts, *self.equal.values()) for s in expression.free_symbols}
 
     def _solve(self, part: Any) -> tuple[Any, Any, Any] | None:
         if not isinstance(part, sympy.Eq):
             return None
-        for own, other in (part.args, part.args[::-1]):
-            if own.is_Symbol and own != other and (other.is_Symbol or other.is_Integer):
-                return own, other, part
-            if isinstance(own, Modulo) and own.args[0].is_Symbol and own.args[1].is_Integer and other.is_Integer:
-                size, divisor = own.args[0], int(own.args[1])
+        for side, other in (part.args, part.args[::-1]):
+            if side.is_Symbol and side != other and (other.is_Symbol or other.is_Integer):
+                return side, other, part
+            if isinstance(side, Modulo) and side.args[0].is_Symbol and side.args[1].is_Integer and other.is_Integer:
+                size, divisor = side.args[0], int(side.args[1])
                 if 0 <= int(other) < divisor:
                     return size, divisor * self._quotient(size.name, divisor) + other, part
         return None
@@ -201,19 +203,19 @@ class _System:
 
     def full_point(self, point: Sizes) -> Sizes:
         """Return a point with the sizes of eliminated symbols added and those of new symbols removed."""
-        found = {**point, **{name: evaluate(as_dim(size), point) for name, size in self.equal.items()}}
-        return {name: size for name, size in found.items() if "//" not in name}
+        sizes = {**point, **{name: evaluate(as_dim(size), point) for name, size in self.equal.items()}}
+        return {name: size for name, size in sizes.items() if "//" not in name}
 
 
 def _of_several(system: _System, names: Sequence[str], sizes: SizeRange) -> OtherSide:
     spans = [system.bounds[name] for name in names]
     counts = [high - low + 1 for low, high in spans if high is not None]
     small = len(counts) == len(names) and math.prod(counts) <= _BOX
-    wanted = sympy.And(*system.parts, evaluate=False)
+    conjunction = sympy.And(*system.parts, evaluate=False)
     points: list[Sizes] = []
-    for point in _box(names, spans) if small else _search(wanted, names, system):
+    for point in _box(names, spans) if small else _search(conjunction, names, system):
         reduced = {**system.captured, **point}
-        at = system.full_point(reduced) if holds(wanted, reduced) else None
+        at = system.full_point(reduced) if holds(conjunction, reduced) else None
         if at is not None and sizes.holds(at) and at not in points:
             points.append(at)
             if len(points) >= _FOUND:
@@ -228,12 +230,12 @@ def _box(names: Sequence[str], spans: Sequence[tuple[int, int | None]]) -> Itera
         yield dict(zip(names, point, strict=True))
 
 
-def _search(wanted: Any, names: Sequence[str], system: _System) -> Iterator[Sizes]:
+def _search(conjunction: Any, names: Sequence[str], system: _System) -> Iterator[Sizes]:
     """Yield sets of sizes around the solutions for one symbol.
 
     The others have small sizes, their captured ones, and the integers in the condition.
     """
-    numbers = {abs(int(n)) for n in wanted.atoms(sympy.Integer)}
+    numbers = {abs(int(n)) for n in conjunction.atoms(sympy.Integer)}
     values = {}
     for name in names:
         low, high = system.bounds[name]
@@ -253,7 +255,7 @@ def _search(wanted: Any, names: Sequence[str], system: _System) -> Iterator[Size
         for point in itertools.islice(_diagonally([values[other] for other in rest]), _SOLVED):
             others = dict(zip(rest, point, strict=True))
             try:
-                turns = course(wanted, name, others).turns
+                turns = course(conjunction, name, others).turns
             except (UnsolvedError, ZeroDivisionError):
                 turns = ()
             for size in dict.fromkeys((*values[name], *turns[:256])):
@@ -263,9 +265,9 @@ def _search(wanted: Any, names: Sequence[str], system: _System) -> Iterator[Size
 
 def _diagonally(values: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
     """Yield the combinations, starting with those of the first values."""
-    places = itertools.product(*(range(min(len(one), 12)) for one in values))
-    for place in sorted(places, key=sum):
-        yield tuple(one[i] for one, i in zip(values, place, strict=True))
+    places = itertools.product(*(range(min(len(candidates), 12)) for candidates in values))
+    for indices in sorted(places, key=sum):
+        yield tuple(candidates[i] for candidates, i in zip(values, indices, strict=True))
 
 
 def truths(condition: Any, name: str, low: int, high: int | None, reach: int = 0) -> Truths:
@@ -294,7 +296,7 @@ def _looked_at(goes: Course, low: int, reach: int) -> tuple[Sequence[int], int, 
     if goes.has_all_turns and len(goes.turns) * 2 * goes.period <= _SCANNED:
         places = [range(turn - goes.period, turn + goes.period + 1) for turn in (*goes.turns, stop)]
         near = range(low, max(low + 2 * goes.period, reach))
-        return sorted({size for place in (near, *places) for size in place if size >= low}), goes.period, True
+        return sorted({size for span in (near, *places) for size in span if size >= low}), goes.period, True
     return range(low, max(low + _SCANNED, reach)), goes.period, False
 
 

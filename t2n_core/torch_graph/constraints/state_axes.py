@@ -23,14 +23,14 @@ def with_state_axes(declared: DynamicAxes | None, state: ModelState | None) -> D
     all_axes: dict[str, dict[int, Any]] = {}
     for name, axes in (declared or {}).items():
         tensors = state.of(name)
-        for wanted in [one.input for one in tensors] or [name]:
-            all_axes[wanted] = {**all_axes.get(wanted, {}), **_sizes(axes, name if tensors else wanted)}
+        for input_name in [tensor.input for tensor in tensors] or [name]:
+            all_axes[input_name] = {**all_axes.get(input_name, {}), **_sizes(axes, name if tensors else input_name)}
     lengths: dict[int, str] = {}
-    for one in state.tensors:
-        of_input = all_axes.setdefault(one.input, {})
-        for axis in one.growing:
-            if axis not in of_input and axis - one.example.dim() not in of_input:
-                length = one.example.shape[axis]
+    for tensor in state.tensors:
+        of_input = all_axes.setdefault(tensor.input, {})
+        for axis in tensor.growing:
+            if axis not in of_input and axis - tensor.example.dim() not in of_input:
+                length = tensor.example.shape[axis]
                 symbol = lengths.setdefault(length, f"{PAST}{len(lengths) or ''}")
                 of_input[axis] = SizeFrom(symbol, 0)
     return {name: axes for name, axes in all_axes.items() if axes}

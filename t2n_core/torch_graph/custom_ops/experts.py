@@ -68,14 +68,14 @@ def experts(
     )  # fmt: skip
     kind = "grouped" if is_grouped else "batched"
     forward = getattr(importlib.import_module(LIBRARY), f"{kind}_mm_experts_forward")
-    found: Tensor = forward(module, hidden_states, top_k_index, top_k_weights)
-    return found
+    output: Tensor = forward(module, hidden_states, top_k_index, top_k_weights)
+    return output
 
 
 def _compute(*arguments: Any) -> Tensor:
     call: Any = experts
-    found: Tensor = call(*arguments[:12], False)  # rows sorted by expert need strides of 16 bytes in PyTorch's kernel
-    return found
+    output: Tensor = call(*arguments[:12], False)  # rows sorted by expert need strides of 16 bytes in PyTorch's kernel
+    return output
 
 
 define(

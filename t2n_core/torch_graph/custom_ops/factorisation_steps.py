@@ -32,11 +32,11 @@ orthogonal  a times a rotation that makes its columns orthogonal to each other i
 def loop(name: str, *arguments: Any) -> Any:
     """Call an operator, also for matrices without a leading axis."""
     alone = arguments[0].dim() == (1 if name == "order" else 2)
-    given = [a.unsqueeze(0) if alone and isinstance(a, Tensor) else a for a in arguments]
-    found = getattr(torch.ops.t2n_loops, name)(*given)
+    operands = [a.unsqueeze(0) if alone and isinstance(a, Tensor) else a for a in arguments]
+    result = getattr(torch.ops.t2n_loops, name)(*operands)
     if not alone:
-        return found
-    return found.squeeze(0) if isinstance(found, Tensor) else tuple(x.squeeze(0) for x in found)
+        return result
+    return result.squeeze(0) if isinstance(result, Tensor) else tuple(x.squeeze(0) for x in result)
 
 
 def _cholesky(a: Tensor) -> tuple[Tensor, Tensor]:
@@ -56,8 +56,8 @@ def _order(pivots: Tensor, rows: int) -> Tensor:
 
 
 def _solve(a: Tensor, b: Tensor, upper: bool, unit: bool) -> Tensor:
-    found: Tensor = torch.linalg.solve_triangular(a, b, upper=upper, unitriangular=unit)
-    return found
+    solution: Tensor = torch.linalg.solve_triangular(a, b, upper=upper, unitriangular=unit)
+    return solution
 
 
 def _reflect(packed: Tensor, scales: Tensor, other: Tensor, transpose: bool) -> Tensor:
@@ -65,8 +65,8 @@ def _reflect(packed: Tensor, scales: Tensor, other: Tensor, transpose: bool) -> 
 
 
 def _orthogonal(a: Tensor, rows: int) -> Tensor:
-    found: Tensor = a @ torch.linalg.svd(a[..., :rows, :]).Vh.mT
-    return found
+    product: Tensor = a @ torch.linalg.svd(a[..., :rows, :]).Vh.mT
+    return product
 
 
 def _diagonal(a: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ def _dequantised(numbers: torch.Tensor, scale: float, zero: int) -> torch.Tensor
 def _dequantised_along(
     numbers: torch.Tensor, scales: torch.Tensor, zeros: torch.Tensor | None, axis: int
 ) -> torch.Tensor:
-    shape = [-1 if place == axis else 1 for place in range(numbers.dim())]
+    shape = [-1 if index == axis else 1 for index in range(numbers.dim())]
     wide = numbers.to(torch.float32)
     centred = wide if zeros is None else wide - zeros.to(torch.float32).reshape(shape)
     return centred * scales.to(torch.float32).reshape(shape)
@@ -48,25 +48,25 @@ WHOLE_NUMBERS: Any = torch.ops.t2n_numbers
 
 def bounded(x: torch.Tensor, low: float, high: float) -> torch.Tensor:
     """Return min(max(x, low), high) of a tensor without NaN."""
-    found: torch.Tensor = WHOLE_NUMBERS.bounded(x, float(low), float(high))
-    return found
+    result: torch.Tensor = WHOLE_NUMBERS.bounded(x, float(low), float(high))
+    return result
 
 
 def whole_sums(x: torch.Tensor) -> torch.Tensor:
     """Return sums of products of integers, which an engine must not scale before they are complete."""
-    found: torch.Tensor = WHOLE_NUMBERS.whole_sums(x)
-    return found
+    sums: torch.Tensor = WHOLE_NUMBERS.whole_sums(x)
+    return sums
 
 
 def dequantised(numbers: torch.Tensor, scale: float, zero: int) -> torch.Tensor:
     """Return (numbers - zero) · scale of integers, as float32; a weight stays as it is in the archive."""
-    found: torch.Tensor = WHOLE_NUMBERS.dequantised(numbers, float(scale), int(zero))
-    return found
+    values: torch.Tensor = WHOLE_NUMBERS.dequantised(numbers, float(scale), int(zero))
+    return values
 
 
 def dequantised_along(
     numbers: torch.Tensor, scales: torch.Tensor, zeros: torch.Tensor | None, axis: int
 ) -> torch.Tensor:
     """Return the same with a scale and a zero point for each index along one axis."""
-    found: torch.Tensor = WHOLE_NUMBERS.dequantised_along(numbers, scales, zeros, axis)
-    return found
+    values: torch.Tensor = WHOLE_NUMBERS.dequantised_along(numbers, scales, zeros, axis)
+    return values

@@ -71,8 +71,8 @@ class WholeCall:
     def arguments_with(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return (args, kwargs) with these tensors in place of the recorded ones."""
         leaves = list(self.leaves)
-        for place, tensor in zip(self.places, tensors, strict=True):
-            leaves[place] = tensor
+        for index, tensor in zip(self.places, tensors, strict=True):
+            leaves[index] = tensor
         return pytree.tree_unflatten(leaves, self.structure)  # type: ignore[no-any-return]
 
     def compute(self, tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], pytree.TreeSpec]:
@@ -152,21 +152,21 @@ def write_node(
     """
     leaves, structure = pytree.tree_flatten((args, kwargs))
     places = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor))
-    kept = tuple(None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
-    node = WholeCall(writer, kept, places, structure)
+    other_leaves = tuple(None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
+    node = WholeCall(writer, other_leaves, places, structure)
     declared: list[Any] = []
 
-    def run(given: Sequence[torch.Tensor], fake: bool) -> list[torch.Tensor]:
+    def run(tensors: Sequence[torch.Tensor], fake: bool) -> list[torch.Tensor]:
         if fake:
-            new_args, new_kwargs = node.arguments_with(given)
+            new_args, new_kwargs = node.arguments_with(tensors)
             results, form = pytree.tree_flatten(
-                _without_data(partial(declare, *new_args, **new_kwargs), given, declared_by)
+                _without_data(partial(declare, *new_args, **new_kwargs), tensors, declared_by)
             )
         else:
-            results, form = node.compute(given)
+            results, form = node.compute(tensors)
         declared.append(form)
         # an operator must not return its argument, whatever the declaration does
-        return [r.clone() if any(r is g for g in given) else r for r in results]
+        return [r.clone() if any(r is g for g in tensors) else r for r in results]
 
     key = next(_keys)
     _runs[key], calls[key] = run, node
@@ -174,11 +174,11 @@ def write_node(
     return pytree.tree_unflatten(results, declared[-1])
 
 
-def _without_data(declare: Callable[[], Any], given: Sequence[torch.Tensor], declared_by: str) -> Any:
+def _without_data(declare: Callable[[], Any], tensors: Sequence[torch.Tensor], declared_by: str) -> Any:
     """Return the result of a declaration for fake tensors. The values that it reads must not decide shapes."""
     from t2n_core.torch_graph.compat.private import free_unbacked_symbols
 
-    mode = detect_fake_mode(given)
+    mode = detect_fake_mode(tensors)
     sizes = None if mode is None else mode.shape_env
     hint = f"{declared_by} can return empty tensors of the right shapes and dtypes without reading values"
     try:
@@ -193,7 +193,7 @@ def _without_data(declare: Callable[[], Any], given: Sequence[torch.Tensor], dec
             origin=Origin(type(cause).__name__, "", line) if line else None,
             hint=hint,
         ) from cause
-    before = free_unbacked_symbols([t.shape for t in given])
+    before = free_unbacked_symbols([t.shape for t in tensors])
     for result in pytree.tree_leaves(declared):
         if isinstance(result, torch.Tensor) and free_unbacked_symbols(result.shape) - before:
             raise CaptureError(f"the shape of a result depends on values in a tensor: {tuple(result.shape)}", hint=hint)

@@ -19,8 +19,8 @@ def _shapes(signal: torch.Tensor, window: torch.Tensor, hop: int, count: int) ->
 
 def _parts(signal: torch.Tensor, window: torch.Tensor, hop: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     size = window.shape[0]
-    whole = torch.stft(signal, size, hop, size, window, center=False, onesided=False, return_complex=True)
-    return whole.real[:, :count].contiguous(), whole.imag[:, :count].contiguous()
+    spectrum = torch.stft(signal, size, hop, size, window, center=False, onesided=False, return_complex=True)
+    return spectrum.real[:, :count].contiguous(), spectrum.imag[:, :count].contiguous()
 
 
 define(library, "stft(Tensor signal, Tensor window, int hop, int count) -> (Tensor, Tensor)", _shapes, _parts)
@@ -28,5 +28,5 @@ define(library, "stft(Tensor signal, Tensor window, int hop, int count) -> (Tens
 
 def stft(signal: torch.Tensor, window: torch.Tensor, hop: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return real and imaginary parts [B, count, frames] of a signal [B, L] under a window as long as a frame."""
-    found: Any = torch.ops.t2n_spectra.stft(signal, window, hop, count)
-    return found[0], found[1]
+    parts: Any = torch.ops.t2n_spectra.stft(signal, window, hop, count)
+    return parts[0], parts[1]

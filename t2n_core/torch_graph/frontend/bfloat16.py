@@ -56,16 +56,16 @@ def _copy(model: torch.nn.Module) -> torch.nn.Module:
     The archive is made from the copy and compared with it, so a difference would not be noticed.
     """
     copies = {module: object.__new__(type(module)) for module in model.modules() if _has_own_copy(type(module))}
-    known = {id(module): copied for module, copied in copies.items()}
+    memo = {id(module): copied for module, copied in copies.items()}
     for module, copied in copies.items():
-        vars(copied).update(copy.deepcopy(vars(module), known))
-    return copy.deepcopy(model, known)
+        vars(copied).update(copy.deepcopy(vars(module), memo))
+    return copy.deepcopy(model, memo)
 
 
 def _has_own_copy(kind: type) -> bool:
     """Return whether a class that is not PyTorch's decides the contents of a copy."""
-    own = (one for one in kind.__mro__ if one.__module__.partition(".")[0] not in ("torch", "builtins"))
-    return any(name in vars(one) for one in own for name in _COPYING)
+    classes = (base for base in kind.__mro__ if base.__module__.partition(".")[0] not in ("torch", "builtins"))
+    return any(name in vars(base) for base in classes for name in _COPYING)
 
 
 def _widen(tensor: torch.Tensor) -> torch.Tensor:

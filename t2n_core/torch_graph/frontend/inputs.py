@@ -104,7 +104,7 @@ def bind_inputs(
         names = [_leaf_name(path, by_position, source.state) for path in paths]
     if source.state is not None and len(names) == len(paths) - len(source.state.tensors):
         names = _with_states(names, paths, source.state)
-    places: list[Path] = [*((0, place) for place in range(len(positional))), *((1, key) for key in keywords)]
+    places: list[Path] = [*((0, index) for index in range(len(positional))), *((1, key) for key in keywords)]
     if len(names) != len(paths) and len(names) == len(places):
         names = [_tensor_name(names[places.index(path[:2])], path) for path in paths]
     if len(names) != len(paths):

@@ -75,23 +75,23 @@ class Results:
         line = f"results that are neither tensors nor numbers are not in the archive: {', '.join(self.others)}"
         return [line] if self.others else []
 
-    def names(self, given: Sequence[str] | None = None) -> list[str]:
+    def names(self, user_names: Sequence[str] | None = None) -> list[str]:
         """Return the names of the outputs: `output`, `output_0`, or their keys where the model names them.
 
-        `given` are names of all outputs, or of the top-level results: for `(x, (y, z))`, `a` and `b` become `a`, `b_0`
-        and `b_1`; the name of a result with keys is a prefix of each. Raises InputError for a wrong number of names.
+        `user_names` are names of all outputs, or of the top-level results: for `(x, (y, z))`, `a` and `b` become `a`,
+        `b_0` and `b_1`; the name of a result with keys is a prefix of each. Raises InputError for another number.
         """
-        if given is None:
+        if user_names is None:
             return _own_names(self.paths)
-        if len(given) == len(self.paths):
-            return list(given)
-        if len(given) == 1 and all(path and isinstance(path[0], str) for path in self.paths):
-            return [_output_name((given[0], *path)) for path in self.paths]
+        if len(user_names) == len(self.paths):
+            return list(user_names)
+        if len(user_names) == 1 and all(path and isinstance(path[0], str) for path in self.paths):
+            return [_output_name((user_names[0], *path)) for path in self.paths]
         outer = list(dict.fromkeys(path[:1] for path in self.paths))
-        if len(given) != len(outer):
+        if len(user_names) != len(outer):
             nested = f" in {len(outer)} results" if len(outer) < len(self.paths) else ""
-            raise InputError(f"{len(given)} output names for {len(self.paths)} outputs{nested}")
-        return [_output_name((given[outer.index(path[:1])], *path[1:])) for path in self.paths]
+            raise InputError(f"{len(user_names)} output names for {len(self.paths)} outputs{nested}")
+        return [_output_name((user_names[outer.index(path[:1])], *path[1:])) for path in self.paths]
 
 
 def _own_names(paths: Sequence[Path]) -> list[str]:
@@ -102,7 +102,7 @@ def _own_names(paths: Sequence[Path]) -> list[str]:
         names = [name if name[:1].isalpha() else f"output_{name}" for name in names]
         if len(set(names)) == len(names):
             return names
-    return [f"output_{place}" for place in range(len(paths))]
+    return [f"output_{index}" for index in range(len(paths))]
 
 
 def _output_name(path: Path) -> str:

@@ -56,8 +56,8 @@ class Source:
 
     def run_in_float64(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run the model with its weights in float64; float arguments should be in float64, too."""
-        own = {id(weight): (name, weight.detach()) for name, weight in self.weights.items()}  # tied ones once
-        wide = {name: weight.double() for name, weight in own.values() if weight.is_floating_point()}
+        weights = {id(weight): (name, weight.detach()) for name, weight in self.weights.items()}  # tied ones once
+        wide = {name: weight.double() for name, weight in weights.values() if weight.is_floating_point()}
         return self.run_with(wide, args, kwargs)
 
     @property

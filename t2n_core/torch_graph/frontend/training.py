@@ -35,9 +35,9 @@ def reads_training(kind: type, *, of_torch: bool = False) -> bool:
 
     Those of PyTorch's own classes count with `of_torch` only.
     """
-    own = [one for one in kind.__mro__ if of_torch or not one.__module__.startswith("torch.")]
-    own = [one for one in own if one is not torch.nn.Module]
-    functions = [value for one in own for value in vars(one).values() if isinstance(value, FunctionType)]
+    classes = [base for base in kind.__mro__ if of_torch or not base.__module__.startswith("torch.")]
+    classes = [base for base in classes if base is not torch.nn.Module]
+    functions = [value for base in classes for value in vars(base).values() if isinstance(value, FunctionType)]
     return any("training" in code.co_names for function in functions for code in _codes(function.__code__))
 
 

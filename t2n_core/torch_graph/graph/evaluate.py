@@ -40,5 +40,5 @@ def evaluate_graph(
 
 def results_of(op: TorchOp, tensors: Sequence[torch.Tensor], sizes: Mapping[str, int]) -> list[torch.Tensor]:
     """Return the results of an operator for these values of its `inputs` and its own other arguments."""
-    found = op.call_op(*[t.clone() for t in tensors], sizes=sizes)  # it may return a view, or write into its argument
-    return [found] if isinstance(found, torch.Tensor) else list(found)
+    result = op.call_op(*[t.clone() for t in tensors], sizes=sizes)  # it may return a view, or write into its argument
+    return [result] if isinstance(result, torch.Tensor) else list(result)

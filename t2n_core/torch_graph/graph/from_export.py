@@ -50,11 +50,11 @@ def build_graph(
 
 def user_fakes(program: torch.export.ExportedProgram) -> list[torch.Tensor]:
     """Return the fake tensors of the inputs of a program."""
-    wanted = set(program.graph_signature.user_inputs)
+    input_names = set(program.graph_signature.user_inputs)
     return [
         n.meta["val"]
         for n in program.graph.nodes
-        if n.op == "placeholder" and n.name in wanted and isinstance(n.meta.get("val"), torch.Tensor)
+        if n.op == "placeholder" and n.name in input_names and isinstance(n.meta.get("val"), torch.Tensor)
     ]
 
 
@@ -106,10 +106,10 @@ def memory_key(data: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _weight(program: torch.export.ExportedProgram, name: str) -> torch.Tensor:
-    found: Any = program.state_dict[name] if name in program.state_dict else program.constants[name]
-    if not isinstance(found, torch.Tensor):
-        raise CaptureError(f"the model's constant `{name}` is a {type(found).__name__}, not a tensor")
-    return found.resolve_conj().resolve_neg()  # a lazy view has elements of the opposite sign in memory
+    value: Any = program.state_dict[name] if name in program.state_dict else program.constants[name]
+    if not isinstance(value, torch.Tensor):
+        raise CaptureError(f"the model's constant `{name}` is a {type(value).__name__}, not a tensor")
+    return value.resolve_conj().resolve_neg()  # a lazy view has elements of the opposite sign in memory
 
 
 def _constant(name: str, data: torch.Tensor, node: torch.fx.Node | None) -> TensorVariable:

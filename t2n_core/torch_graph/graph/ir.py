@@ -170,24 +170,24 @@ class TorchOp:
                 a graph made from a tracer.
             sizes: The size of each symbol among the arguments. Without them, they are read off the tensors.
         """
-        given = list(tensors or map(_traced, self.inputs))
-        if len(given) != len(self.inputs):
+        values = list(tensors or map(_traced, self.inputs))
+        if len(values) != len(self.inputs):
             names = ", ".join(v.name for v in self.inputs)
-            raise InputError(f"call_op of {self.kind} takes the tensors {names}, and was given {len(given)} tensors")
+            raise InputError(f"call_op of {self.kind} takes the tensors {names}, and was given {len(values)} tensors")
         if is_module_call(self.kind):
-            return self.arguments["key"].compute(given[: len(self.arguments["inputs"])])[0]
-        symbols = sizes_of([v.shape or () for v in self.inputs], given) if sizes is None else sizes
-        supply = iter(given)
+            return self.arguments["key"].compute(values[: len(self.arguments["inputs"])])[0]
+        symbols = sizes_of([v.shape or () for v in self.inputs], values) if sizes is None else sizes
+        supply = iter(values)
 
-        def size(wanted: sympy.Expr) -> int:
-            unknown = sorted({s.name for s in wanted.free_symbols} - symbols.keys())
+        def size(extent: sympy.Expr) -> int:
+            unknown = sorted({s.name for s in extent.free_symbols} - symbols.keys())
             if unknown:
                 raise InputError(f"call_op of {self.kind} needs sizes={{...}} of {', '.join(unknown)}")
-            return evaluate(wanted, symbols)
+            return evaluate(extent, symbols)
 
         arguments = {
-            name: replace_sizes(replace_tensors(given, lambda _: next(supply)), size)
-            for name, given in self.arguments.items()
+            name: replace_sizes(replace_tensors(argument, lambda _: next(supply)), size)
+            for name, argument in self.arguments.items()
         }
         return call_overload(self.op_ref, arguments)
 
@@ -316,18 +316,18 @@ class TorchModuleIRGraph:
 
     def used_ops(self) -> list[TorchOp]:
         """Return the operators that some output depends on, in order. Raises InputError for one without a shape."""
-        wanted = {id(v) for v in self.outputs}
-        kept: list[TorchOp] = []
+        live_ids = {id(v) for v in self.outputs}
+        live_ops: list[TorchOp] = []
         for op in reversed(self.op_nodes):
-            if any(o is not None and id(o) in wanted for o in op.outputs):
+            if any(o is not None and id(o) in live_ids for o in op.outputs):
                 if not op.is_realised:
                     raise InputError(
                         f"the shape or dtype of a result of {op.kind} is not known",
                         hint="give TensorVariable both, or call realise_output_type_and_size() of the TorchOp",
                     )
-                kept.append(op)
-                wanted.update(id(v) for v in op.inputs)
-        return kept[::-1]
+                live_ops.append(op)
+                live_ids.update(id(v) for v in op.inputs)
+        return live_ops[::-1]
 
     def __str__(self) -> str:
         inputs, outputs = (", ".join(map(str, variables)) for variables in (self.inputs, self.outputs))
@@ -339,13 +339,13 @@ _PARTS = fields(TorchModuleIRGraph)
 
 
 def _traced(variable: TensorVariable) -> torch.Tensor:
-    found = variable.data if variable.data is not None else variable._traced_data
-    if found is None:
+    value = variable.data if variable.data is not None else variable._traced_data
+    if value is None:
         raise InputError(
             f"no value of `{variable.name}` is known",
             hint="give call_op the tensors, or make the graph of a tracer: TorchModuleIRGraph(TorchModuleTracer(...))",
         )
-    return found.clone()  # an operator may return a view of its argument, or write into it
+    return value.clone()  # an operator may return a view of its argument, or write into it
 
 
 def tensors_in(arguments: Iterable[Any]) -> Iterator[TensorVariable]:

@@ -21,15 +21,15 @@ from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp
 _SLICE = operator("aten::slice.Tensor")
 
 
-def multiples(sizes: SizeRange, where: Iterable[Any], known: Mapping[str, int]) -> tuple[SizeRange, dict[str, Dim]]:
+def multiples(sizes: SizeRange, where: Iterable[Any], constants: Mapping[str, int]) -> tuple[SizeRange, dict[str, Dim]]:
     """Return the same range with its true lower bounds, and expressions for symbols with one remainder.
 
     The expression is `{"T": 4 * (T // 4)}` for `T % 4 == 0`.
 
-    Symbols that are divided neither in a size nor in a condition of `where` are left out. `known` are sizes in the
+    Symbols that are divided neither in a size nor in a condition of `where` are left out. `constants` are sizes in the
     range.
     """
-    quotients = {q for one in where if not isinstance(one, int) for q in one.atoms(FloorDiv, Modulo)}
+    quotients = {q for formula in where if not isinstance(formula, int) for q in formula.atoms(FloorDiv, Modulo)}
     divided = {size.name for quotient in quotients for size in quotient.free_symbols}
     multiple_of: dict[str, Dim] = {}
     for name in sorted(divided & sizes.bounds.keys()):
@@ -37,9 +37,9 @@ def multiples(sizes: SizeRange, where: Iterable[Any], known: Mapping[str, int]) 
         if divisor == 1:
             continue
         low, high = sizes.bounds[name]
-        first = low + (known[name] - low) % divisor
+        first = low + (constants[name] - low) % divisor
         sizes = sizes.narrowed(**{name: (first, high)})
-        missing = -known[name] % divisor
+        missing = -constants[name] % divisor
         size = symbol(name, first, high)
         multiple_of[name] = as_dim(divisor * FloorDiv(size + missing, sympy.Integer(divisor)) - missing)
     return sizes, multiple_of

@@ -42,7 +42,7 @@ def results_of(program: torch.export.ExportedProgram) -> Results:
     specs = [s for s in program.graph_signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
     places = pytree.tree_unflatten(list(range(form.num_leaves)), form)
     values = [s.arg.value if isinstance(s.arg, ConstantArgument) else torch.empty(0) for s in specs]
-    results.note((path, values[place]) for path, place in leaves_with_path(places))
+    results.note((path, values[index]) for path, index in leaves_with_path(places))
     return results
 
 

@@ -17,8 +17,8 @@ def is_never_read(program: torch.export.ExportedProgram, write: OutputSpec) -> b
     """Return whether a written value is overwritten in each call before anything reads it, so that it is no state."""
     holders = {
         name
-        for held in (program.graph_signature.inputs_to_buffers, program.graph_signature.inputs_to_parameters)
-        for name, target in held.items()
+        for targets in (program.graph_signature.inputs_to_buffers, program.graph_signature.inputs_to_parameters)
+        for name, target in targets.items()
         if target == write.target
     }
     nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in holders]
@@ -33,7 +33,7 @@ def _is_only_a_shape(user: torch.fx.Node, node: torch.fx.Node) -> bool:
 def changes_nothing(program: torch.export.ExportedProgram, write: OutputSpec) -> bool:
     """Return whether a write stores the elements that are already there, for any inputs: `weight.div_(1)`."""
     signature = program.graph_signature
-    held = {
+    targets = {
         **signature.inputs_to_parameters,
         **signature.inputs_to_buffers,
         **signature.inputs_to_lifted_tensor_constants,
@@ -45,7 +45,7 @@ def changes_nothing(program: torch.export.ExportedProgram, write: OutputSpec) ->
         """Return the result of a node of constants. Raises LookupError for one that reads an input."""
         if node.name not in values:
             if node.op == "placeholder":
-                name = held[node.name]
+                name = targets[node.name]
                 stored: Any = program.state_dict[name] if name in program.state_dict else program.constants[name]
                 values[node.name] = stored.detach().clone()
             elif node.op == "call_function" and isinstance(node.target, OpOverload):

@@ -28,18 +28,18 @@ _rfftfreq: Any = torch.fft.rfftfreq
 def fftfreq(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
     """`torch.fft.fftfreq`: the non-negative indices, then the negative ones, divided by n * d."""
     if not _is_free((n, d)) or not _makes_floats(dtype, options):
-        found: Tensor = _fftfreq(n, d, dtype=dtype, **options)
-        return found
-    place = _arange(n)
-    return _over(torch.where(place < (n + 1) // 2, place, place - n), n, d, dtype)
+        frequencies: Tensor = _fftfreq(n, d, dtype=dtype, **options)
+        return frequencies
+    indices = _arange(n)
+    return _over(torch.where(indices < (n + 1) // 2, indices, indices - n), n, d, dtype)
 
 
 @override(torch.fft.rfftfreq, reason=FIXES_SIZES)
 def rfftfreq(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
     """`torch.fft.rfftfreq`: the non-negative indices, divided by n * d."""
     if not _is_free((n, d)) or not _makes_floats(dtype, options):
-        found: Tensor = _rfftfreq(n, d, dtype=dtype, **options)
-        return found
+        frequencies: Tensor = _rfftfreq(n, d, dtype=dtype, **options)
+        return frequencies
     return _over(_arange(n // 2 + 1), n, d, dtype)
 
 
@@ -48,9 +48,9 @@ def _makes_floats(dtype: torch.dtype | None, options: dict[str, Any]) -> bool:
 
 
 def _over(places: Tensor, n: Any, d: float, dtype: torch.dtype | None) -> Tensor:
-    found = dtype or torch.get_default_dtype()
-    whole: Tensor = _full((), n * d, dtype=found)
-    return places.to(found) / whole
+    result_dtype = dtype or torch.get_default_dtype()
+    divisor: Tensor = _full((), n * d, dtype=result_dtype)
+    return places.to(result_dtype) / divisor
 
 
 @override(functional.affine_grid, reason=FIXES_SIZES)
@@ -63,12 +63,12 @@ def affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool | None =
     rank = len(axes)
     grid = theta[:, :, rank].reshape(-1, *[1] * rank, rank)
     for axis, extent in enumerate(axes):
-        place = _arange(extent).to(theta.dtype)
+        positions = _arange(extent).to(theta.dtype)
         last = extent - 1
         if align_corners:
-            at = (2 * place - last) / _full((), last, dtype=theta.dtype).clamp(min=1)
+            at = (2 * positions - last) / _full((), last, dtype=theta.dtype).clamp(min=1)
         else:
-            at = (2 * place - last) / _full((), extent, dtype=theta.dtype)
+            at = (2 * positions - last) / _full((), extent, dtype=theta.dtype)
         column = theta[:, :, rank - 1 - axis].reshape(-1, *[1] * rank, rank)  # its columns begin with the last axis
         grid = grid + at.reshape(-1, *[1] * (rank - axis)) * column
     return grid
@@ -78,8 +78,8 @@ def affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool | None =
 def one_hot(input: Tensor, num_classes: Any = -1) -> Tensor:
     """`torch.nn.functional.one_hot` with a dynamic number of classes."""
     if not _is_free(num_classes):
-        found: Tensor = functional.one_hot(input, num_classes)
-        return found
+        encoding: Tensor = functional.one_hot(input, num_classes)
+        return encoding
     hits: Tensor = input.unsqueeze(-1) == _arange(num_classes)
     return hits.to(torch.int64)
 
@@ -126,9 +126,9 @@ def interpolate(
     """`torch.nn.functional.interpolate` by factors that are computed from sizes, and mode `area` along one axis."""
     function: Any = functional.interpolate
     if mode == "area" and input.dim() == 3 and _is_free(input.shape):
-        picture = [None if one is None else (1, *_as_list(one)) for one in (size, scale_factor)]
-        found: Tensor = function(input.unsqueeze(-2), *picture, mode)
-        return found.squeeze(-2)
+        picture = [None if value is None else (1, *_as_list(value)) for value in (size, scale_factor)]
+        image: Tensor = function(input.unsqueeze(-2), *picture, mode)
+        return image.squeeze(-2)
     if size is not None or recompute_scale_factor or mode == "area" or not _is_free(scale_factor):
         options = {"recompute_scale_factor": recompute_scale_factor, "antialias": antialias}
         plain: Tensor = function(input, size, scale_factor, mode, align_corners, **options)
@@ -163,11 +163,11 @@ def _resized(input: Tensor, axis: int, size: Any, factor: Any, *, is_cubic: bool
     As PyTorch does, these are computed in the type of the elements, and linear interpolation to the same size copies.
     """
     extent, count = input.shape[axis], input.dim()
-    place = _arange(size).to(input.dtype)
-    source = (place + 0.5) * _full((), 1.0 / _real(factor), dtype=input.dtype) - 0.5
+    positions = _arange(size).to(input.dtype)
+    source = (positions + 0.5) * _full((), 1.0 / _real(factor), dtype=input.dtype) - 0.5
     if not is_cubic:
         copies = _full((), size, dtype=torch.int64) == _full((), extent, dtype=torch.int64)
-        source = torch.where(copies, place, source.clamp(min=0))
+        source = torch.where(copies, positions, source.clamp(min=0))
     low = source.floor()
     share = source - low
     weights = _cubic_weights(share) if is_cubic else {0: 1 - share, 1: share}
@@ -190,18 +190,18 @@ def _cubic_weights(share: Tensor) -> dict[int, Tensor]:
     return {-1: outer(share + 1), 0: inner(share), 1: inner(1 - share), 2: outer(2 - share)}
 
 
-def _as_list(one: Any) -> Sequence[Any]:
-    return one if isinstance(one, Sequence) else (one,)
+def _as_list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, Sequence) else (value,)
 
 
 @override(torch.mean, torch.Tensor.mean, reason=FIXES_SIZES)
 def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **options: Any) -> Tensor:
     """`torch.mean`; of complex tensors as the means of their two parts."""
-    found = input.dtype if dtype is None else dtype
-    if not found.is_complex or not _is_free(input.shape) or options:
+    result_dtype = input.dtype if dtype is None else dtype
+    if not result_dtype.is_complex or not _is_free(input.shape) or options:
         return torch.mean(input, dim, keepdim, dtype=dtype, **options)
     axes = [dim] if isinstance(dim, int) else [*(dim or range(input.dim()))]
-    parts = torch.view_as_real(input.to(found))
+    parts = torch.view_as_real(input.to(result_dtype))
     # the parts are a new last axis, so axes must not be counted from the end
     averages = parts.mean([axis % input.dim() for axis in axes], keepdim) if axes else parts
     return torch.view_as_complex(averages.contiguous())
@@ -234,8 +234,8 @@ def _of_numbers(data: Any, dtype: torch.dtype) -> Tensor:
     """Return a tensor of nested lists of numbers and sizes; PyTorch would fix the sizes."""
     if isinstance(data, list | tuple):
         return torch.stack([_of_numbers(item, dtype) for item in data])
-    found: Tensor = data.to(dtype) if isinstance(data, Tensor) else _full((), data, dtype=dtype)
-    return found
+    tensor: Tensor = data.to(dtype) if isinstance(data, Tensor) else _full((), data, dtype=dtype)
+    return tensor
 
 
 def _is_free(sizes: Any) -> bool:

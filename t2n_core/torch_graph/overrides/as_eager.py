@@ -35,9 +35,9 @@ def multilabel_margin_loss(
     classes = x.shape[1]
     valid = (y == -1).to(torch.int64).cumsum(1) == 0  # [N, T]: before the first -1
     chosen = torch.where(valid, y, 0)
-    named = valid.unsqueeze(2) & (chosen.unsqueeze(2) == torch.arange(classes))  # [N, T, C]
+    target_mask = valid.unsqueeze(2) & (chosen.unsqueeze(2) == torch.arange(classes))  # [N, T, C]
     margins = (1 - x.gather(1, chosen).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
-    counted = valid.unsqueeze(2) & ~named.any(1, keepdim=True)
+    counted = valid.unsqueeze(2) & ~target_mask.any(1, keepdim=True)
     loss: torch.Tensor = torch.where(counted, margins, 0).sum((1, 2)) / classes
     if reduction == "none":
         return loss.reshape(input.shape[:-1])
@@ -82,23 +82,23 @@ def tensor_split(
     input: torch.Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
 ) -> Sequence[torch.Tensor]:
     """Split into pieces whose sizes are quotients of the dynamic one; capture would fix each of them."""
-    count: Any = next((given for given in (indices_or_sections, indices, sections) if given is not None), None)
+    count: Any = next((value for value in (indices_or_sections, indices, sections) if value is not None), None)
     legal = isinstance(count, int) and count > 0 and -input.dim() <= dim < input.dim()
     if not legal or not isinstance(input.shape[dim], torch.SymInt):
         return torch.tensor_split(input, count, dim)
     size: Any = input.shape[dim]
-    sizes = [(size + count - 1 - place) // count for place in range(count - 1)]
+    sizes = [(size + count - 1 - index) // count for index in range(count - 1)]
     return torch.split_with_sizes(input, [*sizes, size - sum(sizes)], dim)
 
 
 @override_each(*_SPLITS, reason=FIXES_SIZES)
-def split_at(plain: Callable[..., Any], input: torch.Tensor, *given: Any, **named: Any) -> Any:
+def split_at(plain: Callable[..., Any], input: torch.Tensor, *arguments: Any, **keywords: Any) -> Any:
     """Split as `hsplit`, `vsplit` and `dsplit` do along their axis; capture would fix the position of each index."""
-    indices = next(iter((*given, *named.values())), None)
-    place = 0 if plain.__name__ == "hsplit" and input.dim() == 1 else _AXES[plain.__name__]
-    if isinstance(indices, list | tuple) and input.dim() > place:
-        return torch.tensor_split(input, indices, place)
-    return plain(input, *given, **named)
+    indices = next(iter((*arguments, *keywords.values())), None)
+    axis = 0 if plain.__name__ == "hsplit" and input.dim() == 1 else _AXES[plain.__name__]
+    if isinstance(indices, list | tuple) and input.dim() > axis:
+        return torch.tensor_split(input, indices, axis)
+    return plain(input, *arguments, **keywords)
 
 
 @override(torch.linspace, reason=FIXES_SIZES)
@@ -109,10 +109,10 @@ def linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = No
         return torch.linspace(start, end, steps, dtype=dtype, **options)
     arange: Any = torch.arange  # takes sizes, whatever its annotations say
     full: Any = torch.full
-    place = arange(steps)
+    indices = arange(steps)
     step = full((), end - start, dtype=float_type) / full((), steps - 1, dtype=float_type).clamp(min=1)
-    near = (place < steps // 2) | (place == 0)
-    return torch.where(near, start + step * place, end - step * (steps - 1 - place))
+    near = (indices < steps // 2) | (indices == 0)
+    return torch.where(near, start + step * indices, end - step * (steps - 1 - indices))
 
 
 # a write into `weight.data` counts as one into the weight

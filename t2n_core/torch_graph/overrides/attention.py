@@ -51,10 +51,10 @@ def scaled_dot_product_attention(
     attention: Any = functional.scaled_dot_product_attention
     if _has_known_shape(query, key, value, attn_mask, enable_gqa) and not any(map(_is_special, tensors)):
         attention = torch.ops.t2n_capture.scaled_dot_product_attention
-    found: torch.Tensor = attention(
+    output: torch.Tensor = attention(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
-    return found
+    return output
 
 
 def _has_known_shape(
@@ -74,10 +74,10 @@ def _has_known_shape(
         fit = fit and all(type(count) is int for count in counts) and counts[1] > 0 and counts[0] % counts[1] == 0
     if mask is None or not fit:
         return fit
-    whole = (*query.shape[:-1], key.shape[-2])
-    axes = zip(reversed(mask.shape), reversed(whole), strict=False)
-    return mask.dim() <= len(whole) and all(
-        (type(own) is int and own == 1) or is_same_size(own, size) for own, size in axes
+    score_shape = (*query.shape[:-1], key.shape[-2])
+    axes = zip(reversed(mask.shape), reversed(score_shape), strict=False)
+    return mask.dim() <= len(score_shape) and all(
+        (type(mask_size) is int and mask_size == 1) or is_same_size(mask_size, size) for mask_size, size in axes
     )
 
 

@@ -50,8 +50,8 @@ def setitem(x: torch.Tensor, index: Any, value: Any) -> None:
     at = next(i for i, item in enumerate(items) if item is number)
     inner = _pick(x, axis, number).clone()
     setitem(inner, (*items[:at], *items[at + 1 :]), value)
-    place = torch.where(number < 0, number + x.shape[axis], number)
-    x.index_copy_(axis, place.reshape(1).long(), inner.unsqueeze(axis))
+    position = torch.where(number < 0, number + x.shape[axis], number)
+    x.index_copy_(axis, position.reshape(1).long(), inner.unsqueeze(axis))
 
 
 @override(torch.select, torch.Tensor.select, reason=_READS)
@@ -73,15 +73,15 @@ def _simplify(x: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
 def _at_sizes(x: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
     """Return the view at the indices that are dynamic sizes, and the rest of the index."""
     places, rest = _split(x, index, _is_size)
-    for axis, place in reversed(places):
-        x = torch.select(x, axis, place)
+    for axis, position in reversed(places):
+        x = torch.select(x, axis, position)
     return (x, rest) if places else (x, index)
 
 
 def _pick(x: torch.Tensor, axis: int, number: torch.Tensor) -> torch.Tensor:
     index = [*[None] * axis, number.reshape(1).long()]
-    found: torch.Tensor = _INDEX(x, index)
-    return found.squeeze(axis)
+    selection: torch.Tensor = _INDEX(x, index)
+    return selection.squeeze(axis)
 
 
 def _items(index: Any) -> tuple[Any, ...]:

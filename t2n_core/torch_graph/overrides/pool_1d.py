@@ -17,8 +17,8 @@ def _by_two_axes(
     input: torch.Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
     ceil_mode: bool = False, return_indices: bool = False,
 ) -> torch.Tensor:  # fmt: skip
-    def wide(given: Any, neutral: int) -> list[int]:
-        return [neutral, *(given if isinstance(given, list | tuple) else [given])]
+    def wide(value: Any, neutral: int) -> list[int]:
+        return [neutral, *(value if isinstance(value, list | tuple) else [value])]
 
     step = kernel_size if stride is None or stride in ([], ()) else stride
     pooled = torch.max_pool2d(

@@ -13,11 +13,11 @@ from t2n_core.torch_graph.overrides.registry import override, patch
 _REFUSES = "a window of dynamic extent is not accepted"
 
 
-def is_same_size(one: Any, other: Any) -> bool:
+def is_same_size(size: Any, other: Any) -> bool:
     """Return whether two sizes are equal for all sizes of the inputs; no guard is added."""
-    if isinstance(one, torch.SymInt) and isinstance(other, torch.SymInt):
-        return bool(one.node.expr == other.node.expr)
-    return type(one) is int and type(other) is int and one == other
+    if isinstance(size, torch.SymInt) and isinstance(other, torch.SymInt):
+        return bool(size.node.expr == other.node.expr)
+    return type(size) is int and type(other) is int and size == other
 
 
 def max_pool_of(rank: int, pool: Callable[..., Any]) -> Callable[..., Any]:
@@ -54,8 +54,8 @@ def avg_pool_of(rank: int, pool: Callable[..., torch.Tensor]) -> Callable[..., t
 
 def _each(value: Any, rank: int) -> list[Any]:
     """Return an argument of a pooling for each axis."""
-    given = list(value) if isinstance(value, list | tuple) else [value]
-    return given * rank if len(given) == 1 else given
+    values = list(value) if isinstance(value, list | tuple) else [value]
+    return values * rank if len(values) == 1 else values
 
 
 def _is_one_window(input: torch.Tensor, kernels: Sequence[Any], paddings: Sequence[Any]) -> bool:

@@ -106,8 +106,8 @@ def _past_cache(function: Any) -> Callable[..., Any]:
 def _called_globals(code: CodeType) -> frozenset[str]:
     """Return the globals that a function and the functions inside it call by name and use in no other way."""
     called, used = set[str](), set[str]()
-    for one in _with_inner(code):
-        for step in dis.get_instructions(one):
+    for code_object in _with_inner(code):
+        for step in dis.get_instructions(code_object):
             if step.opcode in dis.hasname:  # attributes as well: code objects have one list of names for both
                 is_call = step.opname == "LOAD_GLOBAL" and bool((step.arg or 0) & 1)  # pushes the NULL of a call
                 (called if is_call else used).add(step.argval)

@@ -88,8 +88,8 @@ def overrides() -> Mapping[Any, Override]:
 def replace_patched(swap: Swap) -> None:
     """Make the replacements of all patches, until the block of `swap` ends."""
     _load()
-    for one in _PATCHES:
-        replace(swap, one.path, one.make, optional=one.optional)
+    for patch in _PATCHES:
+        replace(swap, patch.path, patch.make, optional=patch.optional)
 
 
 @functools.cache

@@ -28,13 +28,13 @@ class ForwardFrames:
 
     @staticmethod
     def extract(**_: Any) -> ForwardFrames:
-        found: list[FrameSummary] = []
+        frames: list[FrameSummary] = []
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if frame.f_code.co_name == _KEPT:
-                found.append(FrameSummary(frame.f_code.co_filename, frame.f_lineno, _KEPT, lookup_line=False))
+                frames.append(FrameSummary(frame.f_code.co_filename, frame.f_lineno, _KEPT, lookup_line=False))
             frame = frame.f_back
-        return ForwardFrames(found[::-1])
+        return ForwardFrames(frames[::-1])
 
     def summary(self) -> StackSummary:
         return StackSummary.from_list(self._frames)

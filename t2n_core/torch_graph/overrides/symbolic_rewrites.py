@@ -94,8 +94,8 @@ def _differences(x: Tensor, axis: int, step: float, edge_order: int) -> Tensor:
     size = x.shape[axis]
 
     def at(begin: int, end: Any) -> Tensor:
-        found: Tensor = _SLICE(x, axis, begin, end)
-        return found
+        piece: Tensor = _SLICE(x, axis, begin, end)
+        return piece
 
     if edge_order == 1:
         first, last = at(1, 2) - at(0, 1), at(-1, size) - at(-2, -1)
@@ -144,8 +144,8 @@ def corrcoef(input: Tensor) -> Tensor:
 def linear_cross_entropy(*args: Any, options: Any = None, **kwargs: Any) -> Tensor:
     """`F.linear_cross_entropy` of all rows at once; `options`, which control chunking, are ignored."""
     function: Any = functional.linear_cross_entropy
-    found: Tensor = function(*args, **kwargs)
-    return found
+    loss: Tensor = function(*args, **kwargs)
+    return loss
 
 
 @override(_chunk_cat, reason=FIXES_SIZES)
@@ -185,20 +185,20 @@ def gaussian_nll_loss(
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """`torch.nn.functional.adaptive_max_pool3d`, axis by axis from the last one, which finds the first maximum."""
     sizes = list(output_size) if isinstance(output_size, Sequence) else [output_size] * 3
-    maxima, place = input, torch.zeros((), dtype=torch.int64)
+    maxima, indices = input, torch.zeros((), dtype=torch.int64)
     for axis, step in ((-1, 1), (-2, input.shape[-1]), (-3, input.shape[-1] * input.shape[-2])):
         rows = torch.arange(maxima.shape[axis]).reshape(-1, *[1] * (-1 - axis))
         if sizes[axis] is None:
-            place = place + rows * step
+            indices = indices + rows * step
             continue
         last = maxima.transpose(axis, -1)
         pooled = [
             x.reshape(*last.shape[:-1], sizes[axis]).transpose(axis, -1)
             for x in functional.adaptive_max_pool1d(last.flatten(0, -2).unsqueeze(1), sizes[axis], return_indices=True)
         ]
-        place = (place + rows * step).expand(maxima.shape).gather(axis, pooled[1])
+        indices = (indices + rows * step).expand(maxima.shape).gather(axis, pooled[1])
         maxima = pooled[0]
-    return (maxima, place.expand(maxima.shape)) if return_indices else maxima
+    return (maxima, indices.expand(maxima.shape)) if return_indices else maxima
 
 
 @override(functional.adaptive_max_pool3d_with_indices, reason=FIXES_SIZES)
@@ -218,8 +218,8 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     pairs = torch.arange(count * (count - 1) // 2)
     first = (pairs.unsqueeze(1) >= begins.unsqueeze(0)).to(torch.int64).sum(1) - 1
     second = pairs - begins[first] + first + 1
-    found: Tensor = torch.linalg.vector_norm(input[first] - input[second], p, dim=1)
-    return found
+    distances: Tensor = torch.linalg.vector_norm(input[first] - input[second], p, dim=1)
+    return distances
 
 
 @override(torch.bincount, torch.Tensor.bincount, reason="the number of bins depends on data")
@@ -267,10 +267,10 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     if out or (by_values and tall):  # whether there are residuals depends on the rank
         return torch.linalg.lstsq(input, b, rcond, driver=driver, **out)
     vector = b.dim() == 1 or (input.dim() - 1 == b.dim() and b.shape == input.shape[:-1])
-    wanted = b.unsqueeze(-1) if vector else b
-    solution = torch.linalg.pinv(input, rtol=rcond) @ wanted
+    right_side = b.unsqueeze(-1) if vector else b
+    solution = torch.linalg.pinv(input, rtol=rcond) @ right_side
     none = input.new_empty(0)
-    residuals = (input @ solution - wanted).square().sum(-2) if tall else none
+    residuals = (input @ solution - right_side).square().sum(-2) if tall else none
     rank = none.to(torch.int64) if driver == "gels" else torch.linalg.matrix_rank(input, rtol=rcond)
     values = torch.linalg.svdvals(input) if by_values else none
     results: Any = torch.return_types

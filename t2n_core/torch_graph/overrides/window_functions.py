@@ -48,8 +48,8 @@ def window(
     **options: Any,
 ) -> Any:  # fmt: skip
     """Return a window; of a dynamic length, as a sum of cosines."""
-    found = dtype or torch.get_default_dtype()
-    known = {name: options[name] for name in ("alpha", "beta") if name in options}
-    if not isinstance(window_length, torch.SymInt) or not found.is_floating_point:
+    result_dtype = dtype or torch.get_default_dtype()
+    parameters = {name: options[name] for name in ("alpha", "beta") if name in options}
+    if not isinstance(window_length, torch.SymInt) or not result_dtype.is_floating_point:
         return plain(window_length, periodic, *more, dtype=dtype, **options)
-    return cosines(window_length, periodic, _WEIGHTS[plain](*more, **known), found)
+    return cosines(window_length, periodic, _WEIGHTS[plain](*more, **parameters), result_dtype)

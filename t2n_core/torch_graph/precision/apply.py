@@ -46,10 +46,10 @@ class _Rewriter:
 
     def _rewrite(self, op: TorchOp) -> None:
         dtype = self._dtype(op)
-        taken = {id(v): self._in_dtype(v, dtype) if v.dtype is F32 else self._now.get(id(v), v) for v in op.inputs}
-        arguments = {name: replace_tensors(given, lambda v: taken[id(v)]) for name, given in op.arguments.items()}
+        inputs = {id(v): self._in_dtype(v, dtype) if v.dtype is F32 else self._now.get(id(v), v) for v in op.inputs}
+        arguments = {name: replace_tensors(value, lambda v: inputs[id(v)]) for name, value in op.arguments.items()}
         if dtype is F16:
-            arguments = {name: F16 if given is F32 else given for name, given in arguments.items()}
+            arguments = {name: F16 if value is F32 else value for name, value in arguments.items()}
         results = tuple(None if o is None else self._result(o, dtype) for o in op.outputs)
         new = replace(op, arguments=arguments, outputs=results)
         for result in results:

@@ -40,7 +40,7 @@ def growing_units(graph: TorchModuleIRGraph, symbols: Collection[str]) -> dict[U
     if not symbols:
         return {}
     grows = {id(v) for v in graph.inputs if v.dtype in (torch.int32, torch.int64)}
-    found: dict[Unit, str] = {}
+    reasons: dict[Unit, str] = {}
     names = ", ".join(sorted(symbols))
     for op in graph.op_nodes:
         reads = any(id(v) in grows and v.dtype is not torch.bool for v in _sources(op))
@@ -49,10 +49,10 @@ def growing_units(graph: TorchModuleIRGraph, symbols: Collection[str]) -> dict[U
         grows.update(map(id, growing))
         unit = unit_of(op)
         if unit is not None and (reads or growing):
-            found.setdefault(unit, f"values that grow with {names}")
+            reasons.setdefault(unit, f"values that grow with {names}")
     for unit in _units_before_periods(graph, grows):
-        found.setdefault(unit, f"errors that grow with {names}")
-    return found
+        reasons.setdefault(unit, f"errors that grow with {names}")
+    return reasons
 
 
 def _units_before_periods(graph: TorchModuleIRGraph, grows: Collection[int]) -> Iterator[Unit]:
@@ -77,10 +77,10 @@ def notes_of_growth(
     if not half:
         return []
     names = ", ".join(sorted(beyond))
-    what = f"{', '.join(half)} with values that grow with {names} in float16, which counts to {_COUNTS_TO}"
+    problem = f"{', '.join(half)} with values that grow with {names} in float16, which counts to {_COUNTS_TO}"
     where = f"positions are wrong from {names} = {_COUNTS_TO + 1} on, and products with them, such as angles, earlier"
     hint = "keep them in float32, as precision='auto' does, or declare a maximum"
-    return [f"precision: {what}: {where}; {hint}"]
+    return [f"precision: {problem}: {where}; {hint}"]
 
 
 def unbounded(sizes: SizeRange, symbols: Mapping[str, int]) -> set[str]:
@@ -107,11 +107,11 @@ def _may_grow(
     if name in _INDICES and not result.dtype.is_floating_point:
         return any(_has_symbol(extent, symbols) for extent in _indexed(op))
     if name == "sum" and not result.dtype.is_floating_point:  # a length, as the sum of a mask
-        kept = {extent for extent in result.shape or () if not isinstance(extent, int)}
-        return reads or any(_has_symbol(e, symbols) and e not in kept for v in op.inputs for e in v.shape or ())
+        extents = {extent for extent in result.shape or () if not isinstance(extent, int)}
+        return reads or any(_has_symbol(e, symbols) and e not in extents for v in op.inputs for e in v.shape or ())
     if name in _RUNNING and result.shape:
         return reads or _has_symbol(result.shape[op.arguments["dim"]], symbols)
-    return reads or any(_has_symbol(op.arguments.get(one), symbols) for one in _VALUES if _is_value(op, one))
+    return reads or any(_has_symbol(op.arguments.get(key), symbols) for key in _VALUES if _is_value(op, key))
 
 
 def _indexed(op: TorchOp) -> Iterator[Any]:

@@ -18,7 +18,7 @@ def order_of(units: Sequence[Unit], roundings: Sequence[Rounding]) -> list[tuple
     for rounding in roundings:
         for unit in rounding.units & of_unit.keys():
             of_unit[unit].append(rounding)
-    added = {unit: sum(one.error for one in mine) for unit, mine in of_unit.items() if mine}
+    added = {unit: sum(rounding.error for rounding in mine) for unit, mine in of_unit.items() if mine}
     ordered: list[tuple[Unit, float]] = []
     seen: set[int] = set()
     total = 0.0
@@ -26,9 +26,9 @@ def order_of(units: Sequence[Unit], roundings: Sequence[Rounding]) -> list[tuple
         unit = min(added, key=added.__getitem__)
         total += max(added.pop(unit), 0.0)
         ordered.append((unit, total))
-        for one in of_unit[unit]:
-            if id(one) not in seen:
-                seen.add(id(one))
-                for other in one.units & added.keys():
-                    added[other] -= one.error
+        for unit_rounding in of_unit[unit]:
+            if id(unit_rounding) not in seen:
+                seen.add(id(unit_rounding))
+                for other in unit_rounding.units & added.keys():
+                    added[other] -= unit_rounding.error
     return [*ordered, *((unit, total) for unit in units if not of_unit[unit])]

@@ -70,21 +70,21 @@ class _Estimate:
         return [*estimated, *(Rounding(frozenset({unit}), 0.0) for unit in sorted(harmless))]
 
     def _results(
-        self, op: TorchOp, unit: Unit | None, given: Sequence[torch.Tensor], sizes: Mapping[str, int]
+        self, op: TorchOp, unit: Unit | None, values: Sequence[torch.Tensor], sizes: Mapping[str, int]
     ) -> list[torch.Tensor] | None:
         """Return the results of an operator; None if they cannot be computed here.
 
         Its weights are not rounded where it has no gradients for them, as for the statistics of a batch norm.
         """
-        pairs = list(zip(op.inputs, given, strict=True))
+        pairs = list(zip(op.inputs, values, strict=True))
         computed = (
-            given if unit is None else [self._with_rounding(v, t, {unit}) if v.data is None else t for v, t in pairs]
+            values if unit is None else [self._with_rounding(v, t, {unit}) if v.data is None else t for v, t in pairs]
         )
         all_rounded = [
             self._with_rounding(v, t, {unit}) if unit and v.data is not None else c
             for (v, t), c in zip(pairs, computed, strict=True)
         ]
-        for tensors in (all_rounded, computed, given):
+        for tensors in (all_rounded, computed, values):
             try:
                 return [_derivable(op, tensors, result) for result in results_of(op, tensors, sizes)]
             except (NotImplementedError, RuntimeError, TypeError):
@@ -120,12 +120,12 @@ class _Estimate:
                 probed = probed + (finite * signs).sum() / finite.detach().abs().max().clamp(min=1e-30)
             gradients = torch.autograd.grad(probed, self._scales, retain_graph=True, materialize_grads=True)
             errors += torch.stack(gradients).square().nan_to_num(0.0, 0.0, 0.0) / _PROBES
-        named = zip(self._units, errors.tolist(), strict=True)
-        return [Rounding(units, error) for units, error in named if error > 0]
+        pairs = zip(self._units, errors.tolist(), strict=True)
+        return [Rounding(units, error) for units, error in pairs if error > 0]
 
 
-def _derivable(op: TorchOp, given: Sequence[torch.Tensor], result: torch.Tensor) -> torch.Tensor:
+def _derivable(op: TorchOp, values: Sequence[torch.Tensor], result: torch.Tensor) -> torch.Tensor:
     """Return a result that gradients pass through, or the same values as a constant."""
     if name_of(op.kind) == "copy":
-        return given[1].to(result.dtype).expand(result.shape)
+        return values[1].to(result.dtype).expand(result.shape)
     return result.detach() if type(result.grad_fn).__name__ == "NotImplemented" else result

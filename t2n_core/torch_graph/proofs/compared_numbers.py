@@ -43,8 +43,8 @@ def compared_numbers(model: Any) -> list[Numbers]:
             continue
         for decision in _decisions(function.__code__):
             options = [
-                [one] if isinstance(one, int) else sorted({*_variable(function, one), *attributes.get(one, ())})
-                for one in decision
+                [item] if isinstance(item, int) else sorted({*_variable(function, item), *attributes.get(item, ())})
+                for item in decision
             ]
             for numbers in itertools.islice(itertools.product(*filter(None, options)), _SAME_NAME):
                 if numbers:
@@ -108,13 +108,13 @@ def _sizes_around(numbers: Numbers, symbols: Mapping[str, int]) -> Iterator[dict
 
 def _integers(reached: Reachable) -> dict[str, list[int]]:
     """Return the integer attributes of a model's objects, by name."""
-    found: dict[str, list[int]] = {}
+    integers: dict[str, list[int]] = {}
     for attributes in reached.contents:
         for name, value in contents_of(attributes) if isinstance(attributes, dict) else ():
-            known = found.setdefault(name, []) if isinstance(name, str) and _is_number(value) else None
-            if known is not None and value not in known and len(known) < _SAME_NAME:
-                known.append(value)
-    return found
+            numbers = integers.setdefault(name, []) if isinstance(name, str) and _is_number(value) else None
+            if numbers is not None and value not in numbers and len(numbers) < _SAME_NAME:
+                numbers.append(value)
+    return integers
 
 
 def _variable(function: FunctionType, name: str) -> list[int]:
@@ -156,4 +156,4 @@ def _decisions(code: CodeType) -> tuple[tuple[int | str, ...], ...]:
                 decided.append(tuple(dict.fromkeys(pending)))
             pending = []
     inner = [const for const in code.co_consts if isinstance(const, CodeType)]
-    return (*decided, *(decision for one in inner for decision in _decisions(one)))
+    return (*decided, *(decision for inner_code in inner for decision in _decisions(inner_code)))

@@ -69,10 +69,10 @@ def is_reshape(kind: str, bound: Mapping[str, Any], shape: Shape) -> bool:
 
 def _axes(bound: Mapping[str, Any], rank: int) -> list[int]:
     """Return the axes of a call, counted from 0: all if it names none; an empty list for a tensor of rank 0."""
-    given = bound.get("dim", bound.get("dims"))
-    if given is None or (given == [] and "dim" in bound):
+    axes = bound.get("dim", bound.get("dims"))
+    if axes is None or (axes == [] and "dim" in bound):
         return list(range(rank))
-    return [int(axis) % rank for axis in (given if isinstance(given, list) else [given])] if rank else []
+    return [int(axis) % rank for axis in (axes if isinstance(axes, list) else [axes])] if rank else []
 
 
 def _candidates(name: str, bound: Mapping[str, Any], source: Any) -> list[Any]:
@@ -90,7 +90,7 @@ def _candidates(name: str, bound: Mapping[str, Any], source: Any) -> list[Any]:
         pairs = (
             [(source, other), (other, source)] if name in _COMMUTE and bound.get("alpha", 1) == 1 else [(source, other)]
         )
-        return [one for one, by in pairs if _is_neutral(name, by)]
+        return [operand for operand, by in pairs if _is_neutral(name, by)]
     if name == "permute":
         return [source] if list(bound["dims"]) == list(range(len(bound["dims"]))) else []
     return []

@@ -77,15 +77,15 @@ class Regions:
         conditions = self._compared[key]
         if conditions is None:
             return False
-        known = {str(one) for one in region}
-        gaps = {str(one): one for one in map(negate, conditions)}
-        return all(self.prove([*region, gap], sizes) for said, gap in gaps.items() if said not in known)
+        region_texts = {str(condition) for condition in region}
+        gaps = {str(gap): gap for gap in map(negate, conditions)}
+        return all(self.prove([*region, gap], sizes) for text, gap in gaps.items() if text not in region_texts)
 
-    def _alike(self, found: Recaptured, sizes: SizeRange) -> list[Any] | None:
+    def _alike(self, capture: Recaptured, sizes: SizeRange) -> list[Any] | None:
         """Return the conditions under which another capture holds, if its program equals this one there, or None."""
         try:
-            there = self._read(found, sizes)
-            return there.conditions if self._same(found.program, there) else None
+            there = self._read(capture, sizes)
+            return there.conditions if self._same(capture.program, there) else None
         except (T2NError, UnprovenError):
             return None
 
@@ -98,28 +98,28 @@ class Regions:
             self._captures[key] = self.capture_at(point, static)
         return self._captures[key]
 
-    def _read(self, found: Recaptured, sizes: SizeRange) -> _Reading:
+    def _read(self, capture: Recaptured, sizes: SizeRange) -> _Reading:
         """Express the symbols of another capture in those of this one. Raises UnprovenError, CaptureError."""
         table, values = SymbolTable(sizes), dict[str, Dim]()
         conditions = []
-        for size, wanted in sorted(found.axes, key=lambda one: not _is_static(one[0])):
-            own = symbol(wanted.name, *sizes.bounds[wanted.name])
+        for size, axis_size in sorted(capture.axes, key=lambda entry: not _is_static(entry[0])):
+            own_symbol = symbol(axis_size.name, *sizes.bounds[axis_size.name])
             if isinstance(size, torch.SymInt):
-                table.learn_first_name(size, wanted.extent(own))
+                table.learn_first_name(size, axis_size.extent(own_symbol))
             if _is_static(size):
-                at = wanted.symbol_at(int(size))
+                at = axis_size.symbol_at(int(size))
                 if at is None:
-                    raise UnprovenError(f"{wanted} is not {size} at any size")
-                values[wanted.name] = at
-                conditions.append(sympy.Eq(own, at, evaluate=False))
+                    raise UnprovenError(f"{axis_size} is not {size} at any size")
+                values[axis_size.name] = at
+                conditions.append(sympy.Eq(own_symbol, at, evaluate=False))
                 continue
             other = table.name_of(size)
-            if other is not None and other != wanted.name and wanted.is_plain:
-                values[wanted.name] = symbol(other, *sizes.bounds[other])
-                conditions.append(sympy.Eq(own, values[wanted.name], evaluate=False))
+            if other is not None and other != axis_size.name and axis_size.is_plain:
+                values[axis_size.name] = symbol(other, *sizes.bounds[other])
+                conditions.append(sympy.Eq(own_symbol, values[axis_size.name], evaluate=False))
                 continue
-            table.learn(size, wanted)
-        for decision in found.decisions:
+            table.learn(size, axis_size)
+        for decision in capture.decisions:
             if decision.condition.free_symbols:
                 if not table.knows(decision.condition):
                     raise UnprovenError(f"{decision.condition} depends on data")
@@ -150,14 +150,14 @@ def _is_static(size: Any) -> bool:
 
 def _static(region: Sequence[Any], sizes: SizeRange, captured: Sizes) -> frozenset[str]:
     """Return the symbols with only a few sizes in a region, which PyTorch would not capture as dynamic."""
-    single = [one for one in region if len(one.free_symbols) == 1]
-    few = [one for one in single if other_side(negate(one), sizes, captured).is_few]
-    return frozenset(s.name for one in few for s in one.free_symbols)
+    single = [condition for condition in region if len(condition.free_symbols) == 1]
+    few = [condition for condition in single if other_side(negate(condition), sizes, captured).is_few]
+    return frozenset(s.name for condition in few for s in condition.free_symbols)
 
 
 def _canonical(size: Dim, places: Mapping[Any, Any], sizes: SizeRange) -> Dim:
     if isinstance(size, int):
         return size
-    named = size.xreplace(places)
-    bounded = named.xreplace({s: symbol(s.name, *sizes.bounds[s.name]) for s in named.free_symbols})
+    expression = size.xreplace(places)
+    bounded = expression.xreplace({s: symbol(s.name, *sizes.bounds[s.name]) for s in expression.free_symbols})
     return as_dim(sympy.expand(bounded))

@@ -83,9 +83,9 @@ class Numbering:
         root = self._reshaped.get(source.number, source)
         if root.shape == shape:
             return root
-        found = self.opaque(("reshaped", root.number, shape), shape, source.dtype)
-        self._reshaped[found.number] = root
-        return found
+        result = self.opaque(("reshaped", root.number, shape), shape, source.dtype)
+        self._reshaped[result.number] = root
+        return result
 
     def constant(self, elements: torch.Tensor, shape: Shape | None = None) -> Value:
         """Return a constant; with `shape`, one filled with the first element."""
@@ -94,8 +94,8 @@ class Numbering:
         if 0 in shape:
             return self.opaque(None, shape, elements.dtype)
         if filled:
-            one = elements.flatten()[:1].clone()
-            return Value(self.number_of(("filled", _content(one), shape)), shape, elements.dtype, one, filled=True)
+            first = elements.flatten()[:1].clone()
+            return Value(self.number_of(("filled", _content(first), shape)), shape, elements.dtype, first, filled=True)
         return Value(self.number_of(("constant", _content(elements), shape)), shape, elements.dtype, elements)
 
 
@@ -123,7 +123,7 @@ class _Reader:
                 self._values[node] = self._placeholder(node, users)
             elif node in needed:
                 self._values[node] = self._read(node)
-        return [self._key(one) for one in last.args[0]]
+        return [self._key(output) for output in last.args[0]]
 
     def _placeholder(self, node: torch.fx.Node, users: Any) -> Any:
         spec, fake = self._inputs[node.name], node.meta.get("val")
@@ -160,7 +160,9 @@ class _Reader:
         kind = naming.kind_of(target)
         if kind.partition(".")[0] == "aten::as_strided":
             raise UnprovenError(f"{node} depends on the memory layout of elements")
-        bound = {name: self._resolve(one) for name, one in bind_schema(target, node.args, node.kwargs).items()}
+        bound = {
+            name: self._resolve(argument) for name, argument in bind_schema(target, node.args, node.kwargs).items()
+        }
         if kind == MODULE_CALL:
             call: Any = calls[bound["key"]]
             bound["key"] = (id(call.writer), repr(call.kept), call.places, str(call.structure))
@@ -170,8 +172,8 @@ class _Reader:
             raise UnprovenError(f"{node} does not return a tensor")
         key = self._call(kind, bound)
         return [
-            None if one is None else self._numbering.opaque((key, place), self._shape(one), one.dtype)
-            for place, one in enumerate(value)
+            None if result is None else self._numbering.opaque((key, index), self._shape(result), result.dtype)
+            for index, result in enumerate(value)
         ]
 
     def _tensor(self, target: Any, kind: str, bound: Mapping[str, Any], fake: torch.Tensor) -> Value:
@@ -192,30 +194,30 @@ class _Reader:
         return self._numbering.opaque((*call, shape, dtype), shape, dtype)
 
     def _call(self, kind: str, bound: Mapping[str, Any]) -> Any:
-        return kind, tuple((name, self._key(one)) for name, one in bound.items())
+        return kind, tuple((name, self._key(argument)) for name, argument in bound.items())
 
     def _fold(self, target: Any, kind: str, bound: Mapping[str, Any], shape: Shape, dtype: torch.dtype) -> Value | None:
         """Return the constant that an operator computes from constants; None for other arguments, or a large result."""
         name = kind.removeprefix("aten::").partition(".")[0]
         leaves = _leaves(list(bound.values()))
-        tensors = [one for one in leaves if isinstance(one, Value)]
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Value)]
         plain = target.namespace == "aten" and torch.Tag.nondeterministic_seeded not in target.tags
-        if not plain or name.startswith(("empty", "new_empty")) or any(one.constant is None for one in tensors):
+        if not plain or name.startswith(("empty", "new_empty")) or any(tensor.constant is None for tensor in tensors):
             return None
         if name in _FILLED or name in _FILLED_WITH:
             fill = _FILLED.get(name, bound.get("fill_value"))
             if isinstance(fill, bool | int | float):
                 return self._numbering.constant(torch.full((1,), fill, dtype=dtype), shape)
-        if (kind in _EXPANSIONS or is_reshape(kind, bound, shape)) and all(one.filled for one in tensors):
+        if (kind in _EXPANSIONS or is_reshape(kind, bound, shape)) and all(tensor.filled for tensor in tensors):
             return self._numbering.constant(_element(tensors[0]), shape)
-        if any(isinstance(one, sympy.Basic) for one in leaves):
+        if any(isinstance(leaf, sympy.Basic) for leaf in leaves):
             return None
-        if tensors and torch.Tag.pointwise in target.tags and all(one.filled for one in tensors):
-            elements = {k: _element(one) if isinstance(one, Value) else one for k, one in bound.items()}
+        if tensors and torch.Tag.pointwise in target.tags and all(tensor.filled for tensor in tensors):
+            elements = {k: _element(value) if isinstance(value, Value) else value for k, value in bound.items()}
             return self._numbering.constant(_result(target, elements), shape)
-        if not all(_is_small(one) for one in (shape, *(one.shape for one in tensors))):
+        if not all(_is_small(sizes) for sizes in (shape, *(tensor.shape for tensor in tensors))):
             return None
-        return self._numbering.constant(_result(target, {k: _concrete(one) for k, one in bound.items()}))
+        return self._numbering.constant(_result(target, {k: _concrete(value) for k, value in bound.items()}))
 
     def _resolve(self, argument: Any) -> Any:
         if isinstance(argument, torch.fx.Node):
@@ -223,7 +225,7 @@ class _Reader:
                 raise UnprovenError(f"{argument} is not a value")
             return self._values[argument]
         if isinstance(argument, list | tuple):
-            return [self._resolve(one) for one in argument]
+            return [self._resolve(item) for item in argument]
         return self._size_of(argument) if isinstance(argument, torch.SymInt) else argument
 
     def _key(self, argument: Any) -> Any:
@@ -231,7 +233,7 @@ class _Reader:
         if isinstance(argument, Value):
             return "tensor", argument.number
         if isinstance(argument, list):
-            return tuple(self._key(one) for one in argument)
+            return tuple(self._key(item) for item in argument)
         # 1, 1.0 and True are different arguments
         return type(argument).__name__ if isinstance(argument, bool | float) else "", argument
 
@@ -262,7 +264,7 @@ def _concrete(argument: Any) -> Any:
         if argument.filled:
             return _element(argument).expand([int(size) for size in argument.shape])
         return argument.constant
-    return [_concrete(one) for one in argument] if isinstance(argument, list) else argument
+    return [_concrete(item) for item in argument] if isinstance(argument, list) else argument
 
 
 def _is_small(shape: Shape) -> bool:
@@ -270,7 +272,7 @@ def _is_small(shape: Shape) -> bool:
 
 
 def _leaves(arguments: Sequence[Any]) -> list[Any]:
-    found: list[Any] = []
-    for one in arguments:
-        found += _leaves(one) if isinstance(one, list) else [one]
-    return found
+    leaves: list[Any] = []
+    for argument in arguments:
+        leaves += _leaves(argument) if isinstance(argument, list) else [argument]
+    return leaves

@@ -69,9 +69,9 @@ def decompose(op: TorchOp, table: SymbolTable, other_body: Callable[..., Any] | 
 
 def _other_shape(op: TorchOp, results: Sequence[TensorVariable | None]) -> str:
     """Return why a decomposition holds only for the traced sizes; empty if its results have the captured shapes."""
-    for captured, found in zip(op.outputs, results, strict=True):
-        if captured is not None and found is not None and not check_shape(found.shape, captured.shape):
-            shapes = f"its result is {shape_text(found.shape)}, not {shape_text(captured.shape)}"
+    for captured, result in zip(op.outputs, results, strict=True):
+        if captured is not None and result is not None and not check_shape(result.shape, captured.shape):
+            shapes = f"its result is {shape_text(result.shape)}, not {shape_text(captured.shape)}"
             return f"the decomposition of {op.kind} decides by a size: {shapes}"
     return ""
 
@@ -99,8 +99,8 @@ def expand(
         sizes = dict(zip(symbols, size_source.shape, strict=False))
         supply = iter(join(tensors))
         arguments = {
-            name: replace_sizes(replace_tensors(given, lambda _: next(supply)), lambda size: _symint(size, sizes))
-            for name, given in op.arguments.items()
+            name: replace_sizes(replace_tensors(argument, lambda _: next(supply)), lambda size: _symint(size, sizes))
+            for name, argument in op.arguments.items()
         }
         schema = op.op_ref._schema.arguments
         positional = [arguments[a.name] for a in schema if not a.kwarg_only]

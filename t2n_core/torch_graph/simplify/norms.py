@@ -50,9 +50,9 @@ def fold_norms(
     for op in graph.op_nodes:
         if any(id(v) in swaps for v in op.inputs):
             op = replace(op, arguments={k: apply_swaps(v, swaps) for k, v in op.arguments.items()})
-        place = products.get(id(op.arguments.get("input"))) if _is_norm(op, readers) and is_plain(op) else None
-        if place is not None and (weights := _normed_weights(done[place], op, new_weights)) is not None:
-            done[place] = _with_weights(done[place], op, *weights, swaps)
+        index = products.get(id(op.arguments.get("input"))) if _is_norm(op, readers) and is_plain(op) else None
+        if index is not None and (weights := _normed_weights(done[index], op, new_weights)) is not None:
+            done[index] = _with_weights(done[index], op, *weights, swaps)
             continue
         if _is_product(op) and is_plain(op) and readers[id(op.outputs[0])] == 1 and not _is_left(op, folds):
             products[id(op.outputs[0])] = len(done)

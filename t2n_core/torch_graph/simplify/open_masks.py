@@ -34,10 +34,10 @@ Place: TypeAlias = "tuple[Line | None, ...]"
 Found = TypeVar("Found")
 ZERO: Final = Line(0)
 _FILLED: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
-    **dict.fromkeys(("full", "full_like", "new_full"), lambda given: given["fill_value"]),
+    **dict.fromkeys(("full", "full_like", "new_full"), lambda arguments: arguments["fill_value"]),
     **dict.fromkeys(("ones", "ones_like", "new_ones"), lambda _: 1),
     **dict.fromkeys(("zeros", "zeros_like", "new_zeros"), lambda _: 0),
-    "scalar_tensor": lambda given: given["s"],
+    "scalar_tensor": lambda arguments: arguments["s"],
 }
 """Operators whose result is filled with one value, and how to read that value from their arguments."""
 _COMPARED: Final = frozenset({"le", "lt", "ge", "gt", "eq", "ne"})
@@ -86,8 +86,8 @@ def open_at(mask: TensorVariable) -> float | None:
     for key in _keys(rows, columns):
         if not (shown.never_negative(key) and shown.never_negative(Line(as_dim(columns - 1)).plus(key, -1))):
             continue
-        place = (*[None] * (mask.rank - 2), Line(0, 1), key)
-        least = shown.least_truth(mask, place) if mask.dtype is torch.bool else shown.least(mask, place)
+        position = (*[None] * (mask.rank - 2), Line(0, 1), key)
+        least = shown.least_truth(mask, position) if mask.dtype is torch.bool else shown.least(mask, position)
         if least is not None:
             return least
     return None
@@ -111,7 +111,7 @@ class Shown:
         """Return whether a line is proven to be 0 or more, which its values at the first and last query decide."""
         return at_most(0, number.offset) and at_most(0, as_dim(number.offset + number.slope * self.last))
 
-    def number(self, value: Any, place: Place) -> Line | None:
+    def number(self, value: Any, position: Place) -> Line | None:
         """Return the integer element of a tensor, or a size, as a line; None if it is unknown."""
         if isinstance(value, int | sympy.Expr):
             return Line(as_dim(value))
@@ -123,17 +123,17 @@ class Shown:
             return None
         name, arguments = _name(value.producer), value.producer.arguments
         if name == "arange":
-            start, step, index = self.number(arguments.get("start", 0), ()), arguments.get("step", 1), place[0]
+            start, step, index = self.number(arguments.get("start", 0), ()), arguments.get("step", 1), position[0]
             return None if start is None or index is None or not isinstance(step, int) else start.plus(index, step)
         if name in ("add", "sub") and isinstance(arguments.get("alpha", 1), int):
-            one, other = (
-                self.number(v, _broadcast_position(v, place)) for v in (arguments["self"], arguments["other"])
+            line, other = (
+                self.number(v, _broadcast_position(v, position)) for v in (arguments["self"], arguments["other"])
             )
             times = arguments.get("alpha", 1) * (1 if name == "add" else -1)
-            return None if one is None or other is None else one.plus(other, times)
-        return _follow(self.number, value.producer, place)
+            return None if line is None or other is None else line.plus(other, times)
+        return _follow(self.number, value.producer, position)
 
-    def truth(self, value: Any, place: Place) -> bool | None:
+    def truth(self, value: Any, position: Place) -> bool | None:
         """Return the proven truth of a condition for every query; None if it is unknown."""
         if isinstance(value, bool | int):
             return bool(value)
@@ -146,40 +146,40 @@ class Shown:
             return None
         name, arguments = _name(value.producer), value.producer.arguments
         if name in ("logical_not", "bitwise_not"):
-            opposite = self.truth(arguments["self"], place)
+            opposite = self.truth(arguments["self"], position)
             return None if opposite is None else not opposite
         if name in _DECIDING:
-            both = [self.truth(v, _broadcast_position(v, place)) for v in (arguments["self"], arguments["other"])]
+            both = [self.truth(v, _broadcast_position(v, position)) for v in (arguments["self"], arguments["other"])]
             decides = _DECIDING[name]
             return decides if decides in both else None if None in both else not decides
         if name in _COMPARED:
-            one, other = (
-                self.number(v, _broadcast_position(v, place)) for v in (arguments["self"], arguments["other"])
+            line, other = (
+                self.number(v, _broadcast_position(v, position)) for v in (arguments["self"], arguments["other"])
             )
-            return None if one is None or other is None else self._compare(name, one, other)
-        return _follow(self.truth, value.producer, place)
+            return None if line is None or other is None else self._compare(name, line, other)
+        return _follow(self.truth, value.producer, position)
 
-    def least_truth(self, value: Any, place: Place) -> float | None:
+    def least_truth(self, value: Any, position: Place) -> float | None:
         """Return 0 if a condition is proven to be true for every query, otherwise None."""
-        return 0.0 if self.truth(value, place) else None
+        return 0.0 if self.truth(value, position) else None
 
-    def _compare(self, name: str, one: Line, other: Line) -> bool | None:
+    def _compare(self, name: str, line: Line, other: Line) -> bool | None:
         if name in ("eq", "ne"):
-            is_equal = same(one.offset, other.offset) and same(one.slope, other.slope)
+            is_equal = same(line.offset, other.offset) and same(line.slope, other.slope)
             return name == "eq" if is_equal else None
-        more = one.plus(other, -1) if name in ("ge", "gt") else other.plus(one, -1)
+        more = line.plus(other, -1) if name in ("ge", "gt") else other.plus(line, -1)
         least = Line(1 if name in ("gt", "lt") else 0)
         if self.never_negative(more.plus(least, -1)):
             return True
         return False if self.never_negative(least.plus(more, -1).plus(Line(1), -1)) else None
 
-    def least(self, value: Any, place: Place) -> float | None:
+    def least(self, value: Any, position: Place) -> float | None:
         """Return a lower bound of an element for every query; None if it is not proven to be finite."""
-        bound = self._least_chosen(value, place)
+        bound = self._least_chosen(value, position)
         is_bias = bound is None and isinstance(value, TensorVariable) and is_computed(value)
         return _LOWEST if is_bias else bound
 
-    def _least_chosen(self, value: Any, place: Place) -> float | None:
+    def _least_chosen(self, value: Any, position: Place) -> float | None:
         """Return a lower bound of an element that is a constant, or that is taken from constants."""
         if isinstance(value, int | float):
             return float(value) if math.isfinite(value) else None
@@ -192,13 +192,13 @@ class Shown:
             return None
         name, arguments = _name(value.producer), value.producer.arguments
         if name in ("where", "masked_fill"):
-            taken, left = ("self", "other") if name == "where" else ("value", "self")
+            true_branch, left = ("self", "other") if name == "where" else ("value", "self")
             condition = arguments["condition" if name == "where" else "mask"]
-            test = self.truth(condition, _broadcast_position(condition, place))
-            read = [arguments[branch] for branch, unread in ((taken, False), (left, True)) if test is not unread]
-            bounds = [self.least(v, _broadcast_position(v, place)) for v in read]
+            test = self.truth(condition, _broadcast_position(condition, position))
+            read = [arguments[branch] for branch, unread in ((true_branch, False), (left, True)) if test is not unread]
+            bounds = [self.least(v, _broadcast_position(v, position)) for v in read]
             return None if None in bounds else min(bound for bound in bounds if bound is not None)
-        return _follow(self.least, value.producer, place)
+        return _follow(self.least, value.producer, position)
 
 
 def is_computed(value: TensorVariable) -> bool:
@@ -241,15 +241,15 @@ def _name(op: TorchOp) -> str:
     return name if namespace == "aten" else op.kind
 
 
-def _broadcast_position(operand: Any, place: Place) -> Place:
+def _broadcast_position(operand: Any, position: Place) -> Place:
     """Return the position in a broadcast operand."""
     if not isinstance(operand, TensorVariable):
         return ()
-    axes = place[len(place) - operand.rank :]
+    axes = position[len(position) - operand.rank :]
     return tuple(ZERO if same(size, 1) else index for size, index in zip(operand.shape, axes, strict=True))
 
 
-def _follow(ask: Callable[[Any, Place], Found], op: TorchOp, place: Place) -> Found | None:
+def _follow(ask: Callable[[Any, Place], Found], op: TorchOp, position: Place) -> Found | None:
     """Apply `ask` to the source of an element that an operator moves; return None for an operator that computes."""
     name, arguments, source = _name(op), op.arguments, op.arguments.get("self")
     if name in _FILLED:
@@ -257,19 +257,19 @@ def _follow(ask: Callable[[Any, Place], Found], op: TorchOp, place: Place) -> Fo
     if not isinstance(source, TensorVariable):
         return None
     if name in COPIES:
-        return ask(source, place)
+        return ask(source, position)
     if name == "expand":
-        return ask(source, _broadcast_position(source, place))
+        return ask(source, _broadcast_position(source, position))
     if name == "slice" and arguments["step"] == 1:
         axis, start = arguments["dim"] % source.rank, arguments["start"] or 0
-        index = place[axis] if isinstance(start, int | sympy.Expr) and at_most(0, start) else None
+        index = position[axis] if isinstance(start, int | sympy.Expr) and at_most(0, start) else None
         moved = None if index is None else index.plus(Line(start))
-        return ask(source, (*place[:axis], moved, *place[axis + 1 :]))
+        return ask(source, (*position[:axis], moved, *position[axis + 1 :]))
     if name in ("unsqueeze", "squeeze", "view", "reshape"):
         result = op.outputs[0]
         assert result is not None
         lone = [same(size, 1) for size in result.shape]
-        rest = [index for index, is_lone in zip(place, lone, strict=True) if not is_lone]
+        rest = [index for index, is_lone in zip(position, lone, strict=True) if not is_lone]
         sizes = [size for size, is_lone in zip(result.shape, lone, strict=True) if not is_lone]
         long = [size for size in source.shape if not same(size, 1)]
         if len(long) == len(sizes) and all(same(a, b) for a, b in zip(long, sizes, strict=True)):

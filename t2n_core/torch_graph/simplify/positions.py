@@ -22,8 +22,8 @@ def counted_axes(indices: Sequence[TensorVariable], sizes: Sequence[Dim]) -> lis
     counts, and along an axis of its own, so that the result has the elements of `x` in the order of these axes.
     """
     axes = [_counted_axis(index, size) for index, size in zip(indices, sizes, strict=True)]
-    known = [axis for axis in axes if axis is not None]
-    return None if _NONE in known or len(known) > len(set(known)) else axes
+    non_null_axes = [axis for axis in axes if axis is not None]
+    return None if _NONE in non_null_axes or len(non_null_axes) > len(set(non_null_axes)) else axes
 
 
 def _counted_axis(index: TensorVariable, size: Dim) -> int | None:
@@ -42,6 +42,6 @@ def _counted_axis(index: TensorVariable, size: Dim) -> int | None:
     if index.data is not None:
         is_counted = torch.equal(index.data.flatten(), torch.arange(index.data.numel(), dtype=index.dtype))
     else:
-        place = tuple(Line(0, 1) if at == axis else ZERO for at in range(index.rank))
-        is_counted = Shown(as_dim(size - 1)).number(index, place) == Line(0, 1)
+        position = tuple(Line(0, 1) if at == axis else ZERO for at in range(index.rank))
+        is_counted = Shown(as_dim(size - 1)).number(index, position) == Line(0, 1)
     return axis - index.rank if is_counted else _NONE

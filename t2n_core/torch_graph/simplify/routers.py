@@ -41,8 +41,8 @@ def with_routers(graph: TorchModuleIRGraph) -> TorchModuleIRGraph:
 
 def _replace_router(op: TorchOp, router: dict[str, Any]) -> TorchOp:
     ref = torch.ops.t2n_experts.routed.default
-    given = {**op.arguments, **router}
-    arguments = {argument.name: given[argument.name] for argument in ref._schema.arguments}
+    all_arguments = {**op.arguments, **router}
+    arguments = {argument.name: all_arguments[argument.name] for argument in ref._schema.arguments}
     routed = TorchOp(ROUTED, "", (), op.outputs, op.scope, ref, arguments=arguments, origin=op.origin)
     for output in op.outputs:
         if output is not None:

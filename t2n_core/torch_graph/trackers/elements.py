@@ -138,10 +138,10 @@ def _typed(array: Elements, tensor: torch.Tensor) -> Elements | None:
     if array.shape != tuple(tensor.shape):
         return None
     if tensor.dtype in INTEGERS:
-        return array if all(one is None or isinstance(one, _WHOLE) for one in array.flat) else None
+        return array if all(element is None or isinstance(element, _WHOLE) for element in array.flat) else None
     floats = np.empty(array.shape, dtype=object)
-    for place, one in np.ndenumerate(array):
-        floats[place] = None if one is None else _as_float(one)
+    for index, element in np.ndenumerate(array):
+        floats[index] = None if element is None else _as_float(element)
     return floats
 
 
@@ -151,7 +151,7 @@ def _factory_elements(func: Callable[..., Any], name: str, args: Any, kwargs: An
     if _has_symbols((args[first:], kwargs)):
         return []
     with _disable_current_modes():
-        plain = (*(torch.zeros((), dtype=one.dtype) for one in args[:first]), *args[first:])
+        plain = (*(torch.zeros((), dtype=tensor.dtype) for tensor in args[:first]), *args[first:])
         made = func(*plain, **{key: value for key, value in kwargs.items() if key != "device"})
     elements = np.empty(tuple(made.shape), dtype=object)
     if "empty" not in name:
@@ -172,12 +172,14 @@ def _moved_elements(func: Callable[..., Any], name: str, args: Any, kwargs: Any,
         return []
     firsts = itertools.accumulate((array.size for array in arrays), initial=0)
     with _disable_current_modes():
-        places = [torch.arange(at, at + one.size).reshape(one.shape) for at, one in zip(firsts, arrays, strict=False)]
+        places = [
+            torch.arange(at, at + array.size).reshape(array.shape) for at, array in zip(firsts, arrays, strict=False)
+        ]
         numbered = iter(places)
         args, kwargs = pytree.tree_map_only(torch.Tensor, lambda _: next(numbered), (args, kwargs))
         moved = [leaf.long().numpy() for leaf in pytree.tree_leaves(func(*args, **kwargs))]
     elements = np.concatenate([array.reshape(-1) for array in arrays])
-    return [np.asarray(elements[place], dtype=object) for place in moved]
+    return [np.asarray(elements[indices], dtype=object) for indices in moved]
 
 
 def _reduction(name: str, args: Any, kwargs: Any, of_tensor: OfTensor) -> list[Elements]:
@@ -187,7 +189,7 @@ def _reduction(name: str, args: Any, kwargs: Any, of_tensor: OfTensor) -> list[E
     array = of_tensor(tensor) if isinstance(tensor, torch.Tensor) else None
     if array is None or {*kwargs} - {"dim", "dtype"} or len(axes) > 1 or not array.size:
         return []
-    if not all(isinstance(one, _WHOLE) for one in array.flat):
+    if not all(isinstance(element, _WHOLE) for element in array.flat):
         return []
     if name in ("max", "min") and axis is not None:
         return []  # these return places as well
@@ -202,7 +204,7 @@ def _formula_elements(name: str, args: Any, kwargs: Any, of_tensor: OfTensor) ->
         return []
     left, right = (of_data(value, of_tensor) for value in args)
     kinds = _NUMBERS if name in _EXACT else _WHOLE
-    if left is None or right is None or not all(isinstance(one, kinds) for one in (*left.flat, *right.flat)):
+    if left is None or right is None or not all(isinstance(element, kinds) for element in (*left.flat, *right.flat)):
         return []
     return [np.asarray(formula(left, right), dtype=object)]
 
@@ -211,6 +213,6 @@ def _has_symbols(values: Any, *, tensors: bool = True) -> bool:
     """Return whether there are sizes, or `tensors`, among nested values and in slices."""
     leaves = pytree.tree_leaves(values)
     bounds = [bound for leaf in leaves if isinstance(leaf, slice) for bound in (leaf.start, leaf.stop, leaf.step)]
-    if any(isinstance(one, torch.SymInt | torch.SymFloat) for one in (*leaves, *bounds)):
+    if any(isinstance(value, torch.SymInt | torch.SymFloat) for value in (*leaves, *bounds)):
         return True
-    return any(isinstance(one, torch.Tensor) for one in (*(leaves if tensors else ()), *bounds))
+    return any(isinstance(value, torch.Tensor) for value in (*(leaves if tensors else ()), *bounds))

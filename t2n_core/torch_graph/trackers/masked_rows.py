@@ -84,7 +84,7 @@ class MaskedRows:
         result = plain(args)
         if kind in _CONDITIONS and isinstance(result, torch.Tensor):
             self._formulas[result] = self._formula(kind, args, kwargs)
-        if kind in _WRITING or "out" in kwargs or any(one is result for one in args if one is not None):
+        if kind in _WRITING or "out" in kwargs or any(argument is result for argument in args if argument is not None):
             self._writes += 1
             if isinstance(args[0], torch.Tensor) and args[0].dtype == torch.bool:
                 self._bool_writes += 1  # it may be a mask, or a view of one
@@ -103,7 +103,7 @@ class MaskedRows:
         return tuple(masks) if isinstance(index, tuple) else masks[0]
 
     def _rows_in(self, values: Any) -> list[torch.Tensor]:
-        return [one for one in pytree.tree_leaves(values) if isinstance(one, torch.Tensor) and one in self._masks]
+        return [leaf for leaf in pytree.tree_leaves(values) if isinstance(leaf, torch.Tensor) and leaf in self._masks]
 
     def _selected(self, tensor: torch.Tensor, index: _Index) -> torch.Tensor:
         part = index.part_of(tensor)
@@ -115,12 +115,14 @@ class MaskedRows:
         return rows
 
     def _of_rows(self, func: Callable[..., Any], name: str, kind: str, args: Any, kwargs: Any) -> Any:
-        asked = getattr(getattr(func, "__self__", None), "__name__", "") if name == "__get__" else ""
-        if kind in _QUESTIONS or asked in _PROPERTIES:
+        property_name = getattr(getattr(func, "__self__", None), "__name__", "") if name == "__get__" else ""
+        if kind in _QUESTIONS or property_name in _PROPERTIES:
             return func(*args, **kwargs)
         rows = self._rows_in((args, kwargs))
         mask, formula = self._masks[rows[0]], self._formulas_of_rows[rows[0]]
-        if any(self._formulas_of_rows[one] != formula or self._number(self._masks[one]) != formula for one in rows):
+        if any(
+            self._formulas_of_rows[tensor] != formula or self._number(self._masks[tensor]) != formula for tensor in rows
+        ):
             _refuse(f"`{kind}` by another mask, or one that has changed,")
         if name == "__setitem__" and args[0] not in self._masks:
             return self._write(formula, *args)
@@ -129,13 +131,13 @@ class MaskedRows:
         if kind in ("sum", "mean") and _reduces_rows(args, kwargs):
             return _reduced(kind, rows[0], mask, args[1:], kwargs)
         if not self._is_row_by_row(kind, rows[0].dim(), args, kwargs):
-            _refuse(f"`{asked or kind}`")
+            _refuse(f"`{property_name or kind}`")
         return self._follow(func(*args, **kwargs), mask)
 
     def _is_row_by_row(self, kind: str, rank: int, args: Any, kwargs: Any) -> bool:
         """Return whether the result for a row depends only on that row."""
-        tensors = [one for one in pytree.tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
-        others = [one for one in tensors if one not in self._masks]
+        tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        others = [tensor for tensor in tensors if tensor not in self._masks]
         if kind == "getitem":
             items = args[1] if isinstance(args[1], tuple) else (args[1],)
             return not others and items[0] == slice(None) and all(isinstance(item, int | slice) for item in items)
@@ -152,10 +154,10 @@ class MaskedRows:
 
     def _write(self, formula: Any, tensor: torch.Tensor, index: Any, rows: torch.Tensor) -> None:
         """Write rows back to the tensor, or to another of its shape, by the mask of this formula."""
-        place = _read_index(tensor, index)
-        if place is None or self._number(place.mask) != formula:
+        mask_index = _read_index(tensor, index)
+        if mask_index is None or self._number(mask_index.mask) != formula:
             _refuse("a write by another mask, or one that has changed,")
-        part, mask = place.part_of(tensor), place.mask
+        part, mask = mask_index.part_of(tensor), mask_index.mask
         inner = part.dim() - mask.dim()
         if rows.dim() - 1 > inner:
             _refuse("a write with more axes")
@@ -165,9 +167,9 @@ class MaskedRows:
 
     def _formula(self, kind: str, args: Any, kwargs: Any) -> tuple[Any, ...] | None:
         """Return what a condition is computed by; None if it has other arguments than tensors and numbers."""
-        if kwargs or not all(isinstance(one, torch.Tensor | int | float) for one in args):
+        if kwargs or not all(isinstance(argument, torch.Tensor | int | float) for argument in args):
             return None
-        numbers = (self._number(one) if isinstance(one, torch.Tensor) else one for one in args)
+        numbers = (self._number(argument) if isinstance(argument, torch.Tensor) else argument for argument in args)
         return (kind, self._writes, *numbers)
 
     def _number(self, tensor: torch.Tensor) -> Any:
@@ -221,8 +223,8 @@ def _reduced(kind: str, rows: torch.Tensor, mask: torch.Tensor, args: Any, kwarg
     return total / counts.to(total.dtype)
 
 
-def _refuse(what: str) -> NoReturn:
+def _refuse(operation: str) -> NoReturn:
     raise DataDependentError(
-        f"a size of this model depends on its data: {what} of rows that a mask selects",
+        f"a size of this model depends on its data: {operation} of rows that a mask selects",
         hint="instead of x[mask] keep all elements and select: torch.where(mask, x, 0)",
     )

@@ -100,8 +100,8 @@ class PackedRows:
     def call(self, func: Callable[..., Any], name: str, args: Any, kwargs: Any) -> Any:
         """Return the result of a function of rows or batch sizes. Raises CaptureError if it is not row by row."""
         first = args[0] if args and isinstance(args[0], torch.Tensor) else torch.empty(0)
-        asked = getattr(getattr(func, "__self__", None), "__name__", "") if name == "__get__" else ""
-        if name in _QUESTIONS or asked in _PROPERTIES:
+        property_name = getattr(getattr(func, "__self__", None), "__name__", "") if name == "__get__" else ""
+        if name in _QUESTIONS or property_name in _PROPERTIES:
             return func(*args, **kwargs)
         if first in self._of_sizes:
             if name == "size":
@@ -117,7 +117,7 @@ class PackedRows:
                 self._of_rows[result] = self._of_rows[first]
                 return result
         raise CaptureError(
-            f"`{asked or name}` of a packed sequence whose lengths are known at run time only",
+            f"`{property_name or name}` of a packed sequence whose lengths are known at run time only",
             hint="compute it before packing, or after pad_packed_sequence",
         )
 

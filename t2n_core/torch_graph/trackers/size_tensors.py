@@ -88,23 +88,23 @@ class SizeTensors:
             return Line(value)
         if not isinstance(value, torch.Tensor):
             return None
-        known = self._known.get(value)
-        if isinstance(known, Line):
-            return known
+        entry = self._known.get(value)
+        if isinstance(entry, Line):
+            return entry
         if not is_scalar_integer(value):
             return None
-        return Line(0, 0, value) if known is None or known[()] is None else Line(known[()])
+        return Line(0, 0, value) if entry is None or entry[()] is None else Line(entry[()])
 
     def elements(self, tensor: torch.Tensor) -> Elements | None:
         """Return the elements of a tensor; None if they are unknown."""
-        known: Line | Elements | None = self._known.get(tensor)
-        if not isinstance(known, Line):
-            return known
-        if known.base is not None or any(isinstance(size, torch.SymInt) for size in tensor.shape) or tensor.dim() > 1:
+        entry: Line | Elements | None = self._known.get(tensor)
+        if not isinstance(entry, Line):
+            return entry
+        if entry.base is not None or any(isinstance(size, torch.SymInt) for size in tensor.shape) or tensor.dim() > 1:
             return None
         if tensor.dim() == 0:
-            return of_data(known.start, self.elements)
-        return of_data([known.start + known.step * place for place in range(tensor.shape[0])], self.elements)
+            return of_data(entry.start, self.elements)
+        return of_data([entry.start + entry.step * index for index in range(tensor.shape[0])], self.elements)
 
     def number(self, value: Any) -> Any:
         """Return the value of a tensor without axes as a number or a size; None if it is unknown."""
@@ -119,13 +119,13 @@ class SizeTensors:
     def numbers(self, value: torch.Tensor) -> Any:
         """Return the elements of a tensor as nested lists; None if one is unknown."""
         elements = self.elements(value)
-        return None if elements is None or any(one is None for one in elements.flat) else elements.tolist()
+        return None if elements is None or any(element is None for element in elements.flat) else elements.tolist()
 
     def plain(self, name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Return the arguments of a function that takes sizes with numbers in place of tensors."""
         name = name.strip("_")
-        kept = 0 if name in _OF_SIZES else 1 if name in _OF_TENSOR_AND_SIZES else len(args)
-        if kept == len(args):
+        prefix_length = 0 if name in _OF_SIZES else 1 if name in _OF_TENSOR_AND_SIZES else len(args)
+        if prefix_length == len(args):
             return args, kwargs
 
         def plain(value: Any) -> Any:
@@ -134,8 +134,8 @@ class SizeTensors:
             number = self.number(value)
             return value if number is None else number
 
-        sizes, kwargs = pytree.tree_map_only((torch.Tensor, slice), plain, (args[kept:], kwargs))
-        return (*args[:kept], *sizes), kwargs
+        sizes, kwargs = pytree.tree_map_only((torch.Tensor, slice), plain, (args[prefix_length:], kwargs))
+        return (*args[:prefix_length], *sizes), kwargs
 
     def arange(self, args: Any, kwargs: Any) -> torch.Tensor | None:
         """`torch.arange` of tensors whose difference is a size; None for any other call.
@@ -188,7 +188,7 @@ class SizeTensors:
             before, value = self.elements(target), of_data(value, self.elements)
             after = None if before is None or value is None else elements_after_write(target, before, index, value)
         is_float = target.dtype.is_floating_point
-        for other in [one for one in self._known if one.dtype.is_floating_point == is_float]:
+        for other in [tensor for tensor in self._known if tensor.dtype.is_floating_point == is_float]:
             del self._known[other]
         if after is not None:
             self._known[target] = after
@@ -237,11 +237,11 @@ class SizeTensors:
                 if (rising and not index)
                 else None
             )
-        place = index[-1]
-        if not isinstance(place, int) or isinstance(place, bool):
+        position = index[-1]
+        if not isinstance(position, int) or isinstance(position, bool):
             return None
-        place = place if place >= 0 else place + tensor.shape[0]
-        return replace(line, start=line.start + line.step * place, step=0)
+        position = position if position >= 0 else position + tensor.shape[0]
+        return replace(line, start=line.start + line.step * position, step=0)
 
 
 def _sum(a: Line, b: Line) -> Line | None:

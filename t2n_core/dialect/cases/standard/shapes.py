@@ -37,7 +37,7 @@ def _reshape(draw: Draw) -> Case:
         case 3:
             arguments |= {"shape": [1, *shape[1:], 1], "axis_start": 1, "axis_count": len(shape) - 1}
         case 4:
-            factor = next(one for one in (4, 3, 2, 5, 1) if total % one == 0)
+            factor = next(divisor for divisor in (4, 3, 2, 5, 1) if total % divisor == 0)
             arguments["shape"] = [factor, total // factor]
         case 5:
             arguments = {"input": values.reshape(-1)[:1].reshape([1] * len(shape)), "shape": []}

@@ -32,8 +32,8 @@ def _sum(draw: Draw) -> dict[str, Any]:
     values = draw.floats(shape, kind) if kind.startswith("f") else draw.integers(shape, kind, 0, 9)
     if draw.number % 7 == 0 and kind == "f32":
         values = draw.with_special(shape, kind, (math.inf, -math.inf, math.nan, 0.0))
-    given: dict[str, Any] = {"input": values, "axes": axes}
-    return given | {"normalize": draw.flag() and kind.startswith("f")} if draw.op == "sum_reduce" else given
+    arguments: dict[str, Any] = {"input": values, "axes": axes}
+    return arguments | {"normalize": draw.flag() and kind.startswith("f")} if draw.op == "sum_reduce" else arguments
 
 
 @recipe("max_reduce", "min_reduce", "argmax_reduce", "argmin_reduce", dynamic="any")
@@ -127,5 +127,5 @@ def _linear(draw: Draw) -> dict[str, Any]:
     rows, inputs, outputs = draw.shape(3, 1, 7)
     kind = draw.turn(["f32", "f32", "f32", "f16"])
     bias = draw.turn([None, draw.number_of(-1.0, 1.0), draw.floats([1, outputs], kind)])
-    given = {"input": draw.floats([rows, inputs], kind), "filter": draw.floats([outputs, inputs], kind)}
-    return given if bias is None else given | {"bias": bias}
+    arguments = {"input": draw.floats([rows, inputs], kind), "filter": draw.floats([outputs, inputs], kind)}
+    return arguments if bias is None else arguments | {"bias": bias}

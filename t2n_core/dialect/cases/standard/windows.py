@@ -34,7 +34,10 @@ def _window(draw: Draw, shape: list[int], border: str) -> dict[str, Any]:
             padding = [(0, 0)] * len(shape)
         case 5 if draw.number % 4 == 1:
             padding[-1], dilation = (-1, 0), [1] * len(shape)
-    size = [max(one, 2) if sum(amount) > 0 else one for one, amount in zip(size, padding or [(0, 0)] * 9, strict=False)]
+    size = [
+        max(extent, 2) if sum(amount) > 0 else extent
+        for extent, amount in zip(size, padding or [(0, 0)] * 9, strict=False)
+    ]
     return {
         "size": size,
         "border": border,
@@ -110,7 +113,7 @@ def _debox(draw: Draw) -> dict[str, Any]:
         "input": draw.floats(shape),
         "size": size,
         "border": draw.turn(["constant", "constant", "constant", "ignore"]),
-        "padding": [(0, 0)] * 2 + [(draw.integer(0, 1) if one > 1 else 0, 0) for one in size[2:]],
+        "padding": [(0, 0)] * 2 + [(draw.integer(0, 1) if extent > 1 else 0, 0) for extent in size[2:]],
         "stride": [1, 1, *(draw.integer(1, 3) for _ in range(spatial))],
         "dilation": [1] * len(shape),
         "normalize": draw.number % 2 == 1,
@@ -152,12 +155,17 @@ def _convolved(draw: Draw, transposed: bool) -> tuple[dict[str, Any], dict[str, 
     return arguments, {"spatial": spatial, "groups": groups, "inputs": inputs, "outputs": outputs}
 
 
-def _case(draw: Draw, given: dict[str, Any], filters: dict[str, Any], channels: int) -> Case:
-    kind = "f16" if given["input"].dtype == np.float16 else "f32"
-    found = {name: one.astype(given["input"].dtype) for name, one in filters.items()}
+def _case(draw: Draw, base_arguments: dict[str, Any], filters: dict[str, Any], channels: int) -> Case:
+    kind = "f16" if base_arguments["input"].dtype == np.float16 else "f32"
+    weights = {name: array.astype(base_arguments["input"].dtype) for name, array in filters.items()}
     bias = _bias(draw, channels, kind)
-    stored = frozenset(found) | ({"bias"} if isinstance(bias, np.ndarray) else set())
-    arguments = {"input": given["input"], **found, **({} if bias is None else {"bias": bias}), **given}
+    stored = frozenset(weights) | ({"bias"} if isinstance(bias, np.ndarray) else set())
+    arguments = {
+        "input": base_arguments["input"],
+        **weights,
+        **({} if bias is None else {"bias": bias}),
+        **base_arguments,
+    }
     dynamic: dict[str, int] = {}
     if draw.number % 4 == 3:
         dynamic = {"input": draw.pick([0, 2])}
@@ -166,29 +174,29 @@ def _case(draw: Draw, given: dict[str, Any], filters: dict[str, Any], channels: 
 
 @recipe("conv")
 def _conv(draw: Draw) -> Case:
-    given, counts = _convolved(draw, False)
+    arguments, counts = _convolved(draw, False)
     window = draw.shape(counts["spatial"], 1, 3)
     if draw.number % 9 == 4:
         window[-1] = 3
     filters = draw.floats([counts["outputs"], counts["inputs"] // counts["groups"], *window])
-    return _case(draw, given, {"filter": filters}, counts["outputs"])
+    return _case(draw, arguments, {"filter": filters}, counts["outputs"])
 
 
 @recipe("deconv")
 def _deconv(draw: Draw) -> Case:
-    given, counts = _convolved(draw, True)
+    arguments, counts = _convolved(draw, True)
     window = draw.shape(counts["spatial"], 3, 5)
     filters = draw.floats([counts["outputs"], counts["inputs"] // counts["groups"], *window])
-    return _case(draw, given, {"filter": filters}, counts["outputs"])
+    return _case(draw, arguments, {"filter": filters}, counts["outputs"])
 
 
 @recipe("separable_conv", "separable_deconv")
 def _separable(draw: Draw) -> Case:
     transposed = draw.op == "separable_deconv"
-    given, counts = _convolved(draw, transposed)
-    given["groups"] = 1
+    arguments, counts = _convolved(draw, transposed)
+    arguments["groups"] = 1
     window = draw.shape(counts["spatial"], 3 if transposed else 1, 4 if transposed else 3)
     inner, ones = counts["outputs"] if transposed else counts["inputs"], [1] * counts["spatial"]
     point = [counts["outputs"], counts["inputs"], *ones]
     filters = {"plane_filter": draw.floats([inner, 1, *window]), "point_filter": draw.floats(point)}
-    return _case(draw, given, filters, counts["outputs"])
+    return _case(draw, arguments, filters, counts["outputs"])

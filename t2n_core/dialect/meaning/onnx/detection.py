@@ -29,9 +29,9 @@ def _corners(box: Array, centred: bool) -> tuple[float, float, float, float]:
     return min(first, third), max(first, third), min(second, fourth), max(second, fourth)
 
 
-def _overlap(one: Array, other: Array, centred: bool) -> float:
+def _overlap(box: Array, other: Array, centred: bool) -> float:
     """Return the area that two boxes share, divided by the area that they cover."""
-    a, b = _corners(one, centred), _corners(other, centred)
+    a, b = _corners(box, centred), _corners(other, centred)
     shared = [min(a[at + 1], b[at + 1]) - max(a[at], b[at]) for at in (0, 2)]
     if min(shared) <= 0:
         return 0.0
@@ -68,12 +68,12 @@ def non_max_suppression(
     for batch in range(scores.shape[0]):
         for label in range(scores.shape[1]):
             order = np.argsort(-scores[batch, label], kind="stable")
-            taken: list[int] = []
+            survivors: list[int] = []
             for index in (int(at) for at in order if least is None or scores[batch, label, at] > least):
-                if len(taken) == most:
+                if len(survivors) == most:
                     break
-                others = (_overlap(boxes[batch, index], boxes[batch, one], bool(center_point_box)) for one in taken)
+                others = (_overlap(boxes[batch, index], boxes[batch, box], bool(center_point_box)) for box in survivors)
                 if all(overlap <= limit for overlap in others):
-                    taken.append(index)
-            selected += [(batch, label, index) for index in taken]
+                    survivors.append(index)
+            selected += [(batch, label, index) for index in survivors]
     return np.asarray(selected, dtype=np.int64).reshape(-1, 3)

@@ -32,5 +32,5 @@ def reverse_lookup(input: Array, keys: Array, fallback: int) -> Array:
     Source: ONNX LabelEncoder-ml-2; tract onnx-opl/src/ml/category_mapper.rs.
     """
     equal = np.expand_dims(input, -1) == keys
-    found = np.argmax(equal, axis=-1) if len(keys) else np.zeros(input.shape, dtype=np.int64)
-    return np.where(equal.any(axis=-1), found, int(fallback)).astype(np.int32)
+    indices = np.argmax(equal, axis=-1) if len(keys) else np.zeros(input.shape, dtype=np.int64)
+    return np.where(equal.any(axis=-1), indices, int(fallback)).astype(np.int32)

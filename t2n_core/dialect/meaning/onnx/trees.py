@@ -55,8 +55,8 @@ def tree_ensemble_classifier(
     return output
 
 
-def _aggregate(scores: list[float], how: str) -> float:
-    match how:
+def _aggregate(scores: list[float], method: str) -> float:
+    match method:
         case "SUM":
             return sum(scores)
         case "AVERAGE":
@@ -66,4 +66,4 @@ def _aggregate(scores: list[float], how: str) -> float:
         case "MIN":
             return min(scores)
         case _:
-            raise SpecError(f"no aggregate is called {how!r}", op="tract_onnx_ml_tree_ensemble_classifier")
+            raise SpecError(f"no aggregate is called {method!r}", op="tract_onnx_ml_tree_ensemble_classifier")

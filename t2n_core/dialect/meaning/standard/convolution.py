@@ -59,12 +59,14 @@ def conv(
     _check(input, filter.shape[1] * count, border)
     windows = windows_of(input.shape[2:], filter.shape[2:], padding, stride, dilation)
     spatial = windows.count(input.shape[2:])
-    whole = padded(input, [(0, 0), (0, 0), *windows.padding], border)
+    padded_input = padded(input, [(0, 0), (0, 0), *windows.padding], border)
     batch, outputs, inputs = input.shape[0], filter.shape[0] // count, filter.shape[1]
     total = np.zeros((batch, count, outputs, int(np.prod(spatial))))
     taps = filter.reshape(count, outputs, inputs, -1)
     for number, offset in enumerate(windows.offsets()):
-        columns = whole[(slice(None), slice(None), *windows.places(offset, spatial))].reshape(batch, count, inputs, -1)
+        columns = padded_input[(slice(None), slice(None), *windows.places(offset, spatial))].reshape(
+            batch, count, inputs, -1
+        )
         total += _product(taps[..., number], columns)
     return _bias(total.reshape(batch, count * outputs, *spatial), bias)
 
@@ -79,14 +81,14 @@ def transposed(
 ) -> tuple[Windows, tuple[int, ...], tuple[int, ...]]:
     """Return the windows of a transposed convolution, the extents that they reach, and those of the result."""
     steps = tuple(stride or [1] * len(space))
-    wanted = tuple(output_shape[-len(space) :]) if output_shape else None
-    if wanted is None and not padding:
-        wanted = tuple(extent * step for extent, step in zip(space, steps, strict=True))
-    windows = windows_of(wanted or space, size, padding, steps, dilation)
+    result_extents = tuple(output_shape[-len(space) :]) if output_shape else None
+    if result_extents is None and not padding:
+        result_extents = tuple(extent * step for extent, step in zip(space, steps, strict=True))
+    windows = windows_of(result_extents or space, size, padding, steps, dilation)
     reached = tuple((extent - 1) * step + span for extent, step, span in zip(space, steps, windows.span, strict=True))
-    if wanted is None:
-        wanted = tuple(whole - sum(amount) for whole, amount in zip(reached, windows.padding, strict=True))
-    return windows, reached, wanted
+    if result_extents is None:
+        result_extents = tuple(reach - sum(amount) for reach, amount in zip(reached, windows.padding, strict=True))
+    return windows, reached, result_extents
 
 
 @defines("deconv")
@@ -114,7 +116,7 @@ def deconv(
     count = groups or input.shape[1]
     _check(input, filter.shape[1] * count, border, ("constant", "ignore"))
     space = input.shape[2:]
-    windows, reached, wanted = transposed(space, filter.shape[2:], padding, stride, dilation, output_shape)
+    windows, reached, result_extents = transposed(space, filter.shape[2:], padding, stride, dilation, output_shape)
     batch, outputs, inputs = input.shape[0], filter.shape[0] // count, filter.shape[1]
     total = np.zeros((batch, count, outputs, *reached))
     taps = filter.reshape(count, outputs, inputs, -1)
@@ -125,8 +127,8 @@ def deconv(
             batch, count, outputs, *space
         )
     cut = [
-        (-before, before + size - whole)
-        for (before, _), size, whole in zip(windows.padding, wanted, reached, strict=True)
+        (-before, before + size - reach)
+        for (before, _), size, reach in zip(windows.padding, result_extents, reached, strict=True)
     ]
     whole_output = padded(total.reshape(batch, count * outputs, *reached), [(0, 0), (0, 0), *cut], "constant")
     return _bias(whole_output, bias)

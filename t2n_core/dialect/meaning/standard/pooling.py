@@ -16,9 +16,9 @@ from t2n_core.dialect.registry import defines
 
 def _taps(windows: Windows, input: NDArray[Any], border: str, outside: Any = 0) -> list[NDArray[Any]]:
     """Return, for each position inside the window, its elements in all windows."""
-    whole = padded(input, windows.padding, border, outside)
+    padded_input = padded(input, windows.padding, border, outside)
     count = windows.count(input.shape)
-    return [whole[windows.places(offset, count)] for offset in windows.offsets()]
+    return [padded_input[windows.places(offset, count)] for offset in windows.offsets()]
 
 
 def _combined(function: np.ufunc, taps: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -175,7 +175,7 @@ def sample(
 
 
 def _spread(
-    shape: Sequence[int], windows: Windows, wanted: Sequence[int], contributions: Sequence[NDArray[Any]]
+    shape: Sequence[int], windows: Windows, result_shape: Sequence[int], contributions: Sequence[NDArray[Any]]
 ) -> NDArray[Any]:
     """Return the sum of the contributions of each position inside the windows, at the places of the windows."""
     reached = [
@@ -185,8 +185,8 @@ def _spread(
     for offset, contribution in zip(windows.offsets(), contributions, strict=True):
         total[windows.places(offset, shape)] += contribution
     cut = [
-        (-before, before + size - whole)
-        for (before, _), size, whole in zip(windows.padding, wanted, reached, strict=True)
+        (-before, before + size - full_size)
+        for (before, _), size, full_size in zip(windows.padding, result_shape, reached, strict=True)
     ]
     return padded(total, cut, "constant")
 
@@ -201,16 +201,16 @@ def _output_of(
 ) -> tuple[Windows, Sequence[int]]:
     """Return the windows of a transposed operation over an input of this shape, and the shape of its result."""
     steps = list(stride or [1] * len(shape))
-    wanted = output_shape or None
-    if wanted is None and not padding:
-        wanted = [extent * step for extent, step in zip(shape, steps, strict=True)]
-    windows = windows_of(wanted or shape, size, padding, steps, dilation)
-    if wanted is None:
-        wanted = [
+    result_shape = output_shape or None
+    if result_shape is None and not padding:
+        result_shape = [extent * step for extent, step in zip(shape, steps, strict=True)]
+    windows = windows_of(result_shape or shape, size, padding, steps, dilation)
+    if result_shape is None:
+        result_shape = [
             (extent - 1) * step + span - sum(amount)
             for extent, step, span, amount in zip(shape, steps, windows.span, windows.padding, strict=True)
         ]
-    return windows, wanted
+    return windows, result_shape
 
 
 @defines("debox")
@@ -235,9 +235,9 @@ def debox(
     """
     if border not in ("constant", "ignore"):
         raise ValueError(f"border {border!r} has no definition here")
-    windows, wanted = _output_of(input.shape, size, padding, stride, dilation, output_shape)
+    windows, result_shape = _output_of(input.shape, size, padding, stride, dilation, output_shape)
     share = np.true_divide(input, math.prod(size)) if normalize else input
-    return _spread(input.shape, windows, wanted, [share] * math.prod(size))
+    return _spread(input.shape, windows, result_shape, [share] * math.prod(size))
 
 
 @defines("desample")
@@ -259,6 +259,6 @@ def desample(
     """
     if border not in ("constant", "ignore"):
         raise ValueError(f"border {border!r} has no definition here")
-    windows, wanted = _output_of(input.shape, size, padding, stride, dilation, output_shape)
+    windows, result_shape = _output_of(input.shape, size, padding, stride, dilation, output_shape)
     parts = [np.where(index == position, input, 0) for position in range(math.prod(size))]
-    return _spread(input.shape, windows, wanted, parts)
+    return _spread(input.shape, windows, result_shape, parts)

@@ -83,10 +83,10 @@ def _places(extent: int, times: int, method: str) -> tuple[NDArray[np.int64], ND
 
 def _elements_at(input: NDArray[Any], places: NDArray[np.int64], axis: int, border: str) -> NDArray[Any]:
     extent = input.shape[axis]
-    found = np.take(input, np.clip(places, 0, extent - 1), axis)
+    elements = np.take(input, np.clip(places, 0, extent - 1), axis)
     if border == "replicate":
-        return found
+        return elements
     if border != "constant":
         raise ValueError(f"{border!r} is not a border of an interpolation: replicate, constant")
     inside = ((places >= 0) & (places < extent)).reshape(-1, *[1] * (input.ndim - axis - 1))
-    return np.where(inside, found, 0.0)
+    return np.where(inside, elements, 0.0)

@@ -61,8 +61,8 @@ def min_max_linear_quantize(
     """
     x, low, high = aligned(x, min, max)
     steps = 2**bits - 1 - int(signed and symmetric)
-    place = (np.fmax(np.fmin(x, high), low) - low) / (high - low)
-    return round_half_up(np.asarray(place * steps)) / steps * (high - low) + low
+    fraction = (np.fmax(np.fmin(x, high), low) - low) / (high - low)
+    return round_half_up(np.asarray(fraction * steps)) / steps * (high - low) + low
 
 
 @defines("linear_quantize")

@@ -24,12 +24,12 @@ def reshape(input: NDArray[Any], shape: list[int], axis_start: int = 0, axis_cou
     """
     stop = input.ndim if axis_count == -1 else axis_start + axis_count
     replaced = input.shape[axis_start:stop]
-    extents = [replaced[place] if size == 0 else size for place, size in enumerate(shape)]
+    extents = [replaced[index] if size == 0 else size for index, size in enumerate(shape)]
     if -1 in extents:
-        known = math.prod(size for size in extents if size != -1)
-        if not known or math.prod(replaced) % known:
+        known_size = math.prod(size for size in extents if size != -1)
+        if not known_size or math.prod(replaced) % known_size:
             raise ValueError(f"{list(replaced)} cannot become {list(shape)}")
-        extents[extents.index(-1)] = math.prod(replaced) // known
+        extents[extents.index(-1)] = math.prod(replaced) // known_size
     if math.prod(extents) != math.prod(replaced):
         raise ValueError(f"{list(replaced)} cannot become {list(shape)}")
     return input.reshape((*input.shape[:axis_start], *extents, *input.shape[stop:]))

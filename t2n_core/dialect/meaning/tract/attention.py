@@ -160,8 +160,8 @@ def window_kv_sdpa(q: Array, k: Array, v: Array, axis: int, window: int, scale: 
     keys and values of the calls before it, too.
     Source: the sliding window of Mistral (transformers); tract transformers/src/ops/window_kv_cache.rs.
     """
-    place = np.arange(q.shape[axis])
-    behind = place[:, None] - place[None, :]
+    positions = np.arange(q.shape[axis])
+    behind = positions[:, None] - positions[None, :]
     return attend(q, k, v, (behind >= 0) & (behind < window), scale)
 
 

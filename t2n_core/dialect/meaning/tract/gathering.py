@@ -18,10 +18,10 @@ def _places(indices: Array, extent: int, op: str) -> Array:
 
     Raises SpecError for an index that is not in [-extent, extent).
     """
-    found = cast(indices, _INT64)
-    if found.size and not (-extent <= found.min() and found.max() < extent):
-        raise SpecError(f"an index from {found.min()} to {found.max()} on an axis of extent {extent}", op=op)
-    return np.where(found < 0, found + extent, found)
+    positions = cast(indices, _INT64)
+    if positions.size and not (-extent <= positions.min() and positions.max() < extent):
+        raise SpecError(f"an index from {positions.min()} to {positions.max()} on an axis of extent {extent}", op=op)
+    return np.where(positions < 0, positions + extent, positions)
 
 
 @defines("tract_core_gather")
@@ -33,8 +33,10 @@ def gather(input: Array, indices: Array, axis: int, datum_type: str = "") -> Arr
     is the type of the result, where the input is stored in blocks of 4 bits.
     Source: ONNX Gather-13; tract core/src/ops/array/gather.rs.
     """
-    place = all_axes(input.ndim, axis)[0]
-    return np.asarray(np.take(input, _places(indices, input.shape[place], "tract_core_gather"), axis=place))
+    canonical_axis = all_axes(input.ndim, axis)[0]
+    return np.asarray(
+        np.take(input, _places(indices, input.shape[canonical_axis], "tract_core_gather"), axis=canonical_axis)
+    )
 
 
 @defines("tract_core_gather_elements")
@@ -45,9 +47,9 @@ def gather_elements(input: Array, indices: Array, axis: int) -> Array:
     has the input's rank and is nowhere longer than it on other axes. Domain: indices from -extent to extent - 1.
     Source: ONNX GatherElements-13; torch.gather; tract core/src/ops/array/gather_elements.rs.
     """
-    place = all_axes(input.ndim, axis)[0]
+    canonical_axis = all_axes(input.ndim, axis)[0]
     where: list[Array] = list(np.indices(indices.shape, sparse=True))
-    where[place] = _places(indices, input.shape[place], "tract_core_gather_elements")
+    where[canonical_axis] = _places(indices, input.shape[canonical_axis], "tract_core_gather_elements")
     return np.asarray(input[tuple(where)])
 
 
@@ -106,10 +108,10 @@ def scatter_elements(input: Array, indices: Array, updates: Array, axis: int, re
     multiply modulo their width; NaN has no meaning for "min" and "max".
     Source: ONNX ScatterElements-18; tract core/src/ops/array/scatter_elements.rs.
     """
-    place = all_axes(input.ndim, axis)[0]
+    canonical_axis = all_axes(input.ndim, axis)[0]
     output = _common(input, updates)
     where: list[Array] = list(np.indices(indices.shape))
-    where[place] = _places(indices, input.shape[place], "tract_core_scatter_elements")
+    where[canonical_axis] = _places(indices, input.shape[canonical_axis], "tract_core_scatter_elements")
     flat = tuple(at.ravel() for at in where)
     _reduce_into(output, flat, updates.ravel(), reduction, "tract_core_scatter_elements")
     return output

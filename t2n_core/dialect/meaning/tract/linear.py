@@ -28,8 +28,8 @@ def sum_of_products(inputs: Sequence[Array], expr: str, op: str) -> Array:
         np.broadcast_to(operand, [extents[letter] for letter in letters])
         for letters, operand in zip(operands, inputs, strict=True)
     ]
-    kept = [letter for letter in right if letter in extents]
-    product = np.einsum(f"{','.join(operands)}->{''.join(kept)}", *repeated)
+    shared_letters = [letter for letter in right if letter in extents]
+    product = np.einsum(f"{','.join(operands)}->{''.join(shared_letters)}", *repeated)
     return np.asarray(product).reshape([extents.get(letter, 1) for letter in right])
 
 

@@ -17,9 +17,9 @@ def rms_norm(input: Array, axis: int, eps: float = 1e-6) -> Array:
     Special values: 0 / 0, NaN, where all are 0 and eps is 0; an infinity gives NaN for itself and 0 for the others.
     Source: torch.nn.functional.rms_norm over one axis; tract core/src/ops/nn/rms_norm.rs.
     """
-    place = all_axes(input.ndim, axis)[0]
+    canonical_axis = all_axes(input.ndim, axis)[0]
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(input / np.sqrt(np.mean(np.square(input), axis=place, keepdims=True) + float(eps)))
+        return np.asarray(input / np.sqrt(np.mean(np.square(input), axis=canonical_axis, keepdims=True) + float(eps)))
 
 
 @defines("tract_core_scaled_rms_norm", result="computed", raw=True)
@@ -33,13 +33,15 @@ def scaled_rms_norm(
     of the input; `scale` has one axis, of the extent of `axis`.
     Source: transformers' LlamaRMSNorm; tract core/src/ops/nn/rms_norm.rs.
     """
-    place = all_axes(input.ndim, axis)[0]
-    if scale.size != input.shape[place]:
-        raise SpecError(f"{scale.size} weights for an axis of {input.shape[place]}", op="tract_core_scaled_rms_norm")
-    normed = rms_norm(input.astype(np.float64), place, eps)
+    canonical_axis = all_axes(input.ndim, axis)[0]
+    if scale.size != input.shape[canonical_axis]:
+        raise SpecError(
+            f"{scale.size} weights for an axis of {input.shape[canonical_axis]}", op="tract_core_scaled_rms_norm"
+        )
+    normed = rms_norm(input.astype(np.float64), canonical_axis, eps)
     if scale_dt:
         normed = cast(normed, data_type(scale_dt)).astype(np.float64)
-    weights = scale.astype(np.float64).reshape([-1 if at == place else 1 for at in range(input.ndim)])
+    weights = scale.astype(np.float64).reshape([-1 if at == canonical_axis else 1 for at in range(input.ndim)])
     return cast(normed * weights, data_type(out_dt) if out_dt else input.dtype)
 
 
@@ -77,13 +79,13 @@ def exp_mean_norm(
     unless `stateless`, a later one begins with the last s, and counts its steps on.
     Source: tract extra/src/exp_unit_norm.rs.
     """
-    place = all_axes(input.ndim, axis)[0]
+    canonical_axis = all_axes(input.ndim, axis)[0]
     mean, output = state, []
-    for at, values in enumerate(np.moveaxis(input, place, 0)):
+    for at, values in enumerate(np.moveaxis(input, canonical_axis, 0)):
         if at >= skip:
             mean = alpha * mean + (1.0 - alpha) * values
         output.append((values - mean) / scaling_factor)
-    return np.moveaxis(np.asarray(output).reshape(np.moveaxis(input, place, 0).shape), 0, place)
+    return np.moveaxis(np.asarray(output).reshape(np.moveaxis(input, canonical_axis, 0).shape), 0, canonical_axis)
 
 
 @defines("tract_extra_exp_unit_norm")
@@ -105,12 +107,12 @@ def exp_unit_norm(
     first call of a session; unless `stateless`, a later one begins with the last s, and counts its steps on.
     Source: tract extra/src/exp_unit_norm.rs; the unit norm of libdf (DeepFilterNet).
     """
-    place = all_axes(input.ndim, axis)[0]
+    canonical_axis = all_axes(input.ndim, axis)[0]
     magnitude, output = state, []
-    for at, values in enumerate(np.moveaxis(input, place, 0)):
+    for at, values in enumerate(np.moveaxis(input, canonical_axis, 0)):
         if at >= skip:
             size = np.sqrt(np.square(values).sum(axis=-1)) if complex else np.abs(values)
             magnitude = alpha * magnitude + (1.0 - alpha) * np.maximum(size, epsilon)
         with np.errstate(invalid="ignore", divide="ignore"):
             output.append(values / np.sqrt(magnitude[..., None] if complex else magnitude))
-    return np.moveaxis(np.asarray(output).reshape(np.moveaxis(input, place, 0).shape), 0, place)
+    return np.moveaxis(np.asarray(output).reshape(np.moveaxis(input, canonical_axis, 0).shape), 0, canonical_axis)

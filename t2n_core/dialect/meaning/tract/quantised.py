@@ -160,7 +160,7 @@ def qconv(
     windows = windows[(slice(None), slice(None), *every, *taps)]
     kernel = _centred(filter, np.asarray(a0).reshape([-1, *[1] * (filter.ndim - 1)]))
     size = filter.shape[0] // groups
-    found = [
+    group_sums = [
         np.tensordot(
             windows[:, at * filter.shape[1] : (at + 1) * filter.shape[1]],
             kernel[at * size : (at + 1) * size],
@@ -168,7 +168,7 @@ def qconv(
         )
         for at in range(groups)
     ]
-    sums = np.moveaxis(np.concatenate(found, axis=-1), -1, 1)
+    sums = np.moveaxis(np.concatenate(group_sums, axis=-1), -1, 1)
     offset, *scales = (np.asarray(value).reshape([-1, *[1] * spatial]) for value in (bias, a_scale, b_scale, c_scale))
     sums = sums + offset.astype(np.int64)
     scale = _scale(*scales)

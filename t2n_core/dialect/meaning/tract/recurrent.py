@@ -113,8 +113,8 @@ def gdn_recurrent(
     groups = heads // query.shape[2]
 
     def unit(vectors: Array) -> Array:
-        found = vectors / np.sqrt(np.square(vectors).sum(axis=-1, keepdims=True) + 1e-6)
-        return np.repeat(found, groups, axis=2)
+        unit_vectors = vectors / np.sqrt(np.square(vectors).sum(axis=-1, keepdims=True) + 1e-6)
+        return np.repeat(unit_vectors, groups, axis=2)
 
     q, k = unit(query) / math.sqrt(width), unit(key)
     decay = np.exp(log_decay.reshape(batch, length, heads))[..., None, None]

@@ -11,14 +11,14 @@ from t2n_core.dialect.registry import defines
 from t2n_core.errors import SpecError
 
 
-def _last_of(found: Array, axes: tuple[int, ...]) -> Array:
+def _last_of(mask: Array, axes: tuple[int, ...]) -> Array:
     """Return the greatest index of a True element over the axes together, in row-major order."""
-    rank = found.ndim
-    kept = [axis for axis in range(rank) if axis not in axes]
-    moved = np.transpose(found, [*kept, *sorted(axes)])
-    flat = moved.reshape([*(found.shape[axis] for axis in kept), -1])
+    rank = mask.ndim
+    retained_axes = [axis for axis in range(rank) if axis not in axes]
+    moved = np.transpose(mask, [*retained_axes, *sorted(axes)])
+    flat = moved.reshape([*(mask.shape[axis] for axis in retained_axes), -1])
     last = flat.shape[-1] - 1 - np.argmax(flat[..., ::-1], axis=-1)
-    return np.asarray(last, dtype=np.int64).reshape([1 if axis in axes else found.shape[axis] for axis in range(rank)])
+    return np.asarray(last, dtype=np.int64).reshape([1 if axis in axes else mask.shape[axis] for axis in range(rank)])
 
 
 @defines("tract_core_argmax_reduce_last", result="int64")
@@ -68,15 +68,15 @@ def cumsum(input: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
     Special values: an exclusive sum begins with 0; integers add modulo their width; NaN stays from its element on.
     Source: ONNX CumSum-14; tract core/src/ops/array/cumsum.rs.
     """
-    place = all_axes(input.ndim, axis)[0]
-    values = np.flip(input, place) if reverse else input
+    canonical_axis = all_axes(input.ndim, axis)[0]
+    values = np.flip(input, canonical_axis) if reverse else input
     if exclusive:
-        first = np.zeros([*input.shape[:place], 1, *input.shape[place + 1 :]], dtype=input.dtype)
-        values = np.concatenate([first, values], axis=place)
+        first = np.zeros([*input.shape[:canonical_axis], 1, *input.shape[canonical_axis + 1 :]], dtype=input.dtype)
+        values = np.concatenate([first, values], axis=canonical_axis)
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = np.cumsum(values, axis=place, dtype=input.dtype)
-    sums = np.take(sums, range(input.shape[place]), axis=place)
-    return np.flip(sums, place).copy() if reverse else sums
+        sums = np.cumsum(values, axis=canonical_axis, dtype=input.dtype)
+    sums = np.take(sums, range(input.shape[canonical_axis]), axis=canonical_axis)
+    return np.flip(sums, canonical_axis).copy() if reverse else sums
 
 
 @defines("tract_core_softmax")
@@ -116,13 +116,13 @@ def topk(input: Array, k: Array | int, axis: int, largest: bool) -> tuple[Array,
     Special values: of equal elements the one with the lower index comes first.
     Source: ONNX TopK-11; tract core/src/ops/array/topk.rs.
     """
-    place, count = all_axes(input.ndim, axis)[0], int(np.asarray(k).reshape(()))
-    if not 0 <= count <= input.shape[place]:
-        raise SpecError(f"{count} elements of {input.shape[place]}", op="tract_core_topk")
+    canonical_axis, count = all_axes(input.ndim, axis)[0], int(np.asarray(k).reshape(()))
+    if not 0 <= count <= input.shape[canonical_axis]:
+        raise SpecError(f"{count} elements of {input.shape[canonical_axis]}", op="tract_core_topk")
     if largest:
-        backwards = np.argsort(np.flip(input, place), axis=place, kind="stable")
-        order = input.shape[place] - 1 - np.flip(backwards, place)
+        backwards = np.argsort(np.flip(input, canonical_axis), axis=canonical_axis, kind="stable")
+        order = input.shape[canonical_axis] - 1 - np.flip(backwards, canonical_axis)
     else:
-        order = np.argsort(input, axis=place, kind="stable")
-    first = np.take(order, range(count), axis=place).astype(np.int64)
-    return np.take_along_axis(input, first, axis=place), first
+        order = np.argsort(input, axis=canonical_axis, kind="stable")
+    first = np.take(order, range(count), axis=canonical_axis).astype(np.int64)
+    return np.take_along_axis(input, first, axis=canonical_axis), first

@@ -66,13 +66,13 @@ def _weights(
 ) -> Array:
     """Return the matrix [result, input] of the weights along one axis."""
     matrix = np.zeros([len(places), length])
-    for at, place in enumerate(places.astype(np.float64)):
+    for at, coordinate in enumerate(places.astype(np.float64)):
         if interpolator == "nearest":
             taps, weights = _nearest(places[at : at + 1], nearest, op).astype(np.int64), np.ones(1)
         else:
             reach = (2.0 if interpolator == "cubic" else 1.0) * stretch
-            taps = np.arange(int(np.floor(place - reach)), int(np.ceil(place + reach)) + 1)
-            away = (taps - place) / stretch
+            taps = np.arange(int(np.floor(coordinate - reach)), int(np.ceil(coordinate + reach)) + 1)
+            away = (taps - coordinate) / stretch
             weights = cubic(away, a) if interpolator == "cubic" else np.maximum(1.0 - np.abs(away), 0.0)
             weights = weights / weights.sum()
         if outside:

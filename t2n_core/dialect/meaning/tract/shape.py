@@ -91,8 +91,8 @@ def trilu(input: Array, k: Array | int, upper: bool) -> Array:
     """
     offset = int(np.asarray(k).reshape(()))
     rows, columns = np.arange(input.shape[-2])[:, None], np.arange(input.shape[-1])[None, :]
-    kept = columns >= rows + offset if upper else columns <= rows + offset
-    return np.where(kept, input, np.zeros((), input.dtype))
+    mask = columns >= rows + offset if upper else columns <= rows + offset
+    return np.where(mask, input, np.zeros((), input.dtype))
 
 
 @defines("tract_core_downsample")
@@ -106,8 +106,8 @@ def downsample(input: Array, axis: int, stride: int, modulo: int = 0) -> Array:
     """
     if stride == 0 or (modulo and stride < 0):
         raise SpecError(f"stride {stride} with modulo {modulo}", op="tract_core_downsample")
-    place = all_axes(input.ndim, axis)[0]
-    return input[(slice(None),) * place + (slice(modulo if stride > 0 else None, None, stride),)].copy()
+    canonical_axis = all_axes(input.ndim, axis)[0]
+    return input[(slice(None),) * canonical_axis + (slice(modulo if stride > 0 else None, None, stride),)].copy()
 
 
 @defines("tract_core_dyn_slice")
@@ -119,10 +119,12 @@ def dyn_slice(input: Array, start: Array | int, end: Array | int, len: int, axis
     Source: tract core/src/ops/array/dyn_slice.rs.
     """
     first, last = int(np.asarray(start).reshape(())), int(np.asarray(end).reshape(()))
-    place = all_axes(input.ndim, axis)[0]
-    if not 0 <= first <= last <= input.shape[place] or first + int(len) != last:
-        raise SpecError(f"{first}:{last} of length {len} on an axis of {input.shape[place]}", op="tract_core_dyn_slice")
-    return input[(slice(None),) * place + (slice(first, last),)].copy()
+    canonical_axis = all_axes(input.ndim, axis)[0]
+    if not 0 <= first <= last <= input.shape[canonical_axis] or first + int(len) != last:
+        raise SpecError(
+            f"{first}:{last} of length {len} on an axis of {input.shape[canonical_axis]}", op="tract_core_dyn_slice"
+        )
+    return input[(slice(None),) * canonical_axis + (slice(first, last),)].copy()
 
 
 @defines("tract_core_force_eval")
@@ -133,5 +135,5 @@ def force_eval(inputs: Sequence[Array], slots: Sequence[int]) -> Array | tuple[A
     `slots`.
     Source: tract 0.20.18 to 0.22.4, core/src/ops/force_eval.rs.
     """
-    found = tuple(value for at, value in enumerate(inputs) if at not in slots)
-    return found[0] if len(found) == 1 else found
+    results = tuple(value for at, value in enumerate(inputs) if at not in slots)
+    return results[0] if len(results) == 1 else results

@@ -28,8 +28,10 @@ def fft(input: Array, axis: int, inverse: bool) -> Array:
     Source: torch.fft.fft (norm "backward"); for the inverse norm "forward"; tract core/src/ops/fft.rs.
     """
     values = _complex(input, "tract_core_fft")
-    place = all_axes(input.ndim - 1, axis)[0]
-    return _pairs(np.fft.ifft(values, axis=place, norm="forward") if inverse else np.fft.fft(values, axis=place))
+    canonical_axis = all_axes(input.ndim - 1, axis)[0]
+    return _pairs(
+        np.fft.ifft(values, axis=canonical_axis, norm="forward") if inverse else np.fft.fft(values, axis=canonical_axis)
+    )
 
 
 @defines("tract_core_stft")
@@ -44,16 +46,16 @@ def stft(input: Array, axis: int, frame: int, stride: int, window: Array | None 
     Source: torch.stft(center=False, onesided=False); tract core/src/ops/fft.rs.
     """
     values = _complex(input, "tract_core_stft")
-    place = all_axes(input.ndim - 1, axis)[0]
+    canonical_axis = all_axes(input.ndim - 1, axis)[0]
     weights = np.ones(frame)
     if window is not None and np.asarray(window).ndim:
         if len(window) > frame:
             raise SpecError(f"a window of {len(window)} for frames of {frame}", op="tract_core_stft")
         before = (frame - len(window)) // 2
         weights = np.pad(window, (before, frame - len(window) - before))
-    frames = np.lib.stride_tricks.sliding_window_view(values, frame, axis=place)
-    frames = frames[(slice(None),) * place + (slice(None, None, stride),)]
-    return _pairs(np.moveaxis(np.fft.fft(frames * weights, axis=-1), -1, place + 1))
+    frames = np.lib.stride_tricks.sliding_window_view(values, frame, axis=canonical_axis)
+    frames = frames[(slice(None),) * canonical_axis + (slice(None, None, stride),)]
+    return _pairs(np.moveaxis(np.fft.fft(frames * weights, axis=-1), -1, canonical_axis + 1))
 
 
 @defines("tract_core_inner_dim_to_complex", result="computed")

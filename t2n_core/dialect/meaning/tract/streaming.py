@@ -22,10 +22,10 @@ def pulse_cumsum(input: Array, axis: int, exclusive: bool, skip: int) -> Array:
     is the first pulse; a later one adds to the sum of those before it.
     Source: tract pulse-opl/src/cumsum.rs.
     """
-    place = all_axes(input.ndim, axis)[0]
+    canonical_axis = all_axes(input.ndim, axis)[0]
     output = np.zeros_like(input)
-    rest = _at(input.ndim, place, slice(skip, None))
-    output[rest] = cumsum(input[rest], place, exclusive, False)
+    rest = _at(input.ndim, canonical_axis, slice(skip, None))
+    output[rest] = cumsum(input[rest], canonical_axis, exclusive, False)
     return output
 
 
@@ -38,9 +38,11 @@ def pulse_delay(input: Array, axis: int, delay: int, overlap: int, zero_pad: boo
     stream.
     Source: tract pulse-opl/src/delay.rs.
     """
-    place = all_axes(input.ndim, axis)[0]
-    before = [(delay + overlap, 0) if at == place else (0, 0) for at in range(input.ndim)]
-    return np.pad(input, before)[_at(input.ndim, place, slice(0, input.shape[place] + overlap))].copy()
+    canonical_axis = all_axes(input.ndim, axis)[0]
+    before = [(delay + overlap, 0) if at == canonical_axis else (0, 0) for at in range(input.ndim)]
+    return np.pad(input, before)[
+        _at(input.ndim, canonical_axis, slice(0, input.shape[canonical_axis] + overlap))
+    ].copy()
 
 
 @defines("tract_pulse_mask")
@@ -50,9 +52,9 @@ def pulse_mask(input: Array, axis: int, begin: int, end: int, value: float) -> A
     Shapes: those of the input. The frames are counted from the begin of the stream; this is the first pulse.
     Source: tract pulse-opl/src/mask.rs.
     """
-    place, output = all_axes(input.ndim, axis)[0], input.copy()
-    output[_at(input.ndim, place, slice(0, max(begin, 0)))] = value
-    output[_at(input.ndim, place, slice(max(end, 0), None))] = value
+    canonical_axis, output = all_axes(input.ndim, axis)[0], input.copy()
+    output[_at(input.ndim, canonical_axis, slice(0, max(begin, 0)))] = value
+    output[_at(input.ndim, canonical_axis, slice(max(end, 0), None))] = value
     return output
 
 
@@ -76,16 +78,16 @@ def pulse_pad(
     frames.
     Source: tract pulse-opl/src/pad.rs.
     """
-    place, rank, output = all_axes(input.ndim, axis)[0], input.ndim, input.copy()
-    ahead, behind = _at(rank, place, slice(0, begin_input)), _at(rank, place, slice(end_input, None))
+    canonical_axis, rank, output = all_axes(input.ndim, axis)[0], input.ndim, input.copy()
+    ahead, behind = _at(rank, canonical_axis, slice(0, begin_input)), _at(rank, canonical_axis, slice(end_input, None))
     if border == "constant":
         output[ahead] = value
         if after > 0:
             output[behind] = value
     elif border == "replicated":
-        output[ahead] = input[_at(rank, place, slice(begin_input, begin_input + 1))]
+        output[ahead] = input[_at(rank, canonical_axis, slice(begin_input, begin_input + 1))]
         if after > 0:
-            output[behind] = input[_at(rank, place, slice(end_input - 1, end_input))]
+            output[behind] = input[_at(rank, canonical_axis, slice(end_input - 1, end_input))]
     else:
         raise SpecError(f"no border of a stream is called {border!r}", op="tract_pulse_pulse_pad")
     return output

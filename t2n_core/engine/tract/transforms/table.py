@@ -94,7 +94,7 @@ KNOWN: Final[Mapping[str, TransformEntry]] = {
 def transforms_of(version: str) -> tuple[str, ...]:
     """Return the names that a release accepts."""
     release = Version(version)
-    return tuple(name for name, known in KNOWN.items() if release in known.releases)
+    return tuple(name for name, entry in KNOWN.items() if release in entry.releases)
 
 
 def takes_arguments(version: str) -> bool:

@@ -74,8 +74,8 @@ class Transform:
 def split_names(text: str) -> list[str]:
     """Return the items of a comma list, whose items may be JSON objects."""
     items, depth, quoted, current = [], 0, False, ""
-    for place, letter in enumerate(text):
-        if letter == '"' and text[place - 1 : place] != "\\":
+    for position, letter in enumerate(text):
+        if letter == '"' and text[position - 1 : position] != "\\":
             quoted = not quoted
         elif not quoted:
             depth += (letter in "{[(") - (letter in "}])")

@@ -86,7 +86,7 @@ def _first_axes(shape: Shape, axes: Sequence[int], last: int) -> list[int]:
         return [] if is_static(shape[axis] for axis in others) else others
     first: list[int] = []
     for axis in others:
-        if not may_be_long([shape[one] for one in (*first, axis)]):
+        if not may_be_long([shape[index] for index in (*first, axis)]):
             first.append(axis)
     return [] if all(shape[axis] == 1 for axis in first) else first
 

@@ -56,15 +56,15 @@ def _write(g: TractBuilder, A: Value, B: Value, *, transposeA: bool = False, tra
     transposes: dict[str, Any] = {
         name: True for name, is_on in (("transposeA", transposeA), ("transposeB", transposeB)) if is_on
     }
-    one, other = (_float16(g, value) for value in (A, B))
+    first, other = (_float16(g, value) for value in (A, B))
     is_stack = A.rank == B.rank and all(same(a, b) for a, b in zip(A.shape[:-2], B.shape[:-2], strict=True))
-    if not is_stack or (one is A and other is B):
+    if not is_stack or (first is A and other is B):
         return g.one("matmul", A, B, **transposes)
     stacks = string.ascii_lowercase[: A.rank - 2]
     left, right = f"{stacks}{'zx' if transposeA else 'xz'}", f"{stacks}{'yz' if transposeB else 'zy'}"
     shape = infer("matmul", {"A": A, "B": B, **transposes})[0]
     expression = f"{left},{right}->{stacks}xy"
-    return g.tract_core_einsum([one, other], expr=expression, acc="f32", out=Expected(shape, FLOAT32))
+    return g.tract_core_einsum([first, other], expr=expression, acc="f32", out=Expected(shape, FLOAT32))
 
 
 def _float16(g: TractBuilder, value: Value) -> Value:

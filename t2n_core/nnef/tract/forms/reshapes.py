@@ -24,31 +24,31 @@ def reshape(g: TractBuilder, input: Value, *, shape: Sequence[Dim]) -> Value:
     the engine compares element counts as expressions, and does not see that `(B*T)*U` is `(U*B)*T`. Axes of size 1 are
     inserted and removed without such a comparison: from 0.23.0 on `(2*T+2)/5` differs from itself simplified twice.
     """
-    wanted = tuple(as_dim(d) for d in shape)
+    target_shape = tuple(as_dim(d) for d in shape)
     if g.traits.fails_on_empty_reshapes and any(at_most(extent, 0) for extent in input.shape):
-        return g.fill(0, wanted, input.dtype)
+        return g.fill(0, target_shape, input.dtype)
     if g.traits.fails_on_empty_reshapes:
         _narrow(g, without_empty(g.graph.sizes, input.shape))
-    parts = [] if is_static(input.shape + wanted) else reshape_parts(input.shape, wanted)
+    parts = [] if is_static(input.shape + target_shape) else reshape_parts(input.shape, target_shape)
     if not parts:
-        return g.one("reshape", input, shape=list(wanted))
-    if (inserted := inserted_axes(input.shape, wanted)) is not None:
+        return g.one("reshape", input, shape=list(target_shape))
+    if (inserted := inserted_axes(input.shape, target_shape)) is not None:
         return g.one("unsqueeze", input, axes=inserted)
-    if (removed := inserted_axes(wanted, input.shape)) is not None:
+    if (removed := inserted_axes(target_shape, input.shape)) is not None:
         return g.one("squeeze", input, axes=removed)
     if g.options.streaming and not g.traits.streams_reshapes:
         _refuse_regrouped_steps(g, parts)
-    whole = join_parts(parts, input.shape, wanted)
-    if max(factors(whole.before), factors(whole.after)) <= 2:
-        parts = [whole]
+    merged_part = join_parts(parts, input.shape, target_shape)
+    if max(factors(merged_part.before), factors(merged_part.after)) <= 2:
+        parts = [merged_part]
     for part in reversed(parts):
         if g.traits.fails_on_empty_reshapes:
             _narrow(g, _without_dropped_axes(g.graph.sizes, part))
-        place: dict[str, Any] = {"axis_start": part.start, "axis_count": part.count}
+        axis_range: dict[str, Any] = {"axis_start": part.start, "axis_count": part.count}
         if part.count == input.rank:
-            place = {}
-        out = Expected(*infer("reshape", {"input": input, "shape": part.after, **place}))
-        input = g.one("reshape", input, shape=_engine_sizes(part), out=out, **place)
+            axis_range = {}
+        out = Expected(*infer("reshape", {"input": input, "shape": part.after, **axis_range}))
+        input = g.one("reshape", input, shape=_engine_sizes(part), out=out, **axis_range)
     return input
 
 

@@ -127,15 +127,15 @@ def concat(g: TractBuilder, values: Sequence[Value], *, axis: int) -> Value:
     The engine sums the extents of the parts, and does not see that a minimum and the rest beyond it, or two halves, sum
     to the whole.
     """
-    whole = g.one("concat", values, axis=axis)
-    size = whole.shape[axis]
+    result = g.one("concat", values, axis=axis)
+    size = result.shape[axis]
     parts = [sympy.sympify(v.shape[axis]) for v in values]
     if all(part.is_Integer for part in parts) or g.options.streaming:
-        return whole
+        return result
     quotients = set().union(*(part.atoms(FloorDiv) for part in parts))
     if not any(map(has_extremes, parts)) and sympy.sympify(size).atoms(FloorDiv) == quotients:
-        return whole
-    return slice_range(g, whole, axis, 0, size, 1)
+        return result
+    return slice_range(g, result, axis, 0, size, 1)
 
 
 def with_written_sizes(g: TractBuilder, value: Value) -> Value:
@@ -156,8 +156,8 @@ def pick(g: TractBuilder, value: Value, indices: Value, axis: int) -> Value:
     """
     shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
     if indices.weight is not None and indices.rank and product(indices.shape) == 1:
-        place = int(np.frombuffer(b"".join(indices.weight.chunks()), indices.dtype)[0])
-        return g.reshape_to(g.take(value, axis, place, place + 1), shape)
+        index = int(np.frombuffer(b"".join(indices.weight.chunks()), indices.dtype)[0])
+        return g.reshape_to(g.take(value, axis, index, index + 1), shape)
     in_runs = not g.traits.streams_gathers and any(map(g.is_streamed, value.shape))
     if in_runs and indices.weight is not None and indices.rank == 1:
         return _join_runs(g, value, np.frombuffer(b"".join(indices.weight.chunks()), indices.dtype), axis)

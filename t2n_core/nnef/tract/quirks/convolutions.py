@@ -23,14 +23,18 @@ def _convolutions(facts: GraphFacts, value: Any, other: Any) -> Iterator[Operati
     if isinstance(value, Value) and facts.is_from_convolution(value):
         sizes = [size for size in other.shape if isinstance(size, int)] if isinstance(other, Value) else []
         count = math.prod(sizes)
-        yield from (one for one in convolutions_of(value) if same(count, one.arguments["filter"].shape[0]))
+        yield from (
+            convolution
+            for convolution in convolutions_of(value)
+            if same(count, convolution.arguments["filter"].shape[0])
+        )
 
 
 def _scales_blocks(operation: OperationView) -> bool:
     """Return whether a kernel that is stored in blocks of 4 bits may be scaled."""
     x, y = operation.get("x"), operation.get("y")
     convolutions = (*_convolutions(operation.facts, x, y), *_convolutions(operation.facts, y, x))
-    return any(in_blocks(one.arguments["filter"].weight) for one in convolutions)
+    return any(in_blocks(convolution.arguments["filter"].weight) for convolution in convolutions)
 
 
 @quirk(

@@ -157,9 +157,9 @@ def _in_place(operation: OperationView) -> tuple[str, str] | None:
 )
 def misread_unit_axis(g: TractBuilder, operation: OperationView) -> OperationView:
     """Swap the operands, or give the first one new memory by two casts."""
-    place = _in_place(operation)
-    assert place is not None
-    of_x, of_y = place
+    operand_names = _in_place(operation)
+    assert operand_names is not None
+    of_x, of_y = operand_names
     x, y = operation.get(of_x), operation.get(of_y)
     turns = operation.operator in _COMMUTATIVE and isinstance(y, Value) and not is_broadcast(y.shape, x.shape)
     if turns and not operation.facts.has_unit_axis(y):

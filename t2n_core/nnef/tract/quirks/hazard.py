@@ -147,7 +147,7 @@ HAS_MORE_THAN_TWO_AXES: Final = Condition(
     "the input has more than two axes", lambda operation: bool(operation.get("input").rank > 2)
 )
 GOES_BACKWARDS_IN_CHUNKS: Final = Condition(
-    "a chunk of several is taken from the end", lambda operation: any(one[-1] < -1 for one in operation.get("scan"))
+    "a chunk of several is taken from the end", lambda operation: any(entry[-1] < -1 for entry in operation.get("scan"))
 )
 HAS_INDICES_OF_ANOTHER_RANK: Final = Condition(
     "the axis is not the first, and the indices have several axes, or none after an axis of one element",

@@ -69,7 +69,7 @@ class Erratum:
 
     def concerns(self, version: Version) -> bool:
         """Return whether this release has the erratum."""
-        return any(version in one for one in self.releases)
+        return any(version in release_range for release_range in self.releases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +82,11 @@ class Quirk(Erratum):
 
 def by_operator(errata: Iterable[AnErratum], version: Version) -> dict[str, tuple[AnErratum, ...]]:
     """Return the errata of a release, by operator, in their order."""
-    found: dict[str, tuple[AnErratum, ...]] = {}
-    for one in errata:
-        if one.concerns(version):
-            found.update({operator: (*found.get(operator, ()), one) for operator in one.operators})
-    return found
+    table: dict[str, tuple[AnErratum, ...]] = {}
+    for erratum in errata:
+        if erratum.concerns(version):
+            table.update({operator: (*table.get(operator, ()), erratum) for operator in erratum.operators})
+    return table
 
 
 BARRIER_BEFORE = (

@@ -54,12 +54,12 @@ def apply_quirks(g: TractBuilder, operation: OperationView) -> OperationView:
     tried: set[str] = set()
     pending = [*quirks.get(operation.operator, ())]
     while pending:
-        one = pending.pop(0)
-        if one.name in tried:
+        quirk = pending.pop(0)
+        if quirk.name in tried:
             continue
-        tried.add(one.name)
-        if one.applies(operation):
-            operator, operation = operation.operator, one.repair(g, operation)
+        tried.add(quirk.name)
+        if quirk.applies(operation):
+            operator, operation = operation.operator, quirk.repair(g, operation)
             if operation.operator != operator:
                 pending = [*quirks.get(operation.operator, ())]
     return operation

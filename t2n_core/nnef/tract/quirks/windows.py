@@ -92,8 +92,8 @@ def rounded_up_windows(g: TractBuilder, operation: OperationView) -> OperationVi
     operation = _with_padded(g, operation, axes)
     value, fields, strides = operation.get("input"), _fields(operation), _per_axis(operation, "stride")
     for axis in axes:
-        whole = floor_div(as_dim(value.shape[axis + 2] - fields[axis]), strides[axis]) * strides[axis] + fields[axis]
-        value = g.take(value, axis + 2, 0, as_dim(whole))
+        extent = floor_div(as_dim(value.shape[axis + 2] - fields[axis]), strides[axis]) * strides[axis] + fields[axis]
+        value = g.take(value, axis + 2, 0, as_dim(extent))
     return operation.with_arguments(input=value)
 
 

@@ -67,7 +67,7 @@ def argument_for(traits: TractTraits, argument: Any) -> Any:
     example, reads uninitialised memory in a product of a slice with such a begin.
     """
     if isinstance(argument, list | tuple):
-        return type(argument)(argument_for(traits, one) for one in argument)
+        return type(argument)(argument_for(traits, item) for item in argument)
     if not isinstance(argument, sympy.Expr):
         return argument
     size: Dim = argument
@@ -82,16 +82,16 @@ def signed_parts(size: Dim) -> tuple[Dim, Dim]:
 
     `(B - H) // 8` is `(B + 7 * H) // 8` minus `H`.
     """
-    added, taken = sympy.Integer(0), sympy.Integer(0)
+    added, subtrahend = sympy.Integer(0), sympy.Integer(0)
     for term, n in sympy.expand(size).as_coefficients_dict().items():
-        whole, rest = term, sympy.Integer(0)
+        minuend, rest = term, sympy.Integer(0)
         if isinstance(term, FloorDiv) and term.args[1].is_Integer and not never_negative(term.args[0]):
             dividend, divisor = term.args
             plus, rest = map(sympy.sympify, signed_parts(as_dim(dividend)))
-            whole = FloorDiv(sympy.expand(plus + (divisor - 1) * rest), divisor)
-        more, less = (whole, rest) if n > 0 else (rest, whole)
-        added, taken = added + abs(n) * more, taken + abs(n) * less
-    return as_dim(added), as_dim(taken)
+            minuend = FloorDiv(sympy.expand(plus + (divisor - 1) * rest), divisor)
+        more, less = (minuend, rest) if n > 0 else (rest, minuend)
+        added, subtrahend = added + abs(n) * more, subtrahend + abs(n) * less
+    return as_dim(added), as_dim(subtrahend)
 
 
 def merge_into_quotients(size: Dim) -> Dim:
@@ -179,9 +179,9 @@ def as_hinges(size: Dim) -> Dim:
     """
     if isinstance(size, int):
         return size
-    whole = _of_hinges(size)
-    if whole is not None:
-        return whole
+    result = _of_hinges(size)
+    if result is not None:
+        return result
     outer = _outermost(size)
     return as_dim(size.xreplace({extreme: hinges for extreme in outer if (hinges := _of_hinges(extreme)) is not None}))
 

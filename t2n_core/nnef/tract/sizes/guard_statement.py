@@ -33,14 +33,14 @@ _EXPERTS: Final = "tract_moe_ffn"
 _SCAN: Final = "tract_core_scan"
 
 
-def is_by_statement(g: TractBuilder, own: Sequence[Any]) -> bool:
+def is_by_statement(g: TractBuilder, scenario_conditions: Sequence[Any]) -> bool:
     """Return whether a statement guards the range of the finished graph, rather than scenarios.
 
-    `own` are the values of the graph's own symbols, which scenarios alone check.
+    `scenario_conditions` are conditions on the graph's own symbols, which scenarios alone check.
     """
     if not g.traits.checks_scenarios:
         return True
-    if own or not g.graph.sizes.relations():
+    if scenario_conditions or not g.graph.sizes.relations():
         return False
     if _repeated(g) is None and not _is_faster(g):
         return False
@@ -160,9 +160,9 @@ def _repeated(g: TractBuilder) -> Operation | None:
 def _sizes_of_a_step(scan: Operation) -> set[str]:
     """Return the symbols whose values the body of a loop takes from its operands."""
     arguments = scan.arguments
-    whole = [value.shape for _, value, *_ in (*arguments["full"], *arguments["state"])]
+    full_shapes = [value.shape for _, value, *_ in (*arguments["full"], *arguments["state"])]
     chunks = [(*value.shape[:axis], *value.shape[axis + 1 :]) for _, value, axis, _ in arguments["scan"]]
-    return symbols_of(extent for shape in (*whole, *chunks) for extent in shape)
+    return symbols_of(extent for shape in (*full_shapes, *chunks) for extent in shape)
 
 
 def _guarded_values(g: TractBuilder) -> list[Value]:
@@ -277,31 +277,31 @@ def _excesses(g: TractBuilder) -> list[sympy.Expr]:
     return sizes if g.traits.has_extremes else [without_extremes(size) for size in sizes]
 
 
-def _add_guard(g: TractBuilder, place: Value, nothing: Value) -> Value:
-    """Return `place` plus the guard's value, which is cast to the dtype of `place`.
+def _add_guard(g: TractBuilder, value: Value, nothing: Value) -> Value:
+    """Return `value` plus the guard's value, which is cast to the dtype of `value`.
 
     It is a sum because the engine removes the other factor of a product with a constant 0, and with it the guard.
     """
-    rank, dtype = place.rank, place.dtype
+    rank, dtype = value.rank, value.dtype
     if nothing.rank > rank:
         nothing = _write(g, "squeeze", {"input": nothing, "axes": list(range(nothing.rank - rank))}, np.float32, rank)
     if dtype.kind == "b":
         nothing = _write(g, "gt", {"x": nothing, "y": 0.5}, np.bool_, rank)
     elif dtype != FLOAT32:
         nothing = _write(g, "tract_core_cast", {"input": nothing, "to": g.type_name(dtype)}, dtype, rank)
-    x, y = (nothing, place) if g.traits.wants_small_first else (place, nothing)
+    x, y = (nothing, value) if g.traits.wants_small_first else (value, nothing)
     guarded = _write(g, "or" if dtype.kind == "b" else "add", {"x": x, "y": y}, dtype, rank)
-    guarded.shape = place.shape
+    guarded.shape = value.shape
     return guarded
 
 
-def _replace_uses(g: TractBuilder, place: Value, guarded: Value) -> None:
-    """Replace `place` by `guarded` in all operations and outputs."""
+def _replace_uses(g: TractBuilder, value: Value, guarded: Value) -> None:
+    """Replace `value` by `guarded` in all operations and outputs."""
     for operation in g.graph.operations:
         operation.arguments = {
-            name: replace_values(a, lambda v: guarded if v is place else v) for name, a in operation.arguments.items()
+            name: replace_values(a, lambda v: guarded if v is value else v) for name, a in operation.arguments.items()
         }
     for index, output in enumerate(g.graph.outputs):
-        if output is place:
-            guarded.name, place.name = place.name, g.unique(f"{place.name}_unguarded")
+        if output is value:
+            guarded.name, value.name = value.name, g.unique(f"{value.name}_unguarded")
             g.graph.outputs[index] = guarded

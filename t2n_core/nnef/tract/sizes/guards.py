@@ -39,7 +39,7 @@ _SIGNS: Final = {sympy.Eq: "==", sympy.Le: "<=", sympy.Lt: "<=", sympy.Ge: ">=",
 
 
 def assertions(
-    sizes: SizeRange, traits: TractTraits, own: Sequence[Relational] = (), by_statement: bool = False
+    sizes: SizeRange, traits: TractTraits, scenario_conditions: Sequence[Relational] = (), by_statement: bool = False
 ) -> list[str]:
     """Return the `extension` lines that state a range of sizes, for releases that read them.
 
@@ -54,8 +54,8 @@ def assertions(
     if not traits.checks_scenarios:
         return plain
     if not by_statement:
-        return [*plain, *_scenarios(sizes, sizes.relations(), own)]
-    return [*plain, *_guarded_bounds(sizes), *_scenarios(sizes, [], own)]
+        return [*plain, *_scenarios(sizes, sizes.relations(), scenario_conditions)]
+    return [*plain, *_guarded_bounds(sizes), *_scenarios(sizes, [], scenario_conditions)]
 
 
 def _guarded_bounds(sizes: SizeRange) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _guarded_bounds(sizes: SizeRange) -> Iterator[str]:
                 yield f"tract_assert {text}"
 
 
-def _scenarios(sizes: SizeRange, relations: Sequence[Relational], own: Sequence[Relational]) -> Iterator[str]:
+def _scenarios(sizes: SizeRange, relations: Sequence[Relational], equations: Sequence[Relational]) -> Iterator[str]:
     """Yield the lines of the range under one or two names, or under the user's scenarios and one more for each.
 
     No engine reads `a != b`, which becomes two scenarios, `a > b` and `a < b`. `T >= 1` is written as `T > 0`: to
@@ -81,13 +81,15 @@ def _scenarios(sizes: SizeRange, relations: Sequence[Relational], own: Sequence[
     """
     plain = [relation for relation in relations if not isinstance(relation, sympy.Ne)]
     apart = [_sides(relation) for relation in relations if isinstance(relation, sympy.Ne)]
-    several = len(sizes.names) + len(own) > 1
-    names = [name for one in sizes.scenarios for name in (one, f"{one}_again")] or SCENARIOS[: 1 + several]
+    several = len(sizes.names) + len(equations) > 1
+    names = [name for scenario in sizes.scenarios for name in (scenario, f"{scenario}_again")] or SCENARIOS[
+        : 1 + several
+    ]
     for name in names:
         conditions = sizes.scenarios.get(name.removesuffix("_again"), ())
         for number, sides in enumerate(itertools.product(*apart)):
-            stated = (exact for one in (*conditions, *plain, *sides) for exact in without_quotients(one))
-            for relation in (*own, *stated):
+            stated = (exact for constraint in (*conditions, *plain, *sides) for exact in without_quotients(constraint))
+            for relation in (*equations, *stated):
                 text = re.sub(r"^(\w+) >= 1$", r"\1 > 0", assertion(relation))
                 yield f"tract_assert {name}{f'_{number}' if apart else ''}: {text}"
 
@@ -184,7 +186,7 @@ def _size(parsed: ast.expr, symbols: Mapping[str, sympy.Symbol]) -> sympy.Expr:
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMPUTED:
             return _COMPUTED[type(op)](_size(left, symbols), _size(right, symbols))
         case ast.Call(func=ast.Name(id=name), args=args) if name in ("min", "max") and args:
-            return (Min if name == "min" else Max)(*(_size(one, symbols) for one in args))
+            return (Min if name == "min" else Max)(*(_size(argument, symbols) for argument in args))
     raise ValueError(f"`{ast.unparse(parsed)}` is not a size")
 
 
@@ -211,7 +213,7 @@ def excesses(sizes: SizeRange, traits: TractTraits) -> list[sympy.Expr]:
     For releases without scenarios, which add them up, none is below 0. Where the engine computes with them in 32 bits,
     none is a square, of which those bits may be 0. Raises ValueError for a condition with an integer beyond 2^30.
     """
-    exact = (one for relation in sizes.relations() for one in without_quotients(relation))
+    exact = (exact_relation for relation in sizes.relations() for exact_relation in without_quotients(relation))
     parts = (part for relation in exact for part in _parts(relation))
     if not traits.checks_scenarios:
         return [_excess(part, 2) for part in parts]
@@ -267,7 +269,7 @@ def _excess(relation: Relational, times: int) -> sympy.Expr:
         return over if isinstance(over, Modulo) else over * over
     outside = _outside(relation, times)
     number = outside.as_coeff_Add()[0]
-    step = next((one for one in STEPS if abs(number) < one), None)
+    step = next((step for step in STEPS if abs(number) < step), None)
     if step is None:
         raise ValueError(f"{relation} has an integer that is too large")
     if number > 0:

@@ -29,7 +29,7 @@ def size_text(d: Dim, *, of_two: bool = False) -> str:
         plus.sort(key=lambda a: (a.is_number, str(a)))  # symbols first: `(T-1)`, not `(0-1+T)`
         minus.sort(key=str)
         first, *others = [write(a) for a in plus] or ["0"]
-        terms = [*(f"+{one}" for one in others), *(f"-{write(a)}" for a in minus)]
+        terms = [*(f"+{term}" for term in others), *(f"-{write(a)}" for a in minus)]
         if of_two:
             return functools.reduce(lambda left, term: f"({left}{term})", terms, first)
         return f"({first}{''.join(terms)})"
@@ -55,10 +55,10 @@ def size_text(d: Dim, *, of_two: bool = False) -> str:
         a, b = write(over), d.args[1]
         if quotient is None:
             return f"((({a}/{b})*{b})-{write(-d.args[0])})"
-        whole = f"({a}/{b})"
+        quotient_text = f"({a}/{b})"
         if isinstance(over, FloorDiv) and over.args[1].is_Integer and over.args[1] > 0:
-            whole = write(FloorDiv(over, b))  # before 0.22 some nested quotients take minutes to load
-        return f"({a}-({whole}*{b}))"
+            quotient_text = write(FloorDiv(over, b))  # before 0.22 some nested quotients take minutes to load
+        return f"({a}-({quotient_text}*{b}))"
     if isinstance(d, Max | Min):
         first, *rest = (write(a) for a in d.args)
         return functools.reduce(lambda a, b: f"{type(d).__name__.lower()}({a},{b})", rest, first)
@@ -109,10 +109,10 @@ def _as_sum(term: sympy.Expr) -> sympy.Expr:
     if not isinstance(term, FloorDiv | Modulo) or not term.args[1].is_Integer or term.args[1] <= 0:
         return term
     over, quotient = _without_negatives(term.args[0], int(term.args[1]))
-    whole = sympy.Function.__new__(FloorDiv, over, term.args[1], evaluate=False)
+    division = sympy.Function.__new__(FloorDiv, over, term.args[1], evaluate=False)
     if isinstance(term, FloorDiv):
-        return -whole if quotient is None else whole - quotient
-    return term.args[1] * whole + term.args[0] if quotient is None else over - term.args[1] * whole
+        return -division if quotient is None else division - quotient
+    return term.args[1] * division + term.args[0] if quotient is None else over - term.args[1] * division
 
 
 def _without_negatives(a: sympy.Expr, b: int) -> tuple[sympy.Expr, sympy.Expr | None]:

@@ -22,8 +22,8 @@ def in_stream(argument: Any, sizes: SizeRange, name: str, *, of_begin: bool = Fa
     """
     if isinstance(argument, list | tuple):
         parts = []
-        for one in argument:
-            part, sizes = in_stream(one, sizes, name, of_begin=of_begin)
+        for item in argument:
+            part, sizes = in_stream(item, sizes, name, of_begin=of_begin)
             parts.append(part)
         return type(argument)(parts), sizes
     if not isinstance(argument, sympy.Expr) or not has_extremes(argument) or name not in symbols_of([argument]):
@@ -46,7 +46,7 @@ def with_a_step(count: Dim, sizes: SizeRange, name: str) -> SizeRange:
         return sizes
     low, high = sizes.bounds[name]
     steps = range(low, 1 + (_LONGEST if high is None else high))
-    least = next((one for one in steps if evaluate(count, {name: one}) > 0), low)
+    least = next((size for size in steps if evaluate(count, {name: size}) > 0), low)
     return sizes.narrowed(**{name: (least, high)})
 
 
@@ -57,6 +57,8 @@ def are_plain(shape: Shape, name: str) -> bool:
 
 def _longer(size: sympy.Expr, name: str, least: int) -> Dim:
     """Return a size simplified for a symbol of at least so many steps."""
-    symbols = {one: Size(name, max(one.low, least), one.high) for one in size.free_symbols if one.name == name}
+    symbols = {
+        symbol: Size(name, max(symbol.low, least), symbol.high) for symbol in size.free_symbols if symbol.name == name
+    }
     simple = size.xreplace(symbols)
-    return as_dim(simple.xreplace({longer: one for one, longer in symbols.items()}))
+    return as_dim(simple.xreplace({longer: symbol for symbol, longer in symbols.items()}))

@@ -24,10 +24,10 @@ def name_unsolved(g: TractBuilder) -> list[Any]:
     if not g.traits.leaves_sizes_unsolved:
         return equations
     for value, axis in list(_unsolved_axes(g.graph.inputs)):
-        own, extent = symbol(g.unique(f"{value.name}_axis_{axis}")), value.shape[axis]
-        g.graph.extensions.append(f"tract_symbol {own.name}")
-        equations.append(sympy.Eq(own, extent, evaluate=False))
-        _slice(g, value, axis, own, extent)
+        axis_symbol, extent = symbol(g.unique(f"{value.name}_axis_{axis}")), value.shape[axis]
+        g.graph.extensions.append(f"tract_symbol {axis_symbol.name}")
+        equations.append(sympy.Eq(axis_symbol, extent, evaluate=False))
+        _slice(g, value, axis, axis_symbol, extent)
     return equations
 
 
@@ -36,22 +36,22 @@ def _unsolved_axes(inputs: list[Value]) -> Iterator[tuple[Value, int]]:
     axes = [(value, axis, extent) for value in inputs for axis, extent in enumerate(value.shape)]
     sizes = [symbols_of([extent]) for _, _, extent in axes]
     solved: set[str] = set()
-    for place, (value, axis, extent) in enumerate(axes):
+    for index, (value, axis, extent) in enumerate(axes):
         if isinstance(extent, int):
             continue
-        later = set().union(*sizes[place + 1 :])
+        later = set().union(*sizes[index + 1 :])
         if extent.as_coeff_Add()[1].is_Symbol:
-            solved |= sizes[place]
-        elif sizes[place] & later - solved:
+            solved |= sizes[index]
+        elif sizes[index] & later - solved:
             yield value, axis
 
 
-def _slice(g: TractBuilder, value: Value, axis: int, own: Any, extent: Any) -> None:
+def _slice(g: TractBuilder, value: Value, axis: int, axis_symbol: Any, extent: Any) -> None:
     """Replace an axis of an input by a symbol, and the input by a slice of it in all its readers."""
     external = value.producer
     assert external is not None
     sliced = Value(g.unique(f"{value.name}_in_range"), value.dtype, value.shape)
-    value.shape = (*value.shape[:axis], own, *value.shape[axis + 1 :])
+    value.shape = (*value.shape[:axis], axis_symbol, *value.shape[axis + 1 :])
     external.arguments["shape"] = list(value.shape)
     for operation in g.graph.operations:
         operation.arguments = {

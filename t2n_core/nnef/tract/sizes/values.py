@@ -59,7 +59,7 @@ class SizeValues:
         ]
         if not places:
             raise LowerError(f"no input has the size {name} as an extent", origin=self._g.node.origin)
-        value, axis, _ = min(places, key=lambda place: not place[2].is_Symbol)
+        value, axis, _ = min(places, key=lambda candidate: not candidate[2].is_Symbol)
         return value, axis
 
     def scalar(self, dim: Dim, dtype: np.dtype[Any]) -> Value:
@@ -73,9 +73,9 @@ class SizeValues:
         if dtype == FLOAT64 and self._g.traits.follows_sizes:  # 0.23.0 has no `abs` of float64 to hide a formula
             return self._g.cast(self.scalar(dim, INT64), dtype)
         size = with_quotients_subtracted(dim)
-        added, taken = signed_parts(size)
-        if taken != 0 and not at_most(0, size) and isinstance(added, sympy.Expr) and added.has(FloorDiv, Modulo):
-            difference = self._g.sub(self.scalar(added, INT64), self.scalar(taken, INT64))
+        added, subtrahend = signed_parts(size)
+        if subtrahend != 0 and not at_most(0, size) and isinstance(added, sympy.Expr) and added.has(FloorDiv, Modulo):
+            difference = self._g.sub(self.scalar(added, INT64), self.scalar(subtrahend, INT64))
             return self._g.cast(difference, dtype)
         arguments = {"input": size, "to": self._g.type_name(dtype)}
         (size,) = self._g.write("tract_core_cast", arguments, [Expected((), dtype)])

@@ -29,13 +29,13 @@ def parts_at_any_depth(value: Any, atoms: tuple[type, ...] = ()) -> Iterator[tup
     waiting: list[tuple[tuple[Any, ...], Any]] = [((), value)]
     seen: dict[int, Any] = {}
     while waiting:
-        path, one = waiting.pop()
-        if id(one) in seen and not isinstance(one, _WITHOUT_PARTS):
+        path, item = waiting.pop()
+        if id(item) in seen and not isinstance(item, _WITHOUT_PARTS):
             continue
-        seen[id(one)] = one  # kept, so that no other object takes its id
-        yield path, one
-        if not isinstance(one, (*_WITHOUT_PARTS, torch.Tensor, *atoms)):
-            waiting += reversed([((*path, key), part) for key, part in _parts(one)])
+        seen[id(item)] = item  # kept, so that no other object takes its id
+        yield path, item
+        if not isinstance(item, (*_WITHOUT_PARTS, torch.Tensor, *atoms)):
+            waiting += reversed([((*path, key), part) for key, part in _parts(item)])
 
 
 def part_at(value: Any, path: tuple[Any, ...]) -> Any:
@@ -62,9 +62,9 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
         yield "self", value.__self__
     elif isinstance(value, types.FunctionType):
         yield from enumerate((value.__defaults__, value.__kwdefaults__))
-        for place, cell in enumerate(value.__closure__ or ()):
+        for index, cell in enumerate(value.__closure__ or ()):
             try:
-                yield place, cell.cell_contents
+                yield index, cell.cell_contents
             except ValueError:  # a variable that is not assigned yet
                 continue
 

@@ -63,8 +63,8 @@ def _parts(value: Any) -> tuple[list[tuple[Any, Any]], Callable[[list[Any]], Any
 
 
 def _is_dataclass(value: Any) -> bool:
-    known = type(value) in pytree.SUPPORTED_NODES
-    return dataclasses.is_dataclass(value) and not isinstance(value, type) and not known
+    is_registered = type(value) in pytree.SUPPORTED_NODES
+    return dataclasses.is_dataclass(value) and not isinstance(value, type) and not is_registered
 
 
 def _key(key: Any) -> Any:

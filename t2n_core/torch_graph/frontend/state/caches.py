@@ -43,9 +43,9 @@ def _layer(layer: Any, library: Any) -> Any:
     if kind is None:
         return layer
     if layer.is_initialized and layer.keys.shape[-2] < layer.cumulative_length:
-        held, seen = layer.keys.shape[-2], layer.cumulative_length
+        cache_length, seen = layer.keys.shape[-2], layer.cumulative_length
         raise InputError(
-            f"the cache of the example has dropped tokens: it holds {held} of {seen}",
+            f"the cache of the example has dropped tokens: it holds {cache_length} of {seen}",
             hint=f"give one with fewer tokens than the window, which is {layer.sliding_window}",
         )
     full = kind.__new__(kind)

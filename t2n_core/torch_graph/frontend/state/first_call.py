@@ -24,7 +24,7 @@ def first_call_note(
     if any(signature.parameters[name].default is not None for name in state.examples):
         return ""
     before, after = state.flat_arguments(signature, *as_call(args, kwargs))
-    zeros = {name: {one.input: zeros_of(one) for one in state.of(name)} for name in state.examples}
+    zeros = {name: {tensor.input: zeros_of(tensor) for tensor in state.of(name)} for name in state.examples}
     try:
         with torch.no_grad():
             first = state.results_of(call(*before, **{k: v for k, v in after.items() if k not in state.examples}))
@@ -43,9 +43,11 @@ def first_call_note(
     )
 
 
-def zeros_of(one: StateTensor) -> torch.Tensor:
+def zeros_of(tensor: StateTensor) -> torch.Tensor:
     """Return zeros in the shape of a state, empty along the axes that grow."""
-    return one.example.new_zeros([0 if axis in one.growing else size for axis, size in enumerate(one.example.shape)])
+    return tensor.example.new_zeros(
+        [0 if axis in tensor.growing else size for axis, size in enumerate(tensor.example.shape)]
+    )
 
 
 def _is_close(first: torch.Tensor, step: torch.Tensor) -> bool:

@@ -67,7 +67,7 @@ class ModelState:
     @property
     def outputs(self) -> frozenset[str]:
         """Return the names of all next values."""
-        return frozenset(one.output for one in self.tensors)
+        return frozenset(tensor.output for tensor in self.tensors)
 
     def of(self, argument: str) -> list[StateTensor]:
         """Return the tensors of one argument, in order."""
@@ -83,7 +83,7 @@ class ModelState:
         before, after = split_at_state(signature, args, kwargs, self.examples)
         for argument in self.examples:
             parts = self._values(argument, _separate_tensors(exportable_cache(after[argument])), "the state")
-            after[argument] = {one.input: part for one, part in zip(self.of(argument), parts, strict=True)}
+            after[argument] = {tensor.input: part for tensor, part in zip(self.of(argument), parts, strict=True)}
         return before, after
 
     def run(self, call: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,7 +97,9 @@ class ModelState:
         regular = self.results_of(result, [following[name] for name in objects if following[name] is objects[name]])
         for name, value in following.items():
             parts = self._values(name, value, "the next value of the state")
-            regular |= {one.output: part for one, part in zip(self.of(name), parts, strict=True) if not one.is_kept}
+            regular |= {
+                tensor.output: part for tensor, part in zip(self.of(name), parts, strict=True) if not tensor.is_kept
+            }
         return regular
 
     def results_of(self, result: Any, changed: Sequence[Any] = ()) -> dict[str, Any]:
@@ -108,38 +110,40 @@ class ModelState:
         keys = [key if key is not None else name for name, key in self.results.items()]
         return _regular(result, keys, {id(value) for value in changed if not isinstance(value, torch.Tensor)})
 
-    def following(self, argument: str, result: Any, given: Any) -> Any:
+    def following(self, argument: str, result: Any, argument_value: Any) -> Any:
         """Return the next value of a state: a part of the result, or the object passed to the call."""
         key = self.results[argument]
         if key is not None:
             return _part(result, key, argument)
-        named = result.get(argument) if isinstance(result, Mapping) else getattr(result, argument, None)
-        return given if named is None else named
+        next_value = result.get(argument) if isinstance(result, Mapping) else getattr(result, argument, None)
+        return argument_value if next_value is None else next_value
 
-    def _values(self, argument: str, value: Any, what: str) -> list[torch.Tensor]:
+    def _values(self, argument: str, value: Any, description: str) -> list[torch.Tensor]:
         """Return the tensors of a state's value, in the order of `of`.
 
         Raises InputError for a value whose tensors are at other paths than the example's.
         """
         expected = self.of(argument)
-        found = [part_at(value, one.path) for one in expected]
-        lacking = [one.path for one, part in zip(expected, found, strict=True) if not isinstance(part, torch.Tensor)]
-        own = {id(part) for part in found}
-        more = [path for path, part in _tensors(value) if id(part) not in own]
+        parts = [part_at(value, tensor.path) for tensor in expected]
+        lacking = [
+            tensor.path for tensor, part in zip(expected, parts, strict=True) if not isinstance(part, torch.Tensor)
+        ]
+        part_ids = {id(part) for part in parts}
+        more = [path for path, part in _tensors(value) if id(part) not in part_ids]
         if lacking or more:
             has = [f"no tensor at {_places(lacking)}"] if lacking else []
             has += [f"one that the example lacks at {_places(more)}"] if more else []
             raise InputError(
-                f"{what} `{argument}` has {', and '.join(has)}",
+                f"{description} `{argument}` has {', and '.join(has)}",
                 hint="a call has to return the keys, attributes and indices that it takes; where it adds tensors, give "
                 "an example that a call has filled already",
             )
-        return found
+        return parts
 
     def object_of(self, argument: str, tensors: Sequence[torch.Tensor]) -> Any:
         """Return a copy of the example with copies of these tensors, since a call may write into them."""
-        own = {id(one.example): tensor.clone() for one, tensor in zip(self.of(argument), tensors, strict=True)}
-        return copy.deepcopy(self.examples[argument], dict[int, Any](own))
+        memo = {id(entry.example): tensor.clone() for entry, tensor in zip(self.of(argument), tensors, strict=True)}
+        return copy.deepcopy(self.examples[argument], dict[int, Any](memo))
 
 
 def state_of(
@@ -172,7 +176,7 @@ def state_of(
                 f"the state `{name}` of the example holds no tensors",
                 hint="run the model once, and pass the resulting state",
             )
-    twice = {tensor.name for tensor in tensors if sum(one.name == tensor.name for one in tensors) > 1}
+    twice = {tensor.name for tensor in tensors if sum(other.name == tensor.name for other in tensors) > 1}
     if twice:
         raise InputError(f"state: two tensors would have the name {', '.join(sorted(twice))}")
     first = ModelState(examples, results, tuple(tensors))
@@ -192,18 +196,18 @@ def _measure(
 
     def watched(*args: Any, **kwargs: Any) -> Any:
         in_state.update({name: kwargs[name] for name in state.examples})
-        held.update({name: _plain_parts(kwargs[name]) for name in state.examples})
-        for one in state.tensors:
-            before_call = part_at(in_state[one.argument], one.path)
-            own[one.input] = (before_call, before_call._version)
+        plain_parts.update({name: _plain_parts(kwargs[name]) for name in state.examples})
+        for tensor in state.tensors:
+            before_call = part_at(in_state[tensor.argument], tensor.path)
+            versions[tensor.input] = (before_call, before_call._version)
         return call(*args, **kwargs)
 
-    held: dict[str, dict[Any, Any]] = {}
-    own: dict[str, tuple[torch.Tensor, int]] = {}
+    plain_parts: dict[str, dict[Any, Any]] = {}
+    versions: dict[str, tuple[torch.Tensor, int]] = {}
     with torch.no_grad():
         results = state.run(watched, before, after)
     for name, value in in_state.items():
-        changed = [path for path, part in _plain_parts(value).items() if held[name].get(path, _NONE) != part]
+        changed = [path for path, part in _plain_parts(value).items() if plain_parts[name].get(path, _NONE) != part]
         if changed:
             places = ", ".join(".".join(map(str, path)) for path in changed)
             raise InputError(
@@ -211,16 +215,16 @@ def _measure(
                 hint="keep it in a tensor, or export a wrapper that computes it from the tensors",
             )
     seen = []
-    for one in state.tensors:
-        new = results[one.output]
-        if new.dim() != one.example.dim() or new.dtype != one.example.dtype:
-            before_and_after = f"{_form(one.example)} before a call and {_form(new)} after it"
-            raise InputError(f"the state `{one.argument}` has {before_and_after} in `{one.name}`")
-        pairs = enumerate(zip(one.example.shape, new.shape, strict=True))
+    for tensor in state.tensors:
+        new = results[tensor.output]
+        if new.dim() != tensor.example.dim() or new.dtype != tensor.example.dtype:
+            before_and_after = f"{_form(tensor.example)} before a call and {_form(new)} after it"
+            raise InputError(f"the state `{tensor.argument}` has {before_and_after} in `{tensor.name}`")
+        pairs = enumerate(zip(tensor.example.shape, new.shape, strict=True))
         growing = tuple(axis for axis, (old_size, new_size) in pairs if old_size != new_size)
-        part, version = own[one.input]
+        part, version = versions[tensor.input]
         is_kept = new is part and new._version == version
-        seen.append(replace(one, growing=growing, is_kept=is_kept))
+        seen.append(replace(tensor, growing=growing, is_kept=is_kept))
     return ModelState(state.examples, state.results, tuple(seen))
 
 
@@ -242,8 +246,8 @@ def split_at_state(
     missing = [name for name in names if bound.arguments.get(name) is None]
     if missing:
         raise InputError(f"state: the example has no {', '.join(map(repr, missing))}")
-    in_order = [name for name, known in signature.parameters.items() if known.kind in _IN_ORDER][: len(args)]
-    first = next((place for place, name in enumerate(in_order) if name in names), len(args))
+    in_order = [name for name, parameter in signature.parameters.items() if parameter.kind in _IN_ORDER][: len(args)]
+    first = next((index for index, name in enumerate(in_order) if name in names), len(args))
     if len(args) > max(first, len(in_order)):
         raise InputError("state: a variable number of arguments cannot follow it")
     return tuple(args[:first]), {**dict(zip(in_order[first:], args[first:], strict=False)), **kwargs}
@@ -286,10 +290,10 @@ def _part(result: Any, key: str | int, argument: str) -> Any:
     try:
         return result[key]
     except (KeyError, IndexError, TypeError):
-        found = getattr(result, key, None) if isinstance(key, str) else None
-        if found is None:
+        attribute = getattr(result, key, None) if isinstance(key, str) else None
+        if attribute is None:
             raise InputError(f"state: the result has no {key!r}, which is declared as the next `{argument}`") from None
-        return found
+        return attribute
 
 
 def _regular(result: Any, keys: Sequence[str | int], changed: set[int]) -> dict[str, Any]:

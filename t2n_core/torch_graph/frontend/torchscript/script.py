@@ -58,24 +58,24 @@ class ScriptCall(torch.nn.Module):
         self.top = _Path(script, "")
         self.results = Results()
         self.add_module(ROOT, torch.nn.Module())
-        named: Any = [*script.named_parameters(remove_duplicate=False), *script.named_buffers(remove_duplicate=False)]
-        for name, tensor in named:
+        weights: Any = [*script.named_parameters(remove_duplicate=False), *script.named_buffers(remove_duplicate=False)]
+        for name, tensor in weights:
             _attach_weight(self.get_submodule(ROOT), without_root(name), tensor)
 
     def forward(self, *tensors: torch.Tensor) -> tuple[Any, ...]:
-        given = list(self.graph.inputs())
-        values = {v.debugName(): a for v, a in zip(given[1:], self.arguments(tensors), strict=True)}
-        values[given[0].debugName()] = self.top
+        inputs = list(self.graph.inputs())
+        values = {v.debugName(): a for v, a in zip(inputs[1:], self.arguments(tensors), strict=True)}
+        values[inputs[0].debugName()] = self.top
         with fx_traceback.preserve_node_meta():
             (result,) = _Run(self._weight, values).block(self.graph)
         return self.results.flat(result)
 
     def _weight(self, path: str) -> Any:
         """Return the parameter or buffer of that name, which capture replaces by its own tensor."""
-        found: Any = self.get_submodule(ROOT)
+        attribute: Any = self.get_submodule(ROOT)
         for part in without_root(path).split("."):
-            found = getattr(found, part, None)
-        return found
+            attribute = getattr(attribute, part, None)
+        return attribute
 
 
 class _Path:
@@ -85,13 +85,13 @@ class _Path:
         self.module, self.path = module, path
 
     def attribute(self, name: str, weight: Callable[[str], Any]) -> Any:
-        found, path = getattr(self.module, name), f"{self.path}.{name}" if self.path else name
-        if isinstance(found, torch.Tensor):
-            if found.dim() == 0 and not found.is_floating_point() and not found.is_complex():
-                return found.item()  # a setting of the model, whose value must be known
-            known = weight(path)
-            return found if known is None else known
-        return _Path(found, path) if isinstance(found, torch.jit.ScriptModule | ScriptObject) else found
+        value, path = getattr(self.module, name), f"{self.path}.{name}" if self.path else name
+        if isinstance(value, torch.Tensor):
+            if value.dim() == 0 and not value.is_floating_point() and not value.is_complex():
+                return value.item()  # a setting of the model, whose value must be known
+            tensor = weight(path)
+            return value if tensor is None else tensor
+        return _Path(value, path) if isinstance(value, torch.jit.ScriptModule | ScriptObject) else value
 
 
 class _Run:
@@ -130,8 +130,8 @@ class _Run:
         for value, result in zip(outputs, results, strict=True):
             self.values[value.debugName()] = result
 
-    def _loop(self, node: Any, given: list[Any]) -> list[Any]:
-        most, goes_on, carried = given[0], given[1], given[2:]
+    def _loop(self, node: Any, operands: list[Any]) -> list[Any]:
+        most, goes_on, carried = operands[0], operands[1], operands[2:]
         (body,) = node.blocks()
         names = [v.debugName() for v in body.inputs()]
         step = 0
@@ -141,22 +141,22 @@ class _Run:
             step += 1
         return list(carried)
 
-    def _call(self, node: Any, kind: str, given: list[Any], count: int) -> list[Any]:
-        if any(isinstance(a, _NUMBER) for a in given) and kind.startswith("aten::"):
-            given = [
-                a.item() if type(a) is torch.Tensor and a.dim() == 0 else a for a in given
+    def _call(self, node: Any, kind: str, operands: list[Any], count: int) -> list[Any]:
+        if any(isinstance(a, _NUMBER) for a in operands) and kind.startswith("aten::"):
+            operands = [
+                a.item() if type(a) is torch.Tensor and a.dim() == 0 else a for a in operands
             ]  # a number in the trace
-        tensors = any(_holds_tensor(a) for a in given)
+        tensors = any(_holds_tensor(a) for a in operands)
         name = kind.removeprefix("aten::").removeprefix("prim::")
-        lists = bool(given) and isinstance(given[0], list | dict) and name in _OF_LISTS
+        lists = bool(operands) and isinstance(operands[0], list | dict) and name in _OF_LISTS
         if kind == "aten::tensor" and not tensors:
-            result: Any = tensor_of(*given)
+            result: Any = tensor_of(*operands)
         elif kind in OF_TENSORS and tensors:
-            result = OF_TENSORS[kind](*given)
+            result = OF_TENSORS[kind](*operands)
         elif name in CALCULATE and (lists or not tensors):
-            result = CALCULATE[name](*given)
+            result = CALCULATE[name](*operands)
         elif not kind.startswith("prim::"):  # also of other libraries, and modules kept whole
-            result = _operator(node.schema(), given)
+            result = _operator(node.schema(), operands)
         else:
             raise CaptureError(f"the script holds {kind}, which cannot be expressed in a graph")
         if count == 1:
@@ -164,7 +164,7 @@ class _Run:
         return [] if count == 0 else list(result)
 
 
-def _operator(schema: str, given: list[Any]) -> Any:
+def _operator(schema: str, operands: list[Any]) -> Any:
     """Call the torch operator of a schema; numbers may be passed for tensors."""
     match = _SCHEMA.match(schema)
     if match is None:
@@ -176,13 +176,15 @@ def _operator(schema: str, given: list[Any]) -> Any:
     operator = getattr(packet, overload or "default")
     arguments = operator._schema.arguments
     if name == "_convolution":
-        return _convolution(*given)
-    given = [_as_tensors(g) if str(a.type) == "List[Tensor]" else g for a, g in zip(arguments, given, strict=True)]
-    args = [g for a, g in zip(arguments, given, strict=True) if not a.kwarg_only]
-    kwargs = {a.name: g for a, g in zip(arguments, given, strict=True) if a.kwarg_only}
+        return _convolution(*operands)
+    operands = [
+        _as_tensors(g) if str(a.type) == "List[Tensor]" else g for a, g in zip(arguments, operands, strict=True)
+    ]
+    args = [g for a, g in zip(arguments, operands, strict=True) if not a.kwarg_only]
+    kwargs = {a.name: g for a, g in zip(arguments, operands, strict=True) if a.kwarg_only}
     numbers = any(
         str(a.type) == "Tensor" and not isinstance(g, torch.Tensor) and g is not None
-        for a, g in zip(arguments, given, strict=True)
+        for a, g in zip(arguments, operands, strict=True)
     )
     return (packet if numbers else operator)(*args, **kwargs)
 
@@ -204,7 +206,7 @@ def _convolution(
     return plain(input, weight, bias, stride, padding, dilation, groups)
 
 
-def _constant(run: _Run, node: Any, given: list[Any]) -> Any:
+def _constant(run: _Run, node: Any, operands: list[Any]) -> Any:
     if not node.hasAttribute("value"):
         return None
     value = node.output().toIValue()
@@ -213,22 +215,22 @@ def _constant(run: _Run, node: Any, given: list[Any]) -> Any:
     return value
 
 
-def _attribute(run: _Run, node: Any, given: list[Any]) -> Any:
-    return given[0].attribute(node.s("name"), run.weight)
+def _attribute(run: _Run, node: Any, operands: list[Any]) -> Any:
+    return operands[0].attribute(node.s("name"), run.weight)
 
 
 _STRUCTURES: dict[str, Callable[[_Run, Any, list[Any]], Any]] = {
     "prim::Constant": _constant,
     "prim::GetAttr": _attribute,
-    "prim::ListConstruct": lambda run, node, given: list(given),
-    "prim::TupleConstruct": lambda run, node, given: tuple(given),
-    "prim::DictConstruct": lambda run, node, given: dict(zip(given[::2], given[1::2], strict=True)),
-    "prim::TupleIndex": lambda run, node, given: given[0][given[1]],
-    "prim::NumToTensor": lambda run, node, given: given[0],
-    "prim::unchecked_cast": lambda run, node, given: given[0],
-    "prim::Uninitialized": lambda run, node, given: None,
-    "prim::Print": lambda run, node, given: None,
-    "aten::Size": lambda run, node, given: given[0],
+    "prim::ListConstruct": lambda run, node, operands: list(operands),
+    "prim::TupleConstruct": lambda run, node, operands: tuple(operands),
+    "prim::DictConstruct": lambda run, node, operands: dict(zip(operands[::2], operands[1::2], strict=True)),
+    "prim::TupleIndex": lambda run, node, operands: operands[0][operands[1]],
+    "prim::NumToTensor": lambda run, node, operands: operands[0],
+    "prim::unchecked_cast": lambda run, node, operands: operands[0],
+    "prim::Uninitialized": lambda run, node, operands: None,
+    "prim::Print": lambda run, node, operands: None,
+    "aten::Size": lambda run, node, operands: operands[0],
 }
 _OF_LISTS = frozenset(
     "append _set_item __getitem__ len slice list copy keys values items get extend insert pop reverse clear add".split()
@@ -253,10 +255,10 @@ def origin_of(node: Any) -> tuple[str, str]:
     text = node.sourceRange()
     traced = list(_TRACED.finditer(text))
     frames: Sequence[re.Match[str]] = traced or list(_SCRIPTED.finditer(text))[::-1]
-    own = [f for f in frames if "/torch/" not in f["file"]]
+    user_frames = [f for f in frames if "/torch/" not in f["file"]]
     source = ""
     if frames:
-        frame = (own or frames)[0]
+        frame = (user_frames or frames)[0]
         function = f" in {frame['function']}" if frame["function"] else ""
         code = _line(frame["file"], int(frame["line"]))
         source = f"{frame['file']}:{frame['line']}{function}" + (f": `{code}`" if code else "")

@@ -25,7 +25,7 @@ _MEMORY_FORMATS = (
     torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d,
 )  # fmt: skip
 """Memory formats in the order of c10::MemoryFormat."""
-_INTEGERS: dict[Any, int] = {**{dtype: place for place, dtype in enumerate(_DTYPES)}, torch.strided: 0}
+_INTEGERS: dict[Any, int] = {**{dtype: index for index, dtype in enumerate(_DTYPES)}, torch.strided: 0}
 
 
 def as_integer(value: Any) -> Any:

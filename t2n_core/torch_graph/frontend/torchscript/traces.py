@@ -37,11 +37,11 @@ def frozen_size(
 ) -> FrozenDecisionWarning:
     """Return the warning for a line that a trace at other sizes records differently, with the limits of the trace."""
     names = " and ".join(f"`{name}`" for name in sizes)
-    held = SizeRange({name: limits.get(name, (size, size)) for name, size in sizes.items()})
+    valid_range = SizeRange({name: limits.get(name, (size, size)) for name, size in sizes.items()})
     return FrozenDecisionWarning(
         f"{line or 'the model'} depends on the size{'s' * (len(sizes) > 1)} {names} in a way that a trace cannot "
         f"follow; the archive computes it as for {', '.join(f'{name} = {size}' for name, size in sizes.items())}, and "
-        f"holds only for {held}"
+        f"holds only for {valid_range}"
     )
 
 

@@ -115,8 +115,8 @@ def div(self: Operand, other: Operand) -> Pair:
 def reciprocal(self: Pair) -> Pair:
     """conj(z) / |z|², scaled by the larger part so that squares neither overflow nor underflow (Smith, 1962)."""
     if not isinstance(self.re, Tensor):
-        found = 1 / complex(self.re, self.im)
-        return Pair(found.real, found.imag)
+        inverse = 1 / complex(self.re, self.im)
+        return Pair(inverse.real, inverse.imag)
     scale = torch.maximum(self.re.abs(), self.im.abs())
     re, im = self.re / scale, self.im / scale
     size = (re * re + im * im) * scale
@@ -152,10 +152,10 @@ def pow_(self: Pair, exponent: complex) -> Pair:
         raise Refusal(
             f"the power {exponent} of a complex number: only integers from 1 to {MOST_PRODUCTS} are supported"
         )
-    found = self
+    power = self
     for _ in range(int(complex(exponent).real) - 1):
-        found = mul(found, self)
-    return found
+        power = mul(power, self)
+    return power
 
 
 MOST_PRODUCTS = 8

@@ -44,13 +44,13 @@ class ComplexPairs:
         if body is None:
             expansion = decompose(op, self._table)
             if expansion is None and not op.refusal:
-                asked = op.origin.op if op.origin else op.kind
-                op.refusal = f"{asked} of complex numbers cannot be expressed in real arithmetic"
+                name = op.origin.op if op.origin else op.kind
+                op.refusal = f"{name} of complex numbers cannot be expressed in real arithmetic"
             return expansion
         inputs = [self._parts_of(v) if v.dtype.is_complex else (v,) for v in op.inputs]
-        if any(known is None for known in inputs):
+        if any(components is None for components in inputs):
             return None  # the operator that should have computed them failed, and reports why
-        real = [part for known in inputs if known is not None for part in known]
+        real = [part for components in inputs if components is not None for part in components]
 
         def join(tensors: Iterable[Tensor]) -> Iterator[Any]:
             supply = iter(tensors)
@@ -87,9 +87,9 @@ class ComplexPairs:
         return steps, results
 
     def _parts_of(self, variable: TensorVariable) -> Parts | None:
-        known = self._parts.get(id(variable))
-        if known is not None:
-            return known[1]
+        entry = self._parts.get(id(variable))
+        if entry is not None:
+            return entry[1]
         if variable.data is None:
             return None
         data = variable.data.resolve_conj().resolve_neg()

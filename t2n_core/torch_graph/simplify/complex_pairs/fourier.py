@@ -36,8 +36,8 @@ def fft_r2c(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool
         moved = self.movedim(last, -1)
         spectrum = Pair((moved @ cosine).movedim(-1, last), (moved @ (0.0 - sine)).movedim(-1, last))
     else:
-        whole = _along(Pair(self, torch.zeros_like(self)), last, forward=True)
-        spectrum = Pair(whole.re.narrow(last, 0, count), whole.im.narrow(last, 0, count))
+        full_spectrum = _along(Pair(self, torch.zeros_like(self)), last, forward=True)
+        spectrum = Pair(full_spectrum.re.narrow(last, 0, count), full_spectrum.im.narrow(last, 0, count))
     for axis in others:
         spectrum = _along(spectrum, axis, forward=True)
     return _normalised(spectrum, [size, *(self.shape[axis] for axis in others)], normalization)
@@ -45,10 +45,10 @@ def fft_r2c(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool
 
 @on_pairs("aten::_fft_c2c")
 def fft_c2c(self: Pair, dim: Sequence[int], normalization: int, forward: bool) -> Pair:
-    found = self
+    spectrum = self
     for axis in dim:
-        found = _along(found, axis, forward)
-    return _normalised(found, [self.re.shape[axis] for axis in dim], normalization)
+        spectrum = _along(spectrum, axis, forward)
+    return _normalised(spectrum, [self.re.shape[axis] for axis in dim], normalization)
 
 
 def fft_of_real(self: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Pair:
@@ -72,8 +72,8 @@ def fft_c2r(self: Pair, dim: Sequence[int], normalization: int, last_dim_size: i
     else:
         missing = size - re.shape[-1]
         mirrored = Pair(re.narrow(-1, 1, missing).flip(-1), im.narrow(-1, 1, missing).flip(-1))
-        whole = Pair(torch.cat([re, mirrored.re], -1), torch.cat([im, -mirrored.im], -1))
-        result = _transform(whole, forward=False).re
+        full_spectrum = Pair(torch.cat([re, mirrored.re], -1), torch.cat([im, -mirrored.im], -1))
+        result = _transform(full_spectrum, forward=False).re
     sizes = [size, *(self.re.shape[axis] for axis in others)]
     return _scale(result.movedim(-1, last), sizes, normalization)
 
@@ -99,8 +99,8 @@ def half_waves(size: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
 
 def _along(z: Pair, axis: int, forward: bool) -> Pair:
-    found = _transform(Pair(z.re.movedim(axis, -1), z.im.movedim(axis, -1)), forward)
-    return Pair(found.re.movedim(-1, axis), found.im.movedim(-1, axis))
+    spectrum = _transform(Pair(z.re.movedim(axis, -1), z.im.movedim(axis, -1)), forward)
+    return Pair(spectrum.re.movedim(-1, axis), spectrum.im.movedim(-1, axis))
 
 
 def _transform(z: Pair, forward: bool) -> Pair:
@@ -127,10 +127,10 @@ def _is_direct(size: Any) -> bool:
 
 def _split(size: int) -> int:
     """Return the largest divisor up to the square root."""
-    found = next(d for d in range(math.isqrt(size), 0, -1) if size % d == 0)
-    if found == 1 and size > LONGEST_PRIME:
+    divisor = next(d for d in range(math.isqrt(size), 0, -1) if size % d == 0)
+    if divisor == 1 and size > LONGEST_PRIME:
         raise Refusal(f"a Fourier transform of {size} cannot be split into shorter ones")
-    return found
+    return divisor
 
 
 def _scale(x: Tensor, sizes: Sequence[Any], normalization: int) -> Tensor:
@@ -200,12 +200,12 @@ def istft(
     summed = F.conv_transpose1d(torch.cat(parts, 1), kernels.unsqueeze(1), stride=hop).squeeze(1)
     ones = torch.ones(1, 1, frames, dtype=dtype)
     weight = F.conv_transpose1d(ones, (shaped * shaped).reshape(1, 1, -1), stride=hop).squeeze(1)
-    whole = n_fft + hop * (frames - 1)
+    full_length = n_fft + hop * (frames - 1)
     start = n_fft // 2 if center else 0
-    end = whole - start if length is None else start + length
-    if length is not None and (not isinstance(end - whole, int) or end > whole):
+    end = full_length - start if length is None else start + length
+    if length is not None and (not isinstance(end - full_length, int) or end > full_length):
         # a length beyond the frames is filled with zeros; either of the two ends may be first
-        beyond = length if not isinstance(end - whole, int) else end - whole
+        beyond = length if not isinstance(end - full_length, int) else end - full_length
         summed, weight = F.pad(summed, (0, beyond)), F.pad(weight, (0, beyond), value=1.0)
     signal = summed[:, start:end] / weight[:, start:end]
     return signal.squeeze(0) if single else signal

@@ -32,8 +32,8 @@ def _to_real(
     spectrum = Pair(input.real, -imaginary if hermitian else imaginary)
     *others, last = [dim % input.dim() for dim in dims]
     size = sizes[-1] if sizes[-1] is not None else 2 * (input.shape[last] - 1)
-    wanted = [*zip(others, sizes, strict=False), (last, size // 2 + 1)]
-    for axis, count in wanted:
+    axis_sizes = [*zip(others, sizes, strict=False), (last, size // 2 + 1)]
+    for axis, count in axis_sizes:
         if count is not None:
             spectrum = Pair(resize_axis(spectrum.re, axis, count), resize_axis(spectrum.im, axis, count))
     return fft_c2r(spectrum, [*others, last], kinds[norm], size)
@@ -41,11 +41,11 @@ def _to_real(
 
 def resize_axis(x: Tensor, axis: int, size: Any) -> Tensor:
     """Return `x` with an axis zero-padded at its end, or sliced, to `size`; symbolic sizes are padded, then sliced."""
-    known = isinstance(x.shape[axis], int) and isinstance(size, int)
-    more = max(size - x.shape[axis], 0) if known else size
+    is_static = isinstance(x.shape[axis], int) and isinstance(size, int)
+    more = max(size - x.shape[axis], 0) if is_static else size
     padded = F.pad(x, [0, 0] * (x.dim() - 1 - axis) + [0, more])
-    found: Tensor = _SLICE(padded, axis, 0, size)
-    return found
+    result: Tensor = _SLICE(padded, axis, 0, size)
+    return result
 
 
 def _is_static(input: Tensor) -> bool:

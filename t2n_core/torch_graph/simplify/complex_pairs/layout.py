@@ -83,8 +83,8 @@ def constant_pad_nd(self: Pair, pad: Sequence[Any], value: complex = 0) -> Pair:
 
 @on_pairs("aten::masked_fill")
 def masked_fill(self: Operand, mask: Tensor, value: Operand) -> Pair:
-    kept, filled = as_pair(self), as_pair(value)
-    return Pair(kept.re.masked_fill(mask, filled.re), kept.im.masked_fill(mask, filled.im))
+    source, filled = as_pair(self), as_pair(value)
+    return Pair(source.re.masked_fill(mask, filled.re), source.im.masked_fill(mask, filled.im))
 
 
 @on_pairs("aten::ones_like")
@@ -94,8 +94,8 @@ def ones_like(self: Pair, **_: Any) -> Pair:
 
 @on_pairs("aten::copy")
 def copy(self: Operand, src: Operand, non_blocking: bool = False) -> Pair:
-    shape, given = self.re if isinstance(self, Pair) else self, as_pair(src)
-    return Pair(given.re.expand_as(shape), given.im.expand_as(shape))
+    shape, source = self.re if isinstance(self, Pair) else self, as_pair(src)
+    return Pair(source.re.expand_as(shape), source.im.expand_as(shape))
 
 
 @on_pairs("aten::full_like")

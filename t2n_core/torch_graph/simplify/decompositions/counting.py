@@ -65,20 +65,20 @@ def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tens
         low, high = x.amin(), x.amax()
         same = low == high
         low, high = torch.where(same, low - 1, low), torch.where(same, high + 1, high)
-    place = ((x - low) * (bins / (high - low))).floor()
-    place = torch.where(x == high, bins - 1, place)
-    place = torch.where((x >= low) & (x <= high), place, -1)
-    return (place.unsqueeze(0) == torch.arange(bins, dtype=x.dtype).unsqueeze(1)).to(x.dtype).sum(1)
+    bin_index = ((x - low) * (bins / (high - low))).floor()
+    bin_index = torch.where(x == high, bins - 1, bin_index)
+    bin_index = torch.where((x >= low) & (x <= high), bin_index, -1)
+    return (bin_index.unsqueeze(0) == torch.arange(bins, dtype=x.dtype).unsqueeze(1)).to(x.dtype).sum(1)
 
 
 @decomposition("aten::nonzero_static")
 def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """Return the indices of the first `size` nonzero elements, [size, rank], in row-major order."""
-    kept = (self != 0).reshape(-1)
-    count = kept.shape[0]
+    mask = (self != 0).reshape(-1)
+    count = mask.shape[0]
     if isinstance(count, int) and count * size > _PAIRS:
         raise Refusal("nonzero_static compares every element with every index, and there are too many")
-    order = torch.where(kept, kept.to(torch.int64).cumsum(0) - 1, -1)
+    order = torch.where(mask, mask.to(torch.int64).cumsum(0) - 1, -1)
     hits = order.unsqueeze(0) == torch.arange(size).unsqueeze(1)
     flat = torch.where(hits, torch.arange(count), 0).sum(1)
     places, rest = [], flat

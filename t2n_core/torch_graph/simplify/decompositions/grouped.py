@@ -31,8 +31,8 @@ def grouped_mm_fallback(input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
     group = (rows.unsqueeze(1) >= offs.unsqueeze(0)).to(torch.int64).sum(1).clamp(max=weight.shape[0] - 1)
     if weight.shape[0] > MOST_PRODUCTS:
         return torch.bmm(input.unsqueeze(1), weight.index_select(0, group)).squeeze(1)
-    own = [torch.where((group == index).unsqueeze(1), input, 0.0) for index in range(weight.shape[0])]
-    return functools.reduce(torch.add, map(torch.matmul, own, weight.unbind(0)))
+    masked_inputs = [torch.where((group == index).unsqueeze(1), input, 0.0) for index in range(weight.shape[0])]
+    return functools.reduce(torch.add, map(torch.matmul, masked_inputs, weight.unbind(0)))
 
 
 @decomposition("t2n_experts::experts")

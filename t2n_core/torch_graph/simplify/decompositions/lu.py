@@ -18,8 +18,8 @@ def lu_factor(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def order_of(pivots: Tensor, rows: int) -> Tensor:
     """Return the order of the rows after a list of exchanges."""
-    found: Tensor = loop("order", pivots, rows)
-    return found
+    row_order: Tensor = loop("order", pivots, rows)
+    return row_order
 
 
 def _refuse_without_exchanges(pivot: bool) -> None:
@@ -52,7 +52,7 @@ def solve_factored(lu: Tensor, order: Tensor, b: Tensor) -> Tensor:
 def _is_vector(a: Tensor, b: Tensor) -> bool:
     """Return whether `b` is a batch of vectors; the last sizes, which are more often static, are compared first."""
     pairs = zip(reversed(b.shape), reversed(a.shape[:-1]), strict=False)
-    return b.ndim == 1 or (a.ndim - 1 == b.ndim and all(one == other for one, other in pairs))
+    return b.ndim == 1 or (a.ndim - 1 == b.ndim and all(size == other for size, other in pairs))
 
 
 def _exchanges_sign(pivots: Tensor, dtype: torch.dtype) -> Tensor:

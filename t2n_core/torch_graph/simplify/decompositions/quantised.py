@@ -19,8 +19,8 @@ _STATIC = "its kernel does not support dynamic sizes"
 
 def _levels(x: Tensor, scale: Any, zero_point: Any, low: int, high: int) -> Tensor:
     """Return the indices of the grid points, in floating point."""
-    found: Tensor = (torch.round(x * (1.0 / scale)) + zero_point).clamp(low, high)
-    return found
+    levels: Tensor = (torch.round(x * (1.0 / scale)) + zero_point).clamp(low, high)
+    return levels
 
 
 def _along(x: Tensor, channels: Tensor, axis: int) -> Tensor:
@@ -34,8 +34,8 @@ def _along(x: Tensor, channels: Tensor, axis: int) -> Tensor:
 def fake_quantize_per_tensor_affine(
     input: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int
 ) -> Tensor:
-    found: Tensor = (_levels(input, scale, zero_point, quant_min, quant_max) - zero_point) * scale
-    return found
+    values: Tensor = (_levels(input, scale, zero_point, quant_min, quant_max) - zero_point) * scale
+    return values
 
 
 @override(torch.fake_quantize_per_channel_affine, reason=_STATIC)
@@ -61,16 +61,16 @@ def dequantize_per_tensor(
 ) -> Tensor:  # fmt: skip
     if isinstance(scale, float) and isinstance(zero_point, int) and out_dtype in (None, torch.float32):
         return integer_arithmetic.dequantised(input, scale, zero_point)
-    found: Tensor = (input.to(out_dtype or torch.float32) - zero_point) * scale
-    return found
+    values: Tensor = (input.to(out_dtype or torch.float32) - zero_point) * scale
+    return values
 
 
 @decomposition("quantized_decomposed::quantize_per_channel")
 def quantize_per_channel(
     input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, quant_min: int, quant_max: int, dtype: torch.dtype
 ) -> Tensor:
-    found = _levels(input, _along(input, scales, axis), _along(input, zero_points, axis), quant_min, quant_max)
-    return found.to(dtype)
+    levels = _levels(input, _along(input, scales, axis), _along(input, zero_points, axis), quant_min, quant_max)
+    return levels.to(dtype)
 
 
 @decomposition("quantized_decomposed::dequantize_per_channel")
@@ -87,8 +87,8 @@ def dequantize_per_channel(
 
 @decomposition("t2n_numbers::dequantised")
 def dequantised(numbers: Tensor, scale: float, zero: int) -> Tensor:
-    found: Tensor = (numbers.to(torch.float32) - zero) * scale
-    return found
+    values: Tensor = (numbers.to(torch.float32) - zero) * scale
+    return values
 
 
 @decomposition("t2n_numbers::dequantised_along")

@@ -17,8 +17,8 @@ def factor(a: Tensor) -> tuple[Tensor, Tensor]:
 
 def reflect(packed: Tensor, scales: Tensor, other: Tensor, *, transpose: bool) -> Tensor:
     """Return Q other, or Qᵀ other."""
-    found: Tensor = loop("reflect", packed, scales, other, transpose)
-    return found
+    product: Tensor = loop("reflect", packed, scales, other, transpose)
+    return product
 
 
 @decomposition("aten::geqrf")

@@ -39,8 +39,8 @@ def grid_sampler_2d(
         beyond = (grid + 1).abs() % 4  # an image goes from -1 to 1, and its mirror image from 1 to 3
         grid, padding_mode = torch.where(beyond > 2, 4 - beyond, beyond) - 1, _BORDER
     plain: Any = decomposition_table[operator("aten::grid_sampler_2d.default")]
-    found: Tensor = plain(input, grid, interpolation_mode, padding_mode, align_corners)
-    return found
+    samples: Tensor = plain(input, grid, interpolation_mode, padding_mode, align_corners)
+    return samples
 
 
 @decomposition("aten::grid_sampler_3d")
@@ -53,32 +53,32 @@ def grid_sampler_3d(
     extents = input.shape[2:]
     places = [_place(grid[..., 2 - axis], extent, padding_mode, align_corners) for axis, extent in enumerate(extents)]
     if interpolation_mode == _NEAREST:
-        return _read(input, [place.round() for place in places], extents)
-    floors = [place.floor() for place in places]
+        return _read(input, [position.round() for position in places], extents)
+    floors = [position.floor() for position in places]
     parts = []
     for corner in itertools.product((0, 1), repeat=3):
         at = [low + step for low, step in zip(floors, corner, strict=True)]
-        near = [1 - (place - there).abs() for place, there in zip(places, at, strict=True)]
+        near = [1 - (position - there).abs() for position, there in zip(places, at, strict=True)]
         parts.append(_read(input, at, extents) * functools.reduce(torch.mul, near).unsqueeze(1))
     return functools.reduce(torch.add, parts)
 
 
 def _place(x: Tensor, extent: Any, padding_mode: int, align_corners: bool) -> Tensor:
     """Return positions in units of elements: -1 is the first element and 1 the last, or their outer edges."""
-    place: Tensor = (x + 1) / 2 * (extent - 1) if align_corners else ((x + 1) * extent - 1) / 2
+    positions: Tensor = (x + 1) / 2 * (extent - 1) if align_corners else ((x + 1) * extent - 1) / 2
     if padding_mode == _ZEROS:
-        return place
+        return positions
     if padding_mode != _BORDER:
-        place = _reflected(place, extent, align_corners)
-    return place.clamp(min=0).minimum(torch.full((), extent - 1, dtype=x.dtype))
+        positions = _reflected(positions, extent, align_corners)
+    return positions.clamp(min=0).minimum(torch.full((), extent - 1, dtype=x.dtype))
 
 
-def _reflected(place: Tensor, extent: Any, align_corners: bool) -> Tensor:
+def _reflected(positions: Tensor, extent: Any, align_corners: bool) -> Tensor:
     """Return positions mirrored at the first and last element, or at their outer edges."""
     low = 0.0 if align_corners else -0.5
     span = extent - 1 if align_corners else extent
-    size = torch.full((), span, dtype=place.dtype)
-    distance = (place - low).abs()
+    size = torch.full((), span, dtype=positions.dtype)
+    distance = (positions - low).abs()
     flips = (distance / size).floor()
     rest = distance - flips * size
     is_odd = flips - (flips / 2).floor() * 2 != 0
@@ -87,11 +87,11 @@ def _reflected(place: Tensor, extent: Any, align_corners: bool) -> Tensor:
 
 def _read(input: Tensor, at: Sequence[Tensor], extents: Sequence[Any]) -> Tensor:
     """Return the elements of [n, c, d, h, w] at integer positions [n, d', h', w'], 0 outside the volume."""
-    inside = [(place >= 0) & (place < extent) for place, extent in zip(at, extents, strict=True)]
+    inside = [(position >= 0) & (position < extent) for position, extent in zip(at, extents, strict=True)]
     count = math.prod(extents)
     # float32 indices of so few elements are exact, and NNEF 1.0 cannot multiply integers
     dtype = torch.float32 if isinstance(count, int) and count < _EXACT else torch.int64
-    depth, height, width = (torch.where(here, place, 0).to(dtype) for here, place in zip(inside, at, strict=True))
+    depth, height, width = (torch.where(here, position, 0).to(dtype) for here, position in zip(inside, at, strict=True))
     flat = ((depth * extents[1] + height) * extents[2] + width).to(torch.int64).reshape(input.shape[0], 1, -1)
     picked = input.flatten(2).gather(2, flat.expand(-1, input.shape[1], -1))
     picked = picked.reshape(*input.shape[:2], *depth.shape[1:])

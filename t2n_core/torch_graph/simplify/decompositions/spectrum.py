@@ -15,15 +15,15 @@ from t2n_core.torch_graph.simplify.decompositions import decomposition
 
 def orthogonal_columns(a: Tensor, rows: int) -> Tensor:
     """Return `a` times a rotation that makes its columns orthogonal to each other in the first `rows` rows."""
-    found: Tensor = loop("orthogonal", a, rows)
-    return found
+    columns: Tensor = loop("orthogonal", a, rows)
+    return columns
 
 
 def singular_values(a: Tensor) -> Tensor:
     """Return the singular values in descending order."""
     a = a.mT if _is_wide(a) else a
-    found = orthogonal_columns(a, a.shape[-2]).square().sum(-2).sqrt()
-    return found.sort(-1, descending=True).values[..., : least(*a.shape[-2:])]
+    norms = orthogonal_columns(a, a.shape[-2]).square().sum(-2).sqrt()
+    return norms.sort(-1, descending=True).values[..., : least(*a.shape[-2:])]
 
 
 def _is_wide(a: Tensor) -> bool:
@@ -76,5 +76,5 @@ def _cutoff(largest: Tensor, atol: Tensor | None, rtol: Tensor | None, size: int
         relative = usual if atol is None else torch.where(atol > 0, torch.zeros_like(atol), usual)
     else:
         relative = rtol
-    found = largest * relative
-    return found if atol is None else torch.maximum(found, atol)
+    cutoff = largest * relative
+    return cutoff if atol is None else torch.maximum(cutoff, atol)

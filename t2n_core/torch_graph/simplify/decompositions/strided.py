@@ -45,10 +45,10 @@ def resize(self: Tensor, size: Sequence[int], memory_format: Any = None) -> Tens
     """Return the first elements in memory order; a growing tensor would have uninitialised elements."""
     if not self.is_contiguous() or self.storage_offset() != 0 or memory_format not in (None, torch.contiguous_format):
         raise Refusal("a resized view takes its elements in memory order")
-    count, known = math.prod(size), self.numel()
-    if not isinstance(count, int) or not isinstance(known, int):
+    count, source_count = math.prod(size), self.numel()
+    if not isinstance(count, int) or not isinstance(source_count, int):
         raise Refusal("whether resize_ makes a tensor larger depends on the sizes: take a slice of it")
-    if count > known:
+    if count > source_count:
         raise Refusal("a tensor that grows has uninitialised elements")
     return self.reshape(-1)[:count].reshape(list(size))
 

@@ -19,8 +19,8 @@ def cholesky_factor(a: Tensor) -> tuple[Tensor, Tensor]:
 
 def solve_triangle(a: Tensor, b: Tensor, upper: bool, unit: bool = False) -> Tensor:
     """Return x with a x = b for equal batches; the other triangle of `a` is not read."""
-    found: Tensor = loop("solve", a, b, upper, unit)
-    return found
+    solution: Tensor = loop("solve", a, b, upper, unit)
+    return solution
 
 
 def broadcast(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

@@ -89,11 +89,11 @@ def lu(a: Tensor) -> tuple[Tensor, Tensor]:
 def order(pivots: Tensor, rows: int) -> Tensor:
     """Return the order of the rows after the exchanges."""
     numbers = torch.arange(steps(rows)).expand(*pivots.shape[:-1], rows)
-    found = numbers
+    row_order = numbers
     for j in range(steps(pivots.shape[-1])):
         chosen = pivots[..., j : j + 1].to(torch.int64) - 1
-        found = found.gather(-1, torch.where(numbers == j, chosen, torch.where(numbers == chosen, j, numbers)))
-    return found
+        row_order = row_order.gather(-1, torch.where(numbers == j, chosen, torch.where(numbers == chosen, j, numbers)))
+    return row_order
 
 
 @decomposition("t2n_loops::reflections")
@@ -114,12 +114,12 @@ def reflections(a: Tensor) -> tuple[Tensor, Tensor]:
         # an exact zero below the diagonal means no reflection; its divisions are never used
         scale = torch.where(size == 0, torch.zeros_like(head), (new - head) / new)
         vector = torch.where(size == 0, torch.zeros_like(tail), tail / (head - new))
-        whole = torch.cat([torch.ones_like(head), vector], -2)
+        reflector = torch.cat([torch.ones_like(head), vector], -2)
         column = torch.cat([new, vector], -2)
         scales.append(scale[..., 0])
         if k < columns - 1:
             rest = a[..., :, 1:]
-            rest = rest - scale * whole * (whole * rest).sum(-2, keepdim=True)
+            rest = rest - scale * reflector * (reflector * rest).sum(-2, keepdim=True)
             done.append((column, rest[..., :1, :]))
             a = rest[..., 1:, :]
         else:

@@ -66,9 +66,9 @@ class _ModifiedK:
         growth = x.exp()
         near = self.near(x) + self.sign * (x / 2).log() * self.i(x) * growth
         near = (near + 1 / x if self.order else near) * growth
-        found = torch.where(x <= _NEAR_K, near, self.far(_NEAR_K / x) / x.sqrt())
-        found = torch.where(x == 0, math.inf, found)
-        return torch.where(x < 0, math.nan, found)
+        values = torch.where(x <= _NEAR_K, near, self.far(_NEAR_K / x) / x.sqrt())
+        values = torch.where(x == 0, math.inf, values)
+        return torch.where(x < 0, math.nan, values)
 
 
 class _Plain:
@@ -102,9 +102,9 @@ class _Plain:
         far = (2 / (math.pi * x)).sqrt() * (self.even(u) * phase.sin() + self.odd(u) * phase.cos())
         product = x.log() * self.near_j(x)
         near = self.near_y(x) + 2 / math.pi * (product - 1 / x if self.order else product)
-        found = torch.where(x <= NEAR, near, far)
-        found = torch.where(x == 0, -math.inf, found)
-        return torch.where(x < 0, math.nan, found)
+        values = torch.where(x <= NEAR, near, far)
+        values = torch.where(x == 0, -math.inf, values)
+        return torch.where(x < 0, math.nan, values)
 
 
 _I = (_ModifiedI(0), _ModifiedI(1))
@@ -193,5 +193,5 @@ def special_airy_ai(x: Tensor) -> Tensor:
 @decomposition("aten::special_spherical_bessel_j0")
 def special_spherical_bessel_j0(x: Tensor) -> Tensor:
     a = wide(x)
-    found = torch.where(a == 0, 1.0, a.sin() / a)
-    return torch.where(a.abs() == math.inf, 0.0, found).to(result_dtype(x))
+    values = torch.where(a == 0, 1.0, a.sin() / a)
+    return torch.where(a.abs() == math.inf, 0.0, values).to(result_dtype(x))

@@ -54,6 +54,6 @@ def polygamma(n: int, self: Tensor) -> Tensor:
     for coefficient in reversed(_cotangent_derivative(n)):
         bent = bent * cotangent + coefficient
     left = (-1.0) ** n * right - math.pi ** (n + 1) * bent
-    found = torch.where(negative, left, right)
-    whole = (x <= 0) & (x == x.round())
-    return torch.where(whole, math.inf if n % 2 else -math.inf, found).to(result_dtype(self))
+    values = torch.where(negative, left, right)
+    is_pole = (x <= 0) & (x == x.round())
+    return torch.where(is_pole, math.inf if n % 2 else -math.inf, values).to(result_dtype(self))

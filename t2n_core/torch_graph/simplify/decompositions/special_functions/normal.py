@@ -76,5 +76,5 @@ def special_ndtri(self: Tensor) -> Tensor:
     tail = _TAILS((-2 * nearer.log()).sqrt())
     tail = torch.where(nearer == 0, math.inf, tail)
     signed = torch.where(q < 0, -tail, tail)
-    found = torch.where(nearer > _TAIL, q * _CENTRE(q * q), signed)
-    return torch.where(nearer < 0, math.nan, found).to(result_dtype(self))
+    quantiles = torch.where(nearer > _TAIL, q * _CENTRE(q * q), signed)
+    return torch.where(nearer < 0, math.nan, quantiles).to(result_dtype(self))

@@ -49,8 +49,8 @@ def _register(letter: str, polynomial: Callable[[Tensor, Tensor], Tensor], shift
     def rule(x: Operand, n: Operand) -> Tensor:
         values = torch.promote_types(*(_dtype(v) for v in (x, n)))
         a, order = _wide(x), _wide(n).trunc()
-        found = polynomial(2 * a - 1 if shifted else a, order)
-        return torch.where(order < 0, 0.0, found).to(values)
+        result = polynomial(2 * a - 1 if shifted else a, order)
+        return torch.where(order < 0, 0.0, result).to(values)
 
     decomposition(f"aten::special_{'shifted_' if shifted else ''}chebyshev_polynomial_{letter}")(rule)
 
